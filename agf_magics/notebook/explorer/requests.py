@@ -24,7 +24,7 @@ from ...lifecycle.past.calls_of_run import calls_of
 from ...lifecycle.run_internals import linked_flow
 from ...pictures.amounts import duration
 from ...pictures.call_words import call_words
-from ...pictures.layout.arrange import ROOM, arrange
+from ...pictures.layout.arrange import ROOM, Direction, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, shown_status
 from ...pictures.pages.run_page import MOST_STORES
@@ -94,9 +94,8 @@ def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
         folded = _folded_at_start(drawn)
     if folded:
         drawn = with_groups(scene(flow, folded, called), folded)
-    direction = arguments.get("direction")
-    if direction not in ("TB", "LR"):
-        direction = "auto"
+    wanted = arguments.get("direction")
+    direction: Direction = wanted if wanted in ("TB", "LR") else "auto"
     breaks = texts_of(arguments.get("breaks")) if "breaks" in arguments else None
     arranged = arrange(drawn, direction, _room(arguments), breaks)
     return {
