@@ -50,7 +50,7 @@ class Place(NamedTuple):
         cell = _id(request)
         widget = _output_widget(cell)
         is_updated = widget is None and _replaces(request)
-        return cls(cell, widget, is_updated, clears=Clears.of(cell, widget).count)
+        return cls(cell, widget, is_updated, clears=Clears.of(cell, widget).times)
 
     def inside(self) -> AbstractContextManager[Any]:
         """A context whose outputs are in the `Output` of this place, also when the block of the
@@ -60,7 +60,7 @@ class Place(NamedTuple):
     @property
     def is_gone(self) -> bool:
         """Whether the output was cleared."""
-        return Clears.of(self.cell, self.widget).count != self.clears
+        return Clears.of(self.cell, self.widget).times != self.clears
 
     @property
     def is_quiet(self) -> bool:
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 class Cleared(NamedTuple):
     """How often a place was cleared."""
 
-    count: int = 0
+    times: int = 0
     when: float = 0.0
     """The time of the last one, by the monotonic clock; infinite: it waits for the next output."""
 
@@ -93,7 +93,7 @@ class Clears:
         key = cell, getattr(_output_widget(cell), "model_id", "")
         when = float("inf") if waits else time.monotonic()
         before = cls._by_place.pop(key, Cleared())
-        cls._by_place[key] = Cleared(before.count + 1, when)
+        cls._by_place[key] = Cleared(before.times + 1, when)
         for old in list(cls._by_place)[: -cls.MOST]:
             cls._by_place.pop(old, None)
 
