@@ -37,7 +37,7 @@ MOST_ERROR = 4_000
 """Characters of an error."""
 SHORT = 150
 """Characters of a value in a table."""
-LONG = 400
+SHORT_ERROR = 400
 """Characters of an error in a table."""
 
 
@@ -126,7 +126,7 @@ def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within
         "attempt": attempt,
         "took": duration(record.seconds),
         "input": line(_input(record), SHORT) if record.arguments is not None else "",
-        "output": line(result, LONG if record.error is not None else SHORT),
+        "output": line(result, SHORT_ERROR if record.error is not None else SHORT),
     }
 
 
