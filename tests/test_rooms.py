@@ -125,6 +125,7 @@ LONG_FILES: dict[str, str] = {
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
     "__main__.py": "the command line on one page: its four acts, what they print and their exit codes",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",
+    "workers/chunk.py": "all that runs on a worker: it is sent by value, without other files of ours",
 }
 """Files of more than 500 lines, each with the reason why it is one thought."""
 
