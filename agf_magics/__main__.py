@@ -500,7 +500,7 @@ def _row(problem: Diagnostic) -> dict[str, Any]:
     span = problem.span
     line, column = span.place if span is not None else (1, 1)
     return {
-        "file": span.source.name if span is not None else None,
+        "file": _from_here(span.source.name) if span is not None else None,
         "line": line,
         "column": column,
         "severity": problem.severity,
@@ -508,6 +508,14 @@ def _row(problem: Diagnostic) -> dict[str, Any]:
         "message": problem.message,
         "hint": problem.hint,
     }
+
+
+def _from_here(name: str) -> str:
+    """The file of a source by its path from the current folder, where a program and GitHub look
+    for it: errors name it by that from the notebook's folder."""
+    file, here = (notebook_folder.path / name).resolve(), Path.cwd().resolve()
+    known = file.is_file() and file.is_relative_to(here)
+    return file.relative_to(here).as_posix() if known else name
 
 
 def _annotation(row: Mapping[str, Any]) -> str:
