@@ -8,6 +8,7 @@ from functools import partial
 from ..values.unread import CannotRead, Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows
+from .calls.large_results import digest_of_data
 from .codec.encoding import DecodeError
 from .codec.identities import bare
 from .codec.parted import opaque_kind
@@ -47,11 +48,18 @@ class UnreadValues:
         if late is None or not kind:
             return None
         self._log.take(key, reads=False)
+        return self.of(key, late)
+
+    def of(self, key: CallKey, late: LateValue) -> Unread:
+        """The opaque value of a call, which is one object wherever its name is."""
+        data = bare(late.data)
         name = self._rows.identities.name_of(late.data)
         known = self._unread.get(name) if name else None
         if known is None:
             find = partial(self._rows.identities.find, name)
-            known = Unread(kind, decoded(late.shown), partial(self._read, key, late), find)
+            read = partial(self._read, key, late)
+            kind, digest = opaque_kind(data), digest_of_data(data)
+            known = Unread(kind, decoded(late.shown), read, find, digest)
             self._unread[name or late.data] = known
         return known
 

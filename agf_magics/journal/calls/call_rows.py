@@ -261,8 +261,7 @@ class CallRows:
 
     def reused(self, call: StartedCall, value: Value) -> Insert:
         """The row of a call whose result in another run is reused."""
-        if call.watched is not None:
-            self.digests.objects.not_made(call.watched)
+        self.not_made(call)
         packed = self.stored(value, self.secret.pack(value, self.most, call.received))
         if packed.form == "again":
             self._not_stored(call, packed.why)
@@ -271,6 +270,16 @@ class CallRows:
             data = self.identities.named(value, packed.data) or packed.data
             packed = packed._replace(data=data)
         return self.outcome("finished", call, packed)
+
+    def reused_later(self, call: StartedCall, data: bytes, shown: str | None) -> Insert:
+        """The row of a call whose result in another run is reused, and not read yet."""
+        self.not_made(call)
+        return self.outcome("finished", call, EncodedValue("parts", data, shown))
+
+    def not_made(self, call: StartedCall) -> None:
+        """A call that was about to be made is not made."""
+        if call.watched is not None:
+            self.digests.objects.not_made(call.watched)
 
     def ended(
         self,
