@@ -9,7 +9,6 @@ run computes expressions, choices and joins again, with the same results from th
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import threading
 import time
@@ -22,7 +21,7 @@ from ..flow.step_path import format_path
 from ..flow.steps import Invoke
 from ..limits.grants import ANYTHING, Grant
 from ..text.diagnostics import Diagnostic, StepError
-from ..values.unread import LostError, Unread
+from ..values.unread import Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows, Outcome, StartedCall
 from .calls.large_results import LargeResults
@@ -304,26 +303,12 @@ class Journal:
 
     def _reused_later(self, call: StartedCall, late: LateValue) -> Unread:
         """The value of a call in another run that is read when somebody needs it."""
-        rows, theirs = self.rows, self.reuse.identities if self.reuse is not None else None
-        assert rows.results is not None, "else it is read at once"
-        data = rows.identities.fresh(bare(late.data))
+        assert self.reuse is not None, "it has the result"
+        assert self.rows.results is not None, "else it is read at once"
+        unread, data = self.unread.reused(call.key, late, self.reuse.identities)
         # If that is not written, the part may go with the other run: then the call is made again.
-        rows.results.need(bare(late.data))
-
-        def read() -> Value:
-            if theirs is not None:
-                theirs.keep(late.data)
-            return rows.identities.restored(late.read(), data)
-
-        def find() -> Value:
-            with contextlib.suppress(LostError):
-                return unread.value
-            return None
-
-        unread = self.unread.of(call.key, LateValue(data, read, late.shown))
-        if theirs is not None:
-            theirs.promise(late.data, find)
-        self._later(*rows.reused_later(call, data, late.shown), self.lose)
+        self.rows.results.need(bare(data))
+        self._later(*self.rows.reused_later(call, data, late.shown), self.lose)
         return unread
 
     async def ended(

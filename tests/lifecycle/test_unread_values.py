@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -601,3 +603,58 @@ def test_what_was_one_object_is_one_object_in_a_run_that_reuses(path: Path) -> N
     assert (again.output, made) == (["again", True, True], []), again.error
     resumed = agf.runs(again.run_id)
     assert resumed.load("steps[2]").equals(frame_of(1))
+
+
+def test_what_a_run_has_reused_stays_when_the_other_run_is_deleted_meanwhile(path: Path) -> None:
+    chain = Chain()
+    first = chain.run()
+    other = """
+import sys
+from dataclasses import replace
+from agf_magics.lifecycle.past import past_runs
+from agf_magics.settings import settings
+settings.current.settings = replace(settings.current.settings, journal=sys.argv[1])
+past_runs.delete([sys.argv[2]])
+"""
+
+    @agf.tool(registry=chain.registry, reuse=False)
+    def delete() -> int:
+        kept.flush(path)
+        return subprocess.run([sys.executable, "-c", other, str(path), first.run_id], check=True).returncode
+
+    more = "- tool: {name: delete, args: {}}\n- tool: {name: largest, args: {frame: !expr d}}\n"
+    agf.define(CHAIN + more, registry=chain.registry)
+    again = chain.run(reuse=True)
+    assert (again.status, again.output, chain.made, again.warnings) == ("ok", N + 6, ["largest"], ()), again.error
+    assert first.run_id not in [run.run_id for run in agf.runs()]
+
+
+class Model:
+    """A class of the user, which may be gone when its object is read."""
+
+    def __init__(self) -> None:
+        self.weights = np.arange(N)
+
+
+def test_a_class_that_is_gone_makes_the_call_again_in_a_run_that_reuses(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = Chain("pipeline: chain\nsteps:\n- tool: {name: fit, args: {}, output: model}")
+    made = chain.made
+
+    @agf.tool(registry=chain.registry)
+    def fit() -> Any:
+        made.append("fit")
+        return sys.modules[__name__].Model()
+
+    agf.tool(lambda model: type(model).__name__, name="name_of", registry=chain.registry)
+    assert chain.run().status == "ok"
+    new = type("Model", (), {"__init__": lambda self: None, "__module__": __name__, "__slots__": ("other",)})
+    monkeypatch.setattr(sys.modules[__name__], "Model", new)
+    more = "- tool: {name: name_of, args: {model: !expr model}}"
+    agf.define(
+        f"pipeline: chain\nsteps:\n- tool: {{name: fit, args: {{}}, output: model}}\n{more}", registry=chain.registry
+    )
+    again = chain.run(reuse=True)
+    assert (again.status, again.output, made) == ("ok", "Model", ["fit"]), again.error
+    assert "journal.lost-value" in [warning.code for warning in again.warnings]
