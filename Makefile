@@ -72,7 +72,7 @@ notebooks: $(VENV)/.has-test  ## run all notebooks with a real kernel (pages in 
 	@$(PY) notebooks/execute.py --into build/notebooks notebooks/*.ipynb
 
 docs: $(VENV)/.has-lab,diagrams,docs  ## the documentation, into build/docs; a warning is an error
-	@$(PY) -m sphinx -q -W --keep-going -b html docs build/docs
+	@$(PY) -m sphinx -q -W --keep-going -a -b html docs build/docs  # -a: the search has the words of pages that are written
 	@$(PY) -m docs.search build/docs
 	@echo "docs: build/docs/index.html"
 

@@ -167,7 +167,7 @@ def _changes(node: ast.stmt | ast.expr, condition: bool) -> Iterator[tuple[str, 
             yield "return None", "return None"
         case ast.Expr(value=ast.Call() | ast.Await() as value):
             yield "statement removed", "pass"
-        case ast.AugAssign() | ast.Delete() | ast.Assert():
+        case ast.AugAssign() | ast.Delete():
             yield "statement removed", "pass"
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             yield "statement removed", "pass"

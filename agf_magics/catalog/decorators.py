@@ -103,7 +103,8 @@ def tool(
     """
 
     def register(function: F) -> F:
-        full_name, hidden = name_of(function, "tool", name, group), as_names(secret, "secret")
+        full_name = name_of(function, "tool", name, group)
+        hidden = as_names(secret, "secret")
         tools = registry_or_default(registry).tools
         before = tools[full_name].throttle if full_name in tools else None
         throttle = make_throttle(retry, rate, at_once, before)
@@ -176,10 +177,8 @@ def agent(
     """
 
     def register(function: F) -> F:
-        own_name, may_use = (
-            name_of(function, "agent", name),
-            None if tools is None else as_names(tools, "tools"),
-        )
+        own_name = name_of(function, "agent", name)
+        may_use = None if tools is None else as_names(tools, "tools")
         registry_or_default(registry).agents.add(
             make_agent(function, own_name, may_use, default, where, timeout)
         )

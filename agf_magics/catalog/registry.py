@@ -156,7 +156,8 @@ class Registry:
 
         ``shelves``: the names of the shelves, such as ``"tools"``. Required.
         """
-        other, empty = copy.copy(self), Registry()
+        other = copy.copy(self)
+        empty = Registry()
         for shelf in shelves:
             setattr(other, shelf, getattr(empty, shelf))
         return other

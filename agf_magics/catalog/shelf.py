@@ -138,12 +138,14 @@ class Definitions(Shelf[T]):
         """Register a thing. Return a note if another origin (a cell's id, a file) or another
         language has defined that name."""
         name = same_name(thing.name)
-        before, origin_before = self._things.get(name), self._origins.get(name)
+        before = self._things.get(name)
+        origin_before = self._origins.get(name)
         self.add(thing)
         self._origins[name] = origin
         if before is None:
             return None
-        language, other = getattr(thing, "language", None), getattr(before, "language", None)
+        language = getattr(thing, "language", None)
+        other = getattr(before, "language", None)
         if language != other:
             return f"{self._word} {name!r} replaces the {other} of that name"
         if origin != origin_before:

@@ -16,12 +16,12 @@ Site = Any
 
 
 class AskedCall(NamedTuple):
-    """A call as a recording knows it: what is called, and with what."""
+    """A call as a recording knows it."""
 
-    what: str
-    """``tool``, ``agent``, ``model``, ``transform``, ``policy`` or ``question``."""
     kind: str
-    """The kind of its step."""
+    """``tool``, ``agent``, ``model``, ``transform``, ``policy`` or ``question``."""
+    step_kind: str
+
     name: str
     arguments: str
     """The arguments as JSON, without secrets."""
@@ -44,7 +44,9 @@ class Recording(Protocol):
         """Whether every call is taken from it, and none is made."""
         ...
 
-    def ask(self, site: Site, what: str, callee: object, given: Value) -> AskedCall: ...
+    def ask(self, site: Site, kind: str, callee: object, arguments: Value) -> AskedCall:
+        """A call that is about to be made. ``kind``: as in `AskedCall`."""
+        ...
 
     def is_made(self, asked: AskedCall) -> bool:
         """Whether the call will be made, because the recording leaves it to the run."""

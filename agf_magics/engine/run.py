@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from ..flow.flow import Flow, stores_in
-from ..flow.null_warnings import told
+from ..flow.null_warnings import null_listener
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
 from ..flow.progress.question import Unanswered
@@ -18,7 +18,7 @@ from ..flow.step import Step
 from ..journal.run_journal import Journal
 from ..journal.secrets.masking import Secrets
 from ..limits.budgets import LimitReached, Meter
-from ..limits.grants import granted, inside
+from ..limits.grants import Grant, granted, inside
 from ..limits.limits import TIMEOUT, Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import extents
@@ -35,6 +35,8 @@ from .threads.rights import rights, watch_threads
 
 
 class Done(NamedTuple):
+    """A run that has ended with a result."""
+
     ended: FlowResult
     calls: int
     """Tool calls made; in a dry run, the calls that a real run would make at least."""
@@ -67,70 +69,95 @@ async def run(
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     runner = Runner(shapes, options, host, emit, journal, secrets, progress, on_frame)
-    limits = runner.budget.limits
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     patience: float | None = None
     watch_threads()
     grant = rights().grant
-    outer_grant, outer_inside = granted.set(grant), inside.set(True)
-    outer_told = told.set(lambda warning: runner.warn_once(warning, warning.message))
-    outer_prints = printing.set(None) if options.stream else None
+    with _context_of(runner, grant):
+        try:
+            async with Deadline(runner.budget.limits.timeout, host):
+                ended = await _run_flow(runner, linked, flow_input, grant)
+        except asyncio.CancelledError:
+            await _recorded(runner)
+            _end(runner, "cancelled", None, _stores(runner, linked))
+            raise
+        except OutOfTime:
+            # Without a cause, whose frames would be ours.
+            failure = timeout_exceeded(linked, runner.budget.limits)
+            patience = host.grace
+        except RecursionError:  # of the engine: what user code raises is a failure of its step
+            failure = _too_deep(linked)
+        except BaseException as error:
+            failure = error
+    # Outside of `except`: an error below must not have the failure as its context.
+    if failure is not None:
+        await _fail(runner, linked, failure, patience)
+        raise failure
+    _warn(runner, ended.notes)
+    _end(runner, "ok", ended.output, ended.stores)
+    return Done(ended, runner.calls, runner.budget.spawned)
+
+
+@contextlib.contextmanager
+def _context_of(runner: Runner, grant: Grant) -> Iterator[None]:
+    """The context variables of a run: its steps and the user code in them find it by these."""
+    outer_grant = granted.set(grant)
+    outer_inside = inside.set(True)
+    outer_listener = null_listener.set(lambda warning: runner.warn_once(warning, warning.message))
+    outer_prints = printing.set(None) if runner.stream else None
     outer_extents = extents.set(runner.extents)
     try:
-        async with Deadline(limits.timeout, host):
-            if journal is not None:
-                # Inside the time limit: a journal on a slow disk, or one that another process
-                # holds, may wait.
-                await journal.start(emit, linked.flow.name, linked.flow.language)
-            grant = grant.narrow(linked.uses, asked=linked.tools_that_ask)
-            scope = Scope(linked, grant=grant, meters=meters_of(linked.flow, 0))
-            ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
-            if runner.has_unread:
-                output = await when_read(partial(read_all, ended.output))
-                ended = ended._replace(output=output)
-            if journal is not None:
-                await journal.before_end(ended.output)
-    except asyncio.CancelledError:
-        await _recorded(runner)
-        _end(runner, "cancelled", None, _stores(runner, linked))
-        raise
-    except OutOfTime:
-        failure = timeout_exceeded(linked, limits)  # without a cause, whose frames would be ours
-        patience = host.grace
-    except RecursionError:  # of the engine: what user code raises is a failure of its step
-        failure = _too_deep(linked)
-    except BaseException as error:
-        failure = error
+        yield
     finally:
         granted.reset(outer_grant)
         inside.reset(outer_inside)
-        told.reset(outer_told)
+        null_listener.reset(outer_listener)
         extents.reset(outer_extents)
         if outer_prints is not None:
             printing.reset(outer_prints)
-    # Outside of `except`: an error below must not have the failure as its context.
-    if failure is not None:
-        stores = _stores(runner, linked)
-        for note in options.notes():
-            emit(ev.Warned(clock(), note))
-        # A fan-out that ran to its end has put its own results there.
-        if isinstance(failure, StepError) and failure.partial is None:
-            failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
-        await _recorded(runner, patience)
-        _end(
-            runner,
-            "waiting" if isinstance(failure, Unanswered) else "error",
-            None,
-            stores,
-            failure,
-        )
-        raise failure
-    for note in (*ended.notes, *options.notes()):
-        emit(ev.Warned(clock(), note))
-    _end(runner, "ok", ended.output, ended.stores)
-    return Done(ended, runner.calls, runner.budget.spawned)
+
+
+async def _run_flow(
+    runner: Runner, linked: Linked, flow_input: FlowInput, grant: Grant
+) -> FlowResult:
+    """The steps of the run, between the two writes to its journal."""
+    flow = linked.flow
+    journal = runner.journal
+    if journal is not None:
+        # Inside the time limit: a journal on a slow disk, or one that another process holds, may
+        # wait.
+        await journal.start(runner.emit, flow.name, flow.language)
+    narrowed = grant.narrow(linked.uses, asked=linked.tools_that_ask)
+    scope = Scope(linked, grant=narrowed, meters=meters_of(flow, 0))
+    ended = await within_caps(flow, runner.run_flow(scope, flow_input))
+    if runner.has_unread:
+        output = await when_read(partial(read_all, ended.output))
+        ended = ended._replace(output=output)
+    if journal is not None:
+        await journal.before_end(ended.output)
+    return ended
+
+
+async def _fail(
+    runner: Runner, linked: Linked, failure: BaseException, patience: float | None
+) -> None:
+    """End a run that has failed. ``patience``: as ``seconds`` of `_recorded`."""
+    stores = _stores(runner, linked)
+    _warn(runner)
+    # A fan-out that ran to its end has put its own results there.
+    if isinstance(failure, StepError) and failure.partial is None:
+        failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
+    await _recorded(runner, patience)
+    status = "waiting" if isinstance(failure, Unanswered) else "error"
+    _end(runner, status, None, stores, failure)
+
+
+def _warn(runner: Runner, notes: Iterable[Diagnostic] = ()) -> None:
+    """Emit the warnings that are known only at the end: ``notes`` and those of the options."""
+    for note in (*notes, *runner.options.notes()):
+        runner.emit(ev.Warned(clock(), note))
 
 
 async def _recorded(runner: Runner, seconds: float | None = None) -> None:

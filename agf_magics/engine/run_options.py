@@ -67,7 +67,7 @@ class RunOptions:
     recording: Recording | None = None
     """The calls that the run replays; None: those of the `replay` around it."""
     notes: Callable[[], Iterable[Diagnostic]] = tuple
-    """What the run warns about at its end."""
+    """The warnings of the run at its end."""
     trust: bool = False
     """True if values that are not signed by the user are unpickled in a resumed run."""
 
@@ -78,7 +78,7 @@ class RunOptions:
         limits: object = self.limits
         if not isinstance(limits, Limits | None):
             pairs = limits.items() if isinstance(limits, Mapping) else ()
-            write = ", ".join(f"{name}={most!r}" for name, most in pairs) or "timeout=…"
+            write = ", ".join(f"{name}={limit!r}" for name, limit in pairs) or "timeout=…"
             raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
 
 

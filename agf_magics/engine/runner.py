@@ -129,6 +129,8 @@ Shape = Callable[[CallSite[Any]], Awaitable[Value]]
 
 @dataclass(slots=True, eq=False)
 class Models:
+    """What the models of a run share."""
+
     files: dict[str, bytes] = field(default_factory=dict)
     """The attachments of the run, by SHA-256."""
     placeholders: dict[str, Value] = field(default_factory=dict)
@@ -175,7 +177,7 @@ class Runner:
         if journal is not None:
             journal.rows.large = self.large
         self.warned: set[object] = set()
-        """The keys of the warnings that `warn_once` has given."""
+        """The keys of the warnings that `warn_once` has emitted."""
         self.calls = 0
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
 
@@ -204,7 +206,8 @@ class Runner:
 
     async def run_flow(self, scope: Scope, flow_input: FlowInput) -> FlowResult:
         flow = scope.linked.flow
-        frame, is_outermost = flow.start(flow_input), _is_outermost(scope)
+        frame = flow.start(flow_input)
+        is_outermost = _is_outermost(scope)
         for step in flow.body.steps:
             if is_outermost:
                 self.reach(scope, frame)
@@ -224,6 +227,7 @@ class Runner:
     async def run_step(
         self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
     ) -> StepResult:
+        """Run one step, between its two events. Raises its failure unless it rescues it."""
         # Steps that never wait would keep the loop from its timers: time limits, cancellations,
         # other runs.
         if clock() - self.host.turned > TURN:
@@ -232,12 +236,12 @@ class Runner:
         site = CallSite(self, step, frame, scope, index, at)
         self.emit(ev.StepStarted(at, clock(), attempt))
         try:
-            result = store_value(site, await self.shapes[type(step)](site))
+            value, frame = store_value(site, await self.shapes[type(step)](site))
         # Everything: each start has exactly one end, also of a cancelled step and of our own errors.
         except BaseException as error:
             return self.rescue(error, site)
-        self.emit(ev.StepFinished(at, clock(), result[0]))
-        return result
+        self.emit(ev.StepFinished(at, clock(), value))
+        return value, frame
 
     def fail_unstarted(
         self, error: StepError, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int
@@ -256,7 +260,8 @@ class Runner:
 
     def fail_step(self, error: BaseException, site: CallSite[Any]) -> StepResult | None:
         """Emit the failure of a step. Returns a result if the step rescues its failure."""
-        at, step = site.at, site.step
+        at = site.at
+        step = site.step
         if isinstance(error, asyncio.CancelledError):
             # The same error passes every step around the call: one of them tells of it.
             if isinstance(error, StillRunning) and not error.reported:
@@ -275,7 +280,8 @@ class Runner:
             return None
         # Before the frame is stored: a resumed run must rescue what this one has rescued.
         self.mark("rescued", site.key)
-        value, frame = step.rescue(error), site.frame
+        value = step.rescue(error)
+        frame = site.frame
         if step.target is not None:
             frame = step.target.store(frame, Outcome(value, None, error, "failed"))
         return value, frame
@@ -291,8 +297,8 @@ def store_value(site: CallSite[Step], value: Value) -> StepResult:
     arguments = None
     target = site.step.target
     if type(value) is ShapeResult:
-        value, arguments, left = value
-        frame = frame if left is None else left
+        value, arguments, left_frame = value
+        frame = frame if left_frame is None else left_frame
     if type(value) in CONTAINERS:
         check_extent(site, value)
     if target is not None:

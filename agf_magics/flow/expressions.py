@@ -38,7 +38,8 @@ class Computed:
         self.span = span
         self.evaluate = evaluate
         self.refs = refs
-        self.text, self.names = text, names
+        self.text = text
+        self.names = names
 
     def build(self, frame: Frame, wanted: object = None) -> Value:
         return self.evaluate(frame)

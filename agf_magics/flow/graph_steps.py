@@ -107,7 +107,8 @@ class Walk(Step):
     def rounds_after(self, source: str) -> Iterator[frozenset[str]]:
         """The nodes that surely run in the round after ``source`` ran, in the next one and so on,
         until none is sure or they repeat."""
-        seen, sure = set[frozenset[str]](), frozenset([source])
+        seen = set[frozenset[str]]()
+        sure = frozenset([source])
         while sure not in seen:
             seen.add(sure)
             edges = (edge for name in sure for edge in self.leaving.get(name, ()))

@@ -1,4 +1,4 @@
-"""The warning that an expression writes a missing value as null, told to the run around the
+"""The warning that an expression writes a missing value as null, for the run around the
 evaluation.
 
 An expression is evaluated in many places, and none of them can emit an event. So the run says who
@@ -18,14 +18,16 @@ MOST_SEARCHED = 100_000
 """Parts of a value that are looked at to say where a null was written."""
 
 
-told: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("told", default=None)
-"""What takes the warnings of the run around this code."""
+null_listener: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar(
+    "null_listener", default=None
+)
+"""Takes the warnings for the run around this code; None: there is no run."""
 
 
 def warn_of_null(name: str, value: Value) -> None:
     """Warn that a part of ``value``, which a text or a model gets, is written as null (decision
     A1′). ``name``: what its author calls the value."""
-    listener = told.get()
+    listener = null_listener.get()
     if listener is not None:
         message = f"{name} has {missing_at(value)}, which is written as null"
         hint = "JSON has no such value; let a tool replace it, if something else is meant"
@@ -33,7 +35,7 @@ def warn_of_null(name: str, value: Value) -> None:
 
 
 def missing_at(value: Value) -> str:
-    """Where a value has its first number that is none, or NaT, and which: ``NaN at .rows[3].kg``.
+    """Where a value has its first NaN, infinity or NaT, and which of them: ``NaN at .rows[3].kg``.
 
     >>> missing_at({"a": [1.0, float("nan")]}), missing_at(float("-inf"))
     ('NaN at .a[1]', '-infinity')
@@ -47,15 +49,15 @@ def missing_at(value: Value) -> str:
 
 def _parts(value: Value) -> Iterator[tuple[str, Value]]:
     """The parts of ``value`` with their paths, in order; at most `MOST_SEARCHED`."""
-    left: list[tuple[str, Value]] = [("", value)]
+    unseen: list[tuple[str, Value]] = [("", value)]
     for _ in range(MOST_SEARCHED):
-        if not left:
+        if not unseen:
             return
-        path, part = left.pop()
+        path, part = unseen.pop()
         yield path, part
         if type(part) is dict:
             inner = list(part.items())[:MOST_SEARCHED]
-            left += [(f"{path}.{name}", inside) for name, inside in reversed(inner)]
+            unseen += [(f"{path}.{name}", inside) for name, inside in reversed(inner)]
         elif type(part) is list:
             numbered = list(enumerate(part[:MOST_SEARCHED]))
-            left += [(f"{path}[{number}]", inside) for number, inside in reversed(numbered)]
+            unseen += [(f"{path}[{number}]", inside) for number, inside in reversed(numbered)]

@@ -18,10 +18,10 @@ COLLECT = "collect"
 """The name of the step that makes one value of those of branches or elements."""
 
 
-def name_of(step: Step, given: str = "") -> str:
-    """The name of a step. ``given``: that of its branch or node."""
+def name_of(step: Step, part_name: str = "") -> str:
+    """The name of a step. ``part_name``: that of its branch or node."""
     call = only_call(step)
-    name = step.title or given or output_of(step)
+    name = step.title or part_name or output_of(step)
     if call is not None:
         return name or name_of(call)
     if name:

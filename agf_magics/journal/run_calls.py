@@ -164,12 +164,13 @@ class RunCalls(OfRun):
 
     def _begun(self, call: StartedCall, connection: sqlite3.Connection) -> Record:
         at, tries = call.key
-        given = RecordedArguments(call.given, call.whole)
+        arguments = RecordedArguments(call.arguments, call.whole)
         if call.whole == IN_PIECES:
             with suppress(ValueError):  # it is not in the file yet
-                given = given._replace(large=large_parts(connection, self._num, call.given))
+                large = large_parts(connection, self._num, call.arguments)
+                arguments = arguments._replace(large=large)
         names = (call.kind, call.name, call.started, None)
-        return Record(self._num, "begun", at, tries, *names, given)
+        return Record(self._num, "begun", at, tries, *names, arguments)
 
     def number_attempts(self, calls: Sequence[Record]) -> list[int]:
         """Which attempt of its path each of these calls is. A resumed run continues to count."""

@@ -203,15 +203,14 @@ class Journal:
         step: Invoke,
         callee: object,
         key: CallKey,
-        given: Any,
+        arguments: Any,
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        """A call that is about to be made. ``given`` is encoded now, because user code may change
-        it. ``tools`` and ``grant``: what the callee may use, if a later run may reuse the
-        outcome."""
+        """A call that is about to be made, encoded now: user code may change its ``arguments``.
+        ``tools`` and ``grant``: what the callee may use, if a later run may reuse the outcome."""
         self.rows.digests.is_eager |= self.reuse is not None
-        return self.rows.start(step, callee, key, given, tools, grant)
+        return self.rows.start(step, callee, key, arguments, tools, grant)
 
     def outcome(
         self,
@@ -284,7 +283,7 @@ class Journal:
             return None
         # With a secret argument, what is stored is searched again.
         reads = reads or self.rows.secret.active or self.rows.results is None or not self.is_open
-        return self.reuse.take(call.digest, call.given_objects, reads)
+        return self.reuse.take(call.digest, call.argument_objects, reads)
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
         """The value of a call in another run, written for this run without waiting: the call is not
@@ -347,14 +346,14 @@ class Journal:
         packed = self.rows.secret.pack(value, LONGEST_ANSWER, call.received, secret)
         await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
 
-    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
+    async def fire_once(self, step: Invoke, callee: object, key: CallKey, arguments: Any) -> bool:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
         if ("fired", key) in self.log.marks:
             return False
         # Before the row: the journal must stay open for what the call writes after the run.
         self._fired = True
         await self.durable(
-            self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given)))
+            self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, arguments)))
         )
         return True
 

@@ -67,14 +67,14 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
 
 
 def _cells(record: Record) -> list[Any]:
-    (given, whole, _), (form, value, shown, *_) = record.given, record.result
+    (arguments, whole, _), (form, value, shown, *_) = record.arguments, record.result
     if whole == 2:
-        given, whole = encode(record.given_shown), 1
+        arguments, whole = encode(record.arguments_shown), 1
     if form in PICKLED:
         form, value = "again", None
     return [
         *(record.what, encode(record.at), record.tries, record.kind, record.name),
-        *(record.started, record.ended, given, whole, form, value, shown, record.error),
+        *(record.started, record.ended, arguments, whole, form, value, shown, record.error),
     ]
 
 

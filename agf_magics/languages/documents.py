@@ -64,7 +64,7 @@ class Takes(NamedTuple):
     """A kind of value."""
 
     says: str
-    """What a message calls it: ``'name' must be …``."""
+    """Its words in a message: ``'name' must be a name``."""
     example: str
     """A value, as a hint shows it."""
     schema: Mapping[str, Any]
@@ -102,7 +102,7 @@ class Kind(NamedTuple):
     """A mapping of a language: a node of one kind, an edge, a document."""
 
     name: str
-    """What a message calls it."""
+    """Its words in a message: ``a step``."""
     doc: str
     keys: Mapping[str, Key]
     prefix: str = ""
@@ -181,8 +181,10 @@ class Reader(ABC):
     key itself."""
 
     def __init__(self, problems: Diagnostics) -> None:
-        self.problems, self._before = problems, problems.error_count
-        self.error, self.warn = problems.error, problems.warn
+        self.problems = problems
+        self._before = problems.error_count
+        self.error = problems.error
+        self.warn = problems.warn
 
     @property
     def error_count(self) -> int:
@@ -198,7 +200,8 @@ class Reader(ABC):
         The values are added to ``into`` one by one, for readers that use the value of an earlier
         key.
         """
-        values, written = {} if into is None else into, node.fields
+        values = {} if into is None else into
+        written = node.fields
         slips = self.unknown(kind, node)
         for name, key in kind.keys.items():
             value = written.get(name)
@@ -268,11 +271,7 @@ class Reader(ABC):
         """``node`` if it is a text."""
         if is_text(node) and not node.is_expr:
             return node
-        self.wrong_type(
-            node,
-            key,
-            f'quote it: "{node.text}"' if node.text else None,
-        )
+        self.wrong_type(node, key, f'quote it: "{node.text}"' if node.text else None)
         return None
 
     def name(self, node: Node, key: Key) -> Name | None:
@@ -437,6 +436,7 @@ def is_nothing(node: Node) -> bool:
 
 
 def read_text(reader: Reader, node: Node, key: Key) -> Name | None:
+    """A text with its place, which may be blank."""
     text = reader.text(node, key)
     return None if text is None else Name(text.text, text.span)
 

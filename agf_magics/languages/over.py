@@ -8,8 +8,8 @@ text: JSON with the fields of `OverTerms`. It is no fifth language: no cell is w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from ..flow.expressions import Computed, Stored
 from ..flow.flow import Definition, Flow
@@ -42,7 +42,7 @@ ROWS, SAME = "rows", "same"
 
 
 class OverTerms(NamedTuple):
-    """What such a definition says."""
+    """The content of such a definition."""
 
     over: str
     """The name of the flow."""
@@ -89,9 +89,8 @@ def _elements(span: Span, terms: OverTerms) -> Computed:
         rows = frame[ROWS]
         if terms.numbers is None and terms.repeat == 1:
             return rows
-        return Picked(
-            rows, range(len(rows)) if terms.numbers is None else terms.numbers, terms.repeat
-        )
+        numbers = range(len(rows)) if terms.numbers is None else terms.numbers
+        return Picked(rows, numbers, terms.repeat)
 
     return Computed(span, read, (Ref((ROWS,), span),))
 
@@ -108,20 +107,17 @@ def _input(span: Span, terms: OverTerms) -> Computed:
 
     def build(frame: Frame) -> Value:
         row = frame["row"]
-        row = {
-            **frame[SAME],
-            **row,
-            **{name: row.get(column) for name, column in terms.rename.items()},
-        }
-        return (
-            row if terms.only is None else {name: row[name] for name in terms.only if name in row}
-        )
+        renamed = {name: row.get(column) for name, column in terms.rename.items()}
+        inputs = {**frame[SAME], **row, **renamed}
+        if terms.only is None:
+            return inputs
+        return {name: inputs[name] for name in terms.only if name in inputs}
 
     return Computed(span, build, (Ref(("row",)),))
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
-    """Adds what is wrong to ``problems``; never raises for it."""
+    """The flow of a run over a table; ``problems`` gets the errors of its text."""
     try:
         terms = OverTerms(**json.loads(source.text))
     except (ValueError, TypeError, RecursionError) as error:
@@ -129,6 +125,10 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
             "over.definition", f"this does not define a run over a table: {error}", source.span()
         )
         return Definition(None)
+    return Definition(_flow(source, terms))
+
+
+def _flow(source: Source, terms: OverTerms) -> Flow:
     # No step has a place: nobody has written this text, so that no caret helps.
     span = source.span(0, 0)
     call = Invoke(
@@ -154,17 +154,14 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         first=terms.first,
         target=_OUTCOMES,
     )
-    body = Steps(id=OVER, word="sequential", label=terms.over, steps=(each,))
-    count = _counting(terms)
-    flow = Flow(
+    return Flow(
         name=name_over_rows(terms.over),
         language=OVER,
         source=source,
-        body=body,
+        body=Steps(id=OVER, word="sequential", label=terms.over, steps=(each,)),
         start=_start,
-        end=count,
+        end=_counting(terms),
     )
-    return Definition(flow)
 
 
 def _start(flow_input: FlowInput) -> Frame:
@@ -175,10 +172,11 @@ def _start(flow_input: FlowInput) -> Frame:
     }
 
 
-def _counting(terms: OverTerms) -> Any:
+def _counting(terms: OverTerms) -> Callable[[Frame], FlowResult]:
+    """The end of the flow: the number of rows, and of those with an output. Without a journal, which
+    has the outputs, also these."""
+
     def end(frame: Frame) -> FlowResult:
-        """How many rows there are, and how many of them have an output. Without a journal, which
-        has the outputs, also these."""
         outcomes = frame.get("outcomes") or []
         total = terms.total * terms.repeat
         counts = {"rows": total, "ok": len(outcomes), "failed": total - len(outcomes)}

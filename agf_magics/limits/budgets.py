@@ -47,7 +47,8 @@ class Budget:
                 error.ends_run = True
                 raise
             return
-        most, dollars = self.limits.max_tokens, self.limits.max_cost
+        most = self.limits.max_tokens
+        dollars = self.limits.max_cost
         if most and self.tokens > most:
             message = f"this run has used {self.tokens:,} tokens of the {most:,} it may"
             raise LimitReached(Diagnostic("limit.tokens", message, hint=MAX_TOKENS.how_to_set))
@@ -115,7 +116,8 @@ class Meter:
         known."""
         self.tokens += tokens
         self.cost += cost or 0
-        most, dollars = self.own_limits.tokens, self.own_limits.cost
+        most = self.own_limits.tokens
+        dollars = self.own_limits.cost
         if dollars is not None and self.cost > _decimal(dollars):
             raise self._limit_reached(
                 "limit.cost", f"has cost ${self.cost:f} of the ${dollars:g} it may"

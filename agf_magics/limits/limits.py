@@ -131,7 +131,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for row in LIMITS:
-            most, is_time = getattr(self, row.name), row.unit == SECONDS
+            most = getattr(self, row.name)
+            is_time = row.unit == SECONDS
             types = (int,) if type(row.default) is int else (int, float)
             if most is None and is_time:
                 continue

@@ -103,7 +103,8 @@ def _validator() -> Any:
     kind = library.validators.extend(
         draft, validators=keywords(draft.VALIDATORS), type_checker=types
     )
-    descend, evolve = kind.descend, kind.evolve
+    descend = kind.descend
+    evolve = kind.evolve
 
     def evolve_ours(validator: Any, **changes: Any) -> Any:
         # For a part with ``$schema`` the library takes its own class, whose patterns have no bound.

@@ -44,7 +44,8 @@ class BadPattern(ValueError):
 
     def __init__(self, reason: str, start: int, end: int) -> None:
         super().__init__(reason)
-        self.start, self.end = start, end
+        self.start = start
+        self.end = end
 
 
 @lru_cache(maxsize=128)

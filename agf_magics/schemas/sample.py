@@ -21,6 +21,8 @@ def sample(schema: Mapping[str, Any] | bool) -> Value:
 
 
 class _Sampling:
+    """Makes one sample of the schema ``root``."""
+
     def __init__(self, root: Mapping[str, Any] | bool) -> None:
         self.root = root
 
@@ -39,12 +41,9 @@ class _Sampling:
                 return schema[word][0]
         if isinstance(schema.get("$ref"), str):
             ref = schema["$ref"]
-            # A recursive schema has a value that ends here.
-            return (
-                None
-                if ref in within
-                else self.value(resolve_pointer(self.root, ref), (*within, ref))
-            )
+            if ref in within:  # a recursive schema has a value that ends here
+                return None
+            return self.value(resolve_pointer(self.root, ref), (*within, ref))
         for word in ("anyOf", "oneOf"):
             if schema.get(word):
                 return self.choice(schema[word], within)
@@ -62,6 +61,7 @@ class _Sampling:
         return self.value(useful[0], within) if useful else None
 
     def typed(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        """A value of the type of ``schema``."""
         kind = schema.get("type")
         if isinstance(kind, list):
             kind = next((k for k in kind if k != "null"), "null")
@@ -83,9 +83,9 @@ class _Sampling:
         required = schema.get("required", ())
         properties = schema.get("properties", {})
         values = {
-            name: self.value(wanted, within)
-            for name, wanted in properties.items()
-            if name in required or not self.again(wanted, within)
+            name: self.value(schema_of_field, within)
+            for name, schema_of_field in properties.items()
+            if name in required or not self.again(schema_of_field, within)
         }
         return {**values, **{name: "text" for name in required if name not in properties}}
 
@@ -103,6 +103,7 @@ class _Sampling:
         return first + [self.value(items, within) for _ in range(least - len(first))]
 
     def again(self, schema: Any, within: tuple[str, ...]) -> bool:
+        """Whether ``schema`` refers to one that contains it."""
         return isinstance(schema, Mapping) and schema.get("$ref") in within
 
 
@@ -112,11 +113,11 @@ def resolve_pointer(root: Any, ref: str) -> Any:
     >>> resolve_pointer({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
     {'type': 'null'}
     """
-    at = root
+    target = root
     for part in ref.removeprefix("#").split("/")[1:]:
         name = unquote(part).replace("~1", "/").replace("~0", "~")
-        at = at.get(name) if isinstance(at, Mapping) else None
-    return at
+        target = target.get(name) if isinstance(target, Mapping) else None
+    return target
 
 
 def _merge_all_of(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +163,8 @@ def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
     if bounds.get("multipleOf") == 0:
         del bounds["multipleOf"]
     step = bounds.get("multipleOf")
-    above, below = bounds.get("exclusiveMinimum", 0), bounds.get("exclusiveMaximum", 0)
+    above = bounds.get("exclusiveMinimum", 0)
+    below = bounds.get("exclusiveMaximum", 0)
     near: list[int | float] = [1, *bounds.values(), 0]
     for bound in bounds.values():
         near += [math.floor(bound), math.floor(bound) + 1, math.ceil(bound) - 1]

@@ -124,6 +124,7 @@ _TYPE_OF: Mapping[FieldKind, str] = {
 def _check(
     wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema], room: int
 ) -> Violations:
+    """The differences between ``value`` and the field ``wanted``, at most ``room`` levels deep."""
     kind = wanted.kind
     if room <= 0:
         yield FieldViolation(path, "too_deep", f"{path}: nests deeper than {DEEPEST} levels")
@@ -268,7 +269,8 @@ def resolve(
 ) -> tuple[dict[str, Schema], list[Field]]:
     """The schemas of these names with all that they refer to, and the refs that no schema is
     declared for."""
-    reached, missing = {name: schemas[name] for name in names}, list[Field]()
+    reached = {name: schemas[name] for name in names}
+    missing = list[Field]()
     queue = list(reached)
     for referring in queue:  # grows as schemas refer to others
         for ref in references(schemas[referring].fields):

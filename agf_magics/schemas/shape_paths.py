@@ -20,29 +20,27 @@ class PathFault(NamedTuple):
     """A path to a field that does not exist, or may be absent."""
 
     name: str
-    left: int
+    after: int
     """The number of names after it in the path."""
     within: Shape
     """The shape without the field."""
     alone: str = ""
     """How the same name is read where it is visible by itself; empty: it is not."""
 
-    def told(self, span: Span, certain: bool) -> Diagnostic:
-        """``span``: the whole path; ``certain``: whether every evaluation reads it."""
+    def diagnostic(self, span: Span, certain: bool) -> Diagnostic:
+        """The problem. ``span``: the whole path; ``certain``: whether every evaluation reads it."""
         words = list(_WORD.finditer(span.text))
-        if len(words) > self.left:
-            word = words[-1 - self.left]
+        if len(words) > self.after:
+            word = words[-1 - self.after]
             span = span.locate(word.start(), word.end())
         if self.name in self.within.optional:
             message = f"{self.name!r} may be absent"
             hint = "mark it required: true in its schema, or give a default"
             return Diagnostic("flow.maybe-absent", message, span, hint, "note")
-        message, near = (
-            f"unknown field {self.name!r}",
-            f"{self.name!r} is a name of its own here; write: {self.alone}"
-            if self.alone
-            else suggest(self.name, self.within.fields, "its fields"),
-        )
+        message = f"unknown field {self.name!r}"
+        near = suggest(self.name, self.within.fields, "its fields")
+        if self.alone:
+            near = f"{self.name!r} is a name of its own here; write: {self.alone}"
         if "object" not in self.within.kinds:
             message = f"{self.within} has no field {self.name!r}"
         fails = certain and (self.within.closed or "object" not in self.within.kinds)
@@ -62,10 +60,10 @@ def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:
     for index, name in enumerate(path):
         if shape is None or (len(shape.kinds) > 1 and "object" in shape.kinds):
             return None, fault
-        left = len(path) - index - 1
+        after = len(path) - index - 1
         if "object" not in shape.kinds or (shape.declares and name not in shape.fields):
-            return None, PathFault(name, left, shape)
+            return None, PathFault(name, after, shape)
         if name in shape.optional and fault is None:
-            fault = PathFault(name, left, shape)
+            fault = PathFault(name, after, shape)
         shape = shape.fields.get(name)
     return shape, fault

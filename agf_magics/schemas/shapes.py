@@ -105,23 +105,23 @@ class SchemaShapes:
         return self._shapes[name]
 
     def _object(self, fields: Mapping[str, Field], depth: int) -> Shape:
-        optional = frozenset(name for name, wanted in fields.items() if not wanted.required)
-        shapes = {name: self._field(wanted, depth) for name, wanted in fields.items()}
+        optional = frozenset(name for name, field in fields.items() if not field.required)
+        shapes = {name: self._field(field, depth) for name, field in fields.items()}
         return Shape(frozenset({"object"}), fields=shapes, optional=optional)
 
-    def _field(self, wanted: Field, depth: int) -> Shape | None:
-        match wanted.kind:
+    def _field(self, field: Field, depth: int) -> Shape | None:
+        match field.kind:
             case "bool":
                 return BOOL
             case "enum":
-                return either(map(literal, wanted.values))
+                return either(map(literal, field.values))
             case "ref":
-                return self.of(wanted.schema, depth + 1)
+                return self.of(field.schema, depth + 1)
             case "object":
-                return self._object(wanted.fields, depth)
+                return self._object(field.fields, depth)
             case "list":
-                return list_of(self._field(wanted.of, depth) if wanted.of else None)
-        return _PLAIN[_OF_FIELD[wanted.kind]]
+                return list_of(self._field(field.of, depth) if field.of else None)
+        return _PLAIN[_OF_FIELD[field.kind]]
 
 
 def either(shapes: Iterable[Shape | None]) -> Shape | None:
@@ -136,18 +136,21 @@ def either(shapes: Iterable[Shape | None]) -> Shape | None:
 
 
 def _join(a: Shape, b: Shape, deep: bool) -> Shape:
-    """``deep``: their parts are joined, too, one level deep: a shape whose parts contain it never ends."""
+    """The shape of a value of one of two. ``deep``: their parts are joined too, one level deep: a
+    shape whose parts contain it never ends."""
     if a is b:
         return a
     values = None if a.values is None or b.values is None else (*a.values, *b.values)
     if values is not None and len(values) > FEW:
         values = None
     of = _join(a.of, b.of, False) if deep and a.of and b.of else None
-    fields, optional = dict[str, Shape | None](), frozenset[str]()
+    fields = dict[str, Shape | None]()
+    optional = frozenset[str]()
     if deep and a.declares and b.declares:  # else it may have fields that one does not name
         for name in (*a.fields, *b.fields):
-            left, right = a.fields.get(name), b.fields.get(name)
-            fields[name] = _join(left, right, False) if left and right else None
+            in_a = a.fields.get(name)
+            in_b = b.fields.get(name)
+            fields[name] = _join(in_a, in_b, False) if in_a and in_b else None
         optional = a.optional | b.optional | (a.fields.keys() ^ b.fields.keys())
     return Shape(a.kinds | b.kinds, values, of, fields, a.closed and b.closed and deep, optional)
 
@@ -156,10 +159,6 @@ def part_that_is(wanted: bool, shape: Shape) -> Shape | None:
     """The part of ``shape`` that is true, or false; None: nothing."""
     if shape.values is None:
         kinds = shape.kinds - {"null"} if wanted else shape.kinds
-        return (
-            Shape(kinds, None, shape.of, shape.fields, shape.closed, shape.optional)
-            if kinds
-            else None
-        )
+        return shape._replace(kinds=kinds) if kinds else None
     values = tuple(value for value in shape.values if is_true(value) is wanted)
     return Shape(frozenset(_KINDS[type(value)] for value in values), values) if values else None

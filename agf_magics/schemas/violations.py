@@ -29,32 +29,34 @@ def lacking(
     >>> lacking({"properties": {"a": {"items": {"properties": {"b": {}}}}}}, ["a", "[]", "c"])
     (2, ('b',))
     """
-    at: Any = schema
+    part: Any = schema
     for index, name in enumerate(fields):
-        at = resolve_reference(schema, at)
-        if not isinstance(at, Mapping):
+        part = resolve_reference(schema, part)
+        if not isinstance(part, Mapping):
             return None
         if name == EACH:
-            at = at.get("items")
+            part = part.get("items")
             continue
-        properties = at.get("properties")
-        if not isinstance(properties, Mapping) or not properties or at.keys() & _SAYS_MORE:
+        properties = part.get("properties")
+        if not isinstance(properties, Mapping) or not properties or part.keys() & _SAYS_MORE:
             return None
         if name not in properties:
             return index, tuple(properties)
-        at = properties[name]
+        part = properties[name]
     return None
 
 
-def resolve_reference(root: Any, at: Any) -> Any:
-    """The target of a reference within the schema ``root``, if ``at`` says of fields nothing else."""
+def resolve_reference(root: Any, part: Any) -> Any:
+    """The target of a reference within the schema ``root``, if ``part`` says of fields nothing else."""
     # A few in a row: two references to each other never end.
     for _ in range(20):
-        is_only = isinstance(at, Mapping) and at.keys() & {*_SAYS_MORE, "properties"} == {"$ref"}
-        if not is_only or not str(at["$ref"]).startswith("#/"):
+        is_only = isinstance(part, Mapping) and part.keys() & {*_SAYS_MORE, "properties"} == {
+            "$ref"
+        }
+        if not is_only or not str(part["$ref"]).startswith("#/"):
             break
-        at = resolve_pointer(root, at["$ref"])
-    return at
+        part = resolve_pointer(root, part["$ref"])
+    return part
 
 
 def describe(violation: Violation) -> str:
@@ -64,11 +66,9 @@ def describe(violation: Violation) -> str:
     'needs text or null, not the number 3'
     """
     describe_one = _DESCRIBE.get(violation.keyword)
-    return (
-        describe_one(violation)
-        if describe_one
-        else f"does not satisfy {violation.keyword}: {shown_choice(violation.wanted)}"
-    )
+    if describe_one is None:
+        return f"does not satisfy {violation.keyword}: {shown_choice(violation.wanted)}"
+    return describe_one(violation)
 
 
 DESCRIBED = 5
@@ -82,12 +82,12 @@ def describe_all(violations: Iterable[Violation]) -> str:
     >>> describe_all([Violation(("items", 0), "minimum", 1, 0), missing])
     "items[0]: needs at least 1, not the number 0; 'id' is missing"
     """
-    all_leaves = [leaf for violation in violations for leaf in leaves(violation)]
-    lines = list(
-        dict.fromkeys(
-            f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in all_leaves
-        )
+    described = (
+        f"{place(leaf.path)}: {describe(leaf)}" if leaf.path else describe(leaf)
+        for violation in violations
+        for leaf in leaves(violation)
     )
+    lines = list(dict.fromkeys(described))
     more = f"; and {len(lines) - DESCRIBED} more" if len(lines) > DESCRIBED else ""
     return "; ".join(lines[:DESCRIBED]) + more
 
@@ -120,19 +120,17 @@ def missing(violation: Violation) -> list[str]:
 
 
 def kinds(wanted: Any) -> str:
-    names = [
-        TYPE_NAMES.get(name, str(name))
-        for name in ([wanted] if isinstance(wanted, str) else wanted)
-    ]
+    """The types of a schema in words: ``text or null``."""
+    types = [wanted] if isinstance(wanted, str) else wanted
+    names = [TYPE_NAMES.get(name, str(name)) for name in types]
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def shown_choice(value: Value) -> str:
     """A value of a schema."""
     if isinstance(value, list):
-        return ", ".join(map(shown_choice, value[:20])) + (
-            f" and {len(value) - 20} more" if len(value) > 20 else ""
-        )
+        more = f" and {len(value) - 20} more" if len(value) > 20 else ""
+        return ", ".join(map(shown_choice, value[:20])) + more
     return shown_value(value).removeprefix("text ").removeprefix("the number ")
 
 
@@ -156,18 +154,16 @@ def wanted_types(violation: Violation) -> list[str]:
 def _either(violation: Violation) -> str:
     if types := wanted_types(violation):
         return _not(violation, kinds(types))
-    return (
-        f"matches {'none' if violation.within else 'more than one'} of the "
-        f"{len(violation.wanted)} alternatives"
-    )
+    count = "none" if violation.within else "more than one"
+    return f"matches {count} of the {len(violation.wanted)} alternatives"
 
 
-def _not(violation: Violation, what: str) -> str:
-    return f"needs {what}, not {shown_value(violation.found)}"
+def _not(violation: Violation, wanted: str) -> str:
+    return f"needs {wanted}, not {shown_value(violation.found)}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}{'s' * (number != 1)}"
 
 
 _DESCRIBE: Mapping[str, Callable[[Violation], str]] = {

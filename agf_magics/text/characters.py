@@ -1,4 +1,4 @@
-"""Characters that look like those of a language and are others, as copied texts have them.
+"""Characters that look like those of a language and are others, as in copied texts.
 
 Blanks that do not break, characters without a width, full-width and typographic signs: in a text
 they are right. Where a blank, a quote, a dash or a sign of the syntax is meant they are the cause of
@@ -39,8 +39,8 @@ MEANT = {
 }
 """By a typographic character: what a language has in its place. Full-width characters besides."""
 
-DASHES = frozenset(each for each, meant in MEANT.items() if meant == "-") | {"－"}
-QUOTES = frozenset(each for each, meant in MEANT.items() if meant in ("'", '"'))
+DASHES = frozenset(char for char, meant in MEANT.items() if meant == "-") | {"－"}
+QUOTES = frozenset(char for char, meant in MEANT.items() if meant in ("'", '"'))
 
 
 def meant_by(char: str) -> str | None:
@@ -75,7 +75,8 @@ def describe(char: str) -> str:
 
 def character_hint(char: str, line: int) -> str:
     """The hint for a character of a line."""
-    meant, described = meant_by(char), describe(char)
+    meant = meant_by(char)
+    described = describe(char)
     if meant == " ":
         return f"line {line} has {described}: write an ordinary blank"
     if not meant:
@@ -88,10 +89,11 @@ def hint_in(span: Span) -> str | None:
     token = span.text[:LONGEST_TOKEN]
     if " " in token.strip():
         return None
-    place = next((at for at, char in enumerate(token) if meant_by(char) is not None), None)
-    if place is None:
+    index = next((i for i, char in enumerate(token) if meant_by(char) is not None), None)
+    if index is None:
         return None
-    return character_hint(token[place], span.source.place(span.start + place)[0])
+    line, _ = span.source.place(span.start + index)
+    return character_hint(token[index], line)
 
 
 def hint_near(span: Span) -> str | None:
@@ -131,8 +133,8 @@ def _of_syntax(line: str) -> Iterator[str]:
     """The characters of a line of YAML that stand where its syntax is: not those in quotes, in a
     comment or in the middle of a text."""
     quote = ""
-    for at, char in enumerate(line):
-        before = line[:at]
+    for index, char in enumerate(line):
+        before = line[:index]
         if char == quote:
             quote = ""
         elif quote:
@@ -144,7 +146,7 @@ def _of_syntax(line: str) -> Iterator[str]:
             return
         elif char.isascii() or (meant := meant_by(char)) is None:
             continue
-        elif _is_syntax(before, line[at + 1 :], meant):
+        elif _is_syntax(before, line[index + 1 :], meant):
             yield char
 
 
@@ -158,5 +160,5 @@ def _is_syntax(before: str, after: str, meant: str) -> bool:
     if meant == ":":
         return _KEY.search(before) is not None
     if meant in (",", "]", "}", ")"):
-        return any(each in before for each in "[{([｛")
+        return any(bracket in before for bracket in "[{([｛")
     return opens

@@ -90,10 +90,10 @@ class Diagnostics:
         for diagnostic in diagnostics:
             self.add(diagnostic)
 
-    def without(self, code: str) -> Diagnostics:
-        """The problems with any other code."""
+    def without(self, *codes: str) -> Diagnostics:
+        """The problems with other codes."""
         others = Diagnostics()
-        others.extend(problem for problem in self._problems if problem.code != code)
+        others.extend(problem for problem in self._problems if problem.code not in codes)
         return others
 
     def __iter__(self) -> Iterator[Diagnostic]:

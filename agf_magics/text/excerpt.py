@@ -29,7 +29,8 @@ def _window(text: str, at: int, size: int, room: int) -> tuple[str, int, int]:
 
     Only the characters near the mark are looked at: a line may be a megabyte.
     """
-    begin, end = 0, len(text)
+    begin = 0
+    end = len(text)
     if fitting(text[: 2 * room], room) < len(text):
         end = min(len(text), at + min(size, room // 2) + AFTER)
         begin = end - fitting(text[max(0, end - room) : end][::-1], room - 2)

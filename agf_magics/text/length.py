@@ -50,6 +50,7 @@ def _weigh(value: Any, room: int, visited: dict[int, int]) -> int:
 
 
 def _weigh_all(whole: Any, parts: Any, room: int, visited: dict[int, int]) -> int:
+    """`_weigh` of a container. ``visited``: the weights of those that were weighed, by identity."""
     size = 8 * len(whole)
     for part in parts:
         kind = type(part)
@@ -71,16 +72,16 @@ LONGEST_TEXT = 10_000_000
 """Characters of a text that Python's ``str``, ``repr`` or ``json`` makes for us of a value."""
 
 
-def can_write(value: Any, most: int = LONGEST_TEXT) -> bool:
-    """Whether ``str`` and ``repr`` of ``value`` have at most about ``most`` characters. They are
+def can_write(value: Any, longest: int = LONGEST_TEXT) -> bool:
+    """Whether ``str`` and ``repr`` of ``value`` have at most about ``longest`` characters. They are
     written in C, place by place, and nothing ends them before they are complete. No code of a class
     is called: what its own ``__repr__`` writes besides its fields is not counted.
     """
     size = weigh(value)
     if size >= 0:  # JSON, nearly always
-        return size <= most
+        return size <= longest
     try:
-        return _Writing().size(value, DEEPEST) <= most
+        return _Writing().size(value, DEEPEST) <= longest
     except _Endless:
         return False
 
@@ -106,6 +107,7 @@ class _Writing:
         self.left = self.MOST_OBJECTS
 
     def size(self, value: Any, room: int) -> int:
+        """The characters of ``value``, at most ``room`` levels deep. Raises _Endless."""
         kind = type(value)  # never `isinstance`, which asks the object for its class too
         if issubclass(kind, (str, bytes, bytearray)):
             return len(value) + 2
@@ -113,7 +115,8 @@ class _Writing:
             return 8
         visited = self.visited.get(id(value))
         if visited is not None:
-            return visited[0]
+            size, _ = visited
+            return size
         parts = self.inside(value)
         if parts and not room:
             raise _Endless
@@ -123,7 +126,7 @@ class _Writing:
         return size
 
     def inside(self, value: Any) -> Sequence[Any]:
-        """What the text of an object may have of others: the members of a container, the arguments
+        """The objects whose texts the text of ``value`` may contain: the members of a container, the arguments
         of an exception, the fields of an object whose class writes itself."""
         kind = type(value)
         if issubclass(kind, dict):
@@ -134,7 +137,7 @@ class _Writing:
         parts: list[Any] = []
         if issubclass(kind, BaseException):
             parts += _ARGS.__get__(value)
-        elif issubclass(kind, type) or (kind.__repr__ is _PLAIN[0] and kind.__str__ is _PLAIN[1]):
+        elif issubclass(kind, type) or _is_written_by_python(kind):
             return ()
         self.left -= 1
         if self.left < 0:
@@ -149,11 +152,17 @@ _OF_PYTHON_CODE = 1 << 9
 """The flag of a class that a `class` statement made (Py_TPFLAGS_HEAPTYPE)."""
 
 _MEMBERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
-_PLAIN: tuple[Any, Any] = (object.__repr__, object.__str__)
+_PLAIN: Any = object
 _ARGS: Any = BaseException.__dict__["args"]
 
 
+def _is_written_by_python(kind: type) -> bool:
+    """Whether the text of an object of this class is its class and its address."""
+    return kind.__repr__ is _PLAIN.__repr__ and kind.__str__ is _PLAIN.__str__
+
+
 def _slots(value: Any) -> list[Any]:
+    """The fields of an object in the ``__slots__`` of its classes."""
     fields = []
     for kind in type.__dict__["__mro__"].__get__(type(value)):
         if not kind.__flags__ & _OF_PYTHON_CODE:

@@ -25,7 +25,7 @@ _NAME = vars(type)["__name__"]
 _MEMBERS = vars(BaseExceptionGroup)["exceptions"]
 
 RAISED = (Exception, SystemExit)
-"""What code of a user may raise that runs inside of ours: anything but the interrupt of a person."""
+"""All that code of a user may raise inside of ours, but for the interrupt of a person."""
 
 LONGEST_READ = 100_000_000
 """Characters of a text that Python may write, to be cut then."""
@@ -63,8 +63,8 @@ def attribute(thing: object, name: str, otherwise: Any = None) -> Any:
 
 
 def text_of(error: object, otherwise: str | None = None) -> str:
-    """Its text. If that cannot be read: ``otherwise``; None: what says so. A text without end, of
-    arguments whose parts stand in many places, is not written."""
+    """Its text; ``otherwise`` if that cannot be read, by default a text that says so. A text without
+    end, of arguments whose parts stand in many places, is not written."""
     if not can_write(error, LONGEST_READ):
         return UNWRITTEN
     try:
@@ -127,36 +127,37 @@ def format_trace(error: BaseException, trace: TracebackType | None = None) -> st
 
 
 def describe_exception(
-    error: BaseException, mask: Callable[[str], str] = str, most: int = MOST
+    error: BaseException, mask: Callable[[str], str] = str, longest: int = MOST
 ) -> str:
     """An exception in a line: its class and its text, those of the exceptions of a group, and those
     of the exception that it was raised ``from``."""
-    text = _cut(mask(text_of(error)), most)
+    text = _cut(mask(text_of(error)), longest)
     # The text of a TaskGroup's error only gives their number.
     if is_a(error, BaseExceptionGroup):
-        inner = (describe_exception(each, mask, most // 2) for each in _leaves(error))
+        inner = (describe_exception(leaf, mask, longest // 2) for leaf in _leaves(error))
         text = f"{text}: {'; '.join(inner)}"
     cause = cause_of(error)
     why = mask(text_of(cause)).strip() if cause is not None else ""
     # An exception that only says that there is another one: a RetryError of tenacity. A cause of
     # many lines is the traceback of another process.
     if cause is not None and why not in text and "\n" not in why:
-        text = f"{text}, from {kind_of(cause)}: {_cut(why, most // 2)}"
+        text = f"{text}, from {kind_of(cause)}: {_cut(why, longest // 2)}"
     return f"{kind_of(error)}: {text}" if text else kind_of(error)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
-def _leaves(group: BaseException, most: int = 3) -> list[BaseException]:
-    """The first exceptions in a group and in the groups inside it, without recursion."""
+def _leaves(group: BaseException, count: int = 3) -> list[BaseException]:
+    """The first ``count`` exceptions in a group and in the groups inside it, without recursion."""
     # Only the first ones of each group: a group of a million takes no longer.
-    queue, leaves = list(reversed(members_of(group)[:most])), list[BaseException]()
-    while queue and len(leaves) < most:
+    queue = list(reversed(members_of(group)[:count]))
+    leaves = list[BaseException]()
+    while queue and len(leaves) < count:
         inner = queue.pop()
         if members := members_of(inner):
-            queue += reversed(members[:most])
+            queue += reversed(members[:count])
         else:
             leaves.append(inner)
     return leaves

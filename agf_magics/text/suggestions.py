@@ -36,20 +36,21 @@ def share_suggestion_budget() -> Iterator[None]:
 def spend_comparisons(names: int) -> bool:
     """True if the budget (`share_suggestion_budget`) allows comparing with ``names`` names; they are
     subtracted."""
-    left = _budget.get()
-    if left is None:
+    budget = _budget.get()
+    if budget is None:
         return names <= COMPARED
-    if left[0] < names:
+    (remaining,) = budget
+    if remaining < names:
         return False
-    left[0] -= names
+    budget[0] = remaining - names
     return True
 
 
 def suggest(
-    word: str, choices: Collection[str], what: str | None = None, given: Collection[str] = ()
+    word: str, choices: Collection[str], kind: str | None = None, given: Collection[str] = ()
 ) -> str | None:
     """The hint for an unknown word: the nearest choice that is not among the words ``given`` beside
-    it, and all choices if ``what`` names their kind.
+    it, and all choices if ``kind`` names them.
 
     >>> suggest("transfrom", ["transform", "tool"], "step kinds")
     'did you mean transform? step kinds are transform, tool'
@@ -61,20 +62,17 @@ def suggest(
         near = None
     first = list(map(str, islice(choices, 20)))
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
-    if (
-        what and first and (len(choices) > 1 or first != [near])
-    ):  # not "did you mean a? names are a"
-        shown = ", ".join(map(_printable, first)) + (
-            f" and {len(choices) - 20} more" if len(choices) > 20 else ""
-        )
-        parts.append(f"{what} are {shown}")
+    # Not "did you mean a? names are a".
+    if kind and first and (len(choices) > 1 or first != [near]):
+        more = f" and {len(choices) - 20} more" if len(choices) > 20 else ""
+        parts.append(f"{kind} are {', '.join(map(_printable, first))}{more}")
     return " ".join(parts) or None
 
 
-def misspelled_names(unknown: Iterable[str], known: Iterable[str]) -> set[str]:
-    """The known names that the unknown ones are probably misspellings of: they are not reported as
+def misspelled_names(unknown: Iterable[str], choices: Iterable[str]) -> set[str]:
+    """The choices that the unknown names are probably misspellings of: they are not reported as
     missing too."""
-    names = list(known)
+    names = list(choices)
     return {near for word in unknown if (near := _near(word, names)) is not None}
 
 
@@ -88,16 +86,15 @@ def nearest(word: str, choices: list[str], alike: float) -> str | None:
     ratio, 0 to 1."""
     if len(word) > LONGEST_WORD or not spend_comparisons(len(choices)):
         return None
-    near = difflib.get_close_matches(
-        word, [name for name in choices if len(name) <= 2 * LONGEST_WORD], 1, alike
-    )
-    return near[0] if near else None
+    names = [name for name in choices if len(name) <= 2 * LONGEST_WORD]
+    return next(iter(difflib.get_close_matches(word, names, 1, alike)), None)
 
 
-def _near(word: str, known: Collection[str]) -> str | None:
-    if not spend_comparisons(len(known)):
+def _near(word: str, choices: Collection[str]) -> str | None:
+    """The choice that ``word`` is probably a misspelling of."""
+    if not spend_comparisons(len(choices)):
         return None
-    names = list(map(str, known))
+    names = list(map(str, choices))
     # A word in the wrong case, with other signs (``__end__``, ``$gte``) or with a path before or
     # after it (``operator.add``) is the most frequent mistake, and difflib does not recognize it.
     cores = {_core(name): name for name in sorted(names, reverse=True)}
@@ -105,9 +102,8 @@ def _near(word: str, known: Collection[str]) -> str | None:
         if (same := cores.get(_core(part))) is not None:
             return same
     # A weak likeness counts only with the same first letter: round is not count.
-    return nearest(word, names, 0.7) or nearest(
-        word, [name for name in names if name[:1] == word[:1]], 0.6
-    )
+    same_begin = [name for name in names if name[:1] == word[:1]]
+    return nearest(word, names, 0.7) or nearest(word, same_begin, 0.6)
 
 
 def _core(name: str) -> str:

@@ -44,9 +44,9 @@ Count = tuple[int, int]
 NO_PARTS: Count = (0, 0)
 
 
-def too_large(most: int = LARGEST) -> TooDeep:
+def too_large(limit: int = LARGEST) -> TooDeep:
     return TooDeep(
-        f"it has more than {most:,} parts (one that stands in several places counts in each)"
+        f"it has more than {limit:,} parts (one that stands in several places counts in each)"
     )
 
 
@@ -73,7 +73,8 @@ def count_parts(value: Any, is_settled: bool = True) -> int:
     >>> count_parts(shared)
     3070
     """
-    return _Counter(is_settled).count(value, DEEPEST)[0]
+    count, _ = _Counter(is_settled).count(value, DEEPEST)
+    return count
 
 
 class _Counter:
@@ -102,9 +103,10 @@ class _Counter:
                 counted = self.counted[id(value)] = self._count_all(parts, len(value), room - 1)
             if self.visits - before >= REMEMBERED:
                 self.remember(value, counted, self.visits - before)
-        if counted[1] > room:
+        count, levels = counted
+        if levels > room:
             raise too_deep()
-        if counted[0] > LARGEST:
+        if count > LARGEST:
             raise too_large()
         return counted
 
@@ -130,7 +132,8 @@ class _Counter:
     def _count_all(self, parts: Iterable[Any], count: int, room: int) -> Count:
         """The count of a container from its parts. Short containers are counted here: a call for
         each takes three times as long."""
-        levels, counted = 0, self.counted
+        levels = 0
+        counted = self.counted
         for part in parts:
             kind = type(part)
             if kind in ATOMS:
@@ -140,7 +143,8 @@ class _Counter:
             else:
                 inner = part.values() if kind is dict else part
                 if ATOMS.issuperset(map(type, inner)):
-                    inside, below = len(part), 1
+                    inside = len(part)
+                    below = 1
                 else:
                     count_of_part = counted.get(id(part)) or self.remembered(part)
                     if count_of_part is None:
@@ -159,6 +163,7 @@ class _Counter:
         return count, levels + 1
 
     def parts(self, value: Any) -> Iterable[Any] | None:
+        """The parts of a container; None for anything else."""
         kind = type(value)
         if kind is dict:
             values: Iterable[Any] = value.values()
@@ -172,10 +177,11 @@ class _Counter:
         return tuple(value) if isinstance(value, (list, tuple)) else None
 
     def remembered(self, value: Any) -> Count | None:
+        """The count of a container from an earlier walk; here there is none."""
         return None
 
     def remember(self, value: Any, counted: Count, visits: int) -> None:
-        pass
+        """Keep the count of a container for later walks; here it is not kept."""
 
 
 class Extents(_Counter):
@@ -203,15 +209,17 @@ class Extents(_Counter):
         if before is None or len(short) > REMEMBERED:
             return
         with suppress(TooDeep):  # told where the value of the step is checked
-            more = self.count(short, DEEPEST)
-            self.remember(whole, (before[0] + more[0], max(before[1], more[1])), len(whole))
+            count, levels = before
+            more, levels_of_short = self.count(short, DEEPEST)
+            self.remember(whole, (count + more, max(levels, levels_of_short)), len(whole))
 
     def remembered(self, value: Any) -> Count | None:
         kept = self._kept.get(id(value))
         if kept is None:
             return None
         self._kept.move_to_end(id(value))
-        return kept[1]
+        _, counted, _ = kept
+        return counted
 
     def remember(self, value: Any, counted: Count, visits: int) -> None:
         if id(value) in self._kept:
@@ -221,16 +229,17 @@ class Extents(_Counter):
         while len(self._kept) > MOST_REMEMBERED or (
             self._kept_visits > MOST_VISITED and len(self._kept) > 1
         ):
-            self._kept_visits -= self._kept.popitem(last=False)[1][2]
+            _, (_, _, visits_of_oldest) = self._kept.popitem(last=False)
+            self._kept_visits -= visits_of_oldest
 
 
 extents: ContextVar[Extents | None] = ContextVar("agf_extents", default=None)
 """Those of the run in this task, for whatever makes a long list of another one."""
 
 
-def dump_bounded(value: Any, most: int = LONGEST_TEXT, **options: Any) -> str:
-    """``json.dumps`` with its ``options``. Raises TooDeep for more than about ``most`` characters,
-    and what ``json.dumps`` raises."""
-    if not can_write(value, most):
-        raise TooDeep(f"it has more than {most:,} characters as text")
+def dump_bounded(value: Any, longest: int = LONGEST_TEXT, **options: Any) -> str:
+    """``json.dumps`` with its ``options``. Raises TooDeep for more than about ``longest``
+    characters, and what ``json.dumps`` raises."""
+    if not can_write(value, longest):
+        raise TooDeep(f"it has more than {longest:,} characters as text")
     return json.dumps(value, **options)

@@ -23,7 +23,7 @@ class WrittenValue(NamedTuple):
 
     text: str
     has_nulls: bool
-    """Whether a number that is none, or NaT, was written as null."""
+    """Whether NaN, an infinity or NaT was written as null."""
 
 
 class TooLong(ValueError):
@@ -55,7 +55,8 @@ def write_json(
     for piece in encoder.iterencode(value):
         # A piece is one value, behind its comma; a text ends with its quote.
         if piece[-1] in "Ny" and _NO_NUMBER.search(piece):
-            piece, has_nulls = _NO_NUMBER.sub("null", piece), True
+            piece = _NO_NUMBER.sub("null", piece)
+            has_nulls = True
         elif piece.endswith("null") and not has_nulls:
             has_nulls = encoder.met_missing
         pieces.append(piece)
@@ -68,9 +69,10 @@ def write_json(
 def _has_only_text_keys(value: Value) -> bool:
     """Whether all mappings in a value have texts as keys: JSON would make texts of others. Each list
     and mapping is looked at once, however many places it has."""
-    left, seen = [value], set[int]()
-    while left:
-        part = left.pop()
+    unseen = [value]
+    seen = set[int]()
+    while unseen:
+        part = unseen.pop()
         if type(part) not in CONTAINERS or id(part) in seen:
             continue
         seen.add(id(part))
@@ -78,15 +80,18 @@ def _has_only_text_keys(value: Value) -> bool:
             if not TEXT.issuperset(map(type, part)):
                 return False
             part = part.values()
-        left += [inner for inner in part if type(inner) in CONTAINERS]
+        unseen += [inner for inner in part if type(inner) in CONTAINERS]
     return True
 
 
 class _Encoder(json.JSONEncoder):
     met_missing = False
+    """Whether it has written a missing value as null."""
 
 
 def _encoder(otherwise: Callable[[Value], Value], separators: tuple[str, str]) -> _Encoder:
+    """An encoder that writes missing values as null, dates as text, and else ``otherwise``."""
+
     def opaque(part: Value) -> Value:
         if is_missing(part):
             encoder.met_missing = True

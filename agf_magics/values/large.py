@@ -44,9 +44,12 @@ class KnownValue:
 
     def __init__(self, value: Value, count: int) -> None:
         """``count``: its parts."""
-        self.value, self.count = value, count
-        self.stored, self.size = "", 0
-        """The digest under which the journal has it, and about how many characters that are."""
+        self.value = value
+        self.count = count
+        self.stored = ""
+        """The digest under which the journal has it; empty: it has it not."""
+        self.size = 0
+        """About how many characters of JSON that are."""
         self.text: str | None = None
         """Its JSON text, as long as the journal has it not."""
         self.copies = 0
@@ -110,10 +113,11 @@ class LargeValues:
                 continue
             # As many, and each the same object: else the check has changed a part.
             if len(copied) == len(part) and all(map(operator.is_, copied, part)):
-                self._fresh[id(part)] = part, fresh[1]
+                _, known_value = fresh
+                self._fresh[id(part)] = part, known_value
 
     def known(self, value: Value) -> KnownValue | None:
-        """What is known of a value of a frame."""
+        """The large value that is known by the identity of ``value``; None: there is none."""
         return self._known.get(id(value))
 
     @property
@@ -123,10 +127,11 @@ class LargeValues:
     def fresh(self, value: Value) -> KnownValue | None:
         """What ``value`` is a copy of, if the last call's arguments have it and no code of a user
         has got it."""
-        copied = self._fresh.get(id(value))
-        return copied[1] if copied is not None else None
+        _, known_value = self._fresh.get(id(value), (None, None))
+        return known_value
 
     def _copy_value(self, value: Value, room: Room, looks_inside: bool) -> Value:
+        """A copy of an argument, or of a value in it; a large one is known from then on."""
         if type(value) not in CONTAINERS:
             return value.value if type(value) is Unread else value
         known_value = self._known.get(id(value))
@@ -149,5 +154,6 @@ class LargeValues:
         known_value = self._known[id(value)] = KnownValue(value, count)
         self._parts += count
         while len(self._known) > MOST_KNOWN or (self._parts > MOST_PARTS and len(self._known) > 1):
-            self._parts -= self._known.popitem(last=False)[1].count
+            _, oldest = self._known.popitem(last=False)
+            self._parts -= oldest.count
         return known_value

@@ -50,11 +50,9 @@ def describe_scalar(value: Any) -> str | None:
     if kind in _PRINTABLE:
         return str(value)
     if kind is bytes:
-        return (
-            repr(value)
-            if len(value) <= LONGEST_BYTES
-            else f"{value[:LONGEST_BYTES]!r}… {len(value):,} bytes"
-        )
+        if len(value) <= LONGEST_BYTES:
+            return repr(value)
+        return f"{value[:LONGEST_BYTES]!r}… {len(value):,} bytes"
     timestamp = getattr(sys.modules.get("pandas"), "Timestamp", None)
     return str(value) if kind is timestamp else None
 
@@ -82,8 +80,8 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     if model in kind.__mro__:
         names = [name for name, field in kind.model_fields.items() if field.repr]
         # Past the properties of the class, which may run any code.
-        held = object.__getattribute__(value, "__dict__")
-        return {name: held[name] for name in names if name in held}
+        values = object.__getattribute__(value, "__dict__")
+        return {name: values[name] for name in names if name in values}
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind) if field.repr]
         with contextlib.suppress(Exception):  # a field that was never set

@@ -24,7 +24,8 @@ class Numbered:
     __slots__ = ("name", "source")
 
     def __init__(self, source: Value, name: str) -> None:
-        self.source, self.name = source, name
+        self.source = source
+        self.name = name
 
     def __len__(self) -> int:
         return len(self.source)

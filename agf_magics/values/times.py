@@ -70,7 +70,8 @@ def duration_seconds(value: Value) -> float | None:
 
 def _duration(count: int, places: int) -> str:
     """``count`` seconds divided by ten to the power of ``places``."""
-    sign, count = "-" * (count < 0), abs(count)
+    sign = "-" * (count < 0)
+    count = abs(count)
     whole, rest = divmod(count, 10**places)
     days, seconds = divmod(whole, 86_400)
     hours, seconds = divmod(seconds, 3_600)

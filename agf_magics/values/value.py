@@ -84,6 +84,7 @@ def _with_parts(
     levels: int,
     room: Room,
 ) -> dict[str, Value]:
+    """A copy of a mapping with what ``copy`` makes of its parts."""
     if ATOMS.issuperset(map(type, value.values())):
         return value.copy()
     return {k: (v if type(v) in ATOMS else copy(v, levels - 1, room)) for k, v in value.items()}
@@ -92,6 +93,7 @@ def _with_parts(
 def _list_of(
     value: Any, copy: Callable[[Value, int, Room], Value], levels: int, room: Room
 ) -> list[Value]:
+    """A list of what ``copy`` makes of the parts of a list or a tuple."""
     # A large list is nearly always one of objects without containers: rows. C looks through all of
     # them and copies them in half of the time that a call for each takes.
     if type(value) is list and levels > 1 and are_rows(value):
@@ -130,11 +132,9 @@ def _settle(value: Value, levels: int, room: Room) -> Value:
             return {str.__str__(k): _settle(v, levels - 1, room) for k, v in value.items()}
         parts = _list_of(value, _settle, levels, room)
         names = getattr(kind, "_fields", None)  # a named tuple's
-        return (
-            dict(zip(names, parts, strict=True))
-            if names is not None and isinstance(value, tuple)
-            else parts
-        )
+        if names is None or not isinstance(value, tuple):
+            return parts
+        return dict(zip(names, parts, strict=True))
     # The exact type: a subclass has methods of its own, which expressions would call.
     for base, plain in _PLAIN:
         if isinstance(value, base):
@@ -229,11 +229,12 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
 
     Parts can be shared, so each pair of containers is compared once.
     """
-    left = [a]
-    right = [b]
+    firsts = [a]
+    seconds = [b]
     visited = set[tuple[int, int]]()
-    while left:
-        first, second = left.pop(), right.pop()
+    while firsts:
+        first = firsts.pop()
+        second = seconds.pop()
         if first is second:
             continue
         if Unread in (type(first), type(second)):
@@ -258,8 +259,8 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
             continue  # they are compared already, in another place
         else:
             visited.add((id(first), id(second)))
-            left += first if kind is list else first.values()
-            right += second if kind is list else map(second.__getitem__, first)
+            firsts += first if kind is list else first.values()
+            seconds += second if kind is list else map(second.__getitem__, first)
             room -= len(first)
         if room < 0:
             return None

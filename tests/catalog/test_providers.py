@@ -1,4 +1,4 @@
-"""Each provider's own client against replies in its protocol, and what the how-to page of the provider says of it.
+"""Each provider's own client against replies in its protocol, and what the how-to pages of models say of it.
 
 The replies are written by hand in the format of each protocol, not recorded; no connection leaves this computer.
 """
@@ -94,6 +94,7 @@ def message_events(message: dict[str, Any]) -> str:
 
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto"
+MODELS = (HOWTO / "models.md").read_text("utf-8")
 KEY = "not-a-real-key"
 ASK = 'pipeline: ask\nsteps:\n- agent: {prompt: "What do figs cost?"}\n'
 SCHEMA = (
@@ -125,8 +126,9 @@ class Provider:
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
-        """What goes wrong: the answer, what the run does, the code."""
-        return ROW.findall(self.text)
+        """What goes wrong with the answers that this provider gives: the answer, what the run does, the code."""
+        answers = {*PROTOCOLS[self.protocol]["replies"], "nothing"}
+        return [row for row in ROW.findall(MODELS) if row[0] in answers]
 
 
 PROVIDERS = (
@@ -235,9 +237,10 @@ def test_a_model_of_the_provider_plans(
 WRONG = [(one, *row) for one in PROVIDERS for row in one.rows]
 
 
-def test_every_page_says_what_goes_wrong() -> None:
+def test_every_provider_gives_the_answers_of_the_page() -> None:
     for provider in PROVIDERS:
         assert {answer for answer, _, _ in provider.rows} >= {"401", "429", "500", "nothing"}, provider.page
+        assert "(models.md#what-goes-wrong)" in provider.text
 
 
 @pytest.mark.parametrize(("provider", "answer", "does", "code"), WRONG, ids=lambda one: getattr(one, "protocol", None))
@@ -288,7 +291,7 @@ def test_a_run_has_a_price(provider: Provider, registry: agf.Registry, monkeypat
     price = calc_price(Usage(input_tokens=42, output_tokens=18), name, provider_id=prefix).total_price
     assert price > 0
     assert run.cost == price
-    assert "`run.cost`" in provider.text
+    assert "`run.cost`" in MODELS
     costly, server = ask(provider, ["call"], registry, monkeypatch, max_cost=0.000001)
     assert (costly.error.code, len(server.received)) == ("limit.cost", 1)
 

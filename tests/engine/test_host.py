@@ -106,7 +106,7 @@ def test_calls_that_start_runs_of_their_own_never_starve() -> None:
 
 
 def test_a_worker_without_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "WORKER_IDLE", 0.0)
+    monkeypatch.setattr(threads, "IDLE", 0.0)
     monkeypatch.setattr(threads.CallThreads, "_shared", None)
 
     async def main(host: Host) -> threading.Thread:
@@ -338,7 +338,7 @@ def test_a_worker_over_its_time_is_left_and_the_failure_says_so() -> None:
 
 
 def test_what_was_left_running_may_end_after_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "WORKER_IDLE", 0.0)
+    monkeypatch.setattr(threads, "IDLE", 0.0)
     monkeypatch.setattr(threads.CallThreads, "_shared", None)
     begun, gate = threading.Event(), threading.Event()
     worker: list[threading.Thread] = []

@@ -245,6 +245,6 @@ def test_a_value_that_grows_is_stored_again(tmp_path: Path) -> None:
 def test_equal_large_parts_of_many_calls_are_handed_to_the_store_once() -> None:
     kept = list[str]()
     rows = CallRows("run", 10 * LARGE, lambda: 1, lambda *_: None, lambda digest, text: kept.append(digest))
-    stored = [rows.given({"state": {"text": "x" * (2 * LARGE)}, "n": 1}) for _ in range(3)]
+    stored = [rows.arguments_text({"state": {"text": "x" * (2 * LARGE)}, "n": 1}) for _ in range(3)]
     assert stored[0] == stored[1] == stored[2]
     assert len(kept) == 1

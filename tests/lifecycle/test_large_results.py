@@ -239,6 +239,52 @@ def test_a_step_that_writes_into_a_column_in_place_is_made_again(path: Path) -> 
     assert SEEN[0]["a"].tolist()[6:9] == [9.0, 11.5, 12.0]
 
 
+BETWEEN = """
+pipeline: between
+steps:
+- tool: {name: load, output: data}
+- tool: {name: same, args: {data: !expr data}}
+- tool: {name: write}
+- tool: {name: same, args: {data: !expr data}}
+- tool: {name: last, args: {one: !expr data, other: 1}}
+"""
+
+
+@pytest.mark.parametrize("rate", [1e18, 1e-3], ids=["stored", "not stored"])
+@pytest.mark.parametrize("kind", ["numpy", "pandas", "dataclass"])
+def test_what_was_changed_between_two_calls_counts_as_changed_by_the_later_one(
+    kind: str, rate: float, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call is followed by one look at what it got, and none comes before the next one."""
+    monkeypatch.setattr(value_files, "RATE", rate)
+    session = Session(KINDS[kind])
+    held, make = SEEN, KINDS[kind]
+
+    def load() -> Any:
+        held[:] = [make()]
+        return held[0]
+
+    session.edit(load)
+    made, where = session.made, __name__
+
+    @agf.tool(registry=session.registry)
+    def write() -> str:
+        made.append("write")
+        value = sys.modules[where].SEEN[0]  # type: ignore[attr-defined]
+        array = value["a"].array if isinstance(value, pd.DataFrame) else getattr(value, "weights", value)
+        array[7] += 1.0
+        return "done"
+
+    agf.define(BETWEEN, registry=session.registry)
+    session.made.clear()
+    failed = agf.run("between", registry=session.registry, raises=False)
+    assert session.made == ["load", "same", "write", "same", "last"]
+    session.resume(failed)
+    assert session.made[-2:] == ["same", "last"]
+    again = [warning for warning in failed.warnings if warning.code == "journal.unkept"]
+    assert any("steps[3]" in str(warning) for warning in again), failed.warnings
+
+
 DAMAGES: dict[str, Callable[[Path], Any]] = {
     "gone": lambda file: file.unlink(),
     "another byte": lambda file: file.write_bytes(b"x" + file.read_bytes()[1:]),

@@ -17,7 +17,6 @@ import agf_magics as agf
 from agf_magics.languages.pipeline.words import STEPS
 from agf_magics.lifecycle.agent_tools import launch_tools
 from agf_magics.lifecycle.runs.live import live
-from agf_magics.schemas.python_types import type_of
 from tests.engine import kept
 
 ADD = "pipeline: add\ndescription: Adds one.\nsteps:\n- transform: {value: ctx.n + 1, output: m}\n"
@@ -261,25 +260,6 @@ execution_policy: {id: agf.sequential, config: {steps: [{agent: alice}]}}
 def test_none_of_an_optional_field_leaves_it_out(registry: agf.Registry) -> None:
     agf.define("pipeline: hi\nsteps:\n- transform: {value: \"get(ctx, 'b', '!')\"}\n", registry=registry)
     assert launch_tools(registry=registry)["pipeline__hi"](b=None)["data"]["output"] == "!"
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"$ref": "#/$defs/a"},
-        {"$ref": "#/$defs/none"},
-        {"type": "array", "items": {"$ref": "#/$defs/b"}},
-        {"enum": []},
-        {"enum": [[1]]},
-        {"type": 3},
-        {"anyOf": []},
-        "text",
-    ],
-    ids=repr,
-)
-def test_a_schema_without_a_type_of_python_is_any(schema: Any) -> None:
-    whole = {"$defs": {"a": {"$ref": "#/$defs/a"}, "b": {"type": "array", "items": {"$ref": "#/$defs/b"}}}}
-    assert "Any" in str(type_of(schema, whole))
 
 
 def test_the_grammar_of_an_inline_pipeline_names_each_step_and_each_key(registry: agf.Registry) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,33 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
+from agf_magics.flow.progress.events import Progressed
 from agf_magics.flow.progress.progress import Progress
-from agf_magics.flow.progress.rows import Row
+from agf_magics.flow.progress.rows import Arriving, Row, one_reply
 from agf_magics.pictures.pages.updates import Updates, describe_tree
-from agf_magics.pictures.row_words import listed, shown_name
+from agf_magics.pictures.row_words import (
+    Tally,
+    activity,
+    brief_times,
+    corner_of,
+    count_words,
+    does,
+    listed,
+    never_ran,
+    numbers_of,
+    pace,
+    share_of,
+    shown_name,
+    spent,
+    state_words,
+    tails,
+    taken_edges,
+    tally_of,
+)
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame
 from tests.engine.kept import journal_in
+from tests.pictures.flows import load
 
 
 @pytest.fixture(autouse=True)
@@ -203,3 +224,277 @@ def test_steps_that_never_ran_are_no_rows_of_their_own(registry: agf.Registry) -
     assert [row.id for row in rows] == ["steps[0]", "steps[1]"]
     assert [len(row) > 12 and row[12] for row in update["rows"]] == [False, True]
     assert failed.value.code == "step.tool-failed"
+
+
+# --- each number in words ---
+
+EACH = """\
+pipeline: each
+steps:
+- for_each:
+    over: ctx.xs
+    on_error: continue
+    do: {tool: {name: half, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def counted(many: bool = False, **counts: Any) -> Row:
+    """The row of a step with these counts; ``many``: of the step in a fan-out."""
+    row = listed(Progress(load(EACH)))[1 if many else 0]
+    for name, value in counts.items():
+        setattr(row, name, value)
+    return row
+
+
+def fan(elements: dict[str, int], **counts: Any) -> Row:
+    return counted(elements=(counted(many=True, **elements),), **{"when": 0.0, "started": 1} | counts)
+
+
+COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
+    # what: the row, its state, its counts, its counts where there is little room, its corner
+    "not begun": (counted(), "· pending", "", "", "· pending"),
+    "ok": (counted(started=1, finished=1), "✓ ok", "", "", "✓ ok"),
+    "ok after two retries": (
+        *(counted(started=3, failed=2, retried=2, finished=1), "✓ ok"),
+        *("2 retried", "2 retried", "✓ ok"),
+    ),
+    "three times": (counted(started=3, finished=3), "✓ ok", "3 ok", "3", "✓ 3×"),
+    "reused": (counted(started=1, finished=1, earlier=1), "✓ ok, ↺ reused", "", "", "✓ ok ↺"),
+    "one of two reused": (
+        *(counted(started=2, finished=2, earlier=1), "✓ ok, ↺ 1 reused"),
+        *("2 ok", "2", "✓ 2× ↺"),
+    ),
+    "failed and handled": (counted(started=1, failed=1, rescues=True), "! failed, handled", "", "", "! failed"),
+    "left running": (counted(started=1, left=1), "◌ left running", "", "", "◌ left"),
+    "one of two left running": (
+        *(counted(started=3, finished=1, left=1), "▶ running, 1 left running"),
+        *("1 ok, 1 running", "1 ▶1", "▶ 3×"),
+    ),
+    "elements dropped": (
+        *(fan({"started": 1_201, "finished": 1}, finished=1, lost=1_200), "! ok, 1,200 dropped"),
+        *("", "", "! ok"),
+    ),
+    "of elements": (
+        counted(many=True, started=1_012, finished=1_000, failed=4, retried=1, cancelled=2, skipped=3),
+        "▶ running",
+        "1,000 ok, 3 failed, 6 running, 1 retried, 2 cancelled, 3 skipped",
+        "1,005 ✗3 ▶6 ■2",
+        "▶ 1,005",
+    ),
+    "of elements that wait": (
+        *(counted(many=True, started=2, finished=1, failed=1, asks=True), "? waiting"),
+        *("1 ok, 1 waiting", "1 ok, 1 waiting", "? 2"),
+    ),
+    "of elements, some of which still run and ask": (
+        *(counted(many=True, started=3, finished=1, failed=1, asks=True), "? waiting"),
+        *("1 ok, 1 failed, 1 running", "1 ok, 1 failed, 1 running", "? 2"),
+    ),
+    "skipped by need": (
+        *(counted(skipped=1, by_need=True, why="no price"), "– skipped"),
+        *("no price", "no price", "– skipped"),
+    ),
+    "a visit that was skipped, of a loop": (
+        *(counted(many=True, loops=True, started=1, finished=1, skipped=4), "✓ ok"),
+        *("1 ok", "1 ok", "✓ 1"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", COUNTS)
+def test_the_counts_of_a_row_in_words(what: str) -> None:
+    row, *wanted = COUNTS[what]
+    words = list(map(str.strip, (state_words(row), count_words(row), brief_times(row), corner_of(row, None).words)))
+    assert words == wanted
+
+
+def test_the_corner_of_a_fan_out_counts_its_elements() -> None:
+    row = fan({"started": 12_350, "finished": 12_345, "failed": 3, "retried": 1}, width=20_000)
+    tally = tally_of(row)
+    assert tally == Tally(20_000, 12_345, 2, 2, 0)
+    corner = corner_of(row, tally)
+    assert (corner.words, corner.shares) == ("▶ 12k/20k", (12_345 / 20_000, 2 / 20_000))
+    assert corner_of(counted(), tally).words == "· pending"
+    assert corner_of(fan({}, width=0), Tally(0, 0, 0, 0, 0)).shares == (0, 0)
+    assert tally_of(counted()) is None, "it has not started"
+    inner = counted(many=True, started=3, finished=2, around=row)
+    assert corner_of(inner, None).words == "▶ 2/20k"
+
+
+PACES: dict[str, tuple[dict[str, int], float, str]] = {
+    "ten a second": ({"finished": 100}, 10.0, "10/s, 1 min 30 s left"),
+    "failures count": ({"finished": 50, "failed": 40, "cancelled": 10}, 10.0, "10/s, 1 min 30 s left"),
+    "slow ones": ({"finished": 10}, 20.0, "2.0 s each, 33 min 0 s left"),
+    "half a second each": ({"finished": 100}, 50.0, "500 ms each, 7 min 30 s left"),
+    "the last second": ({"finished": 990}, 0.99, "1,000/s, 1.0 s left"),
+    "too few": ({"finished": 2}, 10.0, ""),
+    "three": ({"finished": 3}, 3.0, "1.0 s each, 16 min 37 s left"),
+    "too soon": ({"finished": 100}, 0.4, ""),
+    "all": ({"finished": 1_000}, 10.0, ""),
+    "of another run": ({"finished": 100, "earlier": 98}, 10.0, ""),
+    "some of another run": ({"finished": 100, "earlier": 50}, 10.0, "5/s, 3 min 0 s left"),
+    "of an earlier session": ({"finished": 100, "earlier": 98, "is_own": True}, 10.0, "10/s, 1 min 30 s left"),
+}
+
+
+@pytest.mark.parametrize("what", PACES)
+def test_the_pace_of_a_fan_out(what: str) -> None:
+    elements, now, wanted = PACES[what]
+    started = sum(elements.get(name, 0) for name in ("finished", "failed", "cancelled"))
+    row = fan({"started": started, **elements}, width=1_000, when=5.0)
+    assert pace(row, tally_of(row), 5.0 + now) == wanted
+
+
+def test_only_a_fan_out_that_runs_has_a_pace() -> None:
+    elements = {"started": 100, "finished": 100}
+    ended = fan(elements, width=1_000, finished=1)
+    assert pace(ended, tally_of(ended), 10.0) == ""
+    assert pace(fan(elements, width=1_000), None, 10.0) == ""
+    unknown = fan(elements, width=1_000, when=None)
+    assert pace(unknown, tally_of(unknown), 10.0) == ""
+
+
+REPORTS: dict[str, tuple[bool, list[Progressed], str, float | None]] = {
+    "nothing": (False, [], "", None),
+    "a text": (False, [Progressed(("a",), 0.0, None, None, "page 3")], "page 3", None),
+    "an amount": (False, [Progressed(("a",), 0.0, 1_500, None, "")], "1,500", None),
+    "a part": (False, [Progressed(("a",), 0.0, 0.25, 10, "page 3")], "0.25 of 10 · page 3", 0.025),
+    "more than all": (False, [Progressed(("a",), 0.0, 12, 10, "")], "12 of 10", 1.0),
+    "of nothing": (False, [Progressed(("a",), 0.0, 0, 0, "")], "0 of 0", None),
+    "of an element": (True, [Progressed(("a", 7), 0.0, 3, 10, "")], "#7: 3 of 10", None),
+    "of elements": (
+        *(True, [Progressed(("a", number), 0.0, 3, 10, "") for number in (7, 1, 2)]),
+        *("#7: 3 of 10, and 2 more", None),
+    ),
+    "of two elements": (
+        *(True, [Progressed(("a", number), 0.0, 3, 10, "") for number in (7, 1)]),
+        *("#7: 3 of 10, and 1 more", None),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REPORTS)
+def test_what_calls_report(what: str) -> None:
+    many, reported, words, share = REPORTS[what]
+    row = counted(many, started=1, reports={one.at: one for one in reported})
+    assert (activity(row), share_of(row)) == (words, share)
+    ended = counted(many, started=1, finished=1, reports=row.reports)
+    assert (activity(ended), share_of(ended)) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("placed", "words"),
+    [
+        ((1_040, "2 processes", 0), "running 1,040 on 2 processes"),
+        ((0, "2 processes", 4), "starting 4 workers"),
+        ((0, "a cluster", 1), "starting 1 worker"),
+    ],
+)
+def test_which_workers_make_the_calls(placed: tuple[int, str, int], words: str) -> None:
+    assert activity(counted(started=1, on_workers=placed)) == words
+    assert activity(counted(started=1, finished=1, on_workers=placed)) == ""
+    reported = {("a",): Progressed(("a",), 0.0, 3, 10, "")}
+    assert activity(counted(started=1, on_workers=placed, reports=reported)) == f"3 of 10 · {words}"
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"), [(Decimal("0.0026"), ("1,200 tokens", "≈ $0.0026")), (None, ("1,200 tokens",))]
+)
+def test_what_a_step_spent(cost: Decimal | None, words: tuple[str, ...]) -> None:
+    assert spent(counted(usage=one_reply(1_000, 200, "m", cost))) == words
+    assert spent(counted()) == ()
+
+
+TAILS = {
+    "a line\n": "a line",
+    "10 %\r50 %\r90 %": "90 %",
+    "10 %\r90 %\r\nnext\r\n": "90 %\nnext",
+    "\n".join("abcde"): "a\nb\nc\nd\ne",
+    "\n".join("abcdef"): "…b\nc\nd\ne\nf",
+    "x" * 400: "x" * 400,
+    "y" + "x" * 400: "…" + "x" * 400,
+}
+
+
+@pytest.mark.parametrize("printed", TAILS)
+def test_the_end_of_what_a_step_printed(printed: str) -> None:
+    assert tails(counted(printed=printed)) == (f"prints: {TAILS[printed]}",)
+
+
+def test_each_part_of_a_reply_has_its_word() -> None:
+    arriving = Arriving(("a",), 1)
+    for part, text in (("thinking", "so"), ("text", "an"), ("call", "price("), ("text", "swer")):
+        arriving.add(part, text)
+    assert tails(counted(printed=" \n", arriving=arriving)) == ("thinking: so", "answer", "calls price(")
+
+
+def test_the_edges_that_a_walk_took_have_the_numbers_of_their_rounds() -> None:
+    progress = Progress(load(EACH))
+    inner = ("steps[0]", 3, "do", 0)
+    progress.taken_edges = [(("a", 0), "START", "x"), (("a", 1), "x", "y"), (("a", 4), "x", "y"), (inner, "x", "y")]  # type: ignore[assignment]
+    assert taken_edges(progress) == {("a", "START", "x"): [1], ("a", "x", "y"): [2, 5]}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [([1, 4], "1, 4"), ([1, 2, 3, 1_000], "1, 2, 3, 1,000"), ([*range(1, 13)], "1, 2, 3, 4, … 12×")],
+)
+def test_the_rounds_in_which_an_edge_was_taken(numbers: list[int], words: str) -> None:
+    assert numbers_of(numbers).words == words
+
+
+def test_what_a_row_does_stands_beside_its_name(registry: agf.Registry) -> None:
+    agf.define(INNER, registry=registry)
+    text = "- call: {pipeline: inner, pass: {numbers: '[1]'}}\n"
+    run = agf.run(ALL + text, registry=registry)
+    assert {row.id: does(row) for row in listed(run.progress)} == {
+        "steps[0]": "tool half",
+        "steps[1]": "tool",
+        "steps[2]": "tool half",
+        "steps[3]": "transform ctx.two + 1",
+        "steps[4]": "for_each 2 items",
+        "steps[4].do": "tool",
+        "steps[5]": "left, right",
+        "steps[5].branches.left": "tool half",
+        "steps[5].branches.right": "transform 1",
+        "steps[5].collect": "transform left",
+        "steps[6]": "tool half",
+        "steps[7]": "call",
+        "steps[7]/steps[0]": "for_each ctx.numbers",
+        "steps[7]/steps[0].do": "tool",
+    }
+
+
+SESSIONS = """\
+pipeline: support
+steps:
+- for_each:
+    over: "[1, 2]"
+    on_error: abort
+    do: {agent: {prompt: Classify, capabilities: {tools: [lookup_order, lookup_customer]}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def test_the_sessions_of_elements_are_counted(registry: agf.Registry) -> None:
+    rows = listed(agf.run(SESSIONS, registry=registry).progress)[2:]
+    assert [(shown_name(row), does(row), count_words(row)) for row in rows] == [
+        ("4 requests", "model", ""),
+        ("lookup_order ×2 · lookup_customer ×2 ✗2", "tools", ""),
+    ]
+    assert [spent(row)[0].partition(" ")[2] for row in rows if spent(row)] == ["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "has_none"),
+    [
+        ({}, True),
+        ({"started": 1}, False),
+        ({"skipped": 1}, True),
+        ({"skipped": 1, "why": "no price"}, True),
+        ({"skipped": 1, "by_need": True}, True),
+        ({"skipped": 1, "by_need": True, "why": "no price"}, False),
+    ],
+)
+def test_a_row_that_never_ran_is_no_news_unless_it_says_why(counts: dict[str, Any], has_none: bool) -> None:
+    assert never_ran(counted(**counts)) == has_none

@@ -104,7 +104,8 @@ def _check_attachment(name: str, data: bytes) -> Attachment:
         )
     if not data:
         raise attachment_error(f"{shown} is empty")
-    expected, media_type = _TYPES.get(PurePath(name).suffix.lower()), _media_type(data)
+    expected = _TYPES.get(PurePath(name).suffix.lower())
+    media_type = _media_type(data)
     if expected is not None and media_type != expected:
         raise attachment_error(
             f"{shown} is not a complete {expected.partition('/')[2].upper()} file",

@@ -85,7 +85,8 @@ def answer(connection: Any, query: str, duckdb: Any, pyarrow: Any) -> Any:
         message += f", not {len(kinds)} statements" if len(kinds) != 1 else f", not {kinds[0].name}"
         raise NotOneSelect(message)
     reader = connection.sql(query).to_arrow_reader(100_000)
-    batches, size = [], 0
+    batches = []
+    size = 0
     for batch in reader:
         batches.append(batch)
         size += batch.nbytes
@@ -123,7 +124,8 @@ def main() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C in a terminal is for the kernel
     threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    source = sys.stdin.buffer
+    sink = sys.stdout.buffer
     sink.write(b"{}\n")  # it has started, which is not a part of the time of a query
     sink.flush()
     while line := source.readline():

@@ -62,7 +62,8 @@ class Queries:
         """The result of ``query`` over Arrow tables, as an Arrow table or a mapping with the
         ``kind`` and the ``text`` of an error. Raises NoProcess and Ended."""
         with self.lock:
-            process, self.idle = self.idle, None
+            process = self.idle
+            self.idle = None
         if process is None or process.poll() is not None:
             process = _start()
         try:
@@ -71,7 +72,8 @@ class Queries:
             _end(process)
             raise
         with self.lock:
-            spare, self.idle = self.idle, process
+            spare = self.idle
+            self.idle = process
         if spare is not None:
             _end(spare)
         return result
@@ -79,7 +81,8 @@ class Queries:
     def close(self) -> None:
         """End the idle process; the next query starts another one."""
         with self.lock:
-            spare, self.idle = self.idle, None
+            spare = self.idle
+            self.idle = None
         if spare is not None:
             _end(spare)
 
@@ -121,7 +124,8 @@ def _ask_and_watch(
     stopped: Callable[[], bool],
 ) -> Any:
     data = sum(frame.nbytes for frame in frames.values())
-    until, look = time.monotonic() + timeout, time.monotonic() + LOOK
+    until = time.monotonic() + timeout
+    look = time.monotonic() + LOOK
     why = ""
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(_ask, process, query, frames)
@@ -151,7 +155,8 @@ def _ask_and_watch(
 def _ask(process: subprocess.Popen[bytes], query: str, frames: Mapping[str, Any]) -> Any:
     from pyarrow import ipc  # type: ignore[import-untyped]
 
-    requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+    requests = cast("IO[bytes]", process.stdin)
+    answers = cast("IO[bytes]", process.stdout)
     line = json.dumps({"query": query, "frames": list(frames)})
     requests.write(line.encode() + b"\n")
     for frame in frames.values():

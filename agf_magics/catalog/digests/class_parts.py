@@ -46,7 +46,8 @@ def _add_class(kind: type, digest: Digest) -> None:
         if digest.places is None or name.startswith("__") or not _is_data(value):
             digest.add_value(value)
             continue
-        owner, held = f"{kind.__module__}.{kind.__qualname__}", vars(kind)
+        owner = f"{kind.__module__}.{kind.__qualname__}"
+        held = vars(kind)
         look = in_names(held, name)
         place = Place(f"{kind.__name__}.{name}", f"{owner}.{name}", kind, name, look, counts=True)
         digest.add_place(place)

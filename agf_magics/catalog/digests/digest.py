@@ -138,7 +138,8 @@ class Digest:
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """Adds what is added inside as one part, so that two digests can tell where they differ."""
-        whole, self.hash = self.hash, hashlib.sha256()
+        whole = self.hash
+        self.hash = hashlib.sha256()
         self._depth += 1
         try:
             yield

@@ -61,9 +61,11 @@ def _add_function(function: types.FunctionType, digest: Digest) -> None:
         _add_annotations(digest, function)
     for place in objects:
         digest.add_place(place)
-    held, shared = function.__dict__, "<locals>" not in owner
+    held = function.__dict__
+    shared = "<locals>" not in owner
     for name in sorted(held):
-        shown, look = f"{function.__name__}.{name}", in_names(held, name)
+        shown = f"{function.__name__}.{name}"
+        look = in_names(held, name)
         digest.add_place(Place(shown, f"{owner}.{name}", function, name, look, shared=shared))
     _add_named(digest, function, names)
 
@@ -74,7 +76,8 @@ def _add_named(digest: Digest, function: types.FunctionType, names: CodeNames) -
     words = words_in(function.__code__)
     if "import_module" in words or not _READS_ANYTHING.isdisjoint(names.read):
         raise NoDigest("it reads globals without naming them")
-    modules, held = [], function.__globals__
+    modules = []
+    held = function.__globals__
     for name in names.read:
         place = _global(held, name, name)
         if isinstance(held.get(name), types.ModuleType):
@@ -97,7 +100,8 @@ def _is_the_packages(function: types.FunctionType) -> bool:
 
 def _add_defaults(digest: Digest, function: types.FunctionType, owner: str) -> Iterator[Place]:
     """Add the defaults, except objects, which all calls share: their places are returned."""
-    code, defaults = function.__code__, function.__defaults__ or ()
+    code = function.__code__
+    defaults = function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
     values = {**dict(zip(names, defaults, strict=True)), **(function.__kwdefaults__ or {})}
     for name, value in values.items():

@@ -50,7 +50,8 @@ def is_ours(module: str) -> bool:
     if module not in sys.modules:
         return _is_ours(_file(module), module.partition(".")[0])
     loaded = sys.modules[module]
-    file, spec = getattr(loaded, "__file__", None), getattr(loaded, "__spec__", None)
+    file = getattr(loaded, "__file__", None)
+    spec = getattr(loaded, "__spec__", None)
     if file is None and spec is not None:
         if spec.origin in ("built-in", "frozen"):
             return False
@@ -101,7 +102,8 @@ def _packages(folder: Path) -> dict[str, list[str]]:
 def _first_names(listed: bytes) -> Iterator[bytes]:
     # Sorted, which such a list nearly is: so all lines of a folder are passed over at once. A match
     # for each line takes twice as long.
-    lines, place = sorted(listed.split(b"\n")), 0
+    lines = sorted(listed.split(b"\n"))
+    place = 0
     while place < len(lines):
         match = _FIRST_NAME.match(lines[place])
         place += 1

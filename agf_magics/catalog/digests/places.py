@@ -67,7 +67,8 @@ class Places:
             self.add_object(place)
 
     def add_object(self, place: Place) -> None:
-        key, number = place.key, 1
+        key = place.key
+        number = 1
         while key in self.objects:  # two closures of one factory
             key, number = f"{place.key}#{number + 1}", number + 1
         self.objects[key] = place

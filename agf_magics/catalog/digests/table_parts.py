@@ -17,7 +17,8 @@ from .digest import BY_PACKAGE, MOST_JSON, Digest, NoDigest, add_installed_objec
 
 def _add_data(digest: Digest, thing: Any, package: str) -> None:
     """Add an array, a scalar, a table, a column or an index, with all that can be read of it."""
-    kind, library = type(thing), sys.modules[package]
+    kind = type(thing)
+    library = sys.modules[package]
     if package == "numpy" and (kind is library.ndarray or isinstance(thing, library.generic)):
         digest.add("writeable", str(thing.flags.writeable))
         _add_array(digest, thing)

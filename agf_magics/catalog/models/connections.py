@@ -51,7 +51,7 @@ class Proxy(NamedTuple):
 
 
 def server_hint(provider: str, base_url: str) -> str:
-    """What to do where a server is not reached."""
+    """The hint where a server is not reached."""
     if provider == "ollama":
         return "start it: ollama serve (OLLAMA_BASE_URL sets another address)"
     named = [name for name in _ADDRESSES.get(_protocol(provider), ()) if os.environ.get(name)]
@@ -71,7 +71,8 @@ def _protocol(provider: str) -> str:
 
 
 def environment_fault(provider: str, base_url: str) -> ModelFault | None:
-    """What is wrong with the key and the addresses in the environment and with ``base_url``."""
+    """The fault of the key or an address in the environment, or of ``base_url``; None: they can be
+    right."""
     provider = _protocol(provider)
     for variable in _sent_variables(provider, base_url):
         if wrong := _wrong_in_header(os.environ.get(variable, "")):
@@ -79,13 +80,14 @@ def environment_fault(provider: str, base_url: str) -> ModelFault | None:
             return fault("model.key", f"{variable} {wrong.words}, which no key has", hint)
     addresses = [("the address", base_url)] if base_url else []
     if not base_url:
-        named = _ADDRESSES.get(provider, ())
-        addresses += [(name, os.environ[name]) for name in named if os.environ.get(name)]
-    return next(filter(None, (address_fault(*each) for each in addresses)), None)
+        variables = _ADDRESSES.get(provider, ())
+        addresses += [(name, os.environ[name]) for name in variables if os.environ.get(name)]
+    return next(filter(None, (address_fault(name, url) for name, url in addresses)), None)
 
 
 def address_fault(name: str, url: str) -> ModelFault | None:
-    """What is wrong with the form of an address. ``name``: what holds it."""
+    """The fault in the form of an address; None: it can be right. ``name``: the variable or option that
+    has it."""
     plain = "".join(letter for letter in url if not _is_blank(letter)).strip(_QUOTES)
     if "://" not in plain:
         plain = _ALMOST_SCHEME.sub("", plain)
@@ -122,6 +124,8 @@ def _is_blank(letter: str) -> bool:
 
 
 class _Wrong(NamedTuple):
+    """What is wrong with a value of a header."""
+
     words: str
     is_outside: bool
     """Whether all that is wrong stands at an end, where it can be removed."""
@@ -172,7 +176,7 @@ _COPY = "copy it again from the provider's page, and set os.environ[{0!r}]"
 def connection_fault(error: Exception, model: str, where: str, hint: str) -> ModelFault | None:
     """Why a connection failed, by its innermost cause; None: nothing is known of it.
 
-    ``where``: the address of the server. ``hint``: what to do if there is none."""
+    ``where``: the address of the server. ``hint``: for a server that is not there."""
     kinds = {kind.__name__ for cause in causes(error) for kind in type(cause).__mro__}
     inner = list(causes(error))[-1]
     at = f" at {where}" if where else ""
@@ -246,8 +250,8 @@ def certificates_fault(error: Exception, model: str) -> ModelFault | None:
     for variable, is_there in (("SSL_CERT_FILE", os.path.isfile), ("SSL_CERT_DIR", os.path.isdir)):
         path = os.environ.get(variable)
         if path and (variable == "SSL_CERT_FILE" or not is_there(path)):
-            what = "cannot be read" if is_there(path) else "is not there"
-            message = f"{model} cannot be asked: {variable} names {path!r}, which {what}"
+            problem = "cannot be read" if is_there(path) else "is not there"
+            message = f"{model} cannot be asked: {variable} names {path!r}, which {problem}"
             return fault("model.certificate", message, f"del os.environ[{variable!r}]")
     return None
 

@@ -28,9 +28,9 @@ CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
 _BUSY = frozenset({408, 409, 425, 429})
 
 
-def explain_failure(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
+def explain_failure(error: Exception, model: str, where: str, is_own: bool = False) -> ModelFault:
     """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or
-    empty. ``own``: whether this is a server of the user's, which gets no key of a provider."""
+    empty. ``is_own``: whether this is a server of the user's, which gets no key of a provider."""
     if unreadable := caused_by(error, "AnswerUnreadable"):
         hint = "is its address that of another kind of server?"
         return fault("model.reply", f"the answer of {model} cannot be read: {unreadable}", hint)
@@ -41,30 +41,31 @@ def explain_failure(error: Exception, model: str, where: str, own: bool = False)
     if broken := caused_by(error, "AnswerBroken"):
         return _broken_off(broken, model)
     if failed := connection_fault(
-        error, model, where, server_hint(model.partition(":")[0], where if own else "")
+        error, model, where, server_hint(model.partition(":")[0], where if is_own else "")
     ):
         return failed
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    reason, status = _reason(error), attribute(error, "status_code")
+    reason = _reason(error)
+    status = attribute(error, "status_code")
     if "decode" in reason.lower():
         kinds.add("UnexpectedModelBehavior")
     is_answered = status is not None or "UnexpectedModelBehavior" in kinds
     if is_answered and (answered := answer_fault(model, where, status)):
         return answered
-    own_server = own or model.startswith("ollama:")
+    needs_no_key = is_own or model.startswith("ollama:")
     words = {
         "model": model,
         "at": f" at {where}" if where else "",
         "reason": reason,
-        "key": _OWN_KEY if own_server else _keys(model),
+        "key": _OWN_KEY if needs_no_key else _keys(model),
         "rejected": _rejection_hint(kinds, reason),
     }
     for kind, statuses, code, message, hint in _FAULTS:
         if kind in kinds or status in statuses:
             again = code in ("model.rate-limit", "model.server")
             after = attribute(error, "retry_after") if again else None
-            told = message.format_map(words), hint.format_map(words) or None
-            return fault(code, *told, again=again, after=after)
+            text = message.format_map(words)
+            return fault(code, text, hint.format_map(words) or None, again=again, after=after)
     return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
 
 
@@ -75,13 +76,7 @@ _LATER = "try again later"
 _TIME_LIMIT = "%config AgfMagics.model_timeout sets the time limit"
 
 _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
-    (
-        "ContentFilterError",
-        (),
-        "model.filtered",
-        _FILTERED,
-        _REPHRASE,
-    ),
+    ("ContentFilterError", (), "model.filtered", _FILTERED, _REPHRASE),
     (
         "ModelAuthenticationError",
         (401, 403),
@@ -111,13 +106,7 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
         "{model} receives too many requests: {reason}",
         "lower max_parallel, or try later",
     ),
-    (
-        "",
-        (*_BUSY, *range(500, 1000)),
-        "model.server",
-        _FAILED,
-        _LATER,
-    ),
+    ("", (*_BUSY, *range(500, 1000)), "model.server", _FAILED, _LATER),
     ("ModelTimeoutError", (), "model.timeout", "{model} did not reply", _TIME_LIMIT),
     (
         "ModelRequestRejectedError",
@@ -134,8 +123,8 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
         "the address may be that of another kind of server, a proxy or a web page",
     ),
 )
-"""What a request failed for, by the class of the library's error or its HTTP status: the code, the
-message and the hint. The first one counts."""
+"""The causes of a failed request: the class of the library's error, the HTTP statuses; the code, the
+message and the hint. The first that fits counts."""
 
 
 def _broken_off(error: BaseException, model: str) -> ModelFault:
@@ -174,6 +163,7 @@ def breaks_off(model: str) -> ModelFault:
 
 
 def timeout_fault(model: str, seconds: float | None) -> ModelFault:
+    """A model that did not reply in time."""
     within = f" within {seconds:g} s" if seconds else ""
     return fault("model.timeout", f"{model} did not reply{within}", _TIME_LIMIT)
 

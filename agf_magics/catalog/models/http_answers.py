@@ -60,9 +60,9 @@ _heard: ContextVar[Heard | None] = ContextVar("heard", default=None)
 @contextmanager
 def hearing() -> Iterator[Heard]:
     """A context for one request: what is known of its answer."""
-    token = _heard.set(now := Heard())
+    token = _heard.set(heard := Heard())
     try:
-        yield now
+        yield heard
     finally:
         _heard.reset(token)
 
@@ -87,26 +87,26 @@ async def hear(response: Any) -> None:
         raise AnswerUnreadable(f"the server packs its answer as {packing[:40]!r}, not as gzip")
     pieces = _count_bytes(response.aiter_bytes)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    now = _heard.get()
-    if now is None:  # a request that the user makes with the same client
+    heard = _heard.get()
+    if heard is None:  # a request that the user makes with the same client
         response.aiter_bytes = _as_iterator(pieces)
         return
     if not 200 <= response.status_code < 300:
         response.aiter_bytes = _as_iterator(pieces)
     elif kind == "text/event-stream":
-        now.kind = "pieces"
-        response.aiter_bytes = _as_iterator(_events(pieces, now))
+        heard.kind = "pieces"
+        response.aiter_bytes = _as_iterator(_events(pieces, heard))
     elif kind == "application/json" or kind.endswith("+json"):
-        now.kind = "other"
+        heard.kind = "other"
         whole = await _whole(pieces)
-        status, body = _read_whole(whole, now)
+        status, body = _read_whole(whole, heard)
         response.status_code = status or response.status_code
         response.aiter_bytes = _as_iterator(_once(body))
         # Its body is read, and that of an error is not asked for again.
         await response.aread()
         del response.aiter_bytes
     else:
-        now.kind = "other"
+        heard.kind = "other"
         response.aiter_bytes = _as_iterator(pieces)
 
 
@@ -133,6 +133,7 @@ async def _once(body: bytes) -> AsyncGenerator[bytes]:
 
 
 async def _whole(pieces: AsyncIterator[bytes]) -> bytes:
+    """The bytes of an answer in one piece. Raises AnswerBroken if the connection ends before."""
     parts: list[bytes] = []
     try:
         async for piece in pieces:
@@ -146,7 +147,7 @@ async def _whole(pieces: AsyncIterator[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def _read_whole(body: bytes, now: Heard) -> tuple[int, bytes]:
+def _read_whole(body: bytes, heard: Heard) -> tuple[int, bytes]:
     """The status that the answer should have, 0 if it has it; and its body, repaired."""
     try:
         reply = json.loads(body)
@@ -163,9 +164,9 @@ def _read_whole(body: bytes, now: Heard) -> tuple[int, bytes]:
         return status, body
     if not is_reply(reply):
         return 0, body
-    now.kind = "json"
-    is_wrong = repair_reply(reply, now.calls, is_whole=True)
-    now.text = _text_of(reply)
+    heard.kind = "json"
+    is_wrong = repair_reply(reply, heard.calls, is_whole=True)
+    heard.text = _text_of(reply)
     return 0, json.dumps(reply).encode() if is_wrong else body
 
 
@@ -175,7 +176,7 @@ _CUT = re.compile(
 """Nothing, a text that does not end, or the beginning of a word: where a JSON text was cut."""
 
 
-async def _events(pieces: AsyncIterator[bytes], now: Heard) -> AsyncGenerator[bytes]:
+async def _events(pieces: AsyncIterator[bytes], heard: Heard) -> AsyncGenerator[bytes]:
     """The lines of a stream of events, each as soon as it is complete."""
     waiting: list[bytes] = []
     async for piece in pieces:
@@ -185,12 +186,12 @@ async def _events(pieces: AsyncIterator[bytes], now: Heard) -> AsyncGenerator[by
             continue
         lines = b"".join(waiting).splitlines(keepends=True)
         waiting = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
-        yield b"".join(_line(line, now) for line in lines)
+        yield b"".join(_line(line, heard) for line in lines)
     if waiting:
         line = b"".join(waiting)
         if line.startswith(b"data:") and line[5:].strip() != b"[DONE]" and not _is_json(line[5:]):
             raise AnswerUnended
-        yield _line(line, now)
+        yield _line(line, heard)
 
 
 _LOOKED_INTO = re.compile(
@@ -199,12 +200,13 @@ _LOOKED_INTO = re.compile(
 """What a piece has that may be put right."""
 
 
-def _line(line: bytes, now: Heard) -> bytes:
+def _line(line: bytes, heard: Heard) -> bytes:
+    """A line of a stream, repaired."""
     if not line.startswith(b"data:"):
         return line
-    now.has_events = True
+    heard.has_events = True
     if line[5:].strip() == b"[DONE]":
-        now.is_done = True
+        heard.is_done = True
         return line
     if not _LOOKED_INTO.search(line):
         return line
@@ -214,14 +216,15 @@ def _line(line: bytes, now: Heard) -> bytes:
         return line
     if not isinstance(event, dict):
         return line
-    is_wrong = repair_reply(event, now.calls, is_whole=False)
+    is_wrong = repair_reply(event, heard.calls, is_whole=False)
     if event.get("object") == "error" and "error" not in event:
-        event, is_wrong = {"error": event}, True
+        event = {"error": event}
+        is_wrong = True
     events = _apart(event)
     if not is_wrong and len(events) == 1:
         return line
     ending = line[len(line.rstrip(b"\r\n")) :]
-    return (ending * 2).join(b"data: " + json.dumps(each).encode() for each in events) + ending
+    return (ending * 2).join(b"data: " + json.dumps(part).encode() for part in events) + ending
 
 
 def _apart(event: dict[str, Any]) -> list[dict[str, Any]]:

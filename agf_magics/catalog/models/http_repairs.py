@@ -198,7 +198,8 @@ def _repair_usage(holder: Json) -> bool:
         if usage is None:
             continue
         if not isinstance(usage, dict):
-            holder[key], wrong = None, True
+            holder[key] = None
+            wrong = True
             continue
         for numbers in (usage, *filter(None, map(_mapping, usage.values()))):
             for name in [

@@ -281,10 +281,8 @@ def _split(name: str, served: bool) -> tuple[str, str]:
     if not name.strip():
         raise fault("model.none", "no model is chosen", CHOOSE)
     if not colon:
-        provider, model = (
-            next((p for start, p in _GUESSED.items() if name.startswith(start)), ""),
-            name,
-        )
+        provider = next((p for start, p in _GUESSED.items() if name.startswith(start)), "")
+        model = name
         if served:
             return "openai", model
         if not provider:

@@ -43,7 +43,8 @@ def fault(
     after: float | None = None,
 ) -> ModelFault:
     raised = ModelFault(Diagnostic(code, without_keys(message), hint=hint and without_keys(hint)))
-    raised.again, raised.after = again, after
+    raised.again = again
+    raised.after = after
     return raised
 
 

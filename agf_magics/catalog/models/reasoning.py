@@ -36,11 +36,13 @@ class ReasoningSplitter:
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces that are certain now."""
-        text, self._waiting = self._waiting + text, ""
+        text = self._waiting + text
+        self._waiting = ""
         pieces: list[Piece] = []
         place = 0
         while place < len(text):
-            start, place = place, len(text)
+            start = place
+            place = len(text)
             match self._state:
                 case "answer":
                     pieces.append(Piece("text", text[start:]))
@@ -53,7 +55,8 @@ class ReasoningSplitter:
     def end(self) -> list[Piece]:
         """The pieces that waited for the end of the text. A block that never closes is reasoning:
         the model was stopped before it answered."""
-        text, self._waiting = self._waiting, ""
+        text = self._waiting
+        self._waiting = ""
         if self._state == "start" and self._closing:
             text = text.lstrip()
         return [Piece("thinking" if self._state == "thinking" else "text", text)] if text else []
@@ -64,7 +67,8 @@ class ReasoningSplitter:
         first = letter.start() if letter else len(text)
         for opening, closing in _TAGS:
             if text.startswith(opening, first):
-                self._state, self._closing = "thinking", closing
+                self._state = "thinking"
+                self._closing = closing
                 return first + len(opening)
         is_open = any(opening.startswith(text[first : first + LONGEST_TAG]) for opening, _ in _TAGS)
         if is_open and len(text) - start < LONGEST_START:

@@ -19,11 +19,11 @@ from pydantic_ai.usage import RequestUsage
 from ...values.value import Value
 from .messages import Reply
 
-Said = list[Value]
-"""A conversation: for each message who says it, the text, and the calls with their arguments."""
+Conversation = list[Value]
+"""For each message its role, the text, and the calls with their arguments."""
 
 
-def recorded_model(name: str, ask: Callable[[Said], Reply]) -> Model:
+def recorded_model(name: str, ask: Callable[[Conversation], Reply]) -> Model:
     """A model whose replies ``ask`` returns. It raises what ``ask`` raises."""
 
     def reply(messages: list[ai.ModelMessage], info: AgentInfo) -> ai.ModelResponse:
@@ -44,21 +44,26 @@ def recorded_model(name: str, ask: Callable[[Said], Reply]) -> Model:
     return FunctionModel(reply, stream_function=stream, model_name=name)
 
 
-def conversation_of(request: Any) -> Said:
+def conversation_of(request: Any) -> Conversation:
     """The conversation of a recorded request."""
-    said: Said = []
-    _add(said, "system", str(request.get("instructions", "")))
+    conversation: Conversation = []
+    _add(conversation, "system", str(request.get("instructions", "")))
     for message in request["messages"]:
         calls: Value = [[call["tool"], call["arguments"]] for call in message.get("calls", ())]
         name = message.get("tool")
-        _add(said, message["role"] if name is None else f"tool {name}", message["text"], calls)
-    return said
+        _add(
+            conversation,
+            message["role"] if name is None else f"tool {name}",
+            message["text"],
+            calls,
+        )
+    return conversation
 
 
-def _read_conversation(messages: list[ai.ModelMessage], info: AgentInfo) -> Said:
+def _read_conversation(messages: list[ai.ModelMessage], info: AgentInfo) -> Conversation:
     answers = {tool.name for tool in info.output_tools}
-    said: Said = []
-    _add(said, "system", info.instructions or "")
+    conversation: Conversation = []
+    _add(conversation, "system", info.instructions or "")
     for message in messages:
         if isinstance(message, ai.ModelResponse):
             calls: Value = [
@@ -66,37 +71,42 @@ def _read_conversation(messages: list[ai.ModelMessage], info: AgentInfo) -> Said
                 for part in message.parts
                 if isinstance(part, ai.ToolCallPart)
             ]
-            _add(said, "model", message.text or "", calls)
+            _add(conversation, "model", message.text or "", calls)
             continue
         for part in message.parts:
             match part:
                 case ai.SystemPromptPart(content=text):
-                    _add(said, "system", text)
+                    _add(conversation, "system", text)
                 case ai.UserPromptPart(content=content):
                     texts = [content] if isinstance(content, str) else content
-                    text = "\n\n".join(each for each in texts if isinstance(each, str))
-                    _add(said, "user", text)
+                    text = "\n\n".join(piece for piece in texts if isinstance(piece, str))
+                    _add(conversation, "user", text)
                 case ai.RetryPromptPart(tool_name=None):
-                    _add(said, "user", part.model_response())
+                    _add(conversation, "user", part.model_response())
                 case ai.ToolReturnPart(tool_name=name) | ai.RetryPromptPart(tool_name=name):
                     text = (
                         part.model_response()
                         if isinstance(part, ai.RetryPromptPart)
                         else part.model_response_str()
                     )
-                    _add(said, f"tool {'' if name in answers else name}", text)
-    return said
+                    _add(conversation, f"tool {'' if name in answers else name}", text)
+    return conversation
 
 
-def _add(said: Said, role: str, text: str, calls: Value = ()) -> None:
+def _add(conversation: Conversation, role: str, text: str, calls: Value = ()) -> None:
     if role == "system" and not text:
         return
     message: list[Value] = [role, text, list(calls or ())]
     # Instructions are one text or several system prompts: what counts is what the model reads.
-    if role == "system" and said and isinstance(said[-1], list) and said[-1][0] == role:
-        said[-1][1] = f"{said[-1][1]}\n\n{text}"
+    if (
+        role == "system"
+        and conversation
+        and isinstance(conversation[-1], list)
+        and conversation[-1][0] == role
+    ):
+        conversation[-1][1] = f"{conversation[-1][1]}\n\n{text}"
     else:
-        said.append(message)
+        conversation.append(message)
 
 
 def _to_response(reply: Reply, info: AgentInfo) -> ai.ModelResponse:

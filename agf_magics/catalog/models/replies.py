@@ -102,7 +102,8 @@ class Response:
     @property
     def spoken(self) -> tuple[str, str]:
         """The reasoning in the text, and the text without it."""
-        text, heard = self.written, self.heard.text or ""
+        text = self.written
+        heard = self.heard.text or ""
         # The library takes tags out of texts of the Chat protocol wherever they stand.
         return split_reasoning(heard if "<think" in heard else text)
 
@@ -116,9 +117,11 @@ class Response:
 
 def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     """The reply of a model. Raises ModelFault if it is no answer and is not asked for again."""
-    said = _with_distinct_ids(response.response, request)
-    usage = _usage(said)
-    calls = [_call(part, names) for part in said.parts if isinstance(part, ai.ToolCallPart)]
+    library_reply = _with_distinct_ids(response.response, request)
+    usage = _usage(library_reply)
+    calls = [
+        _call(part, names) for part in library_reply.parts if isinstance(part, ai.ToolCallPart)
+    ]
     reasoning, text = response.spoken
     if fault := _not_an_answer(response, text, bool(calls)):
         fault.used = usage
@@ -127,7 +130,7 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     answer_call = next((call for call in calls if call["tool"] == ""), None)
     if answer_call is not None and "fault" not in answer_call:
         reply["answer"] = _unwrap(answer_call["arguments"], request.schema)
-    if said.finish_reason == "length":
+    if library_reply.finish_reason == "length":
         reply["cut"] = True
     if response.streamed and not _has_reason(response):
         reply["unended"] = True
@@ -141,14 +144,14 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
         reply["written_call"] = tool
     if reasoning:
         reply["thinking"] = reasoning
-    if any(not _plain(part) for part in said.parts):
-        (whole,) = ai.ModelMessagesTypeAdapter.dump_python([said], mode="json")
+    if any(not _plain(part) for part in library_reply.parts):
+        (whole,) = ai.ModelMessagesTypeAdapter.dump_python([library_reply], mode="json")
         reply["kept"] = {name: whole[name] for name in _KEPT if whole.get(name) is not None}
     return reply
 
 
-def _with_distinct_ids(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
-    """``said`` with an id for each call that no other call of its session has (decision D191).
+def _with_distinct_ids(response: ai.ModelResponse, request: Request) -> ai.ModelResponse:
+    """``response`` with an id for each call that no other call of its session has (decision D191).
     Results are bound to calls by their ids, and some servers give none, or count anew in each
     reply."""
     seen = {
@@ -158,30 +161,31 @@ def _with_distinct_ids(said: ai.ModelResponse, request: Request) -> ai.ModelResp
         for call in message["calls"]
     }
     parts: list[Any] = []
-    for part in said.parts:
+    for part in response.parts:
         if isinstance(part, ai.ToolCallPart):
-            reply_id, number = part.tool_call_id or "call", 2
+            reply_id = part.tool_call_id or "call"
+            number = 2
             call_id = reply_id if part.tool_call_id else "call-1"
             while call_id in seen:
-                call_id, number = f"{reply_id}-{number}", number + 1
+                call_id = f"{reply_id}-{number}"
+                number = number + 1
             seen.add(call_id)
             if call_id != part.tool_call_id:
                 part = replace(part, tool_call_id=call_id)
         parts.append(part)
-    return replace(said, parts=parts)
+    return replace(response, parts=parts)
 
 
 def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault | None:
     """Why the reply is no answer; None: it is one, or is asked for again."""
-    said = response.response
+    library_reply = response.response
     why = response.why
     details = response.details
-    if said.finish_reason == "content_filter" or why.lower() in _FILTERED:
-        told = details.get("refusal") or details.get("block_reason_message") or text.strip()
-        return filter_fault(
-            response.name, str(told or why or details.get("block_reason") or "no reason")
-        )
-    if said.finish_reason == "error" or why.lower() in ("error", "failed"):
+    if library_reply.finish_reason == "content_filter" or why.lower() in _FILTERED:
+        words = details.get("refusal") or details.get("block_reason_message") or text.strip()
+        words = words or why or details.get("block_reason") or "no reason"
+        return filter_fault(response.name, str(words))
+    if library_reply.finish_reason == "error" or why.lower() in ("error", "failed"):
         return server_failed(response.name, text.strip() or why or "it does not say why")
     is_silent = not text and not has_calls
     if not _has_reason(response) and not (
@@ -229,8 +233,8 @@ def _what_is_there(response: Response) -> str:
     return "reasoning only" if has_reasoning or response.written.strip() else "nothing"
 
 
-def _usage(said: ai.ModelResponse) -> Tokens:
-    used = said.usage
+def _usage(response: ai.ModelResponse) -> Tokens:
+    used = response.usage
     usage: Tokens = {"input": _tokens(used.input_tokens), "output": _tokens(used.output_tokens)}
     if used.cache_read_tokens:
         usage["cache_read"] = _tokens(used.cache_read_tokens)
@@ -245,7 +249,7 @@ def _tokens(count: int) -> int:
 
 
 def _plain(part: Any) -> bool:
-    """Whether a text or a call without provider data."""
+    """Whether ``part`` is a text or a call without data of its provider."""
     is_text_or_call = isinstance(part, ai.TextPart | ai.ToolCallPart)
     return (
         is_text_or_call
@@ -255,6 +259,7 @@ def _plain(part: Any) -> bool:
 
 
 def _call(part: ai.ToolCallPart, names: ToolNames) -> ToolCall:
+    """A call as a session knows it. Arguments that are no JSON object are its fault."""
     tool = names.tool_of(part.tool_name)
     read, why = read_json(as_text(part.args) or "{}")
     if read is None and not why:  # some servers write null for no arguments
@@ -278,5 +283,6 @@ def _unwrap_text(text: str, schema: Mapping[str, Any] | None) -> str:
 
 
 def _unwrap(answer: Value, schema: Mapping[str, Any] | None) -> Value:
+    """A structured answer without the object that wraps it."""
     wrapped = schema is not None and schema.get("type") != "object"
     return answer.get(WRAPPED) if wrapped and isinstance(answer, dict) else answer

@@ -142,7 +142,8 @@ def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequest
     ]
     if request.schema is None:
         return ModelRequestParameters(function_tools=tools)
-    schema, can = _wrap_schema(request.schema), _profile(model)
+    schema = _wrap_schema(request.schema)
+    can = _profile(model)
     if can.get("supports_json_schema_output") and (not tools or model.system in _NATIVE_WITH_TOOLS):
         wanted = OutputObjectDefinition(json_schema=schema, name="final_answer")
         return ModelRequestParameters(
@@ -224,7 +225,8 @@ def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPrompt
         return ai.UserPromptPart(message["text"])
     parts: list[ai.UserContent] = [message["text"]]
     for file in message["files"]:
-        content, name = data[file["sha256"]], file["name"] or "attachment"
+        content = data[file["sha256"]]
+        name = file["name"] or "attachment"
         if file["type"] == "text/plain":
             parts.append(f"{name}:\n\n{content.decode('utf-8-sig')}")
         else:

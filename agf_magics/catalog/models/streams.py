@@ -39,10 +39,10 @@ class Sent(NamedTuple):
 
 
 async def stream_reply(
-    sent: Sent, now: Heard, listen: Callable[[Delta], None]
+    sent: Sent, heard: Heard, listen: Callable[[Delta], None]
 ) -> ai.ModelResponse | None:
     """The reply; each part of it goes to ``listen`` when it arrives. None: the model does not
-    stream. ``now``: what is known of the answer.
+    stream. ``heard``: what is known of the answer.
 
     Raises `BrokenOff` if the reply ends in the middle, and otherwise what a plain request raises.
     """
@@ -65,7 +65,7 @@ async def stream_reply(
             listen(delta)
         if caused_by(error, "AnswerUnended"):
             raise
-        is_cut = isinstance(error, ModelConnectionError) and now.kind == "pieces"
+        is_cut = isinstance(error, ModelConnectionError) and heard.kind == "pieces"
         if parts.have_arrived or is_cut:
             raise BrokenOff(error) from None
         # A model object without a stream.
@@ -73,10 +73,10 @@ async def stream_reply(
             return None
         if isinstance(error, UnexpectedModelBehavior):
             # A stream of no events is not another kind of page.
-            if now.kind == "pieces" and not now.has_events:
+            if heard.kind == "pieces" and not heard.has_events:
                 raise AnswerUnended from None
             # A server that replies in one piece, or a model object of the user's that says so.
-            if now.kind in ("", "json"):
+            if heard.kind in ("", "json"):
                 return None
         raise
     for delta in parts.end():

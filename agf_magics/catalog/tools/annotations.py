@@ -98,10 +98,10 @@ def build(
     """The model of ``parameters``. ``more``: whether it takes other names too; ``names``: the
     globals of annotations; ``secret``: parameters whose default is not shown."""
     annotations = {name: _with_default(parameter) for name, parameter in parameters.items()}
-    wanted, errors = _usable(annotations, names)
+    usable, errors = _usable(annotations, names)
     fields: dict[str, Any] = {}
     for name, parameter in parameters.items():
-        kind = wanted.get(name, Any)
+        kind = usable.get(name, Any)
         if parameter.default is None and kind is not Any:  # `limit: int = None` allows None
             kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
         fields[name] = (
@@ -123,7 +123,7 @@ def build(
                 schema["properties"][name].update({"default": default} if is_json(default) else {})
     message = "the annotation of {!r} cannot be used, so {!r} is not checked: {}"
     doubts = tuple(message.format(name, name, _why(error)) for name, error in errors.items())
-    classes = {name: _class_as_is(wanted.get(name, Any)) for name in parameters}
+    classes = {name: _class_as_is(usable.get(name, Any)) for name in parameters}
     as_is = {name: kind for name, kind in classes.items() if kind is not None}
     unresolved = any(map(_not_yet, errors.values()))
     return ArgumentsModel(validator.validate_python, schema, doubts, unresolved, as_is)
@@ -159,16 +159,14 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
     """The JSON Schema of one annotation; None if it is not about JSON."""
-    wanted, errors = _usable({"it": annotation}, names)
+    usable, errors = _usable({"it": annotation}, names)
     if errors:
         return None
-    whole = _compile(wanted, more=False)[1]
+    _, whole = _compile(usable, more=False)
     schema = whole["properties"]["it"]
-    return (
-        {**schema, **({"$defs": whole["$defs"]} if "$defs" in whole else {})}
-        if schema.keys() - {"title"}
-        else None
-    )
+    if not schema.keys() - {"title"}:  # the name of a class that is not JSON
+        return None
+    return {**schema, **({"$defs": whole["$defs"]} if "$defs" in whole else {})}
 
 
 class _Plain(GenerateJsonSchema):
@@ -212,25 +210,25 @@ def _usable(
 ) -> tuple[dict[str, Any], dict[str, BaseException]]:
     """The annotations that can be used, resolved, and the errors of the others."""
     # Resolving an annotation runs user code: it may raise anything.
-    wanted: dict[str, Any] = {}
+    usable: dict[str, Any] = {}
     errors: dict[str, BaseException] = {}
     for name, annotation in annotations.items():
         try:
-            wanted[name] = (
+            usable[name] = (
                 Any if annotation is inspect.Parameter.empty else _resolve(annotation, names)
             )
         except RAISED as error:
             errors[name] = error
     try:
-        _compile(wanted, more=False)
+        _compile(usable, more=False)
     except RAISED:  # find the annotations that cause it
-        for name, annotation in list(wanted.items()):
+        for name, annotation in list(usable.items()):
             try:
                 _compile({name: annotation}, more=False)
             except RAISED as error:
                 errors[name] = error
-                del wanted[name]
-    return wanted, errors
+                del usable[name]
+    return usable, errors
 
 
 def _resolve(annotation: object, names: dict[str, Any]) -> Any:

@@ -54,7 +54,8 @@ def faults(
     expected: dict[str, list[str]] = {}
     got: dict[str, str] = {}
     for error in _deepest(errors, arguments):
-        loc, kind = error["loc"], error["type"]
+        loc = error["loc"]
+        kind = error["type"]
         hidden = loc[0] in secret
         place = _follow(arguments, loc[:1] if hidden else loc)  # no keys of a secret either
         path = path_text(place)
@@ -112,25 +113,27 @@ def _follow(arguments: Value, loc: tuple[Any, ...]) -> tuple[str | int, ...]:
 
 
 def _otherwise(path: str, error: Mapping[str, Any]) -> str:
+    """The phrase for an error without words of ours."""
     message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if message.startswith("Input should be "):
-        wanted = message.removeprefix("Input should be ")
-        return (
-            f"expects {path!r} to be {wanted}, got {_got(error['input'], hidden=False, wanted='')}"
-        )
+        expected = message.removeprefix("Input should be ")
+        got = _got(error["input"], hidden=False, expected="")
+        return f"expects {path!r} to be {expected}, got {got}"
     return f"refuses {path!r}: {message[:1].lower()}{message[1:]}"
 
 
-def _got(value: Value, hidden: bool, wanted: str) -> str:
+def _got(value: Value, hidden: bool, expected: str) -> str:
+    """The words for a value that is not what is ``expected``."""
     kind = type(value)
-    if isinstance(value, enum.Enum) and repr(value.value) in wanted.split(" or "):
+    if isinstance(value, enum.Enum) and repr(value.value) in expected.split(" or "):
         return f"a {kind.__name__} of another definition (from an earlier cell?)"
-    if kind.__name__ in wanted.split() and kind not in (str, int, float, bool):
+    if kind.__name__ in expected.split() and kind not in (str, int, float, bool):
         return f"a {kind.__name__} of another definition (from an earlier cell?)"
     return type_name(value) if hidden else shown_value(value)
 
 
 def _word(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """The type of a field of ``schema`` in a word or two."""
     if "$ref" in field:
         name = str(field["$ref"]).rpartition("/")[2]
         inner = schema.get("$defs", {}).get(name, {})

@@ -30,21 +30,22 @@ def errors_of(error: BaseException) -> list[Any]:
 
 
 class Arguments:
-    """``validate`` gives the checked arguments or raises pydantic's ValidationError, which
-    `explain` makes readable."""
+    """The parameters of a function, against which the arguments of calls are checked. Their model
+    is made when it is first needed."""
 
     def __init__(
         self,
         function: Callable[..., Any],
-        what: str,
+        owner: str,
         *,
         secret: Collection[str] = (),
         unchecked: Collection[str] = (),
     ) -> None:
-        """``function``: as the user has registered it; ``what``: the subject of errors, ``tool
-        'fetch'``; ``secret``: parameters whose values are never shown; ``unchecked``: parameters
+        """``function``: as the user has registered it; ``owner``: the subject of errors,
+        ``tool 'fetch'``; ``secret``: parameters whose values are never shown; ``unchecked``: parameters
         whose annotations are not checked."""
-        self.function, self._what = function, what
+        self.function = function
+        self._owner = owner
         self._routine = routine_of(function)
         self._code = getattr(self._routine, "__code__", None)
         self._refused: tuple[Diagnostic, ...] = ()
@@ -56,7 +57,8 @@ class Arguments:
         """Whether it takes other names too."""
         self.context: tuple[str, ...] = ()
         """The parameters that get a `ToolContext`; `validate` does not know them."""
-        starred, names = "", names_around(function)
+        starred = ""
+        names = names_around(function)
         for name, parameter in self.signature.parameters.items() if self.signature else ():
             if parameter.kind is parameter.VAR_KEYWORD:
                 options = options_of(parameter, names)
@@ -70,14 +72,20 @@ class Arguments:
                 self.parameters[name] = parameter
         if starred and not self.more:
             raise ValueError(
-                f"{what} cannot have *{starred}: arguments are passed by name, so write "
+                f"{owner} cannot have *{starred}: arguments are passed by name, so write "
                 f"{starred}: list"
             )
         self._unchecked = frozenset(unchecked)
         self._leaving: dict[frozenset[str], Arguments] = {}
         """The same without a check of some parameters."""
         self.secret = frozenset(secret)
-        self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
+
+    def validate(self, arguments: dict[str, Value]) -> dict[str, Value]:
+        """The checked arguments. Raises pydantic's ValidationError, which `explain` makes
+        readable."""
+        # Not `_read`, which builds a model with undefined names again.
+        model = self._model if self._model is not None else self._read()
+        return model.validate(arguments)
 
     @property
     def are_current(self) -> bool:
@@ -111,9 +119,9 @@ class Arguments:
     def defaults(self) -> dict[str, Value]:
         """The JSON that the function gets for arguments that a call leaves out, without secrets."""
         return {
-            name: each.default
-            for name, each in self.parameters.items()
-            if name not in self.secret and is_json(each.default)
+            name: parameter.default
+            for name, parameter in self.parameters.items()
+            if name not in self.secret and is_json(parameter.default)
         }
 
     @cached_property
@@ -172,12 +180,8 @@ class Arguments:
             )
         return self._leaving[names].validate(arguments)
 
-    def _first(self, arguments: dict[str, Value]) -> dict[str, Value]:
-        self._read()
-        return self.validate(arguments)
-
     def _read(self) -> ArgumentsModel:
-        # Types of later cells are looked up again here, but not at every call.
+        """The model of the parameters. Types of later cells are looked up again here."""
         if self._model is None or self._model.unresolved:
             from .annotations import build
 
@@ -186,17 +190,20 @@ class Arguments:
                 for n, p in self.parameters.items()
             }
             self._model = build(checked, self.more, names_around(self.function), self.secret)
-            self.validate = self._model.validate
-            self._refused = unusable(self._model.schema, self._what)
+            self._refused = unusable(self._model.schema, self._owner)
         return self._model
 
 
-def _quote_hint(value: Value, wanted: str) -> str | None:
-    """The hint for a value that YAML reads as another one than its author meant; ``wanted``: the
-    kind of pydantic's error."""
+def _quote_hint(value: Value, error_kind: str) -> str | None:
+    """The hint for a value that YAML reads as another one than its author meant; ``error_kind``: of
+    pydantic's error."""
     is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()
-    if is_number and wanted.startswith(("int_", "float_")):
+    if is_number and error_kind.startswith(("int_", "float_")):
         return f"write {value}, without quotes"
-    if isinstance(value, dict) and list(value.values()) == [None] and wanted.startswith("string_"):
+    if (
+        isinstance(value, dict)
+        and list(value.values()) == [None]
+        and error_kind.startswith("string_")
+    ):
         return f"write {next(iter(value))}, without braces"
     return None

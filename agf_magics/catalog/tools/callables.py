@@ -38,24 +38,24 @@ _NO_FUNCTION = {
 
 
 def name_of(
-    function: Callable[..., Any], what: str, name: str | None, group: str | None = None
+    function: Callable[..., Any], kind: str, name: str | None, group: str | None = None
 ) -> str:
-    """The name to register ``function`` under: the one that is given, or its own; ``group`` makes
-    ``group__name``."""
+    """The name to register ``function`` under: ``name``, or its own; ``group`` makes
+    ``group__name``. ``kind``: the decorator, ``tool``."""
     if not callable(function):
-        hint = _NO_FUNCTION.get(what, "write the name as name=…")
-        raise TypeError(f"@{what} needs a function, not {function!r}; {hint}")
+        hint = _NO_FUNCTION.get(kind, "write the name as name=…")
+        raise TypeError(f"@{kind} needs a function, not {function!r}; {hint}")
     own_name = getattr(function, "__name__", None)
     if name is None:
         if isinstance(function, functools.partial) or own_name == "<lambda>":
-            kind = "a lambda" if own_name == "<lambda>" else "a partial"
-            raise ValueError(f"{kind} has no name: write {what}(…, name=…)")
+            nameless = "a lambda" if own_name == "<lambda>" else "a partial"
+            raise ValueError(f"{nameless} has no name: write {kind}(…, name=…)")
         name = own_name or type(function).__name__
-    check_name(name, what, "name")
-    _refuse_shape(function, what, name)
+    check_name(name, kind, "name")
+    _refuse_shape(function, kind, name)
     if group is None:
         return same_name(name)
-    check_name(group, what, "group")
+    check_name(group, kind, "group")
     return same_name(f"{group}__{name}")
 
 
@@ -184,20 +184,22 @@ def as_names(names: object, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(same_name, names)))
 
 
-def check_name(name: object, what: str, word: str) -> None:
+def check_name(name: object, kind: str, word: str) -> None:
+    """Raises TypeError or ValueError for a ``name`` that no definition could write."""
     if not isinstance(name, str):
-        raise TypeError(f"the {word} of {what} must be text, not {name!r}")
+        raise TypeError(f"the {word} of {kind} must be text, not {name!r}")
     if not name or any(c.isspace() or not c.isprintable() for c in name):
         raise ValueError(
-            f"the {word} of {what} must be text without spaces, not {name!r}: write 'fetch_page'"
+            f"the {word} of {kind} must be text without spaces, not {name!r}: write 'fetch_page'"
         )
 
 
-def _refuse_shape(function: Callable[..., Any], what: str, name: str) -> None:
+def _refuse_shape(function: Callable[..., Any], kind: str, name: str) -> None:
+    """Raises ValueError for a generator, and for a method that is not bound."""
     inner = _inner(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise ValueError(
-            f"{what} {name!r} yields, but a call has one result: return a list instead"
+            f"{kind} {name!r} yields, but a call has one result: return a list instead"
         )
     if isinstance(inner, types.FunctionType):
         around = inner.__qualname__.rpartition(".")[0]
@@ -205,7 +207,7 @@ def _refuse_shape(function: Callable[..., Any], what: str, name: str) -> None:
         if first in ("self", "cls") and around and not around.endswith("<locals>"):
             raise ValueError(
                 f"{around}.{name} is not bound to an object: register a bound method, "
-                f"{what}(obj.{name})"
+                f"{kind}(obj.{name})"
             )
 
 

@@ -135,7 +135,7 @@ class NoRun:
 
 def no_user(question: Question, why: str, hint: str) -> StepError:
     """Nobody can answer a tool. Unlike the question of a step, it does not make the run wait: a
-    resumed run would call the tool from its beginning (decision D8)."""
+    resumed run would call the tool from its beginning (decision D47)."""
     message = f"the tool asks {question.text!r}, and {why}"
     return StepError(Diagnostic("step.no-user", message, hint=hint))
 

@@ -31,7 +31,8 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
     if base.context:
         parameters.append(inspect.Parameter(_CONTEXT, keyword, annotation=ToolContext))
     function.__signature__ = inspect.Signature(parameters)
-    function.__name__, function.__doc__ = spec.name, spec.description
+    function.__name__ = spec.name
+    function.__doc__ = spec.description
     derived = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
     return replace(derived, throttle=base.throttle, asks_first=base.asks_first)
 

@@ -59,7 +59,8 @@ class SchemaArguments:
         self.schema = dict(schema)
         self.gives = dict(gives) if gives is not None else None
         self.context = tuple(context)
-        fields, required = self._fields(), self.schema.get("required", ())
+        fields = self._fields()
+        required = self.schema.get("required", ())
         self.parameters = {
             name: Parameter(Parameter.empty if name in required else None) for name in fields
         }

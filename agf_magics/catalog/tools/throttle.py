@@ -129,11 +129,12 @@ def asked_pause(error: BaseException) -> float | None:
     not."""
     with contextlib.suppress(BaseException):  # a mapping of another library, or a user's class
         headers = attribute(attribute(error, "response"), "headers") or attribute(error, "headers")
-        said = headers.get("retry-after", headers.get("Retry-After"))
+        retry_after = headers.get("retry-after", headers.get("Retry-After"))
         with contextlib.suppress(ValueError):
-            seconds = float(said)
+            seconds = float(retry_after)
             return max(seconds, 0.0) if math.isfinite(seconds) else None
-        return max(email.utils.parsedate_to_datetime(said).timestamp() - time.time(), 0.0)
+        moment = email.utils.parsedate_to_datetime(retry_after).timestamp()
+        return max(moment - time.time(), 0.0)
     return None
 
 
@@ -155,7 +156,9 @@ class Gate:
 
     def __init__(self) -> None:
         self.at_once: int | None = None
-        self._rate, self._per = 0, 0.0
+        self._rate = 0
+        """The calls that may start in `_per` seconds; 0: any number."""
+        self._per = 0.0
         self._starts: deque[float] = deque()
         """When the last calls started, at most `_rate` of them."""
         self._running = 0
@@ -179,7 +182,8 @@ class Gate:
                 raise ValueError(f"at_once must be at least 1, got {at_once!r}")
         with self._lock:
             self.at_once = at_once
-            self._rate, self._per = (int(written[1]), _SECONDS[written[2]]) if rate else (0, 0.0)
+            self._rate = int(written[1]) if rate else 0
+            self._per = _SECONDS[written[2]] if rate else 0.0
             self._starts = deque(self._starts, self._rate)
 
     async def pass_through(self, make: Callable[[], Awaitable[T]]) -> T:
@@ -197,11 +201,12 @@ class Gate:
             self._wake()
 
     def rest(self, seconds: float) -> None:
-        """Start no call for so long."""
+        """Start no call for ``seconds``."""
         with self._lock:
             self._rests = max(self._rests, asyncio.get_running_loop().time() + seconds)
 
     async def _enter(self) -> None:
+        """Wait until a call may start, and count it."""
         loop = asyncio.get_running_loop()
         while True:
             turn: asyncio.Future[None] = loop.create_future()
@@ -239,6 +244,7 @@ class Gate:
         return 0.0
 
     def _wake(self) -> None:
+        """Let the first call that waits look whether its turn has come."""
         while True:
             with self._lock:
                 if not self._waiting:

@@ -38,12 +38,11 @@ def _mapping(text: str) -> Value:
     """The changed arguments of a call, as YAML or JSON: ``{amount: 3}`` or ``amount: 3``."""
     problems = Diagnostics()
     nodes = documents(Source("", text), problems)
-    mapping = (
-        plain(nodes[0])
-        if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields)
-        else None
-    )
-    return mapping or None
+    if problems.errors or len(nodes) != 1:
+        return None
+    (node,) = nodes
+    # An empty mapping changes nothing: it is no answer.
+    return plain(node) or None if isinstance(node, Fields) else None
 
 
 def _choice(text: str, choices: Sequence[str]) -> str | None:
@@ -52,8 +51,10 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
     exact = numbered | dict(zip(choices, choices, strict=True))
     if text in exact:
         return exact[text]
-    near = [choice for choice in choices if text and choice.lower().startswith(text.lower())]
-    return near[0] if len(near) == 1 else None
+    if not text:
+        return None
+    begun = [choice for choice in choices if choice.lower().startswith(text.lower())]
+    return begun[0] if len(begun) == 1 else None
 
 
 def parse_given(question: Question, answer: Value, option: str = "") -> Value:
@@ -68,14 +69,13 @@ def parse_given(question: Question, answer: Value, option: str = "") -> Value:
         return answer
     parsed = parse_answer(question, str(answer))
     if parsed is None:
-        what, hint = "is not an answer to an approval", f"{option}yes, or {option}no"
+        problem = "is not an answer to an approval"
+        hint = f"{option}yes, or {option}no"
         if question.choices:
             listed = ", ".join(map(repr, question.choices[:10]))
-            what, hint = (
-                "is not one of the choices",
-                f"{option and f'{option}with '}one of {listed}",
-            )
-        message = f"{answer!r:.100} {what}: {question.text}"
+            problem = "is not one of the choices"
+            hint = f"{option and f'{option}with '}one of {listed}"
+        message = f"{answer!r:.100} {problem}: {question.text}"
         raise WrongAnswer(Diagnostic("run.answer", message, hint=hint))
     return parsed
 

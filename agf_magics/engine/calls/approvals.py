@@ -79,16 +79,17 @@ def _approval_question(site: CallSite[Invoke], text: str, shown: Value) -> Quest
 
 
 async def ask_permission(
-    site: CallSite[Invoke], given: Value, tool: Tool | None = None
+    site: CallSite[Invoke], asked_about: Value, tool: Tool | None = None
 ) -> Approved:
     """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
-    StepError if the call is denied. ``given``: the arguments of a tool, or the input of an agent or a
+    StepError if the call is denied. ``asked_about``: the arguments of a tool, or the input of an agent or a
     flow."""
     step = site.step
     hides = tool.secret if tool is not None else frozenset()
     assert step.permit is not None
-    instead, arguments = step.permit.instead, as_arguments(given)
-    shown = hide(given, hides) if given is arguments else given
+    instead = step.permit.instead
+    arguments = as_arguments(asked_about)
+    shown = hide(asked_about, hides) if asked_about is arguments else asked_about
     # A run that masks everything would ask about nothing but masks: the person must see something.
     if not site.run.secrets.blind:
         shown = site.run.secrets.shown(shown)
@@ -147,9 +148,9 @@ def _find_recorded_answer(
     return []
 
 
-def as_arguments(given: Value) -> Mapping[str, Value]:
+def as_arguments(value: Value) -> Mapping[str, Value]:
     """What a question and its condition name: the arguments of a tool, or the fields of an input."""
-    return given if isinstance(given, dict) else {"input": given}
+    return value if isinstance(value, dict) else {"input": value}
 
 
 def _replace_call(

@@ -29,14 +29,15 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
 
     Raises StepError ``agent.attach``, ``tool.file-path``, ``step.not-allowed`` at the expression.
     """
-    each = [
+    named = [
         (str(part) if isinstance(part, PurePath) else part, span)
         for value, span in zip(arguments["attach"], site.step.asking.attach, strict=True)
         for part in (value if type(value) is list else [value])
     ]
-    attachments, total = list[Attachment](), 0
+    attachments = list[Attachment]()
+    total = 0
     # Bounded while they are read: the files of a folder may be larger than the memory.
-    for value, span in each:
+    for value, span in named:
         if len(attachments) == MAX_FILES:
             raise _at_span(
                 attachment_error(
@@ -45,10 +46,8 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
                 span,
             )
         if type(value) is str and not site.scope.grant.allows(READ):
-            message, hint = (
-                f"{site.scope.grant.identity!r} may not attach a file",
-                f"allow the tool {READ}",
-            )
+            message = f"{site.scope.grant.identity!r} may not attach a file"
+            hint = f"allow the tool {READ}"
             raise StepError(Diagnostic("step.not-allowed", message, span, hint))
         # On a thread: a file may be large, or on a slow disk.
         ok, read = await site.run.host.call("thread", read_attachment, {"value": value})

@@ -80,7 +80,9 @@ class UserCallable(Protocol):
 
 
 async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
-    run, step = site.run, site.step
+    """Call ``tool`` as the step says; its value, checked."""
+    run = site.run
+    step = site.step
     if (late := late_value(site, tool, call_tool)) is not None:
         return late[0]
     arguments = permit(site, tool)
@@ -135,7 +137,7 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
 async def call(
     site: CallSite[Invoke],
     callee: UserCallable,
-    what: str,
+    kind: str,
     arguments: dict[str, Value],
     grant: Grant | None = None,
     *,
@@ -144,34 +146,37 @@ async def call(
     """Call ``callee`` and journal the outcome, or take the outcome from the journal or from a
     recording.
 
-    ``what``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
+    ``kind``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
     ``must_be_recorded``: whether the call may be taken from a recording alone.
     """
-    journal, grant = site.run.journal, site.scope.grant if grant is None else grant
+    journal = site.run.journal
+    grant = site.scope.grant if grant is None else grant
     # What the definition does not tell: a listener learns it from here.
-    if what in ("model", "agent") or site.step.pick is not None:
+    if kind in ("model", "agent") or site.step.pick is not None:
         shown_arguments = hide(arguments, getattr(callee, "secret", ()))
-        site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, shown_arguments))
+        site.run.emit(ev.CallStarted(site.at, clock(), kind, callee.name, shown_arguments))
     if site.run.options.recording is not None:
         recording = site.run.options.recording
         if must_be_recorded:
-            refuse_unrecorded(recording, recording.ask(site, what, callee, arguments))
-        return await _replay(site, recording, callee, what, arguments, grant)
+            refuse_unrecorded(recording, recording.ask(site, kind, callee, arguments))
+        return await _replay(site, recording, callee, kind, arguments, grant)
     if journal is None:
-        return await _make(site, callee, what, arguments, grant)
-    started = start_record(site, journal, callee, arguments, grant, what == "model")
+        return await _make(site, callee, kind, arguments, grant)
+    started = start_record(site, journal, callee, arguments, grant, kind == "model")
     if not isinstance(started, StartedCall):
-        return started[0]
+        (recorded,) = started
+        return recorded
     # Only here, since this waits for the disk: a call that can be repeated starts at once.
     if has_effect(callee):
         decided = await _begin_effect(site, journal, started)
         if decided is not None:
+            (value,) = decided
             return await journal.durable(
-                journal.outcome(started, decided[0], None, site.is_secret), decided[0]
+                journal.outcome(started, value, None, site.is_secret), value
             )
     journal.running[started.key] = started
     try:
-        value = await _make(site, callee, what, arguments, grant)
+        value = await _make(site, callee, kind, arguments, grant)
     # The worker of a call with an effect was lost: that is no outcome, and must not be journaled.
     except Unanswered:
         raise
@@ -181,9 +186,8 @@ async def call(
         raise
     finally:
         journal.running.pop(started.key, None)
-    alone = not site.scope.concurrent
-    outcome = journal.outcome(started, value, None, site.is_secret, alone)
-    await journal.durable(outcome)
+    is_alone = not site.scope.concurrent
+    await journal.durable(journal.outcome(started, value, None, site.is_secret, is_alone))
     check_stored(site.step, site.key, callee.name, journal)
     return value
 
@@ -198,12 +202,12 @@ async def _replay(
     site: CallSite[Invoke],
     recording: Recording,
     callee: UserCallable,
-    what: str,
+    kind: str,
     arguments: dict[str, Value],
     grant: Grant,
 ) -> Value:
     """The recorded outcome of a call, or that of the call itself if the recording leaves it."""
-    asked = recording.ask(site, what, callee, arguments)
+    asked = recording.ask(site, kind, callee, arguments)
     outcome = recording.take(asked)
     if outcome is not None:
         site.run.emit(ev.StepReplayed(site.at, clock(), recording.name))
@@ -211,7 +215,7 @@ async def _replay(
             return outcome.value
         raise failure_from_record(outcome.error, site.step)
     try:
-        value = await _make(site, callee, what, arguments, grant)
+        value = await _make(site, callee, kind, arguments, grant)
     except Unanswered:  # nobody knows its outcome
         raise
     except StepError as error:
@@ -227,10 +231,11 @@ async def _replay(
 def build_arguments(
     site: CallSite[Invoke],
     callee: Tool | Transform | Policy | str,
-    wanted: Mapping[str, Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A copy of the arguments: user code may change it."""
-    value = site.step.args.build(site.frame, wanted)
+    """A copy of the arguments: user code may change it. ``schema``: of the callee's input, for a
+    step that builds them with it."""
+    value = site.step.args.build(site.frame, schema)
     return copy_value(value, site.step, callee, site.run.large.isolate)
 
 
@@ -240,6 +245,7 @@ def copy_value(
     callee: Tool | Transform | Policy | str,
     copy: Callable[[Value], Value] = isolate,
 ) -> Value:
+    """``copy(value)``. Raises StepError for arguments that are too deep."""
     try:
         return copy(value)
     except TooDeep as error:
@@ -265,6 +271,7 @@ class AsInput:
 
 
 def _denial(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
+    """Why ``grant`` does not allow ``tool``."""
     if tool in LAUNCHES:
         return Diagnostic(
             "flow.launch",
@@ -302,7 +309,8 @@ def start_record(
 ) -> StartedCall | tuple[Value]:
     """The call for the journal; or the value that an earlier session or another run has recorded.
     Raises the failure that an earlier session has recorded."""
-    run, key = site.run, site.key
+    run = site.run
+    key = site.key
     record = journal.recorded(key) if journal.earlier is not None else None
     if record is not None and has_effect(callee) and ("begun", key) not in journal.log.marks:
         # A run writes first that such a call begins: this row is not from it.
@@ -345,7 +353,7 @@ async def _begin_effect(
         await journal.start_effect(started)
         return None
     text = (
-        f"{started.name!r} was called with {started.given or '{}'} and its outcome is unknown. "
+        f"{started.name!r} was called with {started.arguments or '{}'} and its outcome is unknown. "
         f"Call it again?"
     )
     question = Question(
@@ -374,10 +382,11 @@ async def _begin_effect(
 async def _make(
     site: CallSite[Invoke],
     callee: UserCallable,
-    what: str,
+    kind: str,
     arguments: dict[str, Value],
     grant: Grant,
 ) -> Value:
+    """Make the call: where it belongs, with the rights of the callee and within its time."""
     run = site.run
     step = site.step
     host = site.run.host
@@ -389,8 +398,8 @@ async def _make(
         terms = Terms(seconds, has_effect(callee), None, resources_of(callee), callee.name)
     # Around the call alone, in this task: what the engine does between two calls has the rights of
     # nobody's tool.
-    outer = granted.set(grant)
-    prints = open_prints(run, site.at) if run.stream and what != "model" else None
+    outer_grant = granted.set(grant)
+    prints = open_prints(run, site.at) if run.stream and kind != "model" else None
     contact: RunContact | None = None
     if isinstance(callee, Tool) and callee.context:
         contact = RunContact(site, place)
@@ -408,12 +417,12 @@ async def _make(
 
             result = await _repeat_throttled(site, callee.name, throttle, make)
     finally:
-        granted.reset(outer)
+        granted.reset(outer_grant)
         if prints is not None:
             prints.close()
         if contact is not None:
             contact.close()
-    return value_of(site, result, callee, what)
+    return value_of(site, result, callee, kind)
 
 
 async def _repeat_throttled(
@@ -426,10 +435,11 @@ async def _repeat_throttled(
         ok, error = result
         if ok or retry is None or not repeats(retry, error):
             return result
-        asked, why = asked_pause(error), reason(error)
-        if asked is not None and asked > retry.most:
+        asked_for = asked_pause(error)
+        why = reason(error)
+        if asked_for is not None and asked_for > retry.most:
             message = (
-                f"tool {name!r} is not called again: its server asks to wait {asked:,.0f} s "
+                f"tool {name!r} is not called again: its server asks to wait {asked_for:,.0f} s "
                 f"({why}), and its Retry waits at most {retry.most:g} s"
             )
             warning = Diagnostic("tool.retried", message, severity="warning")
@@ -437,8 +447,8 @@ async def _repeat_throttled(
             return result
         if attempt > retry.times:
             return result
-        pause = pause_after(retry, attempt) if asked is None else asked
-        if asked is not None:
+        pause = pause_after(retry, attempt) if asked_for is None else asked_for
+        if asked_for is not None:
             gate.rest(pause)
         again = f"again in {pause:.1f} s ({why})"
         site.run.emit(ev.Progressed(site.at, clock(), text=again))
@@ -457,6 +467,7 @@ def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:
 async def _fire(
     site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value], must_be_recorded: bool
 ) -> None:
+    """Start a call in the background, unless an earlier session of the run started it."""
     run = site.run
     if run.journal is not None and not await run.journal.fire_once(
         site.step, tool, site.key, arguments
@@ -495,20 +506,20 @@ def stopped_error(step: Invoke) -> StepError:
 # --- after the call ---
 
 
-def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
+def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, kind: str) -> Value:
     """What a call returned, as a value. Raises StepError for what it raised, and for a result that
     is not a value."""
     ok, value = result
     if not ok:
-        raise failure(site, callee.name, what, value, moves=callee.where is None)
+        raise failure(site, callee.name, kind, value, moves=callee.where is None)
     if type(value) in ATOMS:
         return value
     try:
         return settle(value)
     except TooDeep as error:
-        raise unusable(site, callee.name, what, error) from None
+        raise unusable(site, callee.name, kind, error) from None
     except Exception as error:  # a class that cannot be read; a thread that still writes
-        raise unusable(site, callee.name, what, error) from error
+        raise unusable(site, callee.name, kind, error) from error
 
 
 def finish(site: CallSite[Invoke], arguments: dict[str, Value], value: Value) -> Value:

@@ -44,17 +44,19 @@ def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
     return value
 
 
-def _with(names: Sequence[str], value: Value, wanted: Value) -> Value:
+def _with(names: Sequence[str], value: Value, placeholder: Value) -> Value:
+    """``value`` with ``placeholder`` at the path ``names``, unless there is a value."""
     if not names:
-        return wanted
-    held = value if type(value) is dict else {}
-    inner = held.get(names[0])
-    if names[0] in held and len(names) == 1:
-        return held
-    return {**held, names[0]: _with(names[1:], inner, wanted)}
+        return placeholder
+    name, *inner_names = names
+    fields = value if type(value) is dict else {}
+    if name in fields and not inner_names:
+        return fields
+    return {**fields, name: _with(inner_names, fields.get(name), placeholder)}
 
 
 def _placeholder(read: ResultRead, linked: Linked) -> Value:
+    """A value of the type that the reader of a field takes."""
     reader, name = read.into if read.into is not None else ("", "")
     accepts = accepts_of(linked.callees.get(reader)) or {}
     field = accepts.get("properties", {}).get(name)

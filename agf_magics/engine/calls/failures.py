@@ -35,16 +35,17 @@ RESULT = "result"
 def failure(
     site: CallSite[Invoke],
     callee: str | None,
-    what: str,
+    kind: str,
     raised: BaseException,
     moves: bool = False,
 ) -> StepError:
-    """What user code raised, as a failure of the step. ``moves``: whether the engine chose the
-    thread of the call."""
-    step, secrets = site.step, site.run.secrets
+    """What user code raised, as a failure of the step. ``kind``: of the callee. ``moves``: whether
+    the engine chose the thread of the call."""
+    step = site.step
+    secrets = site.run.secrets
     span = step.place
-    name = f"{what} {callee!r}" if callee is not None else "asking a person"
-    code = f"step.{what}-failed"
+    name = f"{kind} {callee!r}" if callee is not None else "asking a person"
+    code = f"step.{kind}-failed"
     if is_a(raised, OutcomeUnknown):
         # The worker was lost: nobody knows whether the call was made, so it has not failed
         # (decision D7).
@@ -54,7 +55,7 @@ def failure(
             unknown.diagnostics = (replace(unknown.diagnostic, hint=hint),)
         return unknown
     if is_a(raised, TimedOut):
-        hint = f"@{what}(timeout=…) sets how long it may take"
+        hint = f"@{kind}(timeout=…) sets how long it may take"
         # The hint names what has set this time: the limit that was smallest.
         if raised.seconds == site.run.budget.limits.step_timeout:
             hint = STEP_TIMEOUT.how_to_set
@@ -65,7 +66,7 @@ def failure(
     # A tool may raise one itself, or a run inside it.
     if is_a(raised, StepError) and (ours := _copy(raised)) is not None:
         return with_place(ours, step)
-    hint = _cure(what, raised, moves)
+    hint = _cure(kind, raised, moves)
     error = StepError(
         Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None)
     )
@@ -75,8 +76,8 @@ def failure(
     return error
 
 
-def _cure(what: str, raised: BaseException, moves: bool) -> str:
-    """What the author of the function, or we, have to say about it; empty: nothing."""
+def _cure(kind: str, raised: BaseException, moves: bool) -> str:
+    """A hint of the author of the function, or ours; empty: there is none."""
     if notes := "; ".join(notes_of(raised)):
         return notes
     if is_a(raised, MemoryError):
@@ -87,7 +88,7 @@ def _cure(what: str, raised: BaseException, moves: bool) -> str:
     # Only a hint: libraries have no class of their own for an object that another thread made.
     if moves and _OF_A_THREAD.search(describe_exception(raised)):
         return (
-            f"where='kernel' in @{what}(…) or {what}(…) makes its calls on the notebook's thread, as "
+            f"where='kernel' in @{kind}(…) or {kind}(…) makes its calls on the notebook's thread, as "
             "an object that belongs to it needs"
         )
     return ""
@@ -112,12 +113,14 @@ def unknown_outcome(step: Invoke, message: str) -> Unanswered:
     return Unanswered(Diagnostic("step.unknown-outcome", message, step.place, hint))
 
 
-def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -> StepError:
+def unusable(site: CallSite[Invoke], callee: str, kind: str, error: Exception) -> StepError:
     """The result of user code cannot be copied."""
-    code, why = f"step.{what}-failed", describe_exception(error)
+    code = f"step.{kind}-failed"
+    why = describe_exception(error)
     if is_a(error, TooDeep):
-        code, why = "step.too-deep", text_of(error)
-    message = f"{what} {callee!r} returned a value that cannot be used: {why}"
+        code = "step.too-deep"
+        why = text_of(error)
+    message = f"{kind} {callee!r} returned a value that cannot be used: {why}"
     return StepError(Diagnostic(code, message, site.step.place))
 
 
@@ -131,7 +134,8 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
         (span for name, span in step.args.names or () if name in error.arguments),
         None,
     )
-    placed, hint = _copy(error) or error, diagnostic.hint
+    placed = _copy(error) or error
+    hint = diagnostic.hint
     if frame is not None and hint is None and isinstance(step.args, HintedArgs):
         hint = next((step.args.hint_for(name, frame) for name in error.arguments), None)
     placed.diagnostics = (
@@ -143,7 +147,7 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
 def failure_from_record(recorded: str, step: Invoke) -> StepError:
     """A recorded failure, at this step."""
     error = error_from(recorded, ())
-    placed = StepError(*(replace(each, span=step.place) for each in error.diagnostics))
+    placed = StepError(*(replace(problem, span=step.place) for problem in error.diagnostics))
     placed.__cause__ = error.__cause__
     return placed
 
@@ -160,7 +164,7 @@ def _copy(error: StepError) -> StepError | None:
         copy = kind.__new__(kind, *error.args)
         copy.__dict__.update({**error.__dict__, "path": None, "where": None})
         copy.__cause__ = cause_of(error)
-        is_ours = all(isinstance(each, Diagnostic) for each in copy.diagnostics)
+        is_ours = all(isinstance(diagnostic, Diagnostic) for diagnostic in copy.diagnostics)
         # What everybody reads of it later.
         str(copy), copy.text, copy.code, copy.arguments, copy.path_text
     except BaseException:

@@ -28,15 +28,15 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     run = site.run
     first = site.step.first
     journal = site.run.journal
-    paid = run.budget
-    if run.options.dry or paid.limits.max_cost or paid.unpriced or not paid.cost:
+    budget = run.budget
+    if run.options.dry or budget.limits.max_cost or budget.unpriced or not budget.cost:
         return
     # Only a yes is written, so a record is one.
     if journal is not None and journal.answered(site.key) is not None:
         return
     price = (
-        f"the first {first:,} of {count:,} rows cost {_dollars(paid.cost)}: about "
-        f"{_dollars(paid.cost * count / first)} for all"
+        f"the first {first:,} of {count:,} rows cost {_dollars(budget.cost)}: about "
+        f"{_dollars(budget.cost * count / first)} for all"
     )
     ok, answer = await ask_person(
         site,  # type: ignore[arg-type]  # it reads no field that only a call has

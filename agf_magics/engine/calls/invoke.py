@@ -63,6 +63,7 @@ async def invoke(site: CallSite[Invoke]) -> Value:
 
 
 async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
+    """Call what the step chooses while it runs, by a name."""
     step = site.step
     assert step.pick is not None, "only such a step has a choice"
     name = step.pick.by.evaluate(site.frame)
@@ -88,6 +89,7 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
 
 
 async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
+    """The result of an agent step for which a dry run has no agent."""
     assert site.run.options.dry, "only a dry run needs no agent"
     site.run.budget.spawn(site.step.span)
     return dry.result(site.step, callee, site.scope.linked)
@@ -96,16 +98,16 @@ async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
 async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value:
     if (late := late_value(site, transform, _call_transform)) is not None:
         return late[0]
-    given = build_arguments(site, transform)
+    arguments = build_arguments(site, transform)
     if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
-    return await call(site, of_one(transform), "transform", {"given": given})
+    return await call(site, of_one(transform), "transform", {"given": arguments})
 
 
 @lru_cache(maxsize=256)
 def of_one(transform: Transform) -> Transform:
-    """The transform with a parameter named ``given``. Cached, because the journal computes one
-    digest per object."""
+    """The transform with a parameter named ``given``, as the arguments in journals and recordings
+    are. Cached, because the journal computes one digest per object."""
     return replace(transform, function=lambda given: transform.function(given))
 
 
@@ -124,6 +126,7 @@ def _errors_at(step: Invoke, frame: Frame | None = None) -> Iterator[None]:
 
 
 async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
+    """Call an agent that is a function; its answer, in the shape that the step asks for."""
     step = site.step
     linked = site.scope.linked
     _open_agent(site)
@@ -138,8 +141,8 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         await ask_permission(site, arguments["input"])
     schema = linked.schemas[step.gives.text] if step.gives else None
     # The schema that a step names wins over one that the definition writes out.
-    wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
-    conforming = reader_of(agent.name, schema, step.asking.schema, linked.schemas)
+    answer_schema = json_schema(schema, linked.schemas) if schema else step.asking.schema
+    read_answer = reader_of(agent.name, schema, step.asking.schema, linked.schemas)
     grant = site.scope.grant.narrow(
         agent.tools, named_tools(step, linked, site.scope.grant), identity=step.name.text or None
     )
@@ -151,13 +154,15 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
         tools = tools_for(registered, grant, listed, contact)
     with _errors_at(step, site.frame):
-        passed = agent.arguments(**arguments, schema=wanted, tools=tools, identity=grant.identity)
+        passed = agent.arguments(
+            **arguments, schema=answer_schema, tools=tools, identity=grant.identity
+        )
     try:
         value = await call(site, agent, "agent", passed, grant)
     finally:
         contact.close()
     with _errors_at(step):
-        value = conforming(value)
+        value = read_answer(value)
     if step.asking.calls:  # the calls of a function are its own
         value = {"answer": value, "calls": None}
     # What was built, because user code may have changed its copy.
@@ -206,7 +211,8 @@ def tools_for(
 
 async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
     """A function of a vendor policy; it may call the agents of the definition."""
-    policy, arguments = bound.policy, build_arguments(site, bound.policy)
+    policy = bound.policy
+    arguments = build_arguments(site, bound.policy)
     if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
     offered = {

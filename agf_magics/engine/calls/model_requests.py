@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...catalog import (
     Model,
@@ -43,29 +43,19 @@ LONGEST_WAIT = 60.0
 
 
 async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
+    """Ask the model of the step; its reply, whose tokens are counted."""
     run = site.run
     step = site.step
-    scope = site.scope
-    for meter in scope.meters:
+    for meter in site.scope.meters:
         meter.model()
-    config = step.asking.config
     arguments = step.args.build(site.frame)
     # Before the library is opened: a dry run imports no provider and needs no key.
     if run.options.dry:
-        return dry_reply(config, binding.name)
-    message = Request(
-        messages=arguments["messages"],
-        instructions=config.get("instructions", ""),
-        tools=_tools(config, binding, scope.grant),
-        tool_choice=config.get("tool_choice", "auto"),
-        schema=config.get("schema"),
-        settings=config.get("settings") or {},
-        last=arguments["last"],
-        files=run.models.files,
-    )
+        return dry_reply(step.asking.config, binding.name)
+    message = _build_request(site, binding, arguments)
     caller = _Caller(binding, message, run, site.at)
     arguments = {**arguments, **_beside(message)}
-    recording, loop = run.options.recording, asyncio.get_running_loop()
+    recording = run.options.recording
     # A replayed request needs no library, no key and no price.
     if recording is not None and not recording.is_made(
         recording.ask(site, "model", caller, arguments)
@@ -73,11 +63,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         replayed: dict[str, Value] = await call(site, caller, "model", arguments)
         count_reply(site, replayed, binding.name)
         return replayed
-    # On a thread: the import of the library takes seconds, which would block the loop.
-    if not binding.model.ready(loop):
-        ok, raised = await run.host.call("thread", binding.model.open, {"loop": loop})
-        if not ok:
-            raise with_place(raised, step) if isinstance(raised, StepError) else raised
+    await _open_model(site, binding.model)
     # Before the request: afterwards its price could not be counted, and so not limited.
     refuse_unpriced(site, binding.model)
     reply: dict[str, Value] = await _request_reply(site, caller, arguments)
@@ -87,6 +73,34 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         emit_usage(run, site.at, reply, binding.name)
     count_reply(site, reply, binding.name)
     return reply
+
+
+def _build_request(
+    site: CallSite[Invoke], binding: ModelBinding, arguments: Mapping[str, Any]
+) -> Request:
+    """The request of the step: its messages are the arguments, the rest is its configuration."""
+    config = site.step.asking.config
+    return Request(
+        messages=arguments["messages"],
+        instructions=config.get("instructions", ""),
+        tools=_tools(config, binding, site.scope.grant),
+        tool_choice=config.get("tool_choice", "auto"),
+        schema=config.get("schema"),
+        settings=config.get("settings") or {},
+        last=arguments["last"],
+        files=site.run.models.files,
+    )
+
+
+async def _open_model(site: CallSite[Invoke], model: Model) -> None:
+    """Open the library of the model for the running loop. Raises StepError."""
+    loop = asyncio.get_running_loop()
+    if model.ready(loop):
+        return
+    # On a thread: the import of the library takes seconds, which would block the loop.
+    ok, raised = await site.run.host.call("thread", model.open, {"loop": loop})
+    if not ok:
+        raise with_place(raised, site.step) if isinstance(raised, StepError) else raised
 
 
 async def _request_reply(
@@ -105,14 +119,15 @@ async def _request_reply(
 def _beside(request: Request) -> dict[str, Value]:
     """What a request has beside its messages and settings of its own, short enough to be journaled
     with each of them: a recording finds it by this."""
-    rest = (request.tools, request.tool_choice, request.schema)
+    interface = (request.tools, request.tool_choice, request.schema)
     parts: dict[str, Value] = {
         "instructions": request.instructions,
         "settings": dict(request.settings),
         "tools": [tool.name for tool in request.tools],
     }
-    if rest != ((), "auto", None):
-        parts["interface"] = digest_value(isolate([list(map(list, rest[0])), *rest[1:]]))
+    if interface != ((), "auto", None):
+        tools, *others = interface
+        parts["interface"] = digest_value(isolate([list(map(list, tools)), *others]))
     return {name: part for name, part in parts.items() if part}
 
 
@@ -150,6 +165,8 @@ class _Caller:
         return digest_value([who, *map(isolate, rest)]) if who is not None else None
 
     async def function(self, **arguments: Value) -> Value:
+        """The reply of the model, whose tokens are counted also if it is no answer."""
+
         def warn(fault: ModelFault, wait: float) -> None:
             message = f"{fault.diagnostic.message}; asked again after {wait:g} s"
             self.run.warn_once(Diagnostic("model.retried", message, severity="warning"), message)

@@ -19,13 +19,15 @@ from .failures import with_place
 
 def refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
     """Refuse a request whose price could not be counted (`limit.unknown-price`)."""
-    caps = [meter.own_limits for meter in site.scope.meters if meter.own_limits.cost is not None]
-    if (site.run.budget.limits.max_cost or caps) and model.price({"input": 1, "output": 1}) is None:
+    limited = [meter.own_limits for meter in site.scope.meters if meter.own_limits.cost is not None]
+    if (site.run.budget.limits.max_cost or limited) and model.price(
+        {"input": 1, "output": 1}
+    ) is None:
         message = f"the price of {model.name} is not known, so max_cost cannot limit it"
         hint = (
             "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
         )
-        span = caps[0].span if caps else site.step.place
+        span = limited[0].span if limited else site.step.place
         refused = LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
         refused.ends_run = bool(site.run.budget.limits.max_cost)
         raise refused
@@ -43,8 +45,10 @@ def emit_usage(run: Runner, at: StepPath, reply: Mapping[str, Value], model: str
 
 def count_reply(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
     """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
-    usage, budget = reply["usage"], site.run.budget
-    tokens, cost = usage.get("input", 0) + usage.get("output", 0), cost_of(usage)
+    usage = reply["usage"]
+    budget = site.run.budget
+    tokens = usage.get("input", 0) + usage.get("output", 0)
+    cost = cost_of(usage)
     limited = [
         meter.own_limits
         for meter in site.scope.meters
@@ -90,7 +94,8 @@ def _warn_of_end(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) 
 def count_unanswered(site: CallSite[Invoke], used: Tokens) -> None:
     """Count the tokens of a reply that is no answer. They are paid for; the error of the step is
     that of the reply, and a limit that they exceed refuses the next request."""
-    tokens, cost = used["input"] + used["output"], cost_of(used)
+    tokens = used["input"] + used["output"]
+    cost = cost_of(used)
     for use in (*(meter.use for meter in site.scope.meters), site.run.budget.use):
         with suppress(LimitReached):
             use(tokens, cost)

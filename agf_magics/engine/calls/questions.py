@@ -38,9 +38,8 @@ async def answer(
     # Masked before anybody sees it: a notebook stores what it shows.
     question = question._replace(text=run.secrets.text(question.text))
     if journal is not None:
-        mark = question_mark(question)
         call = journal.start_call(site.step, None, site.key, {"text": question.text})
-        call = call._replace(digest=mark.encode())
+        call = call._replace(digest=question_mark(question).encode())
         # A resumed run must not ask again: the answer to this very question is in the journal.
         record = journal.answered(site.key, call.digest)
         if record is not None:

@@ -42,7 +42,8 @@ class ReplyStream:
         if delta.tool == "":
             self._masked = False
         elif text and self._may_be_secret(delta.tool):
-            text, self._masked = "" if self._masked else MASK, True
+            text = "" if self._masked else MASK
+            self._masked = True
         if text:
             self._pending[delta.part] = self._pending.get(delta.part, "") + text
             if self._timer is None:
@@ -52,11 +53,9 @@ class ReplyStream:
         """Whether the arguments of a call may have a secret, which is known only when they are
         complete."""
         callee = self._tools.get(tool or "")
-        return (
-            bool(callee.secret)
-            if isinstance(callee, Tool)
-            else self._has_secrets and callee is None
-        )
+        if isinstance(callee, Tool):
+            return bool(callee.secret)
+        return self._has_secrets and callee is None
 
     def _flush(self) -> None:
         self._timer = None

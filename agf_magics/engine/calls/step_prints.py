@@ -31,7 +31,8 @@ class StepPrints:
     __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
 
     def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop, at: StepPath) -> None:
-        self._run, self._loop = run, loop
+        self._run = run
+        self._loop = loop
         self.at = at
         """The path of the call; `NEVER`: it has ended."""
         self.pieces: list[str] = []

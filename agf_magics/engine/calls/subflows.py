@@ -42,7 +42,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     run = site.run
     step = site.step
     scope = site.scope
-    pipe, arguments = await when_read(partial(_given, site, linked))
+    arguments, pipe = await when_read(partial(_build_input, site, linked))
     # An identity that is a flow counts like any other agent; a session of a model counts itself.
     if step.kind == "agent" and linked.agent is None:
         if step.asking.counts_as_session:
@@ -60,7 +60,8 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
             return reply.result[0]
         if reply.arguments:  # of a call with named ones
             arguments = {**arguments, **reply.arguments}
-    inner, flow_input = _scope_inside(site, linked), FlowInput(arguments, pipe)
+    inner = _scope_inside(site, linked)
+    flow_input = FlowInput(arguments, pipe)
     if not step.awaited and not run.options.dry:
         start_background(run_fired(site, lambda: _run_silently(site, inner, flow_input)), run.host)
         return None
@@ -74,27 +75,34 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         raise
     for note in ended.notes:
         run.emit(ev.Warned(clock(), note))
-    value = ended.output
-    if run.options.dry:
-        value = dry.add_fields(value, step, scope.linked)
-    if step.gives is not None:
-        check_result(value, step, scope.linked)
+    value = _checked_output(site, ended.output)
     if not step.exchange.keep_arguments:
         return value
     return ShapeResult(value, arguments if linked.agent is None else arguments.get("input"))
 
 
-def _given(site: CallSite[Invoke], linked: Linked) -> tuple[Value, Any]:
-    """What the flow gets from the pipe, and its arguments."""
+def _build_input(site: CallSite[Invoke], linked: Linked) -> tuple[Any, Value]:
+    """The arguments and the pipe of the call."""
     step = site.step
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
-    wanted = linked.flow.declared.accepts if step.exchange.with_schema else None
-    return pipe, step.args.build(site.frame, wanted)
+    schema = linked.flow.declared.accepts if step.exchange.with_schema else None
+    return step.args.build(site.frame, schema), pipe
+
+
+def _checked_output(site: CallSite[Invoke], output: Value) -> Value:
+    """The output of the called flow, which conforms to the schema of the step. Raises StepError."""
+    step = site.step
+    linked = site.scope.linked
+    value = dry.add_fields(output, step, linked) if site.run.options.dry else output
+    if step.gives is not None:
+        check_result(value, step, linked)
+    return value
 
 
 def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:
     """Show stores of a flow that waits for an answer in the stores of the waiting run."""
-    show, frame = site.step.exchange.while_waiting, site.run.watched.get(inner.before)
+    show = site.step.exchange.while_waiting
+    frame = site.run.watched.get(inner.before)
     if show is None or not frame:
         return
     site.run.reach(site.scope, show(site.frame, stores_in(inner.linked.flow, frame)))
@@ -102,7 +110,8 @@ def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:
 
 def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     """The scope of the steps of the called flow."""
-    step, scope = site.step, site.scope
+    step = site.step
+    scope = site.scope
     named = named_tools(step, scope.linked, scope.grant)
     grant = scope.grant.narrow(named, linked.uses, asked=linked.tools_that_ask)
     # The agent's identity narrows the grant further (decision A12).

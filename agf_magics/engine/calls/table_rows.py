@@ -33,9 +33,9 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     Returns None where the journal has the output: a table of a million rows must not be held in
     memory. Without a journal, the output with the number of its row.
     """
-    run, step = site.run, site.step
+    run = site.run
     journal = run.journal
-    terms = step.exchange.row
+    terms = site.step.exchange.row
     assert terms is not None, "only a row is called like this"
     budget = Budget(run.budget.limits, run.budget, terms.sessions)
     inside = _runner_of_row(run, budget)
@@ -48,12 +48,12 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
                 raise error_from(record.error, (linked.flow.source,))
             return None
         row = terms.row_of(site.frame)
-        started = journal.start_call(step, linked.flow, site.key, row)._replace(kind=ROW)
+        started = journal.start_call(site.step, linked.flow, site.key, row)._replace(kind=ROW)
         keep = partial(_keep, journal, started, budget)
     began = time.time()
     try:
         value = await call(
-            CallSite(inside, step, site.frame, site.scope, site.index, site.at), linked
+            CallSite(inside, site.step, site.frame, site.scope, site.index, site.at), linked
         )
     except StepError as failure:
         error = failure
@@ -79,14 +79,16 @@ def _runner_of_row(run: Runner, budget: Budget) -> Runner:
     """``run`` with the budget of a row. All else is shared, apart from the number of its calls."""
     inside = Runner.__new__(Runner)
     inside.__dict__.update(run.__dict__)
-    inside.budget, inside.calls = budget, 0
+    inside.budget = budget
+    inside.calls = 0
     return inside
 
 
 def _as_failure(end: StepError) -> StepError:
     """What would end a run as a failure of one row, which the table keeps."""
     error = StepError(*end.diagnostics)
-    error.path, error.where = end.path, end.where
+    error.path = end.path
+    error.where = end.where
     return error
 
 

@@ -44,7 +44,8 @@ class RunContact:
     """The contact of one call. Made on the engine's loop."""
 
     def __init__(self, site: CallSite[Invoke], place: Place) -> None:
-        self._site, self._place = site, place
+        self._site = site
+        self._place = place
         self._loop = asyncio.get_running_loop()
         self._report: Report | None = None
         """What was reported since the last event."""
@@ -72,10 +73,12 @@ class RunContact:
 
     def _emit(self) -> None:
         self._is_waiting = False  # first: a report from now on needs a turn of its own
-        report, self._report = self._report, None
+        report = self._report
+        self._report = None
         if report is None or self._is_closed:
             return
-        self._next, run = self._loop.time() + EVERY, self._site.run
+        self._next = self._loop.time() + EVERY
+        run = self._site.run
         text = "" if run.secrets.blind else run.secrets.text(report.text)
         outer = printing.set(None)  # a listener that prints does not do it for the call
         try:
@@ -102,7 +105,8 @@ class RunContact:
             message = "ask_and_wait would stop the event loop that runs on this thread"
             hint = "write `await call.ask(…)` in an async def"
             raise StepError(Diagnostic("tool.ask", message, hint=hint))
-        call, asked = running.call, self._put_soon(question)
+        call = running.call
+        asked = self._put_soon(question)
         if call is None:  # a thread that the tool has started
             return asked.result()
 
@@ -132,7 +136,8 @@ class RunContact:
         return asked
 
     async def _put(self, question: Question, is_busy: bool = False) -> Value:
-        site, secrets = self._site, self._site.run.secrets
+        site = self._site
+        secrets = self._site.run.secrets
         if self._is_closed:
             raise no_user(question, "its call has ended", "ask before the function returns")
         shown = question._replace(text=secrets.text(question.text), where=format_path(site.at))
@@ -179,7 +184,8 @@ class WorkerContact:
 
     def __init__(self, number: int, tell: Tell | None) -> None:
         """``tell`` sends a report to the kernel; None: there is no way."""
-        self._number, self._tell = number, tell
+        self._number = number
+        self._tell = tell
         self._report = Report()
         self._is_waiting = False
 

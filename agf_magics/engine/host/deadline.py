@@ -71,7 +71,8 @@ class Clock:
         if self._pauses == 1 and not self.closed:
             # What is left now, not the seconds of the start: a limit that pauses twice would last
             # too long.
-            self._left, self.ends = self.ends - self._loop.time(), inf
+            self._left = self.ends - self._loop.time()
+            self.ends = inf
             self._set_timer(None)
 
     def _resume(self) -> None:
@@ -191,9 +192,9 @@ async def within(seconds: float | None, work: Awaitable[D], late: Callable[[], E
 
 
 async def in_time(
-    work: Callable[[], Awaitable[Result]], left: float | None, timeout: float | None
+    work: Callable[[], Awaitable[Result]], remaining: float | None, timeout: float | None
 ) -> Result:
-    """The result of ``work()``, or a `TimedOut` if it takes longer than what is ``left`` of
+    """The result of ``work()``, or a `TimedOut` if it takes longer than the ``remaining`` part of
     ``timeout`` seconds (None: no limit)."""
     if timeout is None:
         return await work()
@@ -202,6 +203,6 @@ async def in_time(
         return await work()  # a plain function runs in this call: its time counts
 
     try:
-        return await within(left, begin(), lambda: TimedOut(timeout))
+        return await within(remaining, begin(), lambda: TimedOut(timeout))
     except TimedOut as late:
         return False, late

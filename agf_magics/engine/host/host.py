@@ -61,7 +61,8 @@ class Host:
         """Seconds that user code has to stop, before it is left running."""
         self.where = ""
         """The end of a message about a call that is left running: `` on process 7 on host``."""
-        self._calls, self.waited = calls, calls is not None
+        self._calls = calls
+        self.waited = calls is not None
         """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
         turns."""
         self._streams = Streams(in_background)
@@ -189,8 +190,9 @@ class Host:
         ``late``: the time of the run is over, so a call that does not stop is forced to. After the
         cancellation of a person it may clean up, and the person may interrupt again.
         """
-        # `_late` stays: a person may cancel after the time of the run is over.
-        self._stopped, self._late = True, late or self._late
+        self._stopped = True
+        # It stays: a person may cancel after the time of the run is over.
+        self._late = late or self._late
         # The next step then takes a turn, which raises: a tool can swallow the cancellation of its
         # task with `uncancel`, but not this.
         self.turned = NO_MOMENT
@@ -221,14 +223,8 @@ class Host:
             call = ThreadCall(function, arguments, asyncio.get_running_loop())
             call.ended = call.loop.create_future()
             try:
-                # After `ended` exists: the call may end before this returns.
-                if terms is not None:
-                    assert self.queue is not None, "only a run with workers has this place"
-                    self.queue.hand(call, terms)
-                elif place == "thread" or self._calls is None:
-                    CallThreads.shared().hand(call)
-                else:
-                    self._calls.put(call)
+                # After `call.ended` exists: the call may end before this returns.
+                self._hand(call, place, terms)
             except RuntimeError as error:  # no thread left
                 return False, error
             if timeout is None:
@@ -253,19 +249,30 @@ class Host:
             return await self.end_late_call(call, timeout)
         return result
 
+    def _hand(self, call: ThreadCall, place: Place, terms: Terms | None) -> None:
+        """Give ``call`` to who makes the calls of ``place``. Raises RuntimeError if no thread can
+        be started."""
+        if terms is not None:
+            assert self.queue is not None, "only a run with workers has this place"
+            self.queue.hand(call, terms)
+        elif place == "thread" or self._calls is None:
+            CallThreads.shared().hand(call)
+        else:
+            self._calls.put(call)
+
     async def cancel_call(self, call: ThreadCall) -> asyncio.CancelledError:
         """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if
         it did not stop."""
-        left, _ = await self._stop(call, force=self._late)
-        return StillRunning(left) if left else asyncio.CancelledError()
+        left_running, _ = await self._stop(call, force=self._late)
+        return StillRunning(left_running) if left_running else asyncio.CancelledError()
 
     async def end_late_call(self, call: ThreadCall, timeout: float) -> Result:
         """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` if this task is
         cancelled."""
-        left, again = await self._stop(call, force=True)
-        if again:
-            raise StillRunning(left) if left else asyncio.CancelledError
-        return False, TimedOut(timeout, left)
+        left_running, is_cancelled = await self._stop(call, force=True)
+        if is_cancelled:
+            raise StillRunning(left_running) if left_running else asyncio.CancelledError
+        return False, TimedOut(timeout, left_running)
 
     async def finish_call(self, call: ThreadCall) -> Result:
         """The result of a call that has ended, after what it returned was awaited."""
@@ -283,7 +290,7 @@ class Host:
         loop = asyncio.get_running_loop()
         # A new future: the cancellation of this task has cancelled the one that it awaited.
         call.ended = loop.create_future()
-        again = False
+        is_cancelled = False
         try:
             # Repeated: a signal that comes just before a call goes to sleep does not wake it.
             await self._repeat(call, call.stop, self.grace)
@@ -292,11 +299,11 @@ class Host:
             if call.result is None and call.waiter is not None and (force or call.waiter.kills):
                 await self._repeat(call, call.force, FORCE)
         except asyncio.CancelledError:
-            again = True
+            is_cancelled = True
         if call.result is not None:
-            return None, again
+            return None, is_cancelled
         where = self.where if call.waiter is None else call.waiter.where
-        return f"left running: {call.name}{where}", again
+        return f"left running: {call.name}{where}", is_cancelled
 
     async def _repeat(self, call: ThreadCall, stop: Callable[[], None], seconds: float) -> None:
         """Call ``stop`` every `REPEAT` seconds until ``call`` ends or ``seconds`` are over."""

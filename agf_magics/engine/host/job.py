@@ -34,6 +34,8 @@ stop (`Host.grace` and `FORCE`)."""
 
 
 class Limit(NamedTuple):
+    """The time limit of a job, for its end from outside."""
+
     seconds: float
     exceeded: Callable[[str], BaseException]
     """Makes the error of a job that took longer, from a text about the calls that are left
@@ -258,11 +260,11 @@ class Job(Generic[T]):
         if not stuck and not late:
             return False
         where = f"blocked in {self._engine.blocked_in()}" if stuck else "it does not stop"
-        left = f"left running: {where}"
+        left_running = f"left running: {where}"
         if late and self._limit is not None and self.asked is None:
-            self._finish(self._limit.exceeded(left))
+            self._finish(self._limit.exceeded(left_running))
         else:
-            self._finish(StillRunning(left))
+            self._finish(StillRunning(left_running))
         if stuck:
             self._engine.abandon()
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile

@@ -1,7 +1,8 @@
 """The event loop of the engine, on a daemon thread of its own.
 
-It is not the notebook's loop, which a waiting cell blocks. It beats, so that other threads see whether it is blocked.
-If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a new loop and a new thread.
+It is not the notebook's loop, which a waiting cell blocks. It beats, so that other threads see
+whether it is blocked. If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a
+new loop and a new thread.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ class EngineLoop:
             return current
 
     def stuck(self) -> bool:
+        """Whether something blocks the loop. Asks it for an answer if its beat is late."""
         if time.monotonic() - self._beaten < STUCK or threading.current_thread() is self.thread:
             return False
         # An interrupt can leave an Event locked, for the loop too.
@@ -155,10 +157,12 @@ class EngineLoop:
             if file == user_code.__file__ and inner.f_code.co_filename != file:
                 blocking = inner
                 break
-            inner, frame = frame, frame.f_back
+            inner = frame
+            frame = frame.f_back
         return f"{blocking.f_code.co_name}, line {blocking.f_lineno}"
 
     def _live(self) -> None:
+        """Run the loop on its thread, until it is abandoned and its last job has ended."""
         asyncio.set_event_loop(self.loop)
         self.loop.call_soon(self._beat)
         # A SystemExit of a tool's task ends `run_forever`; the other runs on this loop go on.

@@ -72,7 +72,7 @@ class Prompt(ThreadCall):
 
 
 class Prompts:
-    """What the code of one run asks by `input`."""
+    """The questions that the code of one run asks by `input`."""
 
     _waited: ClassVar[list[Prompts]] = []
     """Those of the runs that a thread waits for."""
@@ -100,7 +100,8 @@ class Prompts:
     def ask(self, ask: Ask) -> Any:
         """The result of ``ask()``, asked when its turn has come. Raises what it raises,
         KeyboardInterrupt if the call that asks is stopped meanwhile, and EOFError after the run."""
-        prompt, call = Prompt(ask, self._loop, self), running.call
+        prompt = Prompt(ask, self._loop, self)
+        call = running.call
         with self._pausing():
             if self._host.waited:
                 self._host.make_soon(prompt)

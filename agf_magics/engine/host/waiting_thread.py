@@ -84,7 +84,8 @@ class Waiter:
             if runs and self._reachable and self.awaited_signal in (None, call):
                 if self.awaited_signal is call:
                     self.repeated = time.monotonic()
-                self.awaited_signal, self.forced = call, force
+                self.awaited_signal = call
+                self.forced = force
                 signal_main_thread()
 
     def serve(self, ended: Callable[[], bool], watch: Callable[[], object]) -> None:
@@ -129,6 +130,7 @@ class Waiter:
         self._calls.put(None)
 
     def _perform(self, call: ThreadCall) -> None:
+        """Make ``call`` on this thread, unless it was stopped before."""
         if not call.take():
             call.tell(NEVER_BEGAN)
             return
@@ -142,7 +144,8 @@ class Waiter:
         # for that.
         running = asyncio._get_running_loop()
         asyncio._set_running_loop(None)
-        traced, profiled = sys.gettrace(), sys.getprofile()
+        traced = sys.gettrace()
+        profiled = sys.getprofile()
         try:
             self.inside = call
             result = call.perform()
@@ -161,6 +164,7 @@ class Waiter:
 
     @contextlib.contextmanager
     def _attending(self) -> Iterator[Waiter]:
+        """Signals reach the calls of this waiter. Yields the outermost waiter of the thread."""
         # Before the handler is installed: it looks here for whom a signal is meant.
         waiters.stack.append(self)
         try:
@@ -218,28 +222,15 @@ class OnSigint:
             if callable(self.before):
                 self.before(number, frame)
             return
-        top = stack[-1]
-        for waiter in stack:
-            if waiter.awaited_signal is not None:
-                call, waiter.awaited_signal = waiter.awaited_signal, None
-                if self._cancels:
-                    return
-                if (
-                    waiter is top
-                    and waiter.inside is call
-                    and (waiter.forced or not call.interrupted_once)
-                ):
-                    _interrupt_call(call, frame if call.interrupted_once else None)
-                return
-            if waiter.repeated is not None:
-                repeated, waiter.repeated = waiter.repeated, None
-                if time.monotonic() - repeated < TWICE:
-                    return
+        if self._is_ours(stack, frame):
+            return
         # The owner of the process ignores interrupts, and so do its runs.
         if self.before is signal.SIG_IGN:
             return
+        outermost = stack[0]
+        innermost = stack[-1]
         # Counted before anything that the next interrupt could end.
-        stack[0].user_interrupts += 1
+        outermost.user_interrupts += 1
         if self._cancels:
             return
         self._cancels = True
@@ -248,20 +239,37 @@ class OnSigint:
                 waiter.cancel(INTERRUPT)
         finally:
             self._cancels = False
-        if top.inside is None:
+        call = innermost.inside
+        if call is None:
             # Python continues a `get` in C after a handler that raises nothing: the entry lets
             # `serve` count the interrupts at once.
-            top.wake()
-        elif not top.inside.interrupted_once or stack[0].user_interrupts > 1:
-            top.inside.interrupted = True
-            _interrupt_call(top.inside, frame if top.inside.interrupted_once else None)
+            innermost.wake()
+        elif not call.interrupted_once or outermost.user_interrupts > 1:
+            call.interrupted = True
+            _interrupt_call(call, frame)
+
+    def _is_ours(self, stack: list[Waiter], frame: FrameType | None) -> bool:
+        """Whether we have sent the signal, to stop a call; if that call still runs, it ends here."""
+        for waiter in stack:
+            if waiter.awaited_signal is not None:
+                call = waiter.awaited_signal
+                waiter.awaited_signal = None
+                is_running = waiter is stack[-1] and waiter.inside is call and not self._cancels
+                if is_running and (waiter.forced or not call.interrupted_once):
+                    _interrupt_call(call, frame)
+                return True
+            if waiter.repeated is not None:
+                repeated = waiter.repeated
+                waiter.repeated = None
+                if time.monotonic() - repeated < TWICE:
+                    return True
+        return False
 
 
-def _interrupt_call(call: ThreadCall, deaf: FrameType | None) -> None:
-    """Raise KeyboardInterrupt in ``call``. ``deaf``: the running frame, if the call has caught one
-    before."""
-    if deaf is not None:
-        _raise_in_all_frames(deaf)
+def _interrupt_call(call: ThreadCall, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt in ``call``, whose running frame is ``frame``."""
+    if call.interrupted_once and frame is not None:
+        _raise_in_all_frames(frame)  # it has caught one before
     call.interrupted_once = True
     raise KeyboardInterrupt
 
@@ -295,6 +303,7 @@ def _raise_in_all_frames(frame: FrameType) -> None:
 
 @contextlib.contextmanager
 def _handling_sigint() -> Iterator[None]:
+    """SIGINT has our handler in this block, where it can have one."""
     before = sigint_handler()
     if not on_main_thread() or before is None or isinstance(before, OnSigint):
         yield

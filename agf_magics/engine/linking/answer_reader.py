@@ -16,15 +16,15 @@ from ...values.value import Value
 
 
 def reader_at_step(
-    agent: ModelAgent, step: Invoke, wanted: Schema | None, schemas: Mapping[str, Schema]
+    agent: ModelAgent, step: Invoke, named: Schema | None, schemas: Mapping[str, Schema]
 ) -> Callable[[Value], Value]:
     """As `reader_of` for a model that answers ``step``, with errors at the place of its schema."""
-    conforming = reader_of(agent.name, wanted, step.asking.schema or agent.gives, schemas)
+    read_answer = reader_of(agent.name, named, step.asking.schema or agent.gives, schemas)
     span = (step.gives.span if step.gives is not None else None) or step.place
 
     def read(answer: Value) -> Value:
         try:
-            return conforming(answer)
+            return read_answer(answer)
         except StepError as error:
             diagnostic = error.diagnostic
         raise StepError(Diagnostic(diagnostic.code, diagnostic.message, span, diagnostic.hint))
@@ -54,7 +54,7 @@ def _answer_judge(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Va
     # Once for an agent: compiling a schema takes longer than judging an answer.
     violations = judge(schema)
 
-    def conforming(answer: Value) -> Value:
+    def read(answer: Value) -> Value:
         # Models write JSON in texts, and in fences.
         value = parse_json_reply(answer) if isinstance(answer, str) else answer
         if wrong := violations(value):
@@ -65,4 +65,4 @@ def _answer_judge(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Va
             raise StepError(Diagnostic("agent.reply-schema", message, hint=hint))
         return value
 
-    return conforming
+    return read

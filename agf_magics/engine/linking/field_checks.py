@@ -18,6 +18,7 @@ from ...flow.steps import Invoke, calls
 from ...schemas.schema import Schema, cycle, resolve
 from ...schemas.violations import lacking
 from ...text.diagnostics import Diagnostic, Diagnostics
+from ...text.source import Span
 from ...text.suggestions import join_hints, misspelled_names, suggest
 from .linked import accepts_of, interface_of
 
@@ -31,18 +32,18 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
         callee = callees.get(read.step)
         gives = getattr(interface_of(callee), "gives", None)
         if lacks := lacking(gives, [name for name, _ in read.fields]):
-            name, span = read.fields[lacks[0]]
-            message, hint = (
-                f"{read.whose} has no field {name!r} there",
-                suggest(name, lacks[1], "its fields"),
-            )
+            number, fields = lacks
+            name, span = read.fields[number]
+            message = f"{read.whose} has no field {name!r} there"
+            hint = suggest(name, fields, "its fields")
             yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
         elif read.into and read.fields:
             name, span = read.fields[-1]
-            meant = read.into[1]
+            _, meant = read.into
             # Only swapped letters: any other likeness (date, data) is as often meant.
             if name != meant and sorted(name) == sorted(meant):
-                message, hint = f"{read.whose} may lack {name!r}", f"did you mean {meant}?"
+                message = f"{read.whose} may lack {name!r}"
+                hint = f"did you mean {meant}?"
                 yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
 
 
@@ -73,10 +74,9 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
         for name, span in step.args.names or ():
             lacks = lacking(takes, [name])
             if lacks and name not in getattr(callee, "handed", ()):
-                message, hint = (
-                    f"{step.name.text!r} takes no {name!r}",
-                    suggest(name, lacks[1], "its fields"),
-                )
+                _, fields = lacks
+                message = f"{step.name.text!r} takes no {name!r}"
+                hint = suggest(name, fields, "its fields")
                 yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")
 
 
@@ -96,13 +96,15 @@ def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
     """Report arguments that ``tool`` does not take, lacks, or must not be written in a
     definition."""
-    names, takes = step.args.names, tool.arguments
+    names = step.args.names
+    takes = tool.arguments
     if step.pick is not None or names is None:  # the chooser also gives the arguments
         return
     spans = dict(names)
     wrapped = WRAPPERS & spans.keys() - takes.parameters.keys() if not takes.more else ()
     for name in wrapped:
-        message, hint = f"tool {tool.name!r} has no argument {name!r}", f"it takes {takes.takes}"
+        message = f"tool {tool.name!r} has no argument {name!r}"
+        hint = f"it takes {takes.takes}"
         hint = f"write the arguments themselves, without {name}:; {hint}"
         problems.error("flow.unknown-argument", message, spans[name], hint)
     if wrapped:
@@ -114,6 +116,25 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
             hints = join_hints(near, f"it takes {takes.takes or 'none'}")
             message = f"tool {tool.name!r} has no argument {name!r}"
             problems.error("flow.unknown-argument", message, span, hints)
+    _warn_literal_secrets(step, tool, spans, problems)
+    # A misspelt argument is reported as unknown, and not as missing too.
+    meant = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
+    for name, parameter in takes.parameters.items():
+        if (
+            name not in spans
+            and name not in meant
+            and parameter.default is parameter.empty
+            and name not in step.exchange.extra_arguments
+        ):
+            message = f"tool {tool.name!r} needs {name!r}"
+            hint = f"it takes {takes.takes}"
+            problems.error("flow.missing-argument", message, step.name.span, hint)
+
+
+def _warn_literal_secrets(
+    step: Invoke, tool: Tool, spans: Mapping[str, Span | None], problems: Diagnostics
+) -> None:
+    """Warn of secrets that the definition contains. ``spans``: of the arguments."""
     is_literal = getattr(step.args, "written_out", lambda name: False)
     for name in tool.secret & spans.keys():
         if is_literal(name):
@@ -126,17 +147,6 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
                 f"replace the secret"
             )
             problems.warn("flow.literal-secret", message, spans[name], hint)
-    meant = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
-    for name, parameter in takes.parameters.items():
-        if (
-            name not in spans
-            and name not in meant
-            and parameter.default is parameter.empty
-            and name not in step.exchange.extra_arguments
-        ):
-            message = f"tool {tool.name!r} needs {name!r}"
-            hint = f"it takes {takes.takes}"
-            problems.error("flow.missing-argument", message, step.name.span, hint)
 
 
 def check_passed(step: Invoke, flow: Flow, problems: Diagnostics) -> None:

@@ -23,8 +23,8 @@ may not."""
 
 
 def gate(flow: Flow, problems_of_linker: Diagnostics, invoker: str) -> Diagnostics:
-    """Everything that prevents an inline run of ``flow``. ``findings_of_linker``: what the
-    linker says of it."""
+    """Everything that prevents an inline run of ``flow``. ``problems_of_linker``: those
+    that linking it has found."""
     problems = Diagnostics()
     problems.extend(problems_of_linker)
     for step in calls(flow.body):
@@ -34,6 +34,7 @@ def gate(flow: Flow, problems_of_linker: Diagnostics, invoker: str) -> Diagnosti
 
 
 def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
+    """A generated definition has no agent but its invoker."""
     name = step.name
     if step.kind == "tool" and name.text in DELEGATES:
         message = f"an inline definition cannot delegate: {name.text!r}"
@@ -49,9 +50,11 @@ def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
 
 
 def _check_schemas(step: Invoke, flow: Flow, problems: Diagnostics) -> Iterator[Diagnostic]:
+    """The schema of a step, and those that it refers to, are in the definition."""
     if step.gives is None:
         return
-    declared, name = flow.declared.schemas, step.gives.text
+    declared = flow.declared.schemas
+    name = step.gives.text
     if name in declared:
         _, missing = resolve([name], declared)
         for ref in sorted({field.schema for field in missing}):

@@ -21,6 +21,7 @@ from ...flow.step import Step
 from ...flow.step_options import Lookup
 from ...flow.steps import Invoke, Sequence, every
 from ...limits.grants import LAUNCHES, OFFERED, RUN_RESULT
+from ...schemas.schema import Schema
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception
 from ...text.suggestions import join_hints, suggest
@@ -82,14 +83,33 @@ class _Linker:
     def flow(self, flow: Flow, around: tuple[str, ...], registry: Registry | None = None) -> Linked:
         """``flow`` with its callees. ``registry``: to look them up in, if another one than that of
         the outer flow."""
-        outer, self.registry = self.registry, registry or self.registry
+        outer = self.registry
+        self.registry = registry or outer
         schemas = {**self.registry.schemas, **flow.declared.schemas}
-        callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.problems.extend(flow.declared.refuses)
         for server in absent(flow.declared.servers, self.registry):
             self.problems.extend((not_connected(server, self.registry),))
             self.absent += (f"{server.alias.text}__", f"{server.ref or server.alias.text}__")
         self.linking.append(flow)
+        callees, brought = self.callees(flow, around, schemas)
+        self.linking.pop()
+        self.problems.extend(unknown_reads(flow, callees))
+        self.problems.extend(unknown_gifts(flow, callees))
+        self.problems.extend(foreign_names(flow, callees))
+        self.problems.extend(warn_unlimited(flow, callees))
+        self.problems.extend(warn_repeated_effects(flow, callees))
+        tools = dict(self.registry.tools)
+        uses, asked = self.uses(flow)
+        self.registry = outer
+        return Linked(flow, callees, schemas, tools, brought, uses, asked)
+
+    def callees(
+        self, flow: Flow, around: tuple[str, ...], schemas: Mapping[str, Schema]
+    ) -> tuple[dict[str, Callee], dict[str, Mapping[str, Tool]]]:
+        """The callees of the steps of ``flow`` and the tools that its definition brings for them,
+        by the ids of the steps. Measures the flow: see `size`."""
+        callees = dict[str, Callee]()
+        brought = dict[str, Mapping[str, Tool]]()
         sound = set[str]()  # thousands of steps may name the same schema
         steps = 0
         open_inside = 0
@@ -99,14 +119,16 @@ class _Linker:
             steps += 1
             if isinstance(step, Invoke):
                 callee = self.callee(step, inside)
-                brought |= {step.id: self.brought[id(step)]} if id(step) in self.brought else {}
+                if id(step) in self.brought:
+                    brought[step.id] = self.brought[id(step)]
                 if callee is not None:
                     callees[step.id] = callee
                 if isinstance(callee, Linked):
                     # By multiplication and not by walking: ten flows that call each other have
                     # billions of steps.
-                    more, deeper = self.size[key_of(callee.flow)]
-                    steps, open_inside = steps + more, max(open_inside, deeper)
+                    steps_of_callee, deeper = self.size[key_of(callee.flow)]
+                    steps += steps_of_callee
+                    open_inside = max(open_inside, deeper)
                 gives = step.gives
                 if (
                     gives
@@ -115,27 +137,18 @@ class _Linker:
                 ):
                     sound.add(gives.text)
         if steps > MOST_STEPS:  # a run has a row for each step of each call
-            message = (
-                f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
-                f"{MOST_STEPS:,} are allowed"
-            )
-            self.problems.error(
-                "flow.too-large",
-                message,
-                flow.origin.span,
-                "a for_each or a fold repeats a step without a copy",
-            )
+            self.refuse_large(flow, steps)
             steps = 0  # not reported again for its callers
         self.size[key_of(flow)] = steps, open_inside + 1
-        self.linking.pop()
-        self.problems.extend(unknown_reads(flow, callees))
-        self.problems.extend(unknown_gifts(flow, callees))
-        self.problems.extend(foreign_names(flow, callees))
-        self.problems.extend(warn_unlimited(flow, callees))
-        self.problems.extend(warn_repeated_effects(flow, callees))
-        tools, (uses, asked) = dict(self.registry.tools), self.uses(flow)
-        self.registry = outer
-        return Linked(flow, callees, schemas, tools, brought, uses, asked)
+        return callees, brought
+
+    def refuse_large(self, flow: Flow, steps: int) -> None:
+        message = (
+            f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
+            f"{MOST_STEPS:,} are allowed"
+        )
+        hint = "a for_each or a fold repeats a step without a copy"
+        self.problems.error("flow.too-large", message, flow.origin.span, hint)
 
     def uses(self, flow: Flow) -> tuple[frozenset[str] | None, frozenset[str]]:
         """The tools that ``flow`` may use, and those of them that need an approval. An alias means
@@ -152,6 +165,8 @@ class _Linker:
         return used, frozenset(name for name in used if (name, False) not in asks)
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
+        """What ``step`` calls, or all that it may choose from. ``around``: the keys of the open
+        flows."""
         if step.pick is None:
             return LOOK_UP[step.kind](self, step, around)
         if step.pick.among is None:
@@ -170,7 +185,8 @@ class _Linker:
 
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
         """The flow of a model's session, without launches, which a run cannot make."""
-        outer, tools = self.linking[-1], agent.tools
+        outer = self.linking[-1]
+        tools = agent.tools
         if tools is None and step.tools is not None:
             tools = tuple(name.text for name in step.tools)
         if step.asking.no_tools:
@@ -225,13 +241,15 @@ class _Linker:
 
     def built(self, policy: Policy, step: Invoke, around: tuple[str, ...]) -> Linked | None:
         """The flow of the one step that a builder returns."""
-        outer, why = self.linking[-1], "it did not return a Step"
+        outer = self.linking[-1]
+        built: object = None
+        why = "it did not return a Step"
         try:
             # A copy, since the builder is user code and the definition is linked again.
             config = isolate(dict(step.asking.config))
             built = policy.function(**dict.fromkeys(policy.takes, config))
         except Exception as error:  # of user code
-            built, why = None, describe_exception(error)
+            why = describe_exception(error)
         if not isinstance(built, Step):
             message = f"policy {policy.name!r} could not be built: {why}"
             self.problems.error(
@@ -319,7 +337,8 @@ class _Linker:
         if name in flows:
             near = f"{name!r} is a {flows[name].language}: call: {{pipeline: {name}}}"
         elif (gone := tools.gone(name)) is not None:
-            message, near = f"{message}: {gone.why}", gone.hint
+            message = f"{message}: {gone.why}"
+            near = gone.hint
         self.problems.error("flow.unknown-tool", message, step.name.span, near)
         return None
 
@@ -343,23 +362,26 @@ class _Linker:
         self.problems.extend(replace(fault, span=step.name.span) for fault in refused)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
+        """Who answers ``step``: the agent of its identity, else the default agent."""
         if brought := self.brought_tools(step):
             self.brought[id(step)] = brought
-        names = [*self.registry.tools, *brought, *step.lookup.files]
+        self.check_tools(step, [*self.registry.tools, *brought, *step.lookup.files])
+        name = step.name.text
+        # For a policy `user` is a name like any other, not an alias of the default agent.
+        if name and (name != USER or step.exchange.with_schema):
+            return self.named_agent(step, around)
+        return self.default_agent(step, around)
+
+    def check_tools(self, step: Invoke, names: list[str]) -> None:
+        """Report the tools of an agent that are none of ``names``."""
         for tool in step.tools or ():
             if tool.text not in names and not self.launches(tool.text):
+                message = f"no tool {tool.text!r} is registered"
                 hint = suggest(tool.text, names, "registered tools")
-                self.problems.error(
-                    "flow.unknown-capability",
-                    f"no tool {tool.text!r} is registered",
-                    tool.span,
-                    hint,
-                )
-        name = step.name.text
-        if name and (
-            name != USER or step.exchange.with_schema
-        ):  # `user` is not an alias of a policy
-            return self.named_agent(step, around)
+                self.problems.error("flow.unknown-capability", message, tool.span, hint)
+
+    def default_agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
+        """Who answers a step without an identity."""
         default = self.registry.agents.default
         needs_model = default is None or (
             (step.asking.overrides_agent or step.asking.attach)
@@ -408,8 +430,10 @@ class _Linker:
         )
         return None
 
-    def no_model(self, step: Invoke, what: str) -> None:
-        message = f"{what} and has no model"
+    def no_model(self, step: Invoke, answers: str) -> None:
+        """Report that a step needs a model and does not get one. ``answers``: who answers it
+        instead, as the begin of a sentence."""
+        message = f"{answers} and has no model"
         key, span = (
             ("model", step.asking.span)
             if step.asking.overrides_agent
@@ -445,6 +469,7 @@ class _Linker:
     def answers(
         self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]
     ) -> Agent | Linked:
+        """``agent`` as the callee of ``step``: a model's agent is the flow of its session."""
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
         if step.asking.overrides_agent or step.asking.attach:

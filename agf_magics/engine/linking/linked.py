@@ -18,6 +18,8 @@ from ...values.value import Value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelBinding:
+    """A model that answers a step, and what it may call."""
+
     model: Model
     tools: Mapping[str, Tool | Flow | Agent | ModelAgent]
     """The tools by the names that the model uses."""
@@ -83,9 +85,11 @@ class Linked:
     def reachable(self) -> list[Linked]:
         """This flow and all flows that it may run, each once. A run asks four times."""
         # By identity: a flow that is called a thousand times is one object of the linker.
-        reached, queue = {id(self)}, [self]
+        reached = {id(self)}
+        queue = [self]
         for flow in queue:  # it grows
-            for inner in (each for callee in flow.callees.values() for each in flows_of(callee)):
+            called = (inner for callee in flow.callees.values() for inner in flows_of(callee))
+            for inner in called:
                 if id(inner) not in reached:
                     reached.add(id(inner))
                     queue.append(inner)
@@ -119,7 +123,7 @@ def callees_of(callee: Callee | None) -> tuple[Callee, ...]:
 
 def flows_of(callee: Callee | None) -> tuple[Linked, ...]:
     """The flows that a call may run."""
-    return tuple(each for each in callees_of(callee) if isinstance(each, Linked))
+    return tuple(flow for flow in callees_of(callee) if isinstance(flow, Linked))
 
 
 def flow_at(linked: Linked, calls: Iterable[str]) -> Linked | None:

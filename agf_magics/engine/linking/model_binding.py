@@ -16,9 +16,10 @@ from .server_tools import expand
 def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
-    held, configured = step.asking.config.get("model_object"), registry.model
-    named = held if isinstance(held, Model) else registry.named(step.name.text)
-    model = configured if configured is not None and held is None else named
+    model_object = step.asking.config.get("model_object")
+    configured = registry.model
+    named = model_object if isinstance(model_object, Model) else registry.named(step.name.text)
+    model = configured if configured is not None and model_object is None else named
     span = step.place
     if problem := model.problem():
         problems.add(replace(problem, span=span))
@@ -27,7 +28,7 @@ def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> Mo
         problems.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
-    names = [each for name in step.tools for each in registered_names(step, name, registry)]
+    names = [pair for name in step.tools for pair in registered_names(step, name, registry)]
     callees = {alias: find_registered(name.text, registry) for alias, name in names}
     # Unknown tools are reported at the step that calls them.
     return ModelBinding(model, {alias: c for alias, c in callees.items() if c is not None})

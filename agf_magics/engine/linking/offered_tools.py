@@ -18,9 +18,11 @@ def describe_tool(
     if isinstance(callee, Tool):
         return name, descriptions.get(name) or callee.description, callee.accepts
     if isinstance(callee, Flow):
-        description, accepts = callee.declared.description, callee.declared.accepts
+        description = callee.declared.description
+        accepts = callee.declared.accepts
     else:
-        description, accepts = callee.description, _agent_input(callee)
+        description = callee.description
+        accepts = _agent_input(callee)
     return name, descriptions.get(name) or description, accepts or {"type": "object"}
 
 
@@ -39,7 +41,8 @@ def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
     if fields is not None and "prompt" not in handed:
         return fields
     schema = fields or {"type": "object", "additionalProperties": False}
-    properties, required = schema.get("properties", {}), schema.get("required", ())
+    properties = schema.get("properties", {})
+    required = schema.get("required", ())
     return {
         **schema,
         "properties": {"prompt": PROMPT, **properties},

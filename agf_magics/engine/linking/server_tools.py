@@ -40,12 +40,15 @@ def expand(name: str, registered: str, registry: Registry) -> list[tuple[str, st
 
 def absent(servers: Iterable[ServerUse], registry: Registry) -> Iterator[ServerUse]:
     """The servers that a definition needs and that are not connected."""
-    return (each for each in servers if not server_tools(each.alias.text, each.ref, registry))
+    return (
+        server for server in servers if not server_tools(server.alias.text, server.ref, registry)
+    )
 
 
 def not_connected(server: ServerUse, registry: Registry) -> Diagnostic:
     """The error for such a server."""
-    alias, ref = server.alias.text, server.ref
+    alias = server.alias.text
+    ref = server.ref
     gone = registry.tools.gone(f"{alias}__")
     message = f"MCP server {alias!r}{f' ({ref})' if ref else ''} is not connected"
     hint = gone.hint if gone is not None else f"connect it: %mcp connect {alias} -- COMMAND"

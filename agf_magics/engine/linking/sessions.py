@@ -23,8 +23,15 @@ def session_flow(
 ) -> Flow:
     """The flow that answers ``step``; its input is that of an agent function."""
     span = step.place or around.source.span(0, 0)
-    wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
+    named = schemas.get(step.gives.text) if step.gives is not None else None
+    schema = asking.schema or agent.gives
+    if named is not None:
+        # A model is asked with all fields required (decision P7).
+        schema = json_schema(named, schemas, all_required=True)
+    tools = None
+    if agent.tools is not None:
+        tools = tuple(Offer(Name(tool, span)) for tool in agent.tools)
     model = None if asking.overrides_agent else agent.model
     session = Session(
         model=Name(model.name if model is not None else asking.model, asking.span or span),
@@ -34,16 +41,11 @@ def session_flow(
         options=RequestOptions(
             agent.instructions,
             settings={**agent.settings, **asking.settings},
-            # A model is asked with all fields required (decision P7).
-            schema=json_schema(wanted, schemas, all_required=True)
-            if wanted is not None
-            else asking.schema or agent.gives,
+            schema=schema,
             model_object=model,
         ),
-        tools=None
-        if agent.tools is None
-        else tuple(Offer(Name(tool, span)) for tool in agent.tools),
-        read_answer=agent.read_answer or reader_at_step(agent, step, wanted, schemas),
+        tools=tools,
+        read_answer=agent.read_answer or reader_at_step(agent, step, named, schemas),
         steps=asking.steps or agent.steps,
         with_calls=asking.calls,
         too_many_steps=lambda steps: _too_many_steps(
@@ -54,6 +56,7 @@ def session_flow(
 
 
 def _session(agent: str, session: Session, language: str, source: Source, span: Span) -> Flow:
+    """The flow whose only step is ``session``; its frame has the input as ``given``."""
     steps = (
         react(session, id="session", word="session", span=span, label=agent, target=_Answer()),
     )
@@ -71,7 +74,8 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
 
 def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
     """The flow of a session of an earlier run, to show it: it cannot run."""
-    prompt, failure = Computed(span, _prompt), Diagnostic("model.max-steps", "", span)
+    prompt = Computed(span, _prompt)
+    failure = Diagnostic("model.max-steps", "", span)
     session = Session(model=Name(model, span), prompt=prompt, too_many_steps=lambda steps: failure)
     return _session(agent, session, language, span.source, span)
 

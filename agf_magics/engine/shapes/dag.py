@@ -30,6 +30,8 @@ async def run_dag(site: CallSite[Dag]) -> ShapeResult:
 
 
 class _Run:
+    """One execution of a `Dag`."""
+
     def __init__(self, site: CallSite[Dag]) -> None:
         self.site = site
         self.runner = site.run
@@ -125,26 +127,23 @@ class _Run:
                 queue += self.scheduler.successors(number)
 
     async def start(self, number: int, frame: Frame) -> Outcome:
+        """Run a node on the frame that it sees. Raises a failure that ends the run."""
         step = self.steps[number]
         scope = self.inside
         index = self.site.index
         instance = self.nodes[number].instance
         if instance is not None:
-            scope, index = self.instanced, (*index, instance)
+            scope = self.instanced
+            index = (*index, instance)
         try:
             value, _ = await self.runner.run_step(step, frame, scope, index)
         except StepError as error:
             if not is_rescuable(error):
                 raise
             return Outcome(None, None, error, "failed")
-        return finished(
-            (
-                value,
-                None,
-                None,
-                "fired" if type(step) is Invoke and not step.awaited else "finished",
-            )
-        )
+        if type(step) is Invoke and not step.awaited:
+            return finished((value, None, None, "fired"))
+        return finished((value, None, None, "finished"))
 
     def skip(self, number: int, reason: Skip) -> None:
         self.waiting.remove(number)

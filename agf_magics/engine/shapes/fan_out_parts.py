@@ -51,7 +51,8 @@ class FanOutParts(ABC):
 
     def retries(self, i: int, attempt: int, error: StepError) -> bool:
         """Whether to try again. Raises the error if it ends the fan-out."""
-        run, at = self.site.run, self.at(i)
+        run = self.site.run
+        at = self.at(i)
         if attempt <= self.site.step.failing.retries and not isinstance(error, Denied):
             run.emit(ev.StepRetried(at, clock(), error))
             run.mark("retried", CallKey(at, retry_scope(self.site.scope, at, attempt).tries))
@@ -81,7 +82,8 @@ class FanOutParts(ABC):
     def warn_if_all_dropped(self, count: int) -> None:
         """Warn that nothing of ``count`` parts is left; once for a step, which may be inside
         another fan-out."""
-        step, run = self.site.step, self.site.run
+        step = self.site.step
+        run = self.site.run
         if self.items is not None and count < len(self.items):  # others follow
             return
         is_call = self.items is None and step.gather is not None  # its failure is in the headline

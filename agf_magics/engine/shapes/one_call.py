@@ -25,10 +25,12 @@ class OneCall(NamedTuple):
 def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     """The call that is the whole body of a fan-out, if workers pull these calls; else each element
     is a step. ``inside``: the scope of the elements."""
-    run, body = site.run, site.step.body
+    run = site.run
+    body = site.step.body
     if type(body) is not Invoke or run.options.dry or body.permit is not None or not body.awaited:
         return None
-    tool, journal = inside.linked.callees.get(body.id), run.journal
+    tool = inside.linked.callees.get(body.id)
+    journal = run.journal
     if type(tool) is not Tool:
         return None
     if (
@@ -67,7 +69,8 @@ def calls_of(
     """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in
     its path, after those of ``before``."""
     for step in calls(body):
-        callee, path = linked.callees.get(step.id), (*before, step.id)
+        callee = linked.callees.get(step.id)
+        path = (*before, step.id)
         yield step, callee, path
         if isinstance(callee, Linked):
             yield from calls_of(callee.flow.body, callee, path)

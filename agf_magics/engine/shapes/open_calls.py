@@ -75,8 +75,10 @@ class OpenCalls:
         context: contextvars.Context,
     ) -> None:
         """``context``: for the tasks of calls that must be awaited."""
-        self.runner, self.host = runner, runner.host
-        self.loop, self.context = loop, context
+        self.runner = runner
+        self.host = runner.host
+        self.loop = loop
+        self.context = context
         self.open: dict[Element, None] = {}
         """The elements that have started and not ended, in this order: one for each slot that is
         taken."""
@@ -90,7 +92,8 @@ class OpenCalls:
             self._woken = self.loop.create_future()
             await self._woken
         # A new list: a report may come while the batch is journaled.
-        batch, self.ended = self.ended, []
+        batch = self.ended
+        self.ended = []
         return batch
 
     def wake(self) -> None:
@@ -107,10 +110,12 @@ class OpenCalls:
                 result = await self.host.finish_call(element)
             except asyncio.CancelledError as stop:
                 # Kept for `_cancel_one`: a StillRunning says what is left running.
-                element.stopped_by, result = stop, (False, stop)
+                element.stopped_by = stop
+                result = (False, stop)
             except Exception as error:  # the element fails, and the fan-out does not wait for ever
                 result = False, error
-            element.result, element.task = result, None
+            element.result = result
+            element.task = None
             self.ended.append(element)
             self.wake()
 

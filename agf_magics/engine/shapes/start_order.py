@@ -26,5 +26,6 @@ class StartOrder:
     def begin(self, count: int) -> StartOrder:
         """The first ``count`` parts, which this order then no longer has."""
         first = StartOrder(count, self.width, self.done)
-        first.rest, self.done = islice(self.rest, count), ()
+        first.rest = islice(self.rest, count)
+        self.done = ()
         return first

@@ -70,10 +70,8 @@ class TaskFanOut(FanOutParts):
         async def work() -> None:
             nonlocal all_started
             try:
-                all_started = (
-                    await self._work(order.rest, lambda: self.active > 1.5 * queue.wanted)
-                    or all_started
-                )
+                if await self._work(order.rest, lambda: self.active > 1.5 * queue.wanted):
+                    all_started = True
             finally:
                 self.active -= 1
                 if not self.active:

@@ -102,35 +102,36 @@ class WorkerFanOut(FanOutParts):
         self.warn_if_all_dropped(order.count)
         return self.failures
 
-    async def _run(self, numbers: Iterator[tuple[int, int]]) -> None:
+    async def _run(self, attempts: Iterator[tuple[int, int]]) -> None:
         while True:
-            await self._start_elements(numbers, self.remote.wanted)
+            await self._start_elements(attempts, self.remote.wanted)
             if self.failure is not None:  # P15: after a failure no further element starts
                 return await self.calls.cancel()
             if not self.open:
                 return None
             await self._end_elements(await self.calls.wait())
 
-    async def _start_elements(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
-        """Start elements in all free slots."""
+    async def _start_elements(self, attempts: Iterator[tuple[int, int]], width: int) -> None:
+        """Start elements in all free slots. ``attempts``: their numbers, each with that of its
+        attempt."""
         calls = list[Element]()
         while self.failure is None and len(self.open) < width:
             if clock() - self.host.turned > TURN:
-                self._hand(
-                    calls, resumes=False
-                )  # an element that is tried again comes before those that wait
-                calls = []
-                await self.host.turn()
-            number = self.again.popleft() if self.again else next(numbers, None)
-            if number is None:
-                break
-            if not self.elements.hold(number[0]):
+                # Without those that wait: an element that is tried again comes before them.
                 self._hand(calls, resumes=False)
                 calls = []
-                await self.elements.load(number[0])
+                await self.host.turn()
+            next_attempt = self.again.popleft() if self.again else next(attempts, None)
+            if next_attempt is None:
+                break
+            i, attempt = next_attempt
+            if not self.elements.hold(i):
+                self._hand(calls, resumes=False)
+                calls = []
+                await self.elements.load(i)
             if self.runner.has_unread:
-                await self._read(number[0])
-            element = self._start(*number)
+                await self._read(i)
+            element = self._start(i, attempt)
             if element is not None:
                 self.open[element] = None
                 calls.append(element)
@@ -171,7 +172,8 @@ class WorkerFanOut(FanOutParts):
             self._fail(i, attempt, inner, error)
             return None
         if call is not None and not isinstance(call, StartedCall):
-            self._finish(i, attempt, inner, arguments, call[0])
+            (recorded,) = call
+            self._finish(i, attempt, inner, arguments, recorded)
             return None
         element = Element(inner, self.tool.function, arguments, self.loop, self.context.copy())
         element.i = i
@@ -201,9 +203,8 @@ class WorkerFanOut(FanOutParts):
     def _collect(self, calls: list[Element]) -> None:
         """The calls that have ended since the last turn."""
         for element in calls:
-            if (
-                element.task is not None or element not in self.open
-            ):  # it is stopped, or was left running
+            # It is being stopped, or was left running.
+            if element.task is not None or element not in self.open:
                 continue
             assert element.result is not None
             ok, value = element.result
@@ -234,6 +235,8 @@ class WorkerFanOut(FanOutParts):
                 self._fail(element.i, element.attempt, element.site, error)
 
     def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
+        """The value or the error of an element whose call has ended, and whether the value is a
+        secret."""
         assert element.result is not None
         element.close()
         try:
@@ -254,9 +257,12 @@ class WorkerFanOut(FanOutParts):
         self.elements.release(i)
 
     def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
+        """End an attempt that has failed: its value if the step rescues it, else another attempt, a
+        dropped element, or the end of the fan-out."""
         rescued = self.runner.fail_step(error, site)
         if rescued is not None:
-            self.keep(i, rescued[0])
+            value, _ = rescued
+            self.keep(i, value)
             self.elements.release(i)
         elif not is_rescuable(error):
             self.failure = self.failure or error

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 from .user_code import Result, cross
 
-WORKER_IDLE = 10.0
-"""Seconds after which an idle worker ends."""
+IDLE = 10.0
+"""Seconds after which an idle thread ends."""
 
 
 def name_of(function: Any) -> str:
@@ -89,7 +89,8 @@ class ThreadCall:
 
     def perform(self) -> Result:
         """Run it on this thread, in the context in which it was created."""
-        around, running.call = running.call, self
+        around = running.call
+        running.call = self
         try:
             return self.context.run(cross, self.function, self.arguments)
         finally:
@@ -133,28 +134,28 @@ NEVER_BEGAN: Result = (False, asyncio.CancelledError())
 
 
 Work = Callable[[], Callable[[], None]]
-"""What a worker thread does; then, as an idle thread, it calls the function that this returned."""
+"""The work of a call thread. It returns a function, which the thread calls when it is idle again."""
 
 
 class CallThreads:
-    """The worker threads of this process."""
+    """The call threads of this process."""
 
     _shared: ClassVar[CallThreads | None] = None
 
     def __init__(self) -> None:
         self.away: set[ThreadCall] = set()
-        """Calls on worker threads, also those that were left running."""
+        """Calls on these threads, also those that were left running."""
         self._idle: list[SimpleQueue[Work]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
     @classmethod
     def shared(cls) -> CallThreads:
-        workers = cls._shared
+        threads = cls._shared
         # A fork has none of its parent's threads.
-        if workers is None or workers._pid != os.getpid():
-            workers = cls._shared = CallThreads()
-        return workers
+        if threads is None or threads._pid != os.getpid():
+            threads = cls._shared = CallThreads()
+        return threads
 
     def hand(self, call: ThreadCall) -> None:
         """Run ``call`` at once. Raises RuntimeError if there are no more threads."""
@@ -187,9 +188,10 @@ class CallThreads:
         return report
 
     def _serve(self, queue: SimpleQueue[Work]) -> None:
+        """Do the work in ``queue`` on this thread, until it was idle for `IDLE` seconds."""
         while True:
             try:
-                work = queue.get(timeout=WORKER_IDLE)
+                work = queue.get(timeout=IDLE)
             except Empty:
                 with self._lock:
                     if queue in self._idle:
@@ -197,9 +199,8 @@ class CallThreads:
                         return
                 continue  # work arrived at the last moment
             report = work()
-            with (
-                self._lock
-            ):  # idle before the end is reported, so that the next call finds this thread
+            # Idle before the end is reported, so that the next call finds this thread.
+            with self._lock:
                 self._idle.append(queue)
             report()
             del work, report  # an idle thread has no references

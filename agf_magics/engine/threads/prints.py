@@ -111,9 +111,15 @@ class Streams:
                 self._restore()
 
     def _restore(self) -> None:
+        """Put back the streams from before the first call, where one of the calls has left its
+        own."""
         for name, before in zip(self.NAMES, self._before, strict=True):
             now = getattr(sys, name)
-            if now is before or isinstance(now, _Copied) or any(now is own for own in self._home):
+            if (
+                now is before
+                or isinstance(now, _Copied)
+                or any(now is stream for stream in self._home)
+            ):
                 continue
             if self._in_background and Streams.deferred:
                 self._left[name] = now, before
@@ -123,7 +129,7 @@ class Streams:
     @classmethod
     def put_back(cls) -> None:
         """Put back what was left by runs in the background; between two cells."""
-        for name, (left, before) in list(cls._left.items()):
+        for name, (left_stream, before) in list(cls._left.items()):
             del cls._left[name]
-            if getattr(sys, name) is left:
+            if getattr(sys, name) is left_stream:
                 setattr(sys, name, before)

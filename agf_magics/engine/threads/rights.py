@@ -21,6 +21,8 @@ from .call_threads import running
 
 
 class Rights(NamedTuple):
+    """What code may use, and where it runs."""
+
     grant: Grant = ANYTHING
     """What a run that it starts may use."""
     inside: bool = False
@@ -51,7 +53,8 @@ def rights() -> Rights:
     around = running.call.context if running.call is not None else Context()
     other = _thread.rights or PERSON
     # With defaults of their own: a context without them is one that the code has made itself.
-    grant, is_inside = around.get(granted, other.grant), around.get(inside, other.inside)
+    grant = around.get(granted, other.grant)
+    is_inside = around.get(inside, other.inside)
     return Rights(granted.get(grant), inside.get(is_inside))
 
 
@@ -76,6 +79,8 @@ def watch_threads() -> None:
 
 
 def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    """``Thread.start``, which passes on the rights of its caller."""
+
     @functools.wraps(start)
     def started(self: threading.Thread) -> None:
         mine = rights()
@@ -101,6 +106,8 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
 
 
 def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+    """``ThreadPoolExecutor.submit``, which passes on the rights of its caller."""
+
     @functools.wraps(submit)
     def submitted(
         self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **named: Any
@@ -117,11 +124,13 @@ def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]
 def under(mine: Rights, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
     """``function(*args, **named)`` with the rights ``mine``."""
     # On the thread too: code can leave its context, but not its thread.
-    before, _thread.rights = _thread.rights, mine
-    grant, within = granted.set(mine.grant), inside.set(mine.inside)
+    before = _thread.rights
+    _thread.rights = mine
+    outer_grant = granted.set(mine.grant)
+    outer_inside = inside.set(mine.inside)
     try:
         return function(*args, **named)
     finally:
-        granted.reset(grant)
-        inside.reset(within)
+        granted.reset(outer_grant)
+        inside.reset(outer_inside)
         _thread.rights = before

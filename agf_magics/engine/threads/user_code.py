@@ -99,7 +99,8 @@ async def await_result(result: Result, grace: float, context: Context) -> Result
     coroutine = value if type(value) is types.CoroutineType else _waiting_for(value)
     task = asyncio.current_task()
     assert task is not None
-    before, forks = task.cancelling(), Forks.count
+    before = task.cancelling()
+    forks = Forks.count
     try:
         # `asyncio.timeout` inside the tool also cancels this task, and takes that back: only a
         # count that has grown is a cancellation of the step.
@@ -122,7 +123,8 @@ def _driven(
     coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float, context: Context
 ) -> Generator[Any, Any, Any]:
     """``await coroutine``, which can close a coroutine that swallows its cancellation."""
-    before, forks = task.cancelling(), Forks.count
+    before = task.cancelling()
+    forks = Forks.count
     cut = False
     timer: asyncio.TimerHandle | None = None
 

@@ -58,7 +58,7 @@ class Outcomes:
                 return None, None
             shape, fault = self._read(read)
             if fault is not None and (fault.name,) in read.visible:
-                fault = fault._replace(alone=".".join(path[-1 - fault.left :]))
+                fault = fault._replace(alone=".".join(path[-1 - fault.after :]))
             return shape, fault
 
         self._expressions[id(expr)] = shape = infer(

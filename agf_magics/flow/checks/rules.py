@@ -91,7 +91,8 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
             bound = [key[0] for key in move.visible if len(key) == 1]
             near = _misspelt(name, [*written.get(name[:1].lower(), []), *bound])
             if near is not None:
-                message, hint = f"no step writes {name!r}", f"did you mean {near}?"
+                message = f"no step writes {name!r}"
+                hint = f"did you mean {near}?"
                 yield Diagnostic(
                     "flow.unwritten", message, _word(move.ref.span, name), hint, "warning"
                 )
@@ -103,14 +104,13 @@ def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
     first = {write.key: write for write in reversed(facts.trace.writes) if write.lasting}
     seen: set[str] = set()
     for read in facts.trace.reads:
-        name, later = read.store, first.get(read.key)
+        name = read.store
+        later = first.get(read.key)
         if not name or not read.unwritten or name in seen:
             continue
         if read.writes and read.ref.certain:
-            message, hint = (
-                f"{name!r} does not exist for the first item",
-                "write it in a step before, or in the input",
-            )
+            message = f"{name!r} does not exist for the first item"
+            hint = "write it in a step before, or in the input"
         elif later is not None and not is_part(read.step.id, later.step.id):
             message = f"{name!r} is read before it is written"
             hint = f"only {later.step.id} writes it; otherwise the run's input must have it"
@@ -142,15 +142,18 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
             if before is not None:
                 is_read = move.key in read or written[move.key] < all_read
                 yield _warn_overwrite(before, move, is_read)
-            last[move.key], written[move.key] = move, place
+            last[move.key] = move
+            written[move.key] = place
             read.discard(move.key)
 
 
 def _warn_overwrite(first: Write, second: Write, is_read: bool) -> Diagnostic:
     """``is_read``: whether a step reads what was written first."""
-    name, (here, there) = second.store, (first.ref.span, second.ref.span)
+    name = second.store
+    (here, there) = (first.ref.span, second.ref.span)
     if is_read:
-        message, related = f"{name!r} is written a second time", _place("first written here", here)
+        message = f"{name!r} is written a second time"
+        related = _place("first written here", here)
         return Diagnostic("flow.written-twice", message, there, None, "note", related)
     message = f"{name!r} is overwritten before a step reads it"
     related = _place("overwritten here", there)

@@ -122,7 +122,8 @@ def wires(flow: Flow) -> tuple[Wire, ...]:
 
 def _name(read: Read, name: str) -> str:
     """The label of a wire: the name of the path, and the field of a mapping that it fills."""
-    field, into = read.ref.path[-1], read.ref.into
+    field = read.ref.path[-1]
+    into = read.ref.into
     if not into:
         return name
     return field if field == into else f"{field} → {into}"
@@ -143,7 +144,8 @@ visible outside of it."""
 
 class _Follower:
     def __init__(self, stores: StoreKey, pipes: bool) -> None:
-        self.stores, self.pipes = stores, pipes
+        self.stores = stores
+        self.pipes = pipes
         self.trace = Accesses([], [], [], set())
         self.repeated = False
         self.begun = frozenset[str]()
@@ -227,7 +229,8 @@ class _Follower:
         self.repeat(step.body, inside, sure)
 
     def repeat(self, body: Step, view: View, sure: bool) -> None:
-        outer, self.repeated = self.repeated, True
+        outer = self.repeated
+        self.repeated = True
         self.step(body, view, sure)
         self.repeated = outer
 
@@ -256,7 +259,8 @@ class _Follower:
                 self.trace.order.append(write)
 
     def read(self, step: Step, refs: Iterable[Ref], view: View, sure: bool) -> None:
-        stores, depth = self.stores, len(self.stores)
+        stores = self.stores
+        depth = len(self.stores)
         for ref in refs:
             path = ref.path
             key = path[: depth + 1] if path[:depth] == stores else path[:1]
@@ -312,7 +316,8 @@ class Prefix(abc.Sequence[Write]):
     __slots__ = ("_size", "whole")
 
     def __init__(self, whole: list[Write], size: int) -> None:
-        self.whole, self._size = whole, size
+        self.whole = whole
+        self._size = size
 
     def __len__(self) -> int:
         return self._size

@@ -40,7 +40,7 @@ class CallStarted(NamedTuple):
     """``agent``, ``model`` or ``tool``."""
     name: str
     """The name of the callee; ``provider:model`` for a model."""
-    given: Mapping[str, Value] = {}
+    arguments: Mapping[str, Value] = {}
     """The arguments, without secrets."""
 
 

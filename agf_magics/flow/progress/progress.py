@@ -127,6 +127,7 @@ class Progress:
 
 
 def _fold_step(progress: Progress, event: ev.Event) -> None:
+    """How steps begin and end."""
     match event:
         case ev.StepStarted(at, when):
             row = progress.row(at)
@@ -147,7 +148,8 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
         case ev.StepFailed(at, when, error):
             row = _end_call(progress, at, when)
             row.failed += 1
-            row.error, row.asks = error, isinstance(error, Unanswered)
+            row.error = error
+            row.asks = isinstance(error, Unanswered)
             _blame(progress, row)
             if row.turns is not None:
                 row.turns.fail(at)
@@ -157,78 +159,32 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
             _blame(progress, row)
         case ev.StepAbandoned(at, when):
             _end_call(progress, at, when).left += 1
-        case ev.StepRetried(at):
-            row = progress.row(at)
-            row.retried += 1
-            _excuse(progress, row)
-        case ev.Progressed(at, _, done, _, text):
-            row = progress.row(at)
-            row.reports[at] = event
-            if done is None and not text:
-                del row.reports[at]
         case ev.StepSkipped(at, _, why):
             row = progress.row(at)
             row.why = why
             for inner in _within(progress, row):
                 inner.skipped += 1
-        case ev.ElementDropped(at, _, error, element):
-            row = progress.row(at)
-            row.dropped += 1
-            for inner in _excuse(progress, row):
-                inner.lost += inner is not row
-            for outer in filter(None, map(progress.rows.get, _around(row.key))):
-                outer.lost += 1
-            progress.failures.total += 1
-            # The first ones: they are the likely cause of the others.
-            if len(progress.failures) < FAILURES_KEPT:
-                progress.failures.append(Failure(at, error, element))
-        case ev.FanOutStarted(at, _, width):
-            row = progress.row(at)
-            row.width = (row.width or 0) + width
-        case ev.Placed(at, _, count, where, starting):
-            progress.row(at).on_workers = (count, where, starting) if count else None
         case _:
-            _fold_run(progress, event)
+            _fold_report(progress, event)
 
 
-def _begin_of(progress: Progress, row: Row, when: float) -> float:
-    """When a row began: in an earlier session, or now."""
-    if row.key not in progress.earlier or progress.when is None:
-        return when
-    return progress.when + progress.earlier[row.key][0]
-
-
-def _end_of(progress: Progress, row: Row, when: float) -> float:
-    """When a row ended: now, or if this session made no call in it, when the last call of an earlier
-    one ended."""
-    if not progress.earlier or progress.when is None:
-        return when
-    is_call = isinstance(row.step, Invoke) and len(_within(progress, row)) == 1
-    if is_call and row.finished + row.failed + row.cancelled >= row.earlier:
-        for outer in filter(None, map(progress.rows.get, _around(row.key))):
-            outer.is_made = True
-    return (
-        when
-        if row.is_made or row.key not in progress.earlier
-        else progress.when + progress.earlier[row.key][1]
-    )
-
-
-def with_outer(times: Mapping[Key, tuple[float, float]]) -> Mapping[Key, tuple[float, float]]:
-    """First begins and last ends of rows, also for the rows around them."""
-    times_of: dict[Key, tuple[float, float]] = {}
-    for key, (begin, end) in times.items():
-        for outer in _around(key):
-            first, last = times_of.get(outer, (begin, end))
-            times_of[outer] = min(first, begin), max(last, end)
-    return times_of
-
-
-def _fold_run(progress: Progress, event: ev.Event) -> None:
+def _fold_report(progress: Progress, event: ev.Event) -> None:
+    """What happens to a step between its begin and its end."""
     match event:
         case ev.CallStarted(at, _, kind, name):
             if (turns := progress.row(at).turns) is not None:
                 turns.begin(at, kind, name)
+        case ev.StepRetried(at):
+            row = progress.row(at)
+            row.retried += 1
+            _excuse(progress, row)
+        case ev.FanOutStarted(at, _, width):
+            row = progress.row(at)
+            row.width = (row.width or 0) + width
+        case ev.ElementDropped():
+            _drop(progress, event)
+        case ev.Placed(at, _, count, where, starting):
+            progress.row(at).on_workers = (count, where, starting) if count else None
         case ev.EdgeTaken(at, _, source, target):
             progress.taken_edges.append((at, source, target))
             if len(progress.taken_edges) > EDGES_KEPT:
@@ -246,6 +202,65 @@ def _fold_run(progress: Progress, event: ev.Event) -> None:
         case ev.StepPrinted(at, _, text):
             row = progress.row(at)
             row.printed = (row.printed + text)[-Arriving.LONGEST :]
+        case ev.Progressed(at, _, done, _, text):
+            row = progress.row(at)
+            row.reports[at] = event
+            if done is None and not text:
+                del row.reports[at]
+        case _:
+            _fold_run(progress, event)
+
+
+def _drop(progress: Progress, event: ev.ElementDropped) -> None:
+    """Count an element or branch that is dropped, in its fan-out and in all rows around it."""
+    row = progress.row(event.at)
+    row.dropped += 1
+    for inner in _excuse(progress, row):
+        inner.lost += inner is not row
+    for outer in filter(None, map(progress.rows.get, _around(row.key))):
+        outer.lost += 1
+    progress.failures.total += 1
+    # The first ones: they are the likely cause of the others.
+    if len(progress.failures) < FAILURES_KEPT:
+        progress.failures.append(Failure(event.at, event.error, event.element))
+
+
+def _begin_of(progress: Progress, row: Row, when: float) -> float:
+    """When a row began: in an earlier session, or now."""
+    if row.key not in progress.earlier or progress.when is None:
+        return when
+    first_begin, _ = progress.earlier[row.key]
+    return progress.when + first_begin
+
+
+def _end_of(progress: Progress, row: Row, when: float) -> float:
+    """When a row ended: now, or if this session made no call in it, when the last call of an earlier
+    one ended."""
+    if not progress.earlier or progress.when is None:
+        return when
+    is_call = isinstance(row.step, Invoke) and len(_within(progress, row)) == 1
+    if is_call and row.finished + row.failed + row.cancelled >= row.earlier:
+        for outer in filter(None, map(progress.rows.get, _around(row.key))):
+            outer.is_made = True
+    if row.is_made or row.key not in progress.earlier:
+        return when
+    _, last_end = progress.earlier[row.key]
+    return progress.when + last_end
+
+
+def with_outer(times: Mapping[Key, tuple[float, float]]) -> Mapping[Key, tuple[float, float]]:
+    """First begins and last ends of rows, also for the rows around them."""
+    times_of: dict[Key, tuple[float, float]] = {}
+    for key, (begin, end) in times.items():
+        for outer in _around(key):
+            first, last = times_of.get(outer, (begin, end))
+            times_of[outer] = min(first, begin), max(last, end)
+    return times_of
+
+
+def _fold_run(progress: Progress, event: ev.Event) -> None:
+    """What concerns the whole run."""
+    match event:
         case ev.TokensUsed():
             count_use(progress, event)
         case ev.BackgroundCallEnded(_, _, error):
@@ -260,7 +275,8 @@ def _fold_run(progress: Progress, event: ev.Event) -> None:
         case ev.Warned(_, diagnostic):
             progress.warnings.append(diagnostic)
         case ev.RunStarted(_, when):
-            progress.status, progress.when = "running", when - progress.ran
+            progress.status = "running"
+            progress.when = when - progress.ran
         case ev.RunEnded():
             _end(progress, event)
 
@@ -284,6 +300,7 @@ def _around(key: Key) -> Iterator[Key]:
 
 
 def _arrive(row: Row, event: ev.ModelText) -> None:
+    """Show a part of a reply in its row, which shows one reply at a time."""
     arriving = row.arriving
     if arriving is not None and arriving.at != event.at and not arriving.ended:
         return  # another element of the fan-out is shown
@@ -293,6 +310,7 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
 
 
 def _end_call(progress: Progress, at: StepPath, when: float) -> Row:
+    """The row of a call that has ended without a result."""
     row = progress.row(at)
     row.ended = _end_of(progress, row, when)
     row.reports.pop(at, None)

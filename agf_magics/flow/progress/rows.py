@@ -175,7 +175,7 @@ class Row:
     """The end of what its user code printed, if the run was watched."""
     rescues = False
     """Whether the run continues after its failure."""
-    given = ""
+    part_name = ""
     """The name of its branch or node."""
     is_inner = False
     """Whether views do not list it, because another row is the step that the author wrote: the parts
@@ -239,7 +239,7 @@ class Row:
     def name(self) -> str:
         """The name that all views use: its title, else that of its branch or node, else of what it
         writes, else of what it calls."""
-        return name_of(self.step, self.given)
+        return name_of(self.step, self.part_name)
 
     @property
     def is_listed(self) -> bool:
@@ -381,18 +381,19 @@ class Tree:
         callee = callees.get(step.id)
         if asked := _asks_words(step, callee, before in self._sessions):
             row.asked = asked
-        hidden = isinstance(step, Sequence)
-        if hidden:
+        is_hidden = isinstance(step, Sequence)
+        if is_hidden:
             self.unseen.setdefault(key, row)
         else:
             row = self.rows.setdefault(key, row)
-        below = depth + (not hidden)
+        below = depth + (not is_hidden)
         fans_out = isinstance(step, (Each, Fold))
         loops_inside = loops or isinstance(step, (Repeat, Dag, Walk))
         inner = around if isinstance(step, (Sequence, Branches, Invoke)) else None
         if fans_out:
             inner = row
-        parts, first = [], len(self.rows)
+        parts: list[Row] = []
+        first = len(self.rows)
         for child in children(step):
             if isinstance(step, (Each, Branches)) and child is step.collect:
                 collect = self._step(child, callees, before, below, many, loops_inside, around)
@@ -401,13 +402,7 @@ class Tree:
                 parts.append(
                     self._step(child, callees, before, below, many or fans_out, loops_inside, inner)
                 )
-        if isinstance(step, (Each, Fold, Branches)):
-            row.elements = tuple(parts)
-        if isinstance(step, (Each, Branches, Dag, Walk)):
-            self._give_names(step, before)
-        if only_call(step) is not None:
-            parts[0].is_inner = self._has_inner = True
-            parts[0].given = row.name
+        self._set_parts(row, parts, before)
         if isinstance(step, Repeat) and step.session:
             self._close_session(row, before in self._built, first)
         if getattr(callee, "agent", None) is not None:
@@ -415,6 +410,17 @@ class Tree:
         for called in flows_of(callee):
             self._flow(called.flow, called.callees, key, below, many, loops, inner)
         return row
+
+    def _set_parts(self, row: Row, parts: list[Row], before: Key) -> None:
+        """``parts`` are the rows of the steps in that of ``row``, which names them."""
+        step = row.step
+        if isinstance(step, (Each, Fold, Branches)):
+            row.elements = tuple(parts)
+        if isinstance(step, (Each, Branches, Dag, Walk)):
+            self._give_names(step, before)
+        if only_call(step) is not None:
+            parts[0].is_inner = self._has_inner = True
+            parts[0].part_name = row.name
 
     def _give_names(self, step: Step, before: Key) -> None:
         """The parts of ``step`` have the names of their branches or nodes."""
@@ -425,9 +431,9 @@ class Tree:
                 part = part.steps[0]
             key = (*before, part.id)
             row = self.rows.get(key) or self.unseen[key]
-            row.given = name
+            row.part_name = name
             if only_call(part) is not None:
-                row.elements[0].given = row.name
+                row.elements[0].part_name = row.name
 
     def _hide(self, row: Row, reads: tuple[str, ...]) -> None:
         """Views do not list a step that only hands a value on."""

@@ -1,5 +1,5 @@
 """The JSON in a reply of a model: all of it, a fenced block, or the first object or list in it
-(decision D124).
+(decision P27).
 
 What is found is whole. A bracket that opens something else (``[note]``) is passed over as far as it
 closes. One that never closes is where the reply broke off: what stands inside it is a part of what

@@ -191,7 +191,8 @@ class _State:
         return conversation.answer
 
     def question(self, frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str | None:
-        permits, tool = self.session.permits, frame[self.call]["tool"]
+        permits = self.session.permits
+        tool = frame[self.call]["tool"]
         every = f"{str(tool).partition('__')[0]}__{EVERY_TOOL}"
         permit = permits.get(tool) or permits.get(every)
         return permit.ask(frame, arguments, shown) if permit is not None else None

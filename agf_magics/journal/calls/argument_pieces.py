@@ -18,8 +18,8 @@ LARGE = 50_000
 """Characters of the JSON text from which on a part of the arguments is stored once for the run."""
 
 IN_PIECES = 2
-"""``whole`` of a record whose ``given`` is a JSON list of pieces: texts, and between them the digests
-of large parts."""
+"""``whole`` of a record whose ``arguments`` are a JSON list of pieces: texts, and between them the
+digests of large parts."""
 
 
 class ArgumentPieces:

@@ -17,9 +17,10 @@ from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
 from ..codec.encoding import PICKLED, EncodedValue, json_text, preview, to_show
-from ..codec.fingerprints import CONTENTS, Checksums, Fingerprint, fingerprint, print_of
+from ..codec.fingerprints import CONTENTS, Checksums, Fingerprint, Print, fingerprint, print_of
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
+from ..codec.pickles import is_data
 from ..codec.same_values import essence
 from ..codec.secret_search import HoldsSecret, Search
 from ..codec.sharing import shared_kind
@@ -32,7 +33,7 @@ from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall, LateDigest
-from .large_results import KnownObjects, LargeResults, NotStored, contents_of, is_knowable
+from .large_results import KnownObjects, LargeResults, NotStored, is_knowable
 
 Cells = tuple[Any, ...]
 
@@ -74,9 +75,10 @@ class StartedCall(NamedTuple):
     kind: str
     name: str
     started: float
-    given: str | None
+    arguments: str | None
+    """As JSON, without secrets."""
     whole: int
-    """0: ``given`` is a preview; 1: it is complete; `IN_PIECES`."""
+    """0: ``arguments`` is a preview; 1: it is complete; `IN_PIECES`."""
     digest: bytes | None = None
     watched: Watched | None = None
     """The objects that its function names, which it may change."""
@@ -91,9 +93,14 @@ class StartedCall(NamedTuple):
     """When it started, by the monotonic clock."""
 
     @property
-    def given_objects(self) -> list[Any]:
+    def argument_objects(self) -> list[Any]:
         """The arguments that are no JSON, and the objects of this kind in them."""
         return self.objects.objects if self.objects is not None else []
+
+    @property
+    def checksums(self) -> Checksums:
+        """Those of the moment in which it has ended."""
+        return self.objects.checksums if self.objects is not None else Checksums()
 
     @property
     def why_again(self) -> str:
@@ -166,7 +173,7 @@ class CallRows:
         step: Invoke,
         callee: object,
         key: CallKey,
-        given: Any,
+        arguments: Any,
         tools: Mapping[str, Tool] | None,
         grant: Grant,
     ) -> StartedCall:
@@ -175,53 +182,53 @@ class CallRows:
         # Nothing is masked: then large parts are stored once.
         is_plain = type(callee) is Agent or (type(callee) is Tool and not callee.secret)
         if tools is not None and is_plain and not self.secret.active:
-            text, whole = self.given(given)
+            text, whole = self.arguments_text(arguments)
             # A key of the environment is in the arguments: then they are masked as all others.
             masked = self.secret.surrounds(text)
             complete = text if whole else None
         if masked:
-            shown = given
+            shown = arguments
             if isinstance(callee, Tool) and callee.secret:
-                received = self.secret.receive(callee, given)
+                received = self.secret.receive(callee, arguments)
                 # Hidden by name before anything is searched: a short secret cannot be found by its
                 # value.
-                shown = hide(given, callee.secret)
+                shown = hide(arguments, callee.secret)
             text, whole, masked = self.secret.to_show(shown, self.most)
             # The outcome may contain the arguments, and so the secret in them.
             if masked:
                 received = received._replace(any=True)
             # A call without a digest needs no second text of its arguments.
             if tools is not None and whole and not received.any:
-                complete = self._complete(given)
+                complete = self._complete(arguments)
         digested, objects = DigestedCall(), None
         # Without `tools` the call is a question or a mark, which no later run reuses.
         if tools is not None:
             if not whole:
                 # Whether a call can be reused is decided by what it gets now.
-                is_fresh = self.digests.is_eager
-                objects = fingerprint(given) if is_fresh else fingerprint(given, self.objects.last)
-            digested = self.digests.of(step, callee, given, complete, tools, grant, received.any)
+                earlier = () if self.digests.is_eager else (self.objects.last,)
+                objects = fingerprint(arguments, *earlier)
+            digested = self.digests.of(
+                step, callee, arguments, complete, tools, grant, received.any
+            )
         name = getattr(callee, "name", step.name.text)
         whole = 0 if received.any else int(whole)
         is_effect = isinstance(callee, Tool) and not callee.reuse
         digest, watched, late = digested
         started = StartedCall(key, step.kind, name, time.time(), text, whole, digest, watched)
-        now = time.monotonic()
-        return started._replace(
-            received=received, objects=objects, is_effect=is_effect, late=late, began=now
-        )
+        started = started._replace(received=received, objects=objects, is_effect=is_effect)
+        return started._replace(late=late, began=time.monotonic())
 
-    def given(self, given: Any) -> tuple[str, int]:
+    def arguments_text(self, arguments: Any) -> tuple[str, int]:
         """Arguments as JSON and their ``whole``. Their large parts are kept once."""
         if not self.large.has_fresh:
-            text, whole = to_show(given, self.most)
+            text, whole = to_show(arguments, self.most)
             if not whole or len(text) < LARGE:
                 return text, int(whole)
         pieces = ArgumentPieces(self.most, self.large.fresh)
-        whole = pieces.add(given)
+        whole = pieces.add(arguments)
         # The caller masks arguments that have a secret, which it finds in a whole text.
         if not whole or any(map(self.secret.surrounds, pieces.large.values())):
-            text, whole = to_show(given, self.most)
+            text, whole = to_show(arguments, self.most)
             return text, int(whole)
         for digest, text in pieces.large.items():
             if digest not in self._kept:
@@ -260,11 +267,11 @@ class CallRows:
         pieces[-1] += "}"
         return encode([previews, *pieces] if previews else pieces)
 
-    def _complete(self, given: Any) -> str:
-        """What `given` returns, for the digest of a call whose arguments may have to be masked:
-        nothing is kept."""
+    def _complete(self, arguments: Any) -> str:
+        """What `arguments_text` returns, for the digest of a call whose arguments may have to be
+        masked: nothing is kept."""
         pieces = ArgumentPieces(self.most, lambda value: None)
-        return pieces.text if pieces.add(given) else encode(given)
+        return pieces.text if pieces.add(arguments) else encode(arguments)
 
     def reused(self, call: StartedCall, value: Value) -> Insert:
         """The row of a call whose result in another run is reused."""
@@ -320,20 +327,23 @@ class CallRows:
             packed = packed._replace(data=self._keyed(call.key, value))
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
-        given = call.given_objects
-        for each in given:
+        argument_objects = call.argument_objects
+        for each in argument_objects:
             assert call.objects is not None
             self.objects.saw(each, call.objects.after(each))
         if why == CHANGED:
-            for each in given:
+            for each in argument_objects:
                 self.identities.changed(each)
         must_be_stored = call.is_effect or call.kind not in REPEATED
         if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
-            contents = None if self.secret.active else contents_of(value, call.objects)
-            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE, data=contents)
+            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE)
+            # Pickling other objects may take longer than making them.
+            if is_data(value) and not self.secret.active:
+                now = self._look(call, value, call.checksums)
+                packed = packed._replace(data=now.contents if now is not None else None)
         is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
-        if not why and given and is_pickled:
-            kind = shared_kind(self.identities.new_in(value), given)
+        if not why and argument_objects and is_pickled:
+            kind = shared_kind(self.identities.new_in(value), argument_objects)
             why = SHARED.format(kind) if kind else ""
         outcome = Outcome(call, value, packed, None, why, must_be_stored)
         if call.objects is not None and not outcome.is_for_parts:
@@ -386,12 +396,17 @@ class CallRows:
 
     def _hold(self, outcome: Outcome, copy: Value) -> Held:
         """What is stored of a result, with what is known of it now."""
-        value, given = outcome.value, outcome.call.objects
-        checksums = given.checksums if given is not None else Checksums()
-        now = given.after(value) if given is not None else None
-        if now is None and (is_knowable(value) or not outcome.packed.is_json):
-            now = print_of(value, checksums)
+        value, checksums = outcome.value, outcome.call.checksums
+        is_looked_at = is_knowable(value) or not outcome.packed.is_json
+        now = self._look(outcome.call, value, checksums) if is_looked_at else None
         return Held(copy, now, checksums)
+
+    def _look(self, call: StartedCall, value: Value, checksums: Checksums) -> Print | None:
+        """The fingerprint of what a call has returned: a call that gets it needs no look before."""
+        now = call.objects.after(value) if call.objects is not None else None
+        now = now or print_of(value, checksums)
+        self.objects.saw(value, now)
+        return now
 
     def stored(
         self,
@@ -448,7 +463,7 @@ class CallRows:
             return self.outcome("failed", call, NO_VALUE, error)
         is_object = packed.form in PICKLED and not packed.is_json
         if not why and is_object and isinstance(packed.data, bytes):
-            data = self.identities.named(value, packed.data, call.given_objects)
+            data = self.identities.named(value, packed.data, call.argument_objects)
             why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
@@ -493,7 +508,7 @@ class CallRows:
             call.name,
             call.started,
             ended,
-            call.given,
+            call.arguments,
             whole,
             packed.form,
             packed.data,

@@ -81,7 +81,7 @@ class CallDigest:
         self,
         step: Invoke,
         callee: object,
-        given: Mapping[str, Value],
+        arguments: Mapping[str, Value],
         text: str | None,
         tools: Mapping[str, Tool],
         grant: Grant,
@@ -97,7 +97,7 @@ class CallDigest:
         held = f"json {text}" if text is not None else None
         late: LateDigest | None = None
         if text is None and what is not None:
-            shown: dict[str, Value] = dict(given)
+            shown: dict[str, Value] = dict(arguments)
             # Its result depends on the tools that it may call, also on their code.
             if isinstance(callee, Agent) and "tools" in shown:
                 allowed = {name: tool for name, tool in tools.items() if grant.allows(name)}
@@ -130,11 +130,11 @@ class CallDigest:
         watched = self.objects.before(filter(None, functions), name, is_async)
         return watched, entries(watched) if watched is not None else b""
 
-    def _late(self, given: Mapping[str, Value], is_keyed: bool) -> LateDigest | None:
+    def _late(self, arguments: Mapping[str, Value], is_keyed: bool) -> LateDigest | None:
         """The digest of a call with data that `digest_value` does not digest; None: it has none."""
-        data = {name: value for name, value in given.items() if self._is_large(value)}
+        data = {name: value for name, value in arguments.items() if self._is_large(value)}
         digests = dict[str, str]()
-        for name, value in given.items() if data else ():
+        for name, value in arguments.items() if data else ():
             if name not in data:
                 digest = digest_value(value, self.most)
                 if digest is None:
@@ -166,7 +166,7 @@ class CallDigest:
         return digest + late.after if digest is not None else None
 
     def why_none(
-        self, callee: object, given: Mapping[str, Value], tools: Mapping[str, Tool]
+        self, callee: object, arguments: Mapping[str, Value], tools: Mapping[str, Tool]
     ) -> str:
         """Why a call has no digest: the function or the argument that cannot be compared."""
         for each in (callee, *tools.values()):
@@ -174,7 +174,7 @@ class CallDigest:
                 why = why_no_digest(each.function, self.most)
                 who = "its function" if each is callee else f"its tool {each.name!r}"
                 return f"{who} cannot be compared{why and f': {why}'}"
-        for name, value in given.items():
+        for name, value in arguments.items():
             is_large = self._is_large(value)
             digest = self._digest_data(value, None) if is_large else self._digest_small(value)
             if digest is None:

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from ...values.unread import Unread
 from ...values.value import Value
-from ..codec.fingerprints import Checksums, Fingerprint, Print, is_same_print, print_of
+from ..codec.fingerprints import Checksums, Print, is_same_print, print_of
 from ..codec.part_digests import Made, PartDigests
 from ..codec.parted import Parted, content_digest, is_plain, parts_in, take_apart
-from ..codec.pickles import NotPicklable, is_data
+from ..codec.pickles import NotPicklable
 from ..codec.secret_search import Search
 from ..database.errors import JournalError
 from ..database.store import Store
@@ -48,28 +48,36 @@ class NotStored(Exception):
     """A value is not stored. The message has the reason."""
 
 
+class _Seen(NamedTuple):
+    """An object that was looked at."""
+
+    look: Callable[[], Any]
+    """Returns it, as long as somebody has it."""
+    now: Print
+    """Its fingerprint then."""
+
+
 class KnownObjects:
-    """Objects of a run whose content is known, as long as somebody has them and nobody changes
-    them."""
+    """Objects of a run, as long as somebody has them: those whose content is known, and those that
+    were looked at."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
-        self._last: dict[int, Print] = {}
-        """The last fingerprints of these objects."""
+        self._seen: dict[int, _Seen] = {}
+        """Large objects, as they were last looked at."""
         self.parts = PartDigests()
 
     def last(self, value: Value) -> Print | None:
         """The fingerprint of a large object when it was last looked at; None: it was not, or a look
         costs nothing."""
-        if not self.has(value):
-            return None
-        last = self._last.get(id(value), self._known[id(value)].was)
-        return last if last.size >= COSTLY else None
+        seen = self._seen.get(id(value))
+        return seen.now if seen is not None and seen.look() is value else None
 
     def saw(self, value: Value, now: Print | None) -> None:
-        """An object was looked at."""
-        if now is not None and self.has(value):
-            self._last[id(value)] = now
+        """An object was looked at, when a call that had it, or made it, had ended."""
+        if now is not None and now.size >= COSTLY and is_knowable(value):
+            look = weakref.ref(value, partial(_forget, self._seen, id(value)))
+            self._seen[id(value)] = _Seen(look, now)
 
     def stored(self, value: Value, now: Print | None = None) -> bytes | None:
         """The data of the row of an object that is stored and has not changed; None: it is not.
@@ -117,13 +125,15 @@ class KnownObjects:
             return
         now = now or print_of(value)
         if now is not None:
-            look = weakref.ref(value, partial(self._forget, id(value)))
+            look = weakref.ref(value, partial(_forget, self._known, id(value)))
             self._known[id(value)] = _Known(look, now, digest, data)
-            self._last[id(value)] = now
+            if self.last(value) is None:
+                self.saw(value, now)
 
-    def _forget(self, number: int, _: object) -> None:
-        self._known.pop(number, None)
-        self._last.pop(number, None)
+
+def _forget(objects: dict[int, Any], number: int, _: object) -> None:
+    """Nobody has the object any more."""
+    objects.pop(number, None)
 
 
 def digest_of_data(data: bytes) -> str | None:
@@ -134,16 +144,6 @@ def digest_of_data(data: bytes) -> str | None:
 def is_knowable(value: Value) -> bool:
     """Whether something tells when nobody has the object any more."""
     return bool(type(value).__weakrefoffset__)
-
-
-def contents_of(value: Value, given: Fingerprint | None) -> bytes | None:
-    """What tells whether data that is not stored is another one when it is made again. ``given``:
-    the arguments of its call."""
-    if not is_data(value):  # pickling other objects may take longer than making them
-        return None
-    now = given.after(value) if given is not None else None
-    now = now or print_of(value, given.checksums if given is not None else None)
-    return now.contents if now is not None else None
 
 
 class LargeResults:

@@ -150,7 +150,7 @@ def decode_value(form: str, data: str | bytes | None) -> Value:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise DecodeError(describe_exception(error, most=300)) from None
+        raise DecodeError(describe_exception(error, longest=300)) from None
     raise DecodeError("it was not stored")
 
 

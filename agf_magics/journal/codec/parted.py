@@ -111,11 +111,11 @@ def take_apart(
             rest.drop()
             if not isinstance(error, OSError) or rest.is_broken:
                 raise
-            why = why or describe_exception(error, most=300)
+            why = why or describe_exception(error, longest=300)
         # Of a user's __reduce__, even a SystemExit.
         except BaseException as error:
             rest.drop()
-            why = why or describe_exception(error, most=300)
+            why = why or describe_exception(error, longest=300)
     raise NotPicklable(why)
 
 
@@ -149,7 +149,7 @@ def put_together(data: bytes, read: Callable[[str, int], bytearray]) -> Value:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise DecodeError(describe_exception(error, most=300)) from None
+        raise DecodeError(describe_exception(error, longest=300)) from None
 
 
 def content_of(data: bytes) -> tuple[bytes, str, bytes]:

@@ -46,7 +46,7 @@ def pickled(value: Value, most: int) -> bytes:
             raise
         # Of a user's __reduce__, even a SystemExit.
         except BaseException as error:
-            why = why or describe_exception(error, most=300)
+            why = why or describe_exception(error, longest=300)
     raise NotPicklable(why)
 
 

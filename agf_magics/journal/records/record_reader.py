@@ -28,13 +28,13 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
     try:
         for row in rows:
             record = _read(row)
-            text, whole, _ = record.given
+            text, whole, _ = record.arguments
             if whole == 2 and is_shown:
                 # Of the last record alone: what calls share is read once, and a long run does not
                 # fill the memory.
                 num = record.line - record.line % ROOM
                 large = large_parts(rows.connection, num, text, large)
-                record = record._replace(given=RecordedArguments(text, whole, large))
+                record = record._replace(arguments=RecordedArguments(text, whole, large))
             yield record
     except (*UNREADABLE, sqlite3.OperationalError) as error:
         raise _damage(row, error) from None

@@ -29,6 +29,7 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError,
 
 
 COLUMNS = (
+    # `given` has the arguments: another name of the column would be another version of the file.
     "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, "
     "error, sign, digest"
 )
@@ -97,7 +98,7 @@ class Record(NamedTuple):
     started: float | None = None
     """Seconds since 1970, as is ``ended``."""
     ended: float | None = None
-    given: RecordedArguments = RecordedArguments()
+    arguments: RecordedArguments = RecordedArguments()
     result: StoredValue = StoredValue()
     error: str | None = None
     digest: bytes | None = None
@@ -125,9 +126,9 @@ class Record(NamedTuple):
         return decoded(self.result.text)
 
     @property
-    def given_shown(self) -> Value:
+    def arguments_shown(self) -> Value:
         """Its arguments for display. Raises JournalError."""
-        text, whole, large = self.given
+        text, whole, large = self.arguments
         if whole < 2:
             return decoded(text)
         pieces = decoded(text)

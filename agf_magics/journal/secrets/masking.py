@@ -391,7 +391,7 @@ class Secrets:
             case ev.StepFinished():
                 return event._replace(value=self.shown(event.value))
             case ev.CallStarted():
-                return event._replace(given=self.each(event.given))
+                return event._replace(arguments=self.each(event.arguments))
             case ev.QuestionAnswered():
                 return event._replace(answer=self.shown(event.answer))
             case ev.RunEnded():

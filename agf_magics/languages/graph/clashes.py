@@ -24,7 +24,8 @@ class Clashes:
     """`Walk.clash`: the first two nodes of a round that write one key."""
 
     def __init__(self, built: Mapping[str, BuiltNode], keys: Keys) -> None:
-        self.built, self.keys = built, keys
+        self.built = built
+        self.keys = keys
         self.sure = {
             node: [key for key in each.keys if key.sure and key.name not in keys.reducers]
             for node, each in built.items()
@@ -45,7 +46,8 @@ class Clashes:
 
 def refuse_clashes(reader: Reader, walk: Walk) -> None:
     """graph.write-conflict: two nodes that surely run in one round write one key."""
-    room, clashes = MOST_COMPARED, dict[Diagnostic, None]()
+    room = MOST_COMPARED
+    clashes = dict[Diagnostic, None]()
     for source, edges in walk.leaving.items():
         if source != START and sum(edge.is_plain for edge in edges) < 2:
             continue  # what follows it also follows the node before it

@@ -28,7 +28,7 @@ _ARROW = re.compile(r"\s*([^\s<>=-]+)\s*(?:->|=>|-->|→|>)\s*([^\s<>=-]+)\s*")
 
 class IsRoute(Computed):
     """Whether the node that an edge leaves has chosen its target; if that node chooses none,
-    whether the last router has (decision D125)."""
+    whether the last router has (decision Y19)."""
 
     __slots__ = ()
 
@@ -48,7 +48,8 @@ class Edges:
         self, reader: Reader, nodes: Collection[str], answers: Mapping[str, Mapping[str, str]]
     ) -> None:
         """``answers``: of each router, the answers that lead to each node."""
-        self.reader, self.answers = reader, answers
+        self.reader = reader
+        self.answers = answers
         self.sources, self.goals = dict.fromkeys((START, *nodes)), dict.fromkeys((*nodes, END))
         self.edges: list[Edge] = []
 

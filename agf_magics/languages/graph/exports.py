@@ -47,6 +47,7 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
 
 def is_inside(path: str) -> bool:
     """Whether a file name stays inside its folder, on every system."""
-    posix, windows = PurePosixPath(path), PureWindowsPath(path)
+    posix = PurePosixPath(path)
+    windows = PureWindowsPath(path)
     rooted = posix.is_absolute() or windows.drive or windows.root or "\0" in path
     return bool(path.strip()) and not rooted and ".." not in (*posix.parts, *windows.parts)

@@ -212,7 +212,8 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
     """graph.uneven-join: a node runs several times if branches of one fork reach it in different
     rounds."""
     reported: set[str] = set()
-    room, out = MOST_STEPS, graph.walk.leaving
+    room = MOST_STEPS
+    out = graph.walk.leaving
     for edges in (each for each in out.values() if len(each) > 1):
         room -= len(edges) ** 2 * len(graph.nodes)
         if room < 0:
@@ -285,7 +286,7 @@ def routers(reader: Reader, graph: Graph) -> None:
 
 def routes_read(reader: Reader, graph: Graph) -> None:
     """graph.several-routers: ``_route`` is read where several routers may run in one round; each
-    conditional edge follows its own (decision D125)."""
+    conditional edge follows its own (decision Y19)."""
     routers = [name for name, built in graph.nodes.items() if built.routes]
     together = _together(graph, routers)
     if together is None:
@@ -310,7 +311,8 @@ def routes_read(reader: Reader, graph: Graph) -> None:
 
 def _together(graph: Graph, names: Collection[str]) -> tuple[str, str] | None:
     """Two of these nodes that may run in one round: on branches of one fork, as far from it."""
-    room, out = MOST_STEPS, graph.walk.leaving
+    room = MOST_STEPS
+    out = graph.walk.leaving
     for edges in (each for each in out.values() if len(each) > 1 and len(names) > 1):
         room -= len(edges) ** 2 * len(graph.nodes)
         if room < 0:

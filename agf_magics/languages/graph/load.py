@@ -38,7 +38,11 @@ from .takes import TYPES
 from .walk_messages import endless_walk, over_limit
 from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY
 
-ROUNDS, CONCURRENT = 50, 8
+ROUNDS = 50
+"""The rounds of a graph, if it sets no ``recursion_limit``."""
+
+CONCURRENT = 8
+"""The nodes of a round that run at the same time, if it sets no ``max_concurrency``."""
 
 _BOUNDS = Bounds()
 
@@ -68,10 +72,13 @@ _CHAINED = 8
 
 
 class _Loader:
+    """The loading of one graph."""
+
     def __init__(self, source: Source, problems: Diagnostics) -> None:
         self.source, self.reader = source, Reader(problems)
 
     def flow(self, document: Fields) -> Flow | None:
+        """The flow of a document; None, after errors, if it is none."""
         for node in expr_tags(document):
             self.reader.refuse_tag(node)
         self.state_names(document)
@@ -82,11 +89,7 @@ class _Loader:
         config = {"recursion_limit": ROUNDS, **self.section(CONFIG, fields.get("config"))}
         tools = read_tools(self.reader, fields.get("tools"))
         built = self.nodes(fields, tools, config)
-        read = Edges(
-            self.reader, tuple(self.named), {name: each.answers for name, each in built.items()}
-        )
-        items = fields.get("edges") if self.named else None  # without nodes each edge is wrong
-        edges = read.read(items) if isinstance(items, Items) else ()
+        edges = self.edges(fields, built)
         self.check_start(fields, edges)
         self.check_targets(built)
         exports = tuple(read_exports(self.reader, fields.get("exports")))
@@ -117,12 +120,19 @@ class _Loader:
             dialect=Dialect(stores=ROOT, foreign=peer_key_in_code),
             declared=Declarations(
                 text_at(fields, "description"),
-                own_limits=_caps(config),
+                own_limits=_own_limits(config),
                 refuses=tuple(self.reader.refuses),
                 exports=exports,
             ),
             origin=Origin(walk.span),
         )
+
+    def edges(self, fields: Mapping[str, Any], built: Mapping[str, BuiltNode]) -> tuple[Edge, ...]:
+        items = fields.get("edges")
+        if not self.named or not isinstance(items, Items):  # without nodes each edge is wrong
+            return ()
+        answers = {name: node.answers for name, node in built.items()}
+        return Edges(self.reader, tuple(self.named), answers).read(items)
 
     def walk(
         self,
@@ -132,48 +142,43 @@ class _Loader:
         keys: Keys,
         config: Mapping[str, Any],
     ) -> Walk:
+        """The step that runs the nodes along the edges."""
         label, span = name_at(fields, "name", Name("graph"))
-        exits = {a: b.text for a, b in self.exits.items()}
+        exits = {node: place.text for node, place in self.exits.items()}
+        variables = {key.text for key, _ in fields.get("variables", ())}
         limit = fields.get("config", NOTHING).keys.get("recursion_limit")
-        endless = limit.span if limit is not None else span or fields["edges"].span
+        place_of_limit = limit.span if limit is not None else span or fields["edges"].span
         return Walk(
             id="nodes",
             word="graph",
             label=label,
             span=span,
-            nodes={node: each.step for node, each in built.items()},
+            nodes={name: node.step for name, node in built.items()},
             edges=edges,
             join=Joining(
                 keys,
-                {node: each.write for node, each in built.items()},
-                {node: each.note for node, each in built.items() if each.note is not None},
+                {name: node.write for name, node in built.items()},
+                {name: node.note for name, node in built.items() if node.note is not None},
                 counts=COUNTS not in keys.declared and _reads_counts(built, edges),
             ),
-            limits={node: count for node, (_, count) in self.limits.items()},
+            limits={name: count for name, (_, count) in self.limits.items()},
             exits=exits,
-            over=lambda node: over_limit(node, *self.limits[node], node in exits),
+            over=lambda name: over_limit(name, *self.limits[name], name in exits),
             rounds=config["recursion_limit"],
-            endless=lambda rounds: endless_walk(rounds, endless),
+            endless=lambda rounds: endless_walk(rounds, place_of_limit),
             width=config.get("max_concurrency", CONCURRENT),
             clash=Clashes(built, keys),
-            begun=frozenset(
-                {
-                    *BUILT_IN,
-                    *keys.begin({}, {}),
-                    *(key.text for key, _ in fields.get("variables", ())),
-                }
-            ),
+            begun=frozenset({*BUILT_IN, *keys.begin({}, {}), *variables}),
             unwritten=_unwritten(keys.declared, built, fields),
-            writes_any=any(each.writes_any for each in built.values()),
-            written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
-            feeds=feeds(
-                built, edges, exits, keys, {key.text for key, _ in fields.get("variables", ())}
-            ),
+            writes_any=any(node.writes_any for node in built.values()),
+            written={name: tuple(key.name for key in node.keys) for name, node in built.items()},
+            feeds=feeds(built, edges, exits, keys, variables),
         )
 
     def state_names(self, document: Fields) -> None:
         """Collect the names that expressions may use before the first expression is read."""
-        state, nodes = document.fields.get("state"), document.inner("nodes")
+        state = document.fields.get("state")
+        nodes = document.inner("nodes")
         named = set(BUILT_IN)
         if isinstance(state, Fields):
             self.reader.declared = frozenset(state.fields)
@@ -188,14 +193,17 @@ class _Loader:
         return self.reader.fields(kind, node, node.span) if node is not None else {}
 
     def declared(self, node: Fields | None) -> dict[str, Declared]:
+        """The keys that ``state:`` declares."""
         declared = {}
         for key, value in self.reader.entries(node):
             name = key.text
             if isinstance(value, Fields):
                 fields = self.reader.fields(STATE_KEY, value, key.span)
-                kind, reducer = name_at(fields, "type", Name("any")), fields.get("reducer")
+                kind = name_at(fields, "type", Name("any"))
+                reducer = fields.get("reducer")
             elif is_text(value):
-                kind, reducer = Name(value.text, value.span), None
+                kind = Name(value.text, value.span)
+                reducer = None
             else:
                 hint = f"{name}: int, or {name}: {{type: list, reducer: add}}"
                 message = f"the type of a state key must be a name, got {shown(value)}"
@@ -229,6 +237,7 @@ class _Loader:
     def nodes(
         self, fields: dict[str, Any], tools: Tools, limits: Mapping[str, Any]
     ) -> dict[str, BuiltNode]:
+        """The nodes that can be read, by name; `named` gets the names of all."""
         defaults = self.section(DEFAULTS, fields.get("defaults"))
         prompts = {**defaults, **fields}
         folders = Folders(text_at(prompts, "prompts_dir"), bool(prompts.get("prompts_relative")))
@@ -283,7 +292,7 @@ class _Loader:
         named = [Name(name, span) for name, (span, _) in self.limits.items()]
         named += [place for place in self.exits.values() if place.text != "END"]
         named += [Name(name, place.span) for name, place in self.exits.items()]
-        named += [place for each in built.values() for place in each.routes]
+        named += [place for node in built.values() for place in node.routes]
         for place in dict.fromkeys(named):
             if place.text not in self.named:
                 hint = suggest(place.text, self.named, "nodes")
@@ -303,8 +312,8 @@ def _with_written(
 ) -> dict[str, Declared]:
     """The keys that ``state:`` declares and those that nodes declare by naming them."""
     keys = dict(declared)
-    for each in built.values():
-        for key in each.keys:
+    for node in built.values():
+        for key in node.keys:
             if key.reducer is not None:
                 keys[key.name] = Declared(key.name, key.type, key.reducer, key.span)
             elif key.declares and key.name not in keys:
@@ -316,18 +325,19 @@ def _unwritten(
     declared: Mapping[str, Declared], built: Mapping[str, BuiltNode], fields: Mapping[str, Any]
 ) -> dict[str, Span | None]:
     """The declared keys that nothing in the text writes."""
-    written = {key.name for each in built.values() for key in each.keys}
+    written = {key.name for node in built.values() for key in node.keys}
     written.update(name.text for name, _ in fields.get("variables", ()))
     return {name: key.span for name, key in declared.items() if name not in written}
 
 
 def _reads_counts(built: Mapping[str, BuiltNode], edges: Iterable[Edge]) -> bool:
-    refs = [ref for each in built.values() for ref in reads_of_node(each.step)]
+    """Whether a node or a condition reads how often nodes have run."""
+    refs = [ref for node in built.values() for ref in reads_of_node(node.step)]
     refs += [ref for edge in edges if edge.when is not None for ref in edge.when.reads()]
     return any(ref.path[:2] == (*ROOT, COUNTS) for ref in refs)
 
 
-def _caps(config: Mapping[str, Any]) -> OwnLimits | None:
+def _own_limits(config: Mapping[str, Any]) -> OwnLimits | None:
     keys = {"timeout": "seconds", "max_tokens": "tokens", "max_cost": "cost"}
     limits = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
     return OwnLimits(**limits) if limits else None

@@ -106,7 +106,8 @@ class Keys:
         self, state: State, round: Sequence[tuple[str, Mapping[str, Value]]]
     ) -> dict[str, Value]:
         """The state after a round: the writes of each node, in this order."""
-        next_state, by = dict(state), dict[str, str]()
+        next_state = dict(state)
+        by = dict[str, str]()
         for node, written in round:
             for name, value in written.items():
                 reducer = self.reducers.get(name)
@@ -119,7 +120,8 @@ class Keys:
                 elif name in by:
                     raise StepError(self.conflict(by[name], node, name))
                 else:
-                    next_state[name], by[name] = value, node
+                    next_state[name] = value
+                    by[name] = node
         return next_state
 
     def conflict(

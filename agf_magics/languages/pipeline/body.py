@@ -145,11 +145,12 @@ class Reader(documents.Reader):
         kind = self.grammar.kinds[key.text]
         reader = Reader(self.problems, self.grammar, id, key.span, scope)
         reader.fields(kind, body, key.span, reader.values)
-        if TITLE.name in node.fields:  # beside the kind, for all of them (decision P23)
+        if TITLE.name in node.fields:  # beside the kind, for all of them (decision P20)
             reader.values[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
         if {"over", "items"} <= body.fields.keys() & kind.keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
-            message, span = "over and items exclude each other", body.keys["items"].span
+            message = "over and items exclude each other"
+            span = body.keys["items"].span
             reader.error("pipeline.over-and-items", message, span, hint)
         return None if reader.error_count else self.grammar.build(reader, key.text, body)
 
@@ -210,7 +211,8 @@ class Reader(documents.Reader):
             message = f"{extra.text!r} must be inside {kind.text!r}"
             advice = advice_on(self.advice, extra.text, node.fields[extra.text].text)
             if advice and extra.text not in kinds[kind.text].keys:
-                message, hint = f"a step has no key {extra.text!r}", advice
+                message = f"a step has no key {extra.text!r}"
+                hint = advice
             self.error("pipeline.step-shape", message, extra.span, hint)
         else:
             near = suggest(next(iter(node.fields), ""), kinds, "step kinds")
@@ -227,7 +229,8 @@ class Reader(documents.Reader):
         return slips | {"pipeline"} if is_step else slips
 
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
-        hint, kinds = super().unknown_hint(kind, name, value), self.grammar.kinds
+        hint = super().unknown_hint(kind, name, value)
+        kinds = self.grammar.kinds
         if kind.name == "target" and name in kinds:
             return (
                 "a case names a pipeline: put the step into one of its own, and write here "

@@ -219,7 +219,8 @@ def read_step(reader: Reader, node: Node, key: Key) -> Step | None:
 
 
 def read_branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
-    steps, branches = {}, list(reader.filled(node, key))
+    steps = {}
+    branches = list(reader.filled(node, key))
     scope = reader.scope.inside((), unseen={name.text: IN_BRANCH for name, _ in branches})
     for name, value in branches:
         if not name.text.strip():

@@ -144,7 +144,8 @@ class _Loading:
         stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
         first = {name: number for number, names in reversed([*enumerate(stores)]) for name in names}
         scope = outermost(first)
-        span, kind = _head(node), DOCUMENTS["pipeline"]
+        span = _head(node)
+        kind = DOCUMENTS["pipeline"]
         if "pipeline" not in keys:  # the name is given elsewhere
             kind = kind._replace(keys={**kind.keys, "pipeline": _NO_NAME})
         return Reader(self.problems, self.grammar, "", span, scope).fields(
@@ -180,7 +181,8 @@ def with_name(text: str, name: str) -> str:
         return text
     for node in fields:
         if "steps" in node.fields and "schema" not in node.fields:
-            start, key = node.whole.start, f"pipeline: {_scalar(name)}"
+            start = node.whole.start
+            key = f"pipeline: {_scalar(name)}"
             if text[start] == "{":
                 return f"{text[: start + 1]}{key}, {text[start + 1 :]}"
             indent = text[text.rfind("\n", 0, start) + 1 : start]

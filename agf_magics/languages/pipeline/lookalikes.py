@@ -155,9 +155,11 @@ def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
             case Lit(at=at, value=str() as value) if _has_hole(value, scope) or _is_path(
                 value, scope
             ):
-                reason, meant = "it is in quotes", value
+                reason = "it is in quotes"
+                meant = value
                 if "{" in value:
-                    reason, meant = "only a prompt replaces braces", concatenation(value)
+                    reason = "only a prompt replaces braces"
+                    meant = concatenation(value)
                 place = text.locate(at, at + len(value) + 2)
                 message = f"{value!r} is text: {reason}"
                 yield Diagnostic(CODE, message, place, f"write: {meant}", "warning")
@@ -190,7 +192,8 @@ def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
             braces[0].startswith("{{") and braces[0].endswith("}}") and _has_hole(braces[0], scope)
         )
         if doubled:
-            message, hint = f"{braces[0]} keeps one pair of its braces", f"write: {{{inner}}}"
+            message = f"{braces[0]} keeps one pair of its braces"
+            hint = f"write: {{{inner}}}"
             yield _warning(message, text, braces.start(), braces.end(), hint)
         elif inner in scope.stores and not _DOTTED.fullmatch(inner):
             plain = re.sub(r"\W", "_", inner)
@@ -202,7 +205,8 @@ def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
         yield _warning(message, text, statement.start(), statement.end(), hint)
     alone = source.strip()
     if _is_path(alone, scope):
-        message, hint = f"the prompt is the text {alone!r}", f"write: {{{alone}}}"
+        message = f"the prompt is the text {alone!r}"
+        hint = f"write: {{{alone}}}"
         yield Diagnostic(CODE, message, text.locate(0, len(source)), hint, "warning")
 
 

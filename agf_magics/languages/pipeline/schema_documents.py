@@ -118,7 +118,8 @@ class _Reader(documents.Reader):
             attributes["of"] = self.field(
                 attributes["of"], node.keys["of"], "the type of a list's elements", ELEMENT_TYPES
             )
-        least, most = attributes.get("minimum"), attributes.get("maximum")
+        least = attributes.get("minimum")
+        most = attributes.get("maximum")
         if least is not None and most is not None and least > most:
             message = f"'minimum' {least} is above 'maximum' {most}"
             self.error("schema.bound", message, node.fields["minimum"].span)

@@ -55,7 +55,8 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
     fields = reader.values
     title: Name = fields.get("title") or Name("")
     at = StepFields(reader.id, word, reader.span, _target(fields, reader.scope), title.text)
-    step, failing = BUILD[word](at, fields, body), fields.get("on_error")
+    step = BUILD[word](at, fields, body)
+    failing = fields.get("on_error")
     return (
         _with_failure_policy(step, failing)
         if isinstance(step, Invoke) and failing is not None
@@ -99,7 +100,8 @@ def _transform(at: StepFields, fields: FieldValues, body: Fields) -> Step:
 def _tool(at: StepFields, fields: FieldValues, body: Fields) -> Step:
     name: Name = fields["name"]
     args = fields.get("args") or NamedArguments(())
-    label, gives = shorten(name.text), fields.get("schema")
+    label = shorten(name.text)
+    gives = fields.get("schema")
     return Invoke(
         **at._asdict(),
         label=label,

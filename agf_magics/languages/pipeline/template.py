@@ -91,49 +91,54 @@ def parse_template(text: Text, scope: Scope) -> Template:
     end = 0
     choices: list[str] = []
     for braces in _BRACES.finditer(source):
-        path = _PATH.match(braces[1])
+        content = braces[1]
+        path = _PATH.match(content)
         if path is None or path[2] in KEYWORDS:
             continue
-        first, is_known = path[2], scope.knows(path[2])
-        if path.end() == len(braces[1]):
+        first = path[2]
+        is_known = scope.knows(first)
+        if path.end() == len(content):
             inner = _Inside(text, braces.start(1) + path.start(1), path[1])
-            parts += [
-                source[end : braces.start()],
-                _Hole(r1.parse(inner, scope.names), braces[0], is_known, first),
-            ]
+            hole = _Hole(r1.parse(inner, scope.names), braces[0], is_known, first)
+            parts += [source[end : braces.start()], hole]
             end = braces.end()
             if not is_known:
-                choices = choices or [
-                    *sorted(scope.names.roots),
-                    *sorted(scope.names.hidden),
-                    *sorted(scope.stores),
-                ]
-                near, reason = (
-                    suggest(first, choices),
-                    f"if the input has it, write {{ctx.{first}}}",
-                )
-                message = (
-                    f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
-                )
-                place, hint = (inner.locate(0, len(first)), " ".join(filter(None, (near, reason))))
-                warnings.append(
-                    Diagnostic("pipeline.template-name", message, place, hint, "warning")
-                )
-        elif is_known or (first in FUNCTIONS and braces[1][path.end() :].startswith("(")):
+                choices = choices or _known_names(scope)
+                warnings.append(_unknown_name(first, inner, choices))
+        elif is_known or (first in FUNCTIONS and content[path.end() :].startswith("(")):
             place = text.locate(braces.start(), braces.end())
-            where = "a transform" if is_expression(braces[1], scope) else "a tool"
-            hint = f"compute it in {where} before, name its output, and write {{NAME}} here"
-            message = f"{braces[0]} stays text: braces hold a path"
-            warnings.append(
-                Diagnostic("pipeline.template-expression", message, place, hint, "warning")
-            )
+            warnings.append(_no_expression(content, place, scope))
     parts.append(source[end:])
     return Template(
         text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings)
     )
 
 
+def _known_names(scope: Scope) -> list[str]:
+    names = scope.names
+    return [*sorted(names.roots), *sorted(names.hidden), *sorted(scope.stores)]
+
+
+def _unknown_name(name: str, path: _Inside, choices: list[str]) -> Diagnostic:
+    """The warning about a path whose first name is not known."""
+    near = suggest(name, choices)
+    reason = f"if the input has it, write {{ctx.{name}}}"
+    message = f"{{{name}}} stays text unless the input has {name!r}: no step writes it"
+    hint = " ".join(filter(None, (near, reason)))
+    place = path.locate(0, len(name))
+    return Diagnostic("pipeline.template-name", message, place, hint, "warning")
+
+
+def _no_expression(content: str, place: Span, scope: Scope) -> Diagnostic:
+    """The warning about braces with more than a path in them."""
+    where = "a transform" if is_expression(content, scope) else "a tool"
+    hint = f"compute it in {where} before, name its output, and write {{NAME}} here"
+    message = f"{{{content}}} stays text: braces hold a path"
+    return Diagnostic("pipeline.template-expression", message, place, hint, "warning")
+
+
 def _value_words(value: Any, path: R1) -> str:
+    """The text of a value in a prompt. Raises StepError for one that has none."""
     try:
         return text_form(value, repr(path.text))
     except ValueError as problem:

@@ -162,10 +162,8 @@ def labels(value: Any) -> tuple[str, ...]:
 
 def start(flow_input: FlowInput) -> Frame:
     """The frame of the first step: the names of the input are its stores."""
-    message, hint = (
-        "a pipeline's input is a mapping of names to values",
-        "its names become the stores: ctx.name",
-    )
+    message = "a pipeline's input is a mapping of names to values"
+    hint = "its names become the stores: ctx.name"
     stores = named_values(flow_input, "pipeline.input", message, hint)
     return {"ctx": dict(stores), "pipe": flow_input.pipe}
 

@@ -37,7 +37,9 @@ class CallReader:
         self.error = reader.error
 
     def call(self) -> Call | None:
-        node, reader = self.node, self.reader
+        """The call; None, after an error, if it names no tool."""
+        node = self.node
+        reader = self.reader
         fields = reader.fields(CALL, node, node.span)
         delegate: Name | None = fields.get("_delegate")
         activity: str | None = fields.get("_activity")
@@ -52,15 +54,7 @@ class CallReader:
         if path is not None:
             authored["_outputPath"] = path
         instance, shared = fields.get("_instance", (None, False))
-        for name in node.fields:
-            if "_tool" not in node.inner(name).fields:
-                continue
-            message = f"{name!r} is passed as an object: a call in an argument is not made"
-            hint = (
-                f"make it one of calls:, with _outputPath: {reader.sign}state.x, and pass "
-                f"{reader.sign}state.x here"
-            )
-            reader.warn("plan.literal-reference", message, node.keys[name].span, hint)
+        self.warn_of_inner_calls()
         return Call(
             index=self.index,
             id=f"calls[{self.index}]",
@@ -79,7 +73,18 @@ class CallReader:
             background=Background(schema or {}, self.scopes(fields)),
         )
 
+    def warn_of_inner_calls(self) -> None:
+        """Warn of an argument that looks like a call."""
+        for name in self.node.fields:
+            if "_tool" not in self.node.inner(name).fields:
+                continue
+            message = f"{name!r} is passed as an object: a call in an argument is not made"
+            store = f"{self.reader.sign}state.x"
+            hint = f"make it one of calls:, with _outputPath: {store}, and pass {store} here"
+            self.reader.warn("plan.literal-reference", message, self.node.keys[name].span, hint)
+
     def no_tool(self) -> None:
+        """Report a call without a tool, unless the key is misspelt, which is reported."""
         node = self.node
         unknown = [
             name for name in node.fields if name.startswith(CALL.prefix) and name not in CALL.keys
@@ -166,11 +171,13 @@ class CallReader:
     def check_allowed(self, path: str, rule: Mapping[str, Any], span: Span) -> None:
         """Check a path against its JSON Schema, which the tool's schema contains."""
         for violation in judge(rule)(path)[:1]:
-            code, hint = "plan.forbidden-path", suggest(path, rule.get("enum", ()), "its paths")
+            code = "plan.forbidden-path"
+            hint = suggest(path, rule.get("enum", ()), "its paths")
             if "const" in rule:
                 hint = f"write _outputPath: {rule['const']}"
             if violation.keyword == "unusable":  # the schema of a tool message
-                code, hint = "plan.bad-pattern", SYNTAX
+                code = "plan.bad-pattern"
+                hint = SYNTAX
             self.error(code, f"the output path of this tool {describe(violation)}", span, hint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,8 @@ class DocumentReader(Reader):
     def document(self, node: Fields) -> Document:
         """As much of a document as can be read."""
         if "_tool" in node.fields and "calls" not in node.fields:
-            slip, hint = node.keys["_tool"], "begin the call with a dash: - _tool: …"
+            slip = node.keys["_tool"]
+            hint = "begin the call with a dash: - _tool: …"
             self.error(
                 "plan.document-shape",
                 "a plan must be a list of calls, not one call",
@@ -62,16 +63,9 @@ class DocumentReader(Reader):
             return Document(self.sign)
         fields = self.fields(PLAN, node, node.head)
         messages = self.messages(fields, node)
-        self.kinds = (
-            KINDS
-            | {kind for message in messages if (kind := kind_of(message))}
-            | written_kinds(node)
-        )
-        for message in messages:  # a tool message declares tools; the last one of a name counts
-            if message.get("type") == "tool" and isinstance(message.get("tool"), dict):
-                self.tools.update(
-                    {name: tool for name, tool in message["tool"].items() if isinstance(tool, dict)}
-                )
+        kinds_of_messages = {kind for message in messages if (kind := kind_of(message))}
+        self.kinds = KINDS | kinds_of_messages | written_kinds(node)
+        self.tools.update(_declared_tools(messages))
         self.tools.update(fields.get("tools", {}))
         listed: Items | None = fields.get("calls")
         calls = self.calls(listed.items if listed is not None else ())
@@ -123,6 +117,7 @@ class DocumentReader(Reader):
         return tuple(call for call in calls if call is not None)
 
     def call(self, index: int, node: Node) -> Call | None:
+        """Call number ``index``; None, after an error, if it cannot be read."""
         if isinstance(node, Fields):
             return CallReader(self, index, node).call()
         hint = f"for example {{_tool: fetch, url: {self.sign}input.url}}"
@@ -130,6 +125,16 @@ class DocumentReader(Reader):
             hint = f"write {{_tool: {function[1]}, ARGUMENT: VALUE}}"
         self.error("plan.bad-call", f"a call must be a mapping, got {shown(node)}", node.span, hint)
         return None
+
+
+def _declared_tools(messages: Iterable[Mapping[str, Value]]) -> dict[str, Any]:
+    """The tools that tool messages declare; the last one of a name counts."""
+    declared = dict[str, Any]()
+    for message in messages:
+        tools = message.get("tool")
+        if message.get("type") == "tool" and isinstance(tools, dict):
+            declared |= {name: tool for name, tool in tools.items() if isinstance(tool, dict)}
+    return declared
 
 
 def _tools_to_confirm(confirm: object) -> frozenset[str]:

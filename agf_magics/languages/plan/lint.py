@@ -161,7 +161,8 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
     inside: dict[Place, int] = {}
     # A turn comes after all that it waits for, so those that come before do not wait for it.
     for number in needs.ranks:
-        turn, rivals = needs.turns[number], 0
+        turn = needs.turns[number]
+        rivals = 0
         for other in needs.after[number]:
             before[number] |= before[other] | 1 << other
         for place in places(turn):

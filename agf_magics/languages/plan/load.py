@@ -103,7 +103,8 @@ def _flow(
     source: Source, document: Document, problems: Diagnostics, latent: tuple[str, ...]
 ) -> Flow:
     """The flow of a document without errors."""
-    calls, messages = document.calls, document.messages
+    calls = document.calls
+    messages = document.messages
     needs = Dependencies([Turn(call, call.instance) for call in calls], Log(messages))
     plan = Plan(
         calls=calls,
@@ -251,7 +252,8 @@ def _end(frame: Frame) -> FlowResult:
         if first is not None:
             error.__cause__ = first.__cause__
             if len(failures) == 1:
-                error.path, error.where = first.path, first.where
+                error.path = first.path
+                error.where = first.where
         raise error
     try:
         return FlowResult(isolate_unread(frame["output"]), _stores(frame), frame.get("notes", ()))

@@ -105,7 +105,8 @@ def _foreign(node: Text, kinds: Collection[str]) -> Suspect | None:
     >>> _foreign(Source("", "${{ env.KEY }}").span(), ["state"]).reference
     'env.KEY'
     """
-    text, inner = node.text, _without_braces(node.text)
+    text = node.text
+    inner = _without_braces(node.text)
     path = _first_path(inner)
     if path is None or path[1] in kinds or not _FOREIGN.fullmatch(text):
         return None

@@ -130,7 +130,8 @@ class ActionSpace:
         return Delegate(Name(alias.text, alias.span), self._file(alias, entry), permit)
 
     def _file(self, alias: Scalar, entry: Fields) -> Name | None:
-        kind, source = entry.scalar("source_type"), entry.scalar("source")
+        kind = entry.scalar("source_type")
+        source = entry.scalar("source")
         word = kind.text if kind else "file"
         if word == "file" and source:
             return Name(source.text, source.span)

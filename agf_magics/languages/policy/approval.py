@@ -64,7 +64,8 @@ def _fill(template: str, frame: Frame, arguments: Value) -> str:
     person sees other placeholders unchanged."""
 
     def fill(match: re.Match[str]) -> str:
-        names, values = match[1].split("."), {"tool_args": arguments, **frame}
+        names = match[1].split(".")
+        values = {"tool_args": arguments, **frame}
         value = descend(values, names if names[0] in values else ["tool_args", *names])
         if value is MISSING:
             return match[0]

@@ -179,10 +179,8 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
         for name in missing(violation):
             yield _missing(owner, name, node, key, violation.rule.get("properties", {}))
     elif isinstance(node, Fields) and violation.keyword == "additionalProperties":
-        names, required = (
-            unnamed(violation.found, violation.rule),
-            violation.rule.get("required", ()),
-        )
+        names = unnamed(violation.found, violation.rule)
+        required = violation.rule.get("required", ())
         explained = (name not in node.fields and missing_hint(name, names) for name in required)
         # The hint of a missing field may say how to write the others.
         for name in () if any(explained) else names:
@@ -196,7 +194,8 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
             problem = f"must be {allowed.replace('an object', 'a mapping')}, got {shown(node)}"
         elif violation.keyword == "pattern":
             problem = f"must have {violation.rule['$comment']}, got {shown(node)}"
-        span, hint = _span_at(root, violation), hint_for(violation, node)
+        span = _span_at(root, violation)
+        hint = hint_for(violation, node)
         yield Diagnostic("policy.schema", f"{what} {problem}", span, hint)
 
 
@@ -242,7 +241,8 @@ def _unknown_matcher(node: Fields, violation: Violation, name: str) -> Diagnosti
 
 def _unknown(root: Fields, node: Fields, violation: Violation, name: str) -> Diagnostic:
     """The problem of an unknown field, which is ignored, or of an unknown matcher."""
-    value, fields = node.fields[name], violation.rule["properties"]
+    value = node.fields[name]
+    fields = violation.rule["properties"]
     if "args_match" in violation.path[-2:-1]:
         return _unknown_matcher(node, violation, name)
     slip = [right for right in fields.keys() - node.fields if name in SLIPS.get(right, ())]

@@ -51,7 +51,8 @@ class Interface:
         if self.word == "output" or type(value) is not dict:
             return value
         schema = self.schema or ANYTHING
-        properties, required = schema.get("properties"), schema.get("required", ())
+        properties = schema.get("properties")
+        required = schema.get("required", ())
         optional = properties.keys() - required if isinstance(properties, Mapping) else ()
         return {
             name: field

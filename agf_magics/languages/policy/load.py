@@ -45,22 +45,15 @@ def parse(text: Text) -> Path:
 
 def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     policy = _policy(root, root.inner("execution_policy"), problems)
-    limits, refuses = caps(root, problems), unmet_requirements(root, problems)
+    limits = caps(root, problems)
+    refuses = unmet_requirements(root, problems)
     if policy is None:
         return None
     steps = _policy_steps(policy)
-    unreachable = list(policy.space.unreachable())
-    if policy.id.text == "agf.react":  # its model would be offered them
-        policy.refuses.extend(unreachable)
-    else:
-        problems.extend(replace(error, severity="warning") for error in unreachable)
-        for alias in policy.space.permits:
-            message = f"tool {alias!r} needs approval: nothing that {policy.id.text!r} runs gets it"
-            span = policy.space.tools[alias].name.span
-            hint = "the model of an agf.react asks before it calls one"
-            problems.warn("policy.approval", message, span, hint)
+    _check_tools(policy, problems)
     metadata = root.inner("metadata")
-    name, label = metadata.scalar("id"), metadata.text_at("id")
+    name = metadata.scalar("id")
+    label = metadata.text_at("id")
     return Flow(
         name=label,
         language="policy",
@@ -86,12 +79,28 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     )
 
 
+def _check_tools(policy: Policy, problems: Diagnostics) -> None:
+    """Report the tools that nothing can reach, or whose approval nobody would be asked for."""
+    unreachable = list(policy.space.unreachable())
+    if policy.id.text == "agf.react":  # its model would be offered them
+        policy.refuses.extend(unreachable)
+        return
+    problems.extend(replace(error, severity="warning") for error in unreachable)
+    for alias in policy.space.permits:
+        message = f"tool {alias!r} needs approval: nothing that {policy.id.text!r} runs gets it"
+        span = policy.space.tools[alias].name.span
+        hint = "the model of an agf.react asks before it calls one"
+        problems.warn("policy.approval", message, span, hint)
+
+
 def _policy(root: Fields, node: Fields, problems: Diagnostics) -> Policy | None:
-    id, config = node.scalar("id"), node.inner("config")
+    id = node.scalar("id")
+    config = node.inner("config")
     space = ActionSpace(root, problems)
     if id is None or config is NOTHING:
         return None
-    takes, gives = _interface(root, "input"), _interface(root, "output")
+    takes = _interface(root, "input")
+    gives = _interface(root, "output")
     return Policy(id, config, space, takes, gives, problems)
 
 
@@ -113,12 +122,11 @@ def _result_reads(policy: Policy, steps: tuple[Step, ...]) -> tuple[ResultRead, 
     """The fields that are read of each agent's output, by the step that runs the agent."""
     ids = {call.name.text: call.id for step in steps for call in calls(step)}
     return tuple(
-        taken._replace(step=ids[alias]) for alias, taken in policy.result_reads if alias in ids
+        read._replace(step=ids[alias]) for alias, read in policy.result_reads if alias in ids
     )
 
 
 def _interface(root: Fields, word: Any) -> Interface:
     node = root.inner("interface").fields.get(word)
-    return Interface(
-        word, plain(node) if isinstance(node, Fields) else None, node.span if node else None
-    )
+    schema = plain(node) if isinstance(node, Fields) else None
+    return Interface(word, schema, node.span if node else None)

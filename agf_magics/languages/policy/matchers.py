@@ -62,7 +62,8 @@ class Condition:
     __slots__ = ("groups", "span")
 
     def __init__(self, span: Span, groups: tuple[tuple[Matcher, ...], ...]) -> None:
-        self.span, self.groups = span, groups
+        self.span = span
+        self.groups = groups
 
     def evaluate(self, frame: Frame) -> Value:
         for number, group in enumerate(self.groups, 1):
@@ -169,10 +170,8 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
     if not isinstance(node, Fields):
         return None
     if not node.fields:
-        message, hint = (
-            f"the matcher of {name.text} is empty and matches anything",
-            f"use {', '.join(OPERATORS)}",
-        )
+        message = f"the matcher of {name.text} is empty and matches anything"
+        hint = f"use {', '.join(OPERATORS)}"
         problems.warn("policy.vacuous-matcher", message, node.span, hint)
     tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
     parts = [f"{_sign(word)} {_value_words(wanted)}" for word, wanted in node.fields.items()]

@@ -71,7 +71,8 @@ def output_step(
     choice: Choice, aliases: Sequence[str], at: Callable[[str], tuple[str, ...]]
 ) -> Step:
     """The step that makes the output. ``at``: the place of an agent's output in the frame."""
-    id, span = "output_from", choice.span
+    id = "output_from"
+    span = choice.span
     places = {alias: at(alias) for alias in aliases}
 
     def read(*paths: tuple[str, ...], of: Callable[[Frame], Value]) -> Computed:

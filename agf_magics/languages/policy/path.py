@@ -79,7 +79,8 @@ class Path:
         self.text = text.text
         self.parts = tuple(parts)
         self.span: Span = text.locate(0, len(text.text))
-        self.source, self.direction = parts[0].name, parts[1].name
+        self.source = parts[0].name
+        self.direction = parts[1].name
         names = tuple(part.name for part in parts[2:])
         self.fields: tuple[str, ...] = names[: names.index(ELEMENT)] if ELEMENT in names else names
         """The fields before ``.[]``."""
@@ -138,7 +139,8 @@ class Path:
 
     def _no_field(self, index: int, value: Value) -> StepError:
         """The error for ``value``, which has no field of the name of this part."""
-        before, name = ".".join(part.name for part in self.parts[:index]), self.parts[index].name
+        before = ".".join(part.name for part in self.parts[:index])
+        name = self.parts[index].name
         place = self.part_span(index)
         if type(value) is not dict:
             message = f"{before} is {shown_value(value)}: it has no field {name!r}"
@@ -169,9 +171,11 @@ def _parse(text: str, where: Where) -> list[Part]:
     for index, part in enumerate(parts):
         if problem := _part_problem(text, parts, index):
             message, hint = problem
-            start, end = part.start, part.end
+            start = part.start
+            end = part.end
             if not part.name:  # it has no character to point at: the dot next to it
-                start, end = max(0, part.start - 1), min(max(1, part.start), len(text))
+                start = max(0, part.start - 1)
+                end = min(max(1, part.start), len(text))
             fixed = _probable_path(text)
             raise Refusal(
                 "policy.path-syntax",
@@ -246,10 +250,8 @@ def iteration_problem(paths: Mapping[str, Path], span: Span | None) -> Diagnosti
 def out_of_order(path: Path) -> Diagnostic:
     """The problem that a path reads a value that does not exist yet."""
     if path.source == PARENT:
-        message, hint = (
-            "the parent has no output while its policy runs",
-            "read parent.input, or an earlier step",
-        )
+        message = "the parent has no output while its policy runs"
+        hint = "read parent.input, or an earlier step"
         return Diagnostic("policy.dependency-order", message, path.part_span(1), hint)
     message = f"{path.source!r} has not run when this is read"
     hint = "a path reads earlier steps only"
@@ -257,7 +259,8 @@ def out_of_order(path: Path) -> Diagnostic:
 
 
 def _parts(text: str) -> list[Part]:
-    parts, start = list[Part](), 0
+    parts = list[Part]()
+    start = 0
     for name in text.split("."):
         parts.append(Part(name, start))
         start += len(name) + 1

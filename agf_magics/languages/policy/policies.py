@@ -119,7 +119,8 @@ def batch(policy: Policy) -> tuple[Step, ...]:
     over = next((path for path in paths.values() if path.elements is not None), None)
     if over is None:
         return ()
-    span, most = policy.span("max_batch_count"), policy.number("max_batch_count", 0)
+    span = policy.span("max_batch_count")
+    most = policy.number("max_batch_count", 0)
 
     def skipped(left: int) -> Diagnostic:
         message = (
@@ -161,7 +162,8 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         )
         routes[label] = (condition, call)
         aliases[label] = alias_of(entry)
-    other, default = policy.config.scalar("default_agent"), None
+    other = policy.config.scalar("default_agent")
+    default = None
     if other and isinstance(other.value, str):
         default = policy.call(other, "default_agent", {}, None, None)
         aliases[_OTHERWISE] = other.value

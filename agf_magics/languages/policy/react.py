@@ -46,49 +46,47 @@ _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
 def react(policy: Policy) -> tuple[Step, ...]:
     """Reason and act until the model answers (AGF-58)."""
-    space, values = policy.space, plain(policy.config)
     model = policy.config.scalar("model")
     if model is None:
         return ()
     _check_texts(policy)
-    choice: Literal["auto", "required", "none"] = values.get("tool_choice") or "auto"
-    bound = policy.span("max_steps")
-    answer, agents = Answer(policy.gives), _agents(policy)
-    permits = {
-        **space.permits,
-        **{name: agent.permit for name, agent in agents.items() if agent.permit},
-    }
-    settings = {key: values[key] for key in SETTINGS if values.get(key) is not None}
-    settings.update((key, policy.number(key, 0)) for key in _WHOLE & settings.keys())
-    session = Session(
-        model=Name(
-            f"{values['provider']}:{model.text}" if values.get("provider") else model.text,
-            model.span,
-        ),
-        prompt=prompt(policy.config.scalar("user_prompt_template"), model.span),
-        options=RequestOptions(
-            str(values.get("instructions", "")),
-            choice,
-            settings,
-            answer.asked,
-        ),
-        tools=()
-        if choice == "none"
-        else (*space.tools.values(), *(Offer(listed.alias) for listed in agents.values())),
-        read_answer=answer.read,
-        steps=policy.number("max_steps", STEPS),
-        too_many_steps=lambda limit: Diagnostic(
-            "policy.max-steps",
-            f"the model did not answer within max_steps: it called tools in step {limit}",
-            bound,
-            "raise max_steps, or say in the instructions when to answer",
-        ),
-        permits=permits,
-    )
-    word, span = policy.id.text, policy.id.span
+    session = _session(policy, model)
+    word = policy.id.text
+    span = policy.id.span
     return (
         session_steps(session, id="react", word=word, label=model.text, span=span, target=RESULT),
     )
+
+
+def _session(policy: Policy, model: Scalar) -> Session:
+    """The session that the configuration describes."""
+    space = policy.space
+    values = plain(policy.config)
+    provider = values.get("provider")
+    choice: Literal["auto", "required", "none"] = values.get("tool_choice") or "auto"
+    answer = Answer(policy.gives)
+    agents = _agents(policy)
+    permits_of_agents = {name: agent.permit for name, agent in agents.items() if agent.permit}
+    offers = (*space.tools.values(), *(Offer(agent.alias) for agent in agents.values()))
+    settings = {key: values[key] for key in SETTINGS if values.get(key) is not None}
+    settings.update((key, policy.number(key, 0)) for key in _WHOLE & settings.keys())
+    instructions = str(values.get("instructions", ""))
+    return Session(
+        model=Name(f"{provider}:{model.text}" if provider else model.text, model.span),
+        prompt=prompt(policy.config.scalar("user_prompt_template"), model.span),
+        options=RequestOptions(instructions, choice, settings, answer.asked),
+        tools=() if choice == "none" else offers,
+        read_answer=answer.read,
+        steps=policy.number("max_steps", STEPS),
+        too_many_steps=partial(_too_many_steps, policy.span("max_steps")),
+        permits={**space.permits, **permits_of_agents},
+    )
+
+
+def _too_many_steps(span: Span, limit: int) -> Diagnostic:
+    message = f"the model did not answer within max_steps: it called tools in step {limit}"
+    hint = "raise max_steps, or say in the instructions when to answer"
+    return Diagnostic("policy.max-steps", message, span, hint)
 
 
 def _agents(policy: Policy) -> Mapping[str, Delegate]:
@@ -110,6 +108,7 @@ def _agents(policy: Policy) -> Mapping[str, Delegate]:
 
 
 def _check_texts(policy: Policy) -> None:
+    """Warn of braces in the texts that look like fields and are not filled."""
     for key, hint in (
         ("instructions", "instructions are sent as written; write {{%s}} in user_prompt_template"),
         ("user_prompt_template", "write {{%s}}"),
@@ -182,6 +181,7 @@ class Answer:
         return bool(self.schema)
 
     def _parse_arguments(self, text: str) -> Value:
+        """The value that a text stands for: the JSON in it, or the only property of the object."""
         try:
             value = isolate(json.loads(strip_fence(text)))
         except (ValueError, RecursionError, TooDeep):

@@ -151,7 +151,7 @@ class Bounded:
     def read(self, records: Iterable[Record]) -> Iterator[Record]:
         """``records``, up to the bound."""
         for record in records:
-            texts = filter(None, (record.given.text, record.result.data, record.result.shown))
+            texts = filter(None, (record.arguments.text, record.result.data, record.result.shown))
             self._calls -= 1
             self._characters -= sum(map(len, texts))
             if min(self._calls, self._characters) < 0:

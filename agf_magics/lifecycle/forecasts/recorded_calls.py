@@ -61,15 +61,15 @@ class Forecast(OfflineJournal):
         step: Invoke,
         callee: object,
         key: CallKey,
-        given: Any,
+        arguments: Any,
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        call = super().start_call(step, callee, key, given, tools, grant)
+        call = super().start_call(step, callee, key, arguments, tools, grant)
         if call.digest is None:
             offered = tools if isinstance(callee, Agent) and tools is not None else {}
             allowed = {name: tool for name, tool in offered.items() if grant.allows(name)}
-            self._why_none = self.rows.digests.why_none(callee, given, allowed)
+            self._why_none = self.rows.digests.why_none(callee, arguments, allowed)
         return call
 
     def answered(self, key: CallKey, question: bytes | None = None) -> Record | None:
@@ -78,8 +78,8 @@ class Forecast(OfflineJournal):
         answer = self._recorded.answer(key.at)
         return answer or Record(0, "answered", key.at, result=StoredValue("json", encode(True)))
 
-    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
-        self.find_reused(step, callee, self.start_call(step, callee, key, given, {}))
+    async def fire_once(self, step: Invoke, callee: object, key: CallKey, arguments: Any) -> bool:
+        self.find_reused(step, callee, self.start_call(step, callee, key, arguments, {}))
         return False
 
     def find_reused(
@@ -89,7 +89,7 @@ class Forecast(OfflineJournal):
         steps after it. Raises the failure that it gets."""
         self._asked.pop(call.key, None)  # it was an approval: the call counts
         key = key_of(call.key.at)
-        result = self._results.take(call.digest, call.given_objects)
+        result = self._results.take(call.digest, call.argument_objects)
         if result is not None:
             self.reused_calls[key] += 1
             return result
@@ -186,7 +186,7 @@ class RecordedCalls:
                     self._failed.pop(record.at, None)
                     self._by_path[record.at, record.name] = record
                     self._by_name[record.name] = record
-                    arguments = record.given.text
+                    arguments = record.arguments.text
                     if arguments is not None and len(arguments) <= MOST_TEXT:
                         self._by_arguments[record.name, arguments] = record
 
@@ -195,11 +195,14 @@ class RecordedCalls:
         is the failure of the same call if the run went on after it: so its element is dropped here
         too."""
         failed = self._failed.get(call.key.at)
-        is_same = failed is not None and (failed.name, failed.given.text) == (call.name, call.given)
+        is_same = failed is not None and (failed.name, failed.arguments.text) == (
+            call.name,
+            call.arguments,
+        )
         if is_same and (self._is_ok or not self._handled.isdisjoint(around(call.key.at))):
             return failed
         candidates = (
-            self._by_arguments.get((call.name, call.given or "")),
+            self._by_arguments.get((call.name, call.arguments or "")),
             self._by_path.get((call.key.at, call.name)),
             self._by_name.get(call.name),
         )
@@ -223,7 +226,7 @@ class RecordedCalls:
             return Miss("it has an effect (reuse=False)")
         if call.digest is None:
             return Miss(why_none)
-        same = self._by_arguments.get((call.name, call.given or ""))
+        same = self._by_arguments.get((call.name, call.arguments or ""))
         if same is not None and same.digest is not None:
             if not is_same_call(same.digest, call.digest, self.changed):
                 return Miss(edited, shows_edit=True)
@@ -232,7 +235,7 @@ class RecordedCalls:
             return Miss("the run made this call fewer times", self.is_complete)
         if (failed := self._failed.get(call.key.at)) is not None:
             is_edited = (
-                failed.given.text == call.given
+                failed.arguments.text == call.arguments
                 and failed.digest is not None
                 and not is_same_call(failed.digest, call.digest, self.changed)
             )

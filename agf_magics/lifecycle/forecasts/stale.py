@@ -29,7 +29,7 @@ from ...settings.settings import current
 from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..definitions.influence import dependents
-from ..launch.launch import link_run
+from ..launch.link_run import link_run
 from ..past.align_steps import align
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run

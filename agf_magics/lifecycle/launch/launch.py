@@ -7,51 +7,30 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ...catalog import Registry, default
 from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
-from ...engine.linking.background_checks import kernel_bound
-from ...engine.linking.gate import gate
-from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import rights
 from ...flow.flow import Flow
 from ...flow.progress.events import Event
-from ...flow.protocols import FlowInput
 from ...limits.limits import Limits
 from ...settings.folders import journal_file
-from ...text.diagnostics import Diagnostic
 from ...text.folder import notebook_folder
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..definitions.checking import for_input
-from ..definitions.linking import link_flow as link_with_files
-from ..input.fields import (
-    fields_of,
-    missing_fields,
-    missing_of_callees,
-    settle_input,
-    unused_fields,
-)
-from ..input.plan_context import plan_context
-from ..input.workers import find_workers, prepare_workers
+from ..input.workers import prepare_workers
 from ..runs.run import Run, state_of
-from ..runs.state import RunState
 from ..storage.reuse import reuse_results
 from ..storage.start_journal import start_journal
 from .driving import run_here, start_on_engine, wait_for
 from .find_flow import find_flow
-
-WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
-"""Problems that a dry run does not have: it asks no agent and no model."""
-
-WHICH_MODEL = ("model.no-key", "model.not-installed")
-"""Problems that only a request has, and a replayed one is not made."""
+from .link_run import link_run
 
 OF_ROWS = frozenset({"map", "limit", "sample", "seed", "repeat", "width", "yes"})
 """The options of `agf.Over`, whose module most runs do not need."""
@@ -295,12 +274,12 @@ def prepare_run(
     """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
     run over a table. Raises DefinitionError with all problems."""
     notebook_folder.fix()
+    run_flow = find_flow(flow, default(options.registry))
     if over is not None:
         from ..table_runs.over import over_rows  # here: most runs have one input
 
-        flow = find_flow(flow, default(options.registry))
-        flow, input, options = over_rows(flow, over, input, options)
-    prepared = link_run(flow, input, options, copies=options.dry)
+        run_flow, input, options = over_rows(run_flow, over, input, options)
+    prepared = link_run(run_flow, input, options, copies=options.dry)
     # A dry run calls nothing. A run that a tool starts is part of the tool's call and is repeated
     # with it. A run that replays made its calls before (decision D49).
     is_kept = not (
@@ -311,49 +290,6 @@ def prepare_run(
     if options.reuse:
         reuse_results(prepared, options.reuse)
     return prepared
-
-
-def _not_shown(problems: Iterable[Diagnostic], shown: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """The problems without the warnings that the person has already seen."""
-    seen = {(warning.code, warning.span) for warning in shown if warning.severity == "warning"}
-    return (problem for problem in problems if (problem.code, problem.span) not in seen)
-
-
-def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies: bool) -> Run:
-    """`prepare_run` without a journal. ``copies``: whether a plan gets a copy of its named
-    context."""
-    registry = default(options.registry)
-    found_flow = find_flow(flow, registry)
-    linked, problems = link_with_files(found_flow, registry)
-    if options.inline:
-        problems = gate(found_flow, problems, rights().grant.identity)
-    if options.background:
-        problems.extend(kernel_bound(linked))
-    flow_input = FlowInput(
-        settle_input(input, found_flow), context=plan_context(found_flow, registry, copies)
-    )
-    fields = fields_of(flow_input.input)
-    problems.extend(missing_fields(found_flow, fields))
-    problems.extend(missing_of_callees(linked, fields))
-    recording = options.recording or replaying.get()
-    if recording is not None:
-        options = replace(options, recording=recording, notes=recording.notes)
-    moot: tuple[str, ...] = WHICH_MODEL if recording is not None else ()
-    for code in WHO_ANSWERS if options.dry else moot:
-        problems = problems.without(code)
-    problems.refuse()
-    workers, about_workers = find_workers(options, linked)
-    of_definition = for_input(found_flow.warnings, fields)
-    of_input = (*options.input_warnings, *unused_fields(found_flow, fields))
-    warnings = _not_shown((*of_definition, *of_input, *problems), options.shown_warnings)
-    if flow_input.context is not None and not copies:
-        registry.contexts.add(flow_input.context)
-    state = RunState(linked, flow_input, options, warnings, workers=workers)
-    if recording is not None:
-        state.find_secrets()
-    for warning in about_workers:
-        state.progress.apply(warning)
-    return Run(state)
 
 
 __all__ = ["arun", "prepare_run", "run", "start", "start_run"]

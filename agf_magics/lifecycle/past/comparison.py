@@ -289,7 +289,7 @@ def _seconds(calls: Calls) -> float:
 def _by_step(side: _Side) -> dict[_Step, Calls]:
     run, calls = side.run, defaultdict[_Step, Calls](dict)
     for record in _ended_calls(run):
-        result, arguments = record.result, record.given
+        result, arguments = record.result, record.arguments
         output = record.error or (result.form, result.data, result.shown)
         whole = record.error is not None or result.form != "again", arguments.whole > 0
         time = record.started or 0.0, record.ended or record.started or 0.0
@@ -354,7 +354,7 @@ def _records_at(side: _Side, places: Container[_Place]) -> Iterator[tuple[_Place
 
 def _essences(record: Record) -> tuple[Essence | None, Essence | None]:
     """Those of its result and of its input; None: it failed."""
-    arguments = record.given
+    arguments = record.arguments
     form = "json" if arguments.whole else "again"
     text = arguments.text if arguments.whole else None
     shown = None if arguments.whole else arguments.text
@@ -423,10 +423,10 @@ def _unwritten(run: ComparedRun) -> set[str]:
 def _small_records(side: _Side, places: Container[_Place]) -> Iterator[tuple[_Place, Record]]:
     """The records of these calls, without their large values."""
     for place, record in _records_at(side, places) if places else ():
-        arguments = record.given._replace(text=_small(record.given.text))
+        arguments = record.arguments._replace(text=_small(record.arguments.text))
         data, shown = _small(record.result.data), _small(record.result.shown)
         result = record.result._replace(data=data, shown=shown)
-        yield place, record._replace(given=arguments, result=result, digest=None)
+        yield place, record._replace(arguments=arguments, result=result, digest=None)
 
 
 def _small(text: Any) -> Any:
@@ -441,7 +441,7 @@ def _call_parts(
     a, b = records
     path = format_path(a.at)
     same_output, same_input = sames
-    yield from _parts(f"{path} input", a.given_shown, b.given_shown, same_input)
+    yield from _parts(f"{path} input", a.arguments_shown, b.arguments_shown, same_input)
     if same_output is not True and (a.error or b.error):
         yield _difference(f"{path} output", *(rec.message or "it succeeded" for rec in records))
     else:

@@ -388,7 +388,7 @@ def _call_row(record: Record, attempt: int) -> dict[str, Any]:
         "attempt": attempt,
         "started": record.started,
         "seconds": record.seconds,
-        "input": record.given_shown,
+        "input": record.arguments_shown,
         "output": record.value_shown,
         "error": record.message,
     }

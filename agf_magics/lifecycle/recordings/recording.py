@@ -1,8 +1,9 @@
 """The file of a recording: the calls of a run and their outcomes, one JSON object in a line.
 
-It is made to be read, changed by hand and committed beside a test. So it is text, it has no folder,
-no host and no user in it, and no pickle: a file of a stranger cannot run code. It is read within
-limits, and each problem names its line.
+It is made to be read, changed by hand and committed beside a test. So it is text, and it has no
+folder, no host and no user in it. Of an object it has the pickle, which only the user reads who has
+signed it: a file of a stranger cannot run code. It is read within limits, and each problem names its
+line.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def _line(call: Record, past: PastRun) -> Line:
     if form == "parts" and (large := _large_json(call, past)) is not None:
         has_json, value = True, large
     outcome = outcome_line(call.error, has_json, is_masked, value)
-    line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.given_shown}
+    line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.arguments_shown}
     is_object = "opaque" in outcome and call.what != "answered"
     stored = fields_of_object(call, past.run_id) if is_object else {}
     return {**line, **outcome, **stored, "at": list(call.at)}

@@ -161,19 +161,19 @@ class Replay:
 
     # --- calls ---
 
-    def ask(self, site: CallSite[Invoke], what: str, callee: object, given: Value) -> AskedCall:
+    def ask(self, site: CallSite[Invoke], kind: str, callee: object, arguments: Value) -> AskedCall:
         step, secrets = site.step, site.run.secrets
         hidden = callee.secret if isinstance(callee, Tool) else frozenset[str]()
-        shown = secrets.to_show(hide(given, hidden), current.settings.journal_value)
+        shown = secrets.to_show(hide(arguments, hidden), current.settings.journal_value)
         name = getattr(callee, "name", step.name.text)
-        return AskedCall(what, step.kind, name, shown.text, site)
+        return AskedCall(kind, step.kind, name, shown.text, site)
 
     def is_made(self, asked: AskedCall) -> bool:
         left = self._missing != "fail" and self._key_of(asked) not in self._calls
-        return left or not self._replays(asked.what)
+        return left or not self._replays(asked.kind)
 
     def take(self, asked: AskedCall) -> RecordedOutcome | None:
-        if not self._replays(asked.what):
+        if not self._replays(asked.kind):
             return None
         key = self._key_of(asked)
         held, at = self._calls.get(key), asked.site.at
@@ -198,11 +198,11 @@ class Replay:
                 why = error
         if self._missing != "fail":
             return None
-        message = f"the result of {asked.what} {asked.name!r} is not in {self.name}: {call.opaque}"
+        message = f"the result of {asked.kind} {asked.name!r} is not in {self.name}: {call.opaque}"
         hint = f"a result that can be pickled can be recorded; {CALL_IT}"
         if why is not None:
             message = (
-                f"the result of {asked.what} {asked.name!r} in {self.name} cannot be read: {why}"
+                f"the result of {asked.kind} {asked.name!r} in {self.name} cannot be read: {why}"
             )
             hint = f"record the run again; {CALL_IT}"
         if isinstance(why, NotBeside):
@@ -211,7 +211,7 @@ class Replay:
         raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
-        if self._missing != "record" or not self._replays(asked.what):
+        if self._missing != "record" or not self._replays(asked.kind):
             return
         run = asked.site.run
         is_secret = asked.site.is_secret
@@ -224,11 +224,11 @@ class Replay:
             decoded(packed.data if is_json else packed.shown),
         )
         what = "finished" if error is None else "failed"
-        what = "answered" if asked.what == "question" else what
+        what = "answered" if asked.kind == "question" else what
         if not self._head:
             flow = asked.site.scope.linked.flow
             self._head = header(flow.name, flow.language, [flow.source.text], {})
-        words = {"kind": asked.kind, "name": asked.name, "given": json.loads(asked.arguments)}
+        words = {"kind": asked.step_kind, "name": asked.name, "given": json.loads(asked.arguments)}
         self.made_lines.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
 
     def write(self) -> None:
@@ -247,9 +247,14 @@ class Replay:
 
     def _key_of(self, asked: AskedCall) -> str:
         arguments = json.loads(asked.arguments)
-        words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": arguments}
+        words = {
+            "what": "finished",
+            "kind": asked.step_kind,
+            "name": asked.name,
+            "given": arguments,
+        }
         arguments = redact_line(words, self._redact).get("given")
-        return self._key(asked.kind, asked.name, arguments, asked.what == "question")
+        return self._key(asked.step_kind, asked.name, arguments, asked.kind == "question")
 
     def _key(self, kind: str, name: str, arguments: Value, asks: bool) -> str:
         # The model may be another one: what counts is what it was asked.
@@ -257,14 +262,14 @@ class Replay:
         return f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
 
     def absent(self, asked: AskedCall) -> StepError:
-        asks, arguments = asked.what == "question", json.loads(asked.arguments)
-        begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
+        asks, arguments = asked.kind == "question", json.loads(asked.arguments)
+        begin = self._key(asked.step_kind, asked.name, None, asks).removesuffix("null")
         near: list[tuple[int, RecordedCall]] = []
         for key, held in reversed(self._calls.items()):
             if key.startswith(begin) and len(near) < NEAREST_AMONG:
                 call = next(iter(held.values()))[-1]
                 near.append((len(list(find_differences(call.arguments, arguments))), call))
-        message = f"{self.name} has no call of {asked.what} {asked.name!r} with these arguments"
+        message = f"{self.name} has no call of {asked.kind} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
         if near:
             # Of several the first one by its place: elements end in another order each time.

@@ -108,6 +108,6 @@ def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict
         "seconds": row.seconds,
         "error": str(row.error.diagnostic.message) if isinstance(row.error, AgfError) else None,
         "attempts": row.started or None,
-        "input": call.given_shown if call is not None else None,
+        "input": call.arguments_shown if call is not None else None,
         "output": call.value_shown if call is not None else output,
     }

@@ -381,9 +381,9 @@ class RowTable:
     ) -> Mapping[str, Value] | LostInput:
         """The row as it was given: that of its record, if that has all of it, else that of the
         table, if it is there."""
-        has_record = record is not None and record.given.text is not None
-        if record is not None and has_record and (record.given.whole or shown):
-            return fields_of(record.given_shown)
+        has_record = record is not None and record.arguments.text is not None
+        if record is not None and has_record and (record.arguments.whole or shown):
+            return fields_of(record.arguments_shown)
         try:
             number = place // self.terms.repeat
             number = number if self.terms.numbers is None else self.terms.numbers[number]
@@ -392,7 +392,7 @@ class RowTable:
             if record is None or not has_record:
                 return {}
             why = str(error) if isinstance(error, DefinitionError) else ""
-            return LostInput(fields_of(record.given_shown), why)
+            return LostInput(fields_of(record.arguments_shown), why)
         return fields_of(row)
 
     @cached_property

@@ -167,8 +167,8 @@ class TableRow:
     @cached_property
     def _given_text(self) -> str | None:
         """Its input as JSON; None: a part of it is no JSON, and not compared."""
-        if self.record is not None and self.record.given.whole == 1:
-            return self.record.given.text
+        if self.record is not None and self.record.arguments.whole == 1:
+            return self.record.arguments.text
         packed = _encode(dict(self.input)) if self.is_whole else None
         return packed.data if packed is not None and isinstance(packed.data, str) else None
 

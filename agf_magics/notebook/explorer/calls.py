@@ -83,8 +83,8 @@ def whole_calls(calls: RunCalls, rows: Sequence[Json]) -> dict[int, Json]:
 
 def _whole_call(found: Record, row: Json) -> Json:
     answer = dict(row)
-    if found.given is not None:
-        answer["given"] = value_json(found.given_shown)
+    if found.arguments is not None:
+        answer["given"] = value_json(found.arguments_shown)
     if found.error is not None:
         answer["error"] = plain(str(error_from(found.error, ())), MOST_ERROR)
     else:
@@ -117,7 +117,7 @@ def _call_row(run: AnyRun, calls: RunCalls, found: Record, attempt: int, within:
         "what": found.what,
         "attempt": attempt,
         "took": duration(found.seconds),
-        "input": line(_given(found), SHORT) if found.given is not None else "",
+        "input": line(_given(found), SHORT) if found.arguments is not None else "",
         "output": line(result, LONG if found.error is not None else SHORT),
     }
 
@@ -132,7 +132,7 @@ def _failure(found: Record) -> str:
 
 def _given(found: Record) -> str:
     """What a call got; of a request to a model the last message."""
-    given = found.given_shown
+    given = found.arguments_shown
     messages = given.get("messages") if isinstance(given, Mapping) else None
     if found.kind == REQUEST and isinstance(messages, list) and messages:
         last = messages[-1]

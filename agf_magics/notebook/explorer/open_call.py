@@ -44,11 +44,11 @@ def open_call(
         raise DefinitionError(registry.tools.missing(record.name, None, "flow.unknown-tool"))
     note = (
         ""
-        if record.given.whole
+        if record.arguments.whole
         else "some of the arguments are only previews: a secret, or a value that is not JSON"
     )
-    shell.user_ns[name] = record.given_shown
-    shown = line(value_text(record.given_shown), 200)
+    shell.user_ns[name] = record.arguments_shown
+    shown = line(value_text(record.arguments_shown), 200)
     return Opened(
         name,
         line(format_path(record.at), 100),

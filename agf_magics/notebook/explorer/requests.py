@@ -278,7 +278,7 @@ def _values_of_many(run: AnyRun, row: Row) -> Json:
     if calls_of(run) is None:
         return {"note": NO_JOURNAL}
     running = _running(run, row)
-    return {"input": value_json(running[-1].given_shown)} if running else {}
+    return {"input": value_json(running[-1].arguments_shown)} if running else {}
 
 
 def _running(run: AnyRun, row: Row) -> list[Record]:
@@ -299,8 +299,8 @@ def _values(run: AnyRun, row: Row) -> Json:
     except AgfError as error:  # the journal is gone: the rest is known without it
         attempts, found["note"] = [], line(str(error.diagnostic.message), 400)
     last = next(reversed([*attempts, *_running(run, row)]), None)
-    if last is not None and last.given is not None:
-        found["input"] = value_json(last.given_shown)
+    if last is not None and last.arguments is not None:
+        found["input"] = value_json(last.arguments_shown)
     if len(attempts) > 1 and calls is not None:
         found["attempts"] = call_rows(run, calls, attempts, row)
     if row.held is not None:

@@ -47,7 +47,7 @@ def _messages(records: list[Record]) -> Iterator[Json]:
             yield _result(record)
             continue
         if is_first:
-            yield from _prompt(record.given_shown)
+            yield from _prompt(record.arguments_shown)
             is_first = False
         if record.what != "begun":
             yield _reply(record)

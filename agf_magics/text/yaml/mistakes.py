@@ -134,6 +134,7 @@ def _key_begin(stop: ParserStop) -> int:
 
 
 def _token(stop: ParserStop) -> Diagnostic:
+    """A character that begins no token."""
     if stop.letter == "\t" or " tab " in stop.problem:
         return stop.error_here("expected spaces, got a tab", "indent with spaces")
     return stop.error_here(f"an unquoted text cannot begin with {stop.letter!r}", "quote the text")
@@ -173,15 +174,19 @@ def _simple_key(stop: ParserStop) -> Diagnostic:
     return _colon_missing(stop, stop.since, line[stop.since - begin :])
 
 
-def _colon_missing(stop: ParserStop, at: int, line: str) -> Diagnostic:
+def _colon_missing(stop: ParserStop, begin: int, line: str) -> Diagnostic:
+    """A key without its ':' in ``line``, which begins at ``begin``."""
     glued = re.match(r"([^\s:'\"]+):([^\s:/].*)", line)
     if glued:
         key, value = glued.groups()
         return stop.error(
-            at, at + len(key) + 1, "expected a space after ':'", f"write {key}: {shorten(value)}"
+            begin,
+            begin + len(key) + 1,
+            "expected a space after ':'",
+            f"write {key}: {shorten(value)}",
         )
     hint = "options stand in the first line" if line.startswith("--") else "a key ends with ':'"
-    return stop.error(at, at + len(line), f"expected ':' after {shorten(line)!r}", hint)
+    return stop.error(begin, begin + len(line), f"expected ':' after {shorten(line)!r}", hint)
 
 
 def _block(stop: ParserStop) -> Diagnostic:
@@ -213,6 +218,7 @@ def _block(stop: ParserStop) -> Diagnostic:
 
 
 def _text_after_quote(stop: ParserStop, begin: int, before: str) -> Diagnostic:
+    """Text after a closing quote. ``before``: the line up to there, which begins at ``begin``."""
     quote = before[-1]
     opened = stop.text.rfind(quote, 0, begin) if before.count(quote) % 2 else -1
     if opened >= 0:  # a quote on a line above: the mistake is there
@@ -262,7 +268,8 @@ def _flow(stop: ParserStop) -> Diagnostic:
         return unquoted
     if stop.letter == ":":
         begin, line = stop.line(stop.at)
-        if stop.line(stop.since)[0] != begin and not re.search(r":\s", line[: stop.at - begin]):
+        begin_of_opening, _ = stop.line(stop.since)
+        if begin_of_opening != begin and not re.search(r":\s", line[: stop.at - begin]):
             return stop.error(
                 begin, stop.at, "expected ',' before this", "end the line above with ','"
             )
@@ -283,10 +290,10 @@ def _open_brackets(stop: ParserStop) -> list[int]:
     return opened
 
 
-def _never_closed(stop: ParserStop, at: int) -> Diagnostic:
-    opening = stop.text[at]
+def _never_closed(stop: ParserStop, begin: int) -> Diagnostic:
+    opening = stop.text[begin]
     return stop.error(
-        at, at + 1, f"this {opening!r} is never closed", f"close it with {_CLOSE[opening]!r}"
+        begin, begin + 1, f"this {opening!r} is never closed", f"close it with {_CLOSE[opening]!r}"
     )
 
 
@@ -317,13 +324,12 @@ def _quote_text(text: str) -> str:
 
 
 def _content(stop: ParserStop) -> Diagnostic:
+    """Something other than a value where one must stand."""
     if stop.letter in ("]", "}"):
         return stop.error_here(f"unmatched {stop.letter!r}", "quote it if it belongs to a text")
     if stop.letter:
-        message, hint = (
-            f"expected a value before {stop.letter!r}",
-            "delete it, or quote the text that it belongs to",
-        )
+        message = f"expected a value before {stop.letter!r}"
+        hint = "delete it, or quote the text that it belongs to"
         return stop.error_here(message, hint)
     opened = _open_brackets(stop)
     return _never_closed(stop, opened[-1]) if opened else stop.error_here("expected a value")
@@ -339,6 +345,7 @@ def _quote(stop: ParserStop) -> Diagnostic:
 
 
 def _escape(stop: ParserStop) -> Diagnostic:
+    """An escape that YAML does not know."""
     begin = stop.text.rfind("\\", stop.since, stop.at + 1)
     begin = stop.at if begin < 0 else begin
     if "Unicode" in stop.problem:

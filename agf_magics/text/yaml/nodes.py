@@ -63,7 +63,7 @@ def _letters(source: Source, start: int, end: int, style: str, text: str) -> lis
 
 
 class _Compound:
-    """What a reader can ask of a list and of a mapping as of a scalar."""
+    """A list or a mapping: a reader can ask both for the same things as a scalar."""
 
     __slots__ = ()
 
@@ -80,6 +80,8 @@ class _Compound:
 
 
 class _Items(NamedTuple):
+    """The fields of `Items`."""
+
     items: tuple[Node, ...]
     whole: Span
     """All of it, without tag and anchor."""
@@ -92,6 +94,8 @@ class Items(_Items, _Compound):
 
 
 class _Fields(NamedTuple):
+    """The fields of `Fields`."""
+
     fields: dict[str, Node]
     keys: dict[str, Scalar]
     """Each key with its place."""
@@ -180,9 +184,11 @@ def node_at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
     key: Span | None = None
     for part in path:
         if isinstance(node, Fields) and isinstance(part, str) and part in node.fields:
-            key, node = node.keys[part].span, node.fields[part]
+            key = node.keys[part].span
+            node = node.fields[part]
         elif isinstance(node, Items) and isinstance(part, int):
-            key, node = None, node.items[part]
+            key = None
+            node = node.items[part]
     return node, key
 
 
@@ -230,6 +236,6 @@ def shown(node: Node) -> str:
         return f"text {shorten(node.text)!r}" if node.text else "empty text"
     if node.value is None:
         return "null" if node.text else "nothing"
-    return (
-        shorten(node.text) if isinstance(node.value, bool) else f"the number {shorten(node.text)}"
-    )
+    if isinstance(node.value, bool):
+        return shorten(node.text)
+    return f"the number {shorten(node.text)}"

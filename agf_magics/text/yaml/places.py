@@ -38,29 +38,30 @@ def letters(raw: str, style: str, expected: str) -> list[Place] | None:
     """
     places = list[Place]()
     blanks = list[Place]()
-    at = 0
+    done = 0  # the characters of `expected` that have places
     for letter, start, end in _pieces(raw, style):
         if raw[start] in " \t\r\n":
             blanks.append((start, end))
             continue
         if not letter:  # the end of a line that continues
             continue
-        index = expected.find(letter, at)
-        if index < 0 or expected[at:index].strip(_BLANK):
+        index = expected.find(letter, done)
+        if index < 0 or expected[done:index].strip(_BLANK):
             return None
-        places += [*_places_of_blanks(index - at, blanks, start), (start, end)]
-        blanks, at = [], index + 1
-    places += _places_of_blanks(len(expected) - at, blanks, len(raw))
-    if expected[at:].strip(_BLANK):
+        places += [*_places_of_blanks(index - done, blanks, start), (start, end)]
+        blanks = []
+        done = index + 1
+    places += _places_of_blanks(len(expected) - done, blanks, len(raw))
+    if expected[done:].strip(_BLANK):
         return None
-    last = places[-1][1] if places else int(style in PIECES)
-    return [*places, (last, last)]
+    _, last_end = places[-1] if places else (0, int(style in PIECES))
+    return [*places, (last_end, last_end)]
 
 
 def _places_of_blanks(count: int, blanks: list[Place], end: int) -> list[Place]:
     """The places of ``count`` blanks of a text, the last ones of ``blanks`` before ``end``: the
     indentation of a line is before its own blanks."""
-    begin = blanks[0][0] if blanks else end
+    begin, _ = blanks[0] if blanks else (end, end)
     return [(begin, begin)] * (count - len(blanks)) + blanks[max(0, len(blanks) - count) :]
 
 
@@ -93,6 +94,7 @@ def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _unescape(match: re.Match[str]) -> str:
+    """The character of an escape between double quotes; empty for an escaped end of a line."""
     short, high, low, four, eight, _, other = match.groups()
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)

@@ -66,7 +66,8 @@ class _Open:
     )
 
     def __init__(self, start: int, is_list: bool, depth: int) -> None:
-        self.start, self.deepest = start, depth
+        self.start = start
+        self.deepest = depth
         self.tag: str | None = None
         self.anchor: str | None = None
         self.room = self.aliases = 0
@@ -81,10 +82,15 @@ class _Open:
 
 
 class _Anchor(NamedTuple):
+    """What an alias stands for."""
+
     node: Node
     nodes: int
+    """The nodes in it."""
     aliases: int
+    """The aliases that are expanded in it."""
     height: int
+    """The levels below it."""
 
 
 _PROPERTIES = re.compile(r"(?:[&!][^ \t\r\n]*(?:[ \t\r\n]+#[^\r\n]*)*[ \t\r\n]*)+")
@@ -130,6 +136,7 @@ class _Reading:
         self.aliases = 0
 
     def documents(self) -> tuple[Node, ...]:
+        """The documents of the source. Raises DefinitionError for a syntax error."""
         from . import mistakes, parser
 
         read: dict[type, Callable[[Any], None]] = {
@@ -146,19 +153,17 @@ class _Reading:
             while type(event := next_event()) is not parser.StreamEndEvent:
                 read.get(type(event), self._forget)(event)
         except parser.Misplaced as error:
-            at, since = (
+            stop, since = (
                 mark.index + self.base if mark else 0
                 for mark in (error.problem_mark, error.context_mark)
             )
             if "nesting depth" in str(error.problem):  # a limit of PyYAML 6.0.4
-                self._reach(self.bounds.depth + 1, at, at + 1)
+                self._reach(self.bounds.depth + 1, stop, stop + 1)
             raise DefinitionError(
-                mistakes.explain(self.source, str(error.problem), at, str(error.context), since)
+                mistakes.explain(self.source, str(error.problem), stop, str(error.context), since)
             ) from None
-        except (
-            parser.Wrong,
-            ValueError,
-        ) as error:  # the parser in Python for an escape beyond U+10FFFF
+        # A ValueError: the parser in Python, for an escape beyond U+10FFFF.
+        except (parser.Wrong, ValueError) as error:
             self._refuse("yaml.syntax", f"this is not valid YAML: {error}", 0, 0)
         return tuple(node for node in self.open[0].items or () if node.value is not None)
 
@@ -173,9 +178,9 @@ class _Reading:
             self._refuse("yaml.too-large", message, 0, 0)
         if text.count("%TAG") > MOST_TAGS:
             # The C parser compares each with all before it.
-            at = text.index("%TAG")
+            tag = text.index("%TAG")
             message = f"the text has more than {MOST_TAGS} %TAG directives"
-            self._refuse("yaml.tag", message, at, at + 4, "delete them: the only tag is !expr")
+            self._refuse("yaml.tag", message, tag, tag + 4, "delete them: the only tag is !expr")
         if bad := _UNREADABLE.search(text, self.base):
             code = ord(bad[0])
             hint = f'delete it; between double quotes write "\\u{code:04x}"'
@@ -203,7 +208,8 @@ class _Reading:
         tag = None
         if event.tag is not None or event.anchor is not None:
             tag, span = self._properties(event.tag, span, "a key" if is_key else None)
-        raw, tamed = span.text, self.tamed[span.start : span.end]
+        raw = span.text
+        tamed = self.tamed[span.start : span.end]
         if raw != tamed:
             text = reread(raw, tamed, style, text)
         value: Any = text
@@ -256,7 +262,9 @@ class _Reading:
         return None
 
     def _begin(self, event: Any, is_list: bool) -> None:
-        start, depth = event.start_mark.index + self.base, len(self.open)
+        """A list or a mapping begins."""
+        start = event.start_mark.index + self.base
+        depth = len(self.open)
         self._reach(depth, start, start + 1)
         self._take(1, start, start + 1)
         opened = _Open(start, is_list, depth)
@@ -269,13 +277,14 @@ class _Reading:
         self.open.append(opened)
 
     def _end(self, event: Any) -> None:
+        """The innermost list or mapping ends: it becomes a node."""
         end = event.end_mark.index + self.base
         container = self.open.pop()
         parent = self.open[-1]
         whole = _new_span((self.source, container.start, end))
         if container.tag is not None or container.anchor is not None:
             where = "a mapping" if container.items is None else "a list"
-            whole = self._properties(container.tag, whole, where)[1]
+            _, whole = self._properties(container.tag, whole, where)
         node = (
             _new_fields((container.fields, container.keys, whole))
             if container.items is None
@@ -293,6 +302,7 @@ class _Reading:
         self._add(parent, node)
 
     def _alias(self, event: Any) -> None:
+        """An alias is the node of its anchor, within the bounds of both."""
         span = Span(
             self.source, event.start_mark.index + self.base, event.end_mark.index + self.base
         )
@@ -330,9 +340,11 @@ class _Reading:
         elif top.key is None:
             top.key = self._key(top, node)
         else:
-            key, top.key = top.key, None
+            key = top.key
+            top.key = None
             if key.value is not None and key.text not in top.fields:
-                top.fields[key.text], top.keys[key.text] = node, key
+                top.fields[key.text] = node
+                top.keys[key.text] = key
 
     def _key(self, top: _Open, node: Node) -> Scalar:
         """The key of ``node``; without a value if it cannot be a key."""
@@ -348,15 +360,14 @@ class _Reading:
         name = node.text
         if name in top.fields:
             first = ("first used here", top.keys[name].span)
-            message, hint = f"duplicate key {shorten(name)!r}", self._duplicate_hint(node.span)
+            message = f"duplicate key {shorten(name)!r}"
+            hint = self._duplicate_hint(node.span)
             self.problems.add(
                 Diagnostic("yaml.duplicate-key", message, node.span, hint, related=(first,))
             )
         elif name == "<<" and not node.style:
-            message, hint = (
-                "merging with '<<' is not supported; this is an ordinary key",
-                "write the keys out",
-            )
+            message = "merging with '<<' is not supported; this is an ordinary key"
+            hint = "write the keys out"
             self.problems.warn("yaml.merge-key", message, node.span, hint)
         return node._replace(value=name, tag=None)  # an alias may stand for a number
 

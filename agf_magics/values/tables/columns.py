@@ -45,7 +45,6 @@ class NotHeld(Exception):
     """The cells of a column that a form cannot hold: ``numbers`` has their places."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
-        super().__init__()
         self.numbers = numbers
 
 
@@ -105,9 +104,11 @@ def polars_column(polars: Any, name: str, values: Sequence[Value]) -> Any:
 def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
     """``values`` as a Series of pandas: whole numbers and booleans beside missing values have the
     types of pandas that can be empty, and what has no type of its own stays as it is."""
-    kinds, is_full = set(map(type, values)), True
+    kinds = set(map(type, values))
+    is_full = True
     if _NULL in kinds and len(kinds) > 1:
-        kinds, is_full = kinds - {_NULL}, False
+        kinds = kinds - {_NULL}
+        is_full = False
     if kinds == {bool}:
         return pandas.Series(values, dtype="bool" if is_full else "boolean")
     if kinds == {int} and (size := _integer_type(values)) is not None:
@@ -129,7 +130,7 @@ def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
         (numpy.datetime64,),
         (numpy.timedelta64,),
     )
-    if kinds and any(kinds <= {*alike} for alike in times):
+    if any(kinds <= {*alike} for alike in times):
         with suppress(ValueError, OverflowError):  # a unit, or a year, that pandas does not have
             typed = series.infer_objects()
             if typed.dtype != object and all(map(_is_kept, values, typed.tolist())):
@@ -139,7 +140,8 @@ def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
 
 def _integer_type(values: Sequence[Value]) -> str | None:
     numbers = [value for value in values if value is not None]
-    low, high = min(numbers), max(numbers)
+    low = min(numbers)
+    high = max(numbers)
     if low >= -(2**63) and high < 2**63:
         return "int64"
     return "uint64" if low >= 0 and high < 2**64 else None
@@ -168,12 +170,12 @@ def _has_arrow_unit(array: Any) -> bool:
 
 
 def _unit_seconds(value: Any) -> str | None:
-    """The unit of a date or a duration of numpy in which Arrow has it without a loss."""
+    """The unit of a date or a duration of numpy in which Arrow has it without a loss. Arrow reads no
+    single day of numpy."""
     numpy: Any = sys.modules["numpy"]
-    unit, multiple = str(numpy.datetime_data(value.dtype)[0]), numpy.datetime_data(value.dtype)[1]
+    unit = str(numpy.datetime_data(value.dtype)[0])
+    multiple = numpy.datetime_data(value.dtype)[1]
     if unit in _ARROW_UNITS and multiple == 1:
-        return unit
-    if unit == "D" and value.dtype.kind == "M":
         return unit
     return "s" if unit in ("W", "D", "h", "m", "s") else None
 

@@ -36,7 +36,8 @@ class FrameRows(Rows):
         self.columns, self.names = tuple(map(str, columns)), list(columns)
 
     def read(self, page: int) -> list[Cells | StepError]:
-        start, stop = page * PAGE, min((page + 1) * PAGE, self.length)
+        start = page * PAGE
+        stop = min((page + 1) * PAGE, self.length)
 
         def records(first: int, last: int, column: str | None) -> list[Mapping[str, Value]]:
             frame = self.frame
@@ -50,7 +51,8 @@ class FrameRows(Rows):
 def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Any:
     """The rows as a table of pyarrow. Raises ImportError without pyarrow, and StepError for a column
     that Arrow cannot hold."""
-    held, arrays = list(rows), list[Any]()
+    held = list(rows)
+    arrays = list[Any]()
     for name in columns:
         values = [row.get(name) for row in held]
         try:

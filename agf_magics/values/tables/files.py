@@ -42,7 +42,8 @@ class FileRows(Rows):
     def __init__(self, path: Path, state: tuple[int, int] | None = None) -> None:
         """``state``: the size and the time that it must have; None: any. Raises DefinitionError."""
         super().__init__()
-        self.path, self.length = path, 0
+        self.path = path
+        self.length = 0
         try:
             with open_file(path) as file:
                 facts = os.fstat(file.fileno())
@@ -108,14 +109,15 @@ class CsvFile(FileRows):
         with open_file(self.path) as file:
             reader = _CsvReader(file, 0, 1)
             header = next(reader.rows, [])
-            self.columns = tuple(name.strip().removeprefix("\ufeff") for name in header)
+            self.columns = tuple(name.strip() for name in header)
             hint = "its first line has the names of the columns, separated by commas"
             refuse_double(self.columns, f"{str(self.path)!r}: ", hint)
             if not all(self.columns):
                 message = f"{str(self.path)!r}: a column has no name"
                 raise DefinitionError(Diagnostic("over.columns", message, hint=hint))
             possible = [list(CELLS) for _ in self.columns]
-            place, line = reader.place, reader.line
+            place = reader.place
+            line = reader.line
             for row in reader.rows:
                 if row:
                     if self.length % PAGE == 0:
@@ -127,7 +129,8 @@ class CsvFile(FileRows):
                             possible[number] = [
                                 kind for kind in possible[number] if kind[0].fullmatch(text)
                             ]
-                place, line = reader.place, reader.line
+                place = reader.place
+                line = reader.line
             self._readers = [kinds[0][1] if kinds else str for kinds in possible]
 
     def read(self, page: int) -> list[Cells | StepError]:
@@ -154,7 +157,8 @@ class _CsvReader:
 
     def __init__(self, file: Any, place: int, line: int) -> None:
         file.seek(place)
-        self.place, self.line = place, line
+        self.place = place
+        self.line = line
         # Its limit is one of the process, 131,072: a cell may be as long as its row, as in JSON lines.
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
         self.rows = self._rows(csv.reader(self._texts(file), strict=False))
@@ -202,7 +206,8 @@ class Parquet(FileRows):
             message = f"{str(self.path)!r} is not a Parquet file: {error}"
             raise DefinitionError(Diagnostic("over.file", message)) from None
         about = self._file.metadata
-        self.columns, self.length = tuple(self._file.schema_arrow.names), about.num_rows
+        self.columns = tuple(self._file.schema_arrow.names)
+        self.length = about.num_rows
         groups = map(about.row_group, range(about.num_row_groups))
         self._starts = [0, *accumulate(group.num_rows for group in groups)]
         self._open: list[tuple[int, Iterator[Any]]] = []
@@ -211,7 +216,8 @@ class Parquet(FileRows):
         so that each of several threads takes it alone."""
 
     def read(self, page: int) -> list[Cells | StepError]:
-        start, rows = page * PAGE, list[Cells | StepError]()
+        start = page * PAGE
+        rows = list[Cells | StepError]()
         end = min(start + PAGE, self.length)
         upcoming = -1
         batches: Iterator[Any] = iter(())
@@ -219,10 +225,12 @@ class Parquet(FileRows):
             upcoming, batches = self._open.pop()
         if upcoming < 0 or not start - PAGE <= upcoming <= start:
             group = bisect_right(self._starts, start) - 1
-            upcoming, later = self._starts[group], range(group, len(self._starts) - 1)
+            upcoming = self._starts[group]
+            later = range(group, len(self._starts) - 1)
             batches = self._file.iter_batches(PAGE, row_groups=later)
         while start + len(rows) < end:
-            batch, first = next(batches), upcoming
+            batch = next(batches)
+            first = upcoming
             upcoming += batch.num_rows
             here = start + len(rows)
             if upcoming > here:

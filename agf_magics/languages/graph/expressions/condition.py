@@ -116,10 +116,8 @@ class _Parser(Scanner):
         if match is None:
             self.refuse_left(start)
         if match[0].lower() in ("and", "or"):
-            message, hint = (
-                f"expected a comparison before {match[0]!r}",
-                "write a comparison on both sides",
-            )
+            message = f"expected a comparison before {match[0]!r}"
+            hint = "write a comparison on both sides"
             raise Refusal("graph.unfinished", message, start, match.end(), hint)
         if self.match(_NOT):
             hint = "use the opposite comparison: != for ==, >= for <; for 'not done' write done == false"
@@ -136,7 +134,8 @@ class _Parser(Scanner):
         return Path(names, start, self.at, prefixed)
 
     def refuse_left(self, start: int) -> NoReturn:
-        source, char = self.source, self.source[start]
+        source = self.source
+        char = self.source[start]
         if char == "(":
             hint = (
                 "leave them out: 'and' binds more tightly than 'or'; several edges may lead to "
@@ -183,7 +182,8 @@ class _Parser(Scanner):
         )
         message = f"unknown operator {text!r}"
         if text == "=":
-            message, hint = "'=' does not compare", "write == to compare"
+            message = "'=' does not compare"
+            hint = "write == to compare"
         if self.source.startswith("(", left.end):
             name = self.source[left.start : left.end]
             message = f"a condition has no functions: there is no {name!r}"
@@ -193,7 +193,8 @@ class _Parser(Scanner):
         raise Refusal("graph.operator", message, self.at, end, hint)
 
     def right(self, left: Path, operator: str) -> Literal | Bare:
-        start, source = self.skip_blanks(), self.source
+        start = self.skip_blanks()
+        source = self.source
         word = self.match(_JOINING)
         if start >= self.end or (word and word.end() < self.end):
             text = f"{source[left.start : left.end]} {operator}"
@@ -208,7 +209,8 @@ class _Parser(Scanner):
 
     def bare(self, start: int) -> Literal | Bare:
         """A text without quotes ends before the next ``and`` or ``or`` outside quotes."""
-        source, at = self.source, start
+        source = self.source
+        at = start
         while at < self.end:
             if source[at] in QUOTES:
                 after = quoted_end(source, at, self.end)

@@ -37,7 +37,8 @@ class Evaluated(Computed):
     def __init__(
         self, text: Text, get: Callable[[Any], Any], paths: tuple[Path, ...], root: tuple[str, ...]
     ) -> None:
-        span, key = text.locate(0, len(text.text)), root[0] if root else ""
+        span = text.locate(0, len(text.text))
+        key = root[0] if root else ""
         reads = tuple(
             Ref(
                 (*root, *path.names),

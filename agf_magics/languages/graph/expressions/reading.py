@@ -48,7 +48,8 @@ class NotBuilt(Exception):
 class Reader(documents.Reader):
     """One loading: reads values, reports errors and warnings."""
 
-    layer, root = "graph", "state"
+    layer = "graph"
+    root = "state"
     slips = SLIPS
     advice = ADVICE
 
@@ -121,7 +122,8 @@ class Reader(documents.Reader):
         elif isinstance(parsed, Arithmetic):
             for atom in atoms(parsed.right):
                 if isinstance(atom, Bare):
-                    name, place = atom.text, node.locate(atom.start, atom.end)
+                    name = atom.text
+                    place = node.locate(atom.start, atom.end)
                     is_key = name.split(".")[0] in self.known_keys
                     hint = f"write state.{name}" if is_key else f"quote it: '{shorten(name)}'"
                     message = f"{shorten(name)!r} is text here, not a key"
@@ -129,7 +131,8 @@ class Reader(documents.Reader):
         return Expression(node, parsed, ROOT)
 
     def unfilled(self, node: Scalar, braces: Unfilled) -> None:
-        place, text = node.locate(braces.start, braces.end), node.text[braces.start : braces.end]
+        place = node.locate(braces.start, braces.end)
+        text = node.text[braces.start : braces.end]
         code = "graph.literal-braces" if braces.why == "doubled" else "graph.text-arithmetic"
         message, hint = _UNFILLED[braces.why]
         written = {"text": shorten(text), "fixed": f"{{{text.strip('{} ')}}}"}
@@ -148,7 +151,8 @@ class Reader(documents.Reader):
             )
 
         for match in _BRACES.finditer(part):
-            word, computed = _WORD.match(match[1]), _STATE_INSIDE.search(match[1])
+            word = _WORD.match(match[1])
+            computed = _STATE_INSIDE.search(match[1])
             if prompt:
                 name = _COMPUTED.match(match[1])
                 if computed or (name and (name[1] == "state." or name[2] in self.known_keys)):

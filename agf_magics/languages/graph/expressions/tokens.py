@@ -74,7 +74,8 @@ class Bare:
 def quoted_end(source: str, start: int, end: int) -> int:
     """The position after the closing quote of the text that begins at ``start``; -1 if there is
     none before ``end``."""
-    mark, at = source[start], start
+    mark = source[start]
+    at = start
     while (at := source.find(mark, at + 1, end)) >= 0:
         after = source[at + 1 : at + 2]
         if not after or after.isspace() or after in _FOLLOWS:

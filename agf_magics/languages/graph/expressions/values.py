@@ -190,7 +190,8 @@ def _closing_brace(source: str, at: int) -> int:
         char = source[at]
         if char in QUOTES and operand and char not in unclosed:
             if (after := quoted_end(source, at, end)) > 0:
-                at, operand = after, False
+                at = after
+                operand = False
                 continue
             unclosed.add(char)
         if char == "{":
@@ -208,7 +209,8 @@ def _parse_sentence(source: str) -> Sentence:
     parts = list[str | Placeholder]()
     unfilled = list[Unfilled]()
     end = 0
-    last_close, last_double = source.rfind("}"), source.rfind("}}")
+    last_close = source.rfind("}")
+    last_double = source.rfind("}}")
     for begin in _OPENING.finditer(source):
         start = begin.end()
         if source[begin.start() - 1 : begin.start()] == "{":
@@ -272,7 +274,8 @@ class _Operand(Scanner):
         return One(item)
 
     def pairs(self) -> Pairs:
-        start, pairs = self.at, list[tuple[str, Atom]]()
+        start = self.at
+        pairs = list[tuple[str, Atom]]()
         self.at += 1
         if self.peek() == "}":
             self.at += 1
@@ -287,7 +290,8 @@ class _Operand(Scanner):
         return Pairs(tuple(pairs))
 
     def key(self) -> str:
-        start, source = self.skip_blanks(), self.source
+        start = self.skip_blanks()
+        source = self.source
         if source[start] in QUOTES:
             self.at = quoted_end(source, start, self.end)
             key = source[start + 1 : self.at - 1] if self.at > 0 else ""
@@ -304,7 +308,8 @@ class _Operand(Scanner):
 
     def atom(self, stops: str) -> Atom:
         """A path, a literal or a text, up to one of ``stops``."""
-        start, source = self.skip_blanks(), self.source
+        start = self.skip_blanks()
+        source = self.source
         if start >= self.end or source[start] in stops:
             hint = "a value is state.name, a number or a 'text'"
             raise Refusal("graph.unfinished", "expected a value here", start, start + 1, hint)
@@ -332,7 +337,8 @@ class _Operand(Scanner):
                 start + 1,
                 "add the closing quote",
             )
-        value, after = self.source[start + 1 : self.at - 1], self.peek()
+        value = self.source[start + 1 : self.at - 1]
+        after = self.peek()
         if after and after not in stops:
             self.expect_end()
         return Literal(value)

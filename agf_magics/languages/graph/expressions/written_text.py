@@ -80,7 +80,8 @@ def check_length(value: Value) -> bool:
     has_odd = False
     # A part weighs 8 at most, besides the characters of texts.
     if not can_write(value, 8 * LONGEST_WRITTEN):
-        room, queue = -1, []
+        room = -1
+        queue = []
     while queue and room >= 0:
         part = queue.pop()
         if type(part) is dict:

@@ -142,7 +142,8 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
     files = dict[str, Name]()
     commands = dict[str, ShellTool]()
     for key, value in reader.entries(node):
-        name, span = key.text, key.span
+        name = key.text
+        span = key.span
         if not isinstance(value, Fields):
             hint = f"{name}: {{type: python, path: tools.py, function: {name}}}"
             reader.error(
@@ -182,7 +183,8 @@ def _check_kind(reader: Reader, name: str, fields: Mapping[str, Any], span: Span
 
 
 def _read_command(name: str, fields: Mapping[str, Any], command: Any) -> ShellTool:
-    words, places = list[Prompt](), _Words(command)
+    words = list[Prompt]()
+    places = _Words(command)
     for word in fields["command"]:
         places.text = word
         parts = split_slots(word, places)

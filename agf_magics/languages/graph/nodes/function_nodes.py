@@ -20,7 +20,8 @@ from .writes import write_object, write_output
 def build_tool(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     name: Name = fields["tool"]
     site.tools.used.add(name.text)
-    command, values = site.tools.commands.get(name.text), fields.get("variables")
+    command = site.tools.commands.get(name.text)
+    values = fields.get("variables")
     values = None if values is None else complete(values)
     write, key = state_key(fields, site)
     if command is None:

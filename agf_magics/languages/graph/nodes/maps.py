@@ -75,7 +75,8 @@ class Gather:
     span: Span
 
     def __call__(self, ran: FanOutResult) -> Value:
-        results, failed = list[Value](), list[Value]()
+        results = list[Value]()
+        failed = list[Value]()
         for index, value in enumerate(ran.values):
             error = ran.failures.get(index)
             if value is DROPPED:

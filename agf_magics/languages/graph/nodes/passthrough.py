@@ -34,7 +34,8 @@ class Outputs(Computed):
 
     def __init__(self, span: Span, values: Values) -> None:
         def evaluate(frame: Frame) -> Value:
-            state, updates = frame["state"], NamedArguments(values).build(frame)
+            state = frame["state"]
+            updates = NamedArguments(values).build(frame)
             # A null value leaves an existing key unchanged.
             return {
                 name: state[name] if value is None and name in state else value

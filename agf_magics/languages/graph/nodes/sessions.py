@@ -109,11 +109,10 @@ def build_session(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltN
     note = _not_json(site) if fields.get("parse_json") else None
     if results is not None:
         step = replace(step, asking=step.asking._replace(calls=True))
-        keys, write = (
-            (key, WrittenKey(results.text, results.span, type="list", sure=False)),
-            _with_calls(write, results.text),
-        )
-    whole, collects = _around(reader, fields, inner, step), site.inside and results is not None
+        keys = (key, WrittenKey(results.text, results.span, type="list", sure=False))
+        write = _with_calls(write, results.text)
+    whole = _around(reader, fields, inner, step)
+    collects = site.inside and results is not None
     built = on_error(fields, inner, BuiltNode(whole, write, keys, collects=collects, note=note))
     return _skipping(site, key.name, built) if skips else built
 
@@ -162,7 +161,8 @@ def _lookup(tools: Tools, names: Set[str]) -> Lookup:
 
 def read_asking(reader: Reader, fields: Mapping[str, Any]) -> Asking:
     """The model and the settings that a node, its prompt or the defaults name."""
-    provider, model = fields.get("provider"), fields.get("model")
+    provider = fields.get("provider")
+    model = fields.get("model")
     name = text_at(fields, "model")
     if provider is not None and model is not None:
         name = f"{provider.text}:{name.removeprefix(f'{provider.text}:')}"
@@ -327,7 +327,8 @@ def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNo
     field: Name | None = fields.get("route_field")
     label_fields = ROUTE_FIELDS if field is None else (field.text,)
     default: Name = fields.get("default_route") or next(iter(routes.values()))
-    inner, answer = built.write, f"{built.keys[0].name}_answer"
+    inner = built.write
+    answer = f"{built.keys[0].name}_answer"
     by_label = {word.lower(): word for word in reversed(routes)}
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
@@ -361,7 +362,8 @@ def build_interrupt(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
     """A question to a person, written in the text or by an agent."""
     asked = name_at(fields, "state_key", Name("interrupt_message"))
     answered = name_at(fields, "resume_key", Name("user_input"))
-    question, answer = asked.text, answered.text
+    question = asked.text
+    answer = answered.text
     keys = (
         WrittenKey(question, asked.span, option="state_key"),
         WrittenKey(answer, answered.span, option="resume_key"),

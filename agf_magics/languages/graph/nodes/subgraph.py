@@ -20,11 +20,13 @@ from .writes import write_as_subgraph, write_changed
 
 
 def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
+    """The call of another flow."""
     name: Name = fields["graph"]
-    into, out = fields.get("input_mapping"), fields.get("output_mapping")
+    inputs = fields.get("input_mapping")
+    outputs = fields.get("output_mapping")
     if fields.get("mode") == "direct":
-        into = out = "auto"
-    if not into and not out:
+        inputs = outputs = "auto"
+    if not inputs and not outputs:
         hint = "write input_mapping: {own: other} and output_mapping: {own: other}, or mode: direct"
         reader.warn(
             "graph.subgraph-mapping", f"no key is passed to {name.text!r} or back", name.span, hint
@@ -34,18 +36,25 @@ def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> Built
         **common(site, fields, name.text),
         kind="flow",
         name=name,
-        args=pass_keys(site.span, None if into == "auto" else into or ()),
+        args=pass_keys(site.span, None if inputs == "auto" else inputs or ()),
         lookup=Lookup(name if is_file else None),
         exchange=Exchange(
             with_schema=True,
             while_waiting=_show_waiting(fields.get("interrupt_output_mapping") or ()),
         ),
     )
-    if out == "auto":
+    if outputs == "auto":
         write = write_changed if site.inside else write_as_subgraph
         built = BuiltNode(step, write, collects=site.inside, writes_any=True)
-        return on_error(fields, site, built)
-    mapping: tuple[tuple[Name, Name], ...] = out or ()
+    else:
+        built = _with_mapping(step, name, outputs or (), site)
+    return on_error(fields, site, built)
+
+
+def _with_mapping(
+    step: Invoke, name: Name, mapping: tuple[tuple[Name, Name], ...], site: NodeSite
+) -> BuiltNode:
+    """A node with an ``output_mapping``: a key of this graph for each key of the other one."""
 
     def write_mapped(state: State, value: Value) -> Mapping[str, Value]:
         result = _keys_of(value)
@@ -63,8 +72,7 @@ def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> Built
         return None
 
     keys = tuple(WrittenKey(key.text, key.span, sure=False) for key, _ in mapping)
-    built = BuiltNode(step, write_mapped, keys, collects=site.inside, note=note_missing)
-    return on_error(fields, site, built)
+    return BuiltNode(step, write_mapped, keys, collects=site.inside, note=note_missing)
 
 
 def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, State], Frame] | None:

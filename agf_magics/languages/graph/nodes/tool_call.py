@@ -23,6 +23,7 @@ from .step_fields import common
 
 
 def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
+    """The call of a tool whose name may be known only when it runs."""
     written: Scalar | None = fields.get("tool") or fields.get("tool_name")
     tools = site.tools
     if written is None:
@@ -34,20 +35,13 @@ def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
     fixed = name.value if isinstance(name, Constant) else None
     tools.used.update(tools.spans if fixed is None else (fixed,))
     if fixed in tools.commands:
-        message, hint = (
-            f"tool_call cannot call the command {fixed!r}",
-            "write type: tool to run a command",
-        )
-        reader.warn(
-            "graph.tool-call-command",
-            f"{message}: its result will say 'Unknown tool'",
-            name.span,
-            hint,
-        )
+        message = f"tool_call cannot call the command {fixed!r}: its result will say 'Unknown tool'"
+        hint = "write type: tool to run a command"
+        reader.warn("graph.tool-call-command", message, name.span, hint)
     args = fields.get("args") or ()
     key = name_at(fields, "state_key", Name("result"))
     result = key.text
-    chosen = fixed is None or fixed in tools.commands
+    is_chosen = fixed is None or fixed in tools.commands
     label = name.text if isinstance(name, Expression) else str(fixed)
     step = Invoke(
         **common(site, fields, label),
@@ -55,8 +49,8 @@ def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
         name=Name(label, name.span),
         args=NamedArguments(complete(args)) if isinstance(args, tuple) else whole(args),
         rescue=None if fields.get("on_error") == "fail" else Failed,
-        pick=Pick(name, tools.functions if tools.declared else None) if chosen else None,
-        lookup=Lookup(files=tools.files) if chosen else Lookup(tools.files.get(label)),
+        pick=Pick(name, tools.functions if tools.declared else None) if is_chosen else None,
+        lookup=Lookup(files=tools.files) if is_chosen else Lookup(tools.files.get(label)),
     )
 
     def envelope(state: State, value: Value) -> Mapping[str, Value]:

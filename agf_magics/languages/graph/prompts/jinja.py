@@ -147,7 +147,8 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
         message = f"the template has more than {MOST_CHARACTERS:,} characters"
         reader.error("graph.template", message, span, "prepare the text in a node before this one")
         return None
-    before, line = reader.error_count, 1
+    before = reader.error_count
+    line = 1
     try:
         slots = tuple(_Template(reader, text).slots(Environment().parse(text.text)))
         return JinjaPrompt(text, slots, span) if reader.error_count == before else None
@@ -242,7 +243,8 @@ class Lines:
     """The lines of a template, to show a place in it: jinja2 knows the line alone."""
 
     def __init__(self, text: Text) -> None:
-        self.text, self.whole = text, text.text
+        self.text = text
+        self.whole = text.text
         self.starts = [0, *(end.end() for end in _LINES.finditer(self.whole)), len(self.whole)]
         self.reached: dict[int, int] = {}
         """In each line, where the last word ended."""
@@ -251,7 +253,8 @@ class Lines:
         """The place of ``word``, else of the line. Words are searched near the last one, because a
         line may have thousands."""
         index = min(max(line, 1), len(self.starts) - 1) - 1
-        start, end = self.starts[index], self.starts[index + 1]
+        start = self.starts[index]
+        end = self.starts[index + 1]
         reached = self.reached.get(index, start)
         window = max(start, reached - NEAR), min(end, reached + 10 * NEAR)
         at = self.whole.find(word, *window) if word else -1

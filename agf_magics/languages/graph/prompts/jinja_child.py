@@ -150,7 +150,8 @@ def answer(text: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def render(template: Template, values: dict[str, Any]) -> str:
-    parts, size = list[str](), 0
+    parts = list[str]()
+    size = 0
     for part in template.root_render_func(template.new_context(values)):
         size += len(part)
         if size > LONGEST_RENDERED:
@@ -176,7 +177,8 @@ def line_of(error: Exception, template: Template | None) -> int:
     """The line of the template in which ``error`` was raised."""
     if template is None:
         return error.lineno if isinstance(error, TemplateSyntaxError) else 1
-    line, trace = 1, error.__traceback__
+    line = 1
+    trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "<template>":
             line = template.get_corresponding_lineno(trace.tb_lineno)

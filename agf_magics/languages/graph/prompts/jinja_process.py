@@ -48,7 +48,8 @@ class Renderer:
     """Renders templates in a process of its own. Safe to use from several threads."""
 
     def __init__(self, seconds: float = RENDERING_SECONDS, memory: int = MEMORY) -> None:
-        self.seconds, self.memory = seconds, memory
+        self.seconds = seconds
+        self.memory = memory
         self.forget()
 
     def forget(self) -> None:
@@ -108,7 +109,8 @@ class Renderer:
 
     def _ask(self, process: subprocess.Popen[bytes], line: bytes, seconds: float) -> dict[str, Any]:
         watch = _Watch(process, seconds, self.memory)
-        requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+        requests = cast("IO[bytes]", process.stdin)
+        answers = cast("IO[bytes]", process.stdout)
         try:
             requests.write(line)
             requests.flush()
@@ -122,7 +124,8 @@ class Renderer:
         return cast("dict[str, Any]", json.loads(answer))
 
     def _end(self) -> None:
-        process, self.process = self.process, None
+        process = self.process
+        self.process = None
         if process is not None:
             process.kill()
             with contextlib.suppress(OSError):

@@ -54,12 +54,15 @@ def places(name: str, source_folder: Path, working: Path, folders: Folders) -> l
 
 def find_file(reader: Reader, node: Scalar, folders: Folders) -> Path | None:
     """The file that the name leads to; None: the name is the prompt itself."""
-    working, folder_of_source = notebook_folder.path.resolve(), source_folder(node.span.source)
+    working = notebook_folder.path.resolve()
+    folder_of_source = source_folder(node.span.source)
     root = working if folder_of_source.is_relative_to(working) else folder_of_source
-    tried, is_hidden = dict[str, None](), False
+    tried = dict[str, None]()
+    is_hidden = False
     for path in places(node.text, folder_of_source, working, folders):
         try:
-            why, resolved = refusal(path, root), path.resolve()
+            why = refusal(path, root)
+            resolved = path.resolve()
             is_hidden |= why == "protected"
             if why is None:
                 if resolved.is_file():

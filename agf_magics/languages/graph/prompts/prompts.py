@@ -126,13 +126,15 @@ def _from_fields(
 def _warn_of_block(reader: Reader, node: Fields) -> None:
     """Warn of ``model: {provider, name}``, which YAMLGraph's own examples have and YAMLGraph does not
     read (decision Y18)."""
-    provider, name = node.text_at("provider") or "NAME", node.text_at("name") or "NAME"
+    provider = node.text_at("provider") or "NAME"
+    name = node.text_at("name") or "NAME"
     hint = f"write provider: {provider}, model: {name} as keys of the prompt to select one"
     reader.warn("graph.model-ignored", "'model' as a mapping selects no model", node.span, hint)
 
 
 def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
-    held, written = node.fields.get("schema"), node.fields.get("output_schema")
+    held = node.fields.get("schema")
+    written = node.fields.get("output_schema")
     if held is not None and written is not None:
         hint = "keep one of them: schema lists fields, output_schema is a JSON Schema"
         message = "a prompt cannot have both schema and output_schema"

@@ -95,7 +95,8 @@ def no_value(
 
 def read_text(reader: Reader, text: Text) -> Prompt:
     """A text with slots; a warning for everything in it that only looks like one."""
-    parts, at = split_slots(text.text, text), 0
+    parts = split_slots(text.text, text)
+    at = 0
     plain = reader.check_jinja(text, text.text)
     for part in parts:
         size = len(part if isinstance(part, str) else part.text)
@@ -107,7 +108,8 @@ def read_text(reader: Reader, text: Text) -> Prompt:
 
 def split_slots(source: str, text: Text) -> tuple[str | Slot, ...]:
     """The parts of a text."""
-    parts, end = list[str | Slot](), 0
+    parts = list[str | Slot]()
+    end = 0
     for match in _SLOT.finditer(source):
         names = tuple(match[1].split("."))
         in_state = names[0] == "state" and len(names) > 1

@@ -71,7 +71,8 @@ def evaluator(node: Node, text: Text) -> Callable[[Frame], Value]:
 
 def _at_its_token(error: Failure | RecursionError, text: Text) -> StepError:
     if isinstance(error, Failure):
-        start, end = error.at, error.at + error.width
+        start = error.at
+        end = error.at + error.width
         if error.part >= 0:
             name = list(_NAME.finditer(text.text, start, end))[error.part]
             start, end = name.span()
@@ -178,7 +179,8 @@ def _logic(node: Logic) -> Closure:
 
 
 def _arithmetic(node: Arithmetic) -> Closure:
-    first, (second, *rest) = node.first, node.rest
+    first = node.first
+    (second, *rest) = node.rest
     run = _operation(second.op, second.at, first, second.operand)
     steps = [
         (_step(op, at, "", _operand_words(operand)), closure(operand)) for at, op, operand in rest
@@ -223,8 +225,10 @@ def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
     right = closure(second)
 
     def operation(env: Env) -> Value:
-        value_of_first, other = left(env), right(env)
-        kind, its = type(value_of_first), type(other)
+        value_of_first = left(env)
+        other = right(env)
+        kind = type(value_of_first)
+        its = type(other)
         if (kind is int or kind is float) and (its is int or its is float):
             try:
                 value = compute(value_of_first, other)
@@ -340,10 +344,12 @@ _TYPES: dict[str, frozenset[type]] = {
 
 def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
     """What finds an argument of a function, and refuses a value of another kind than its row says."""
-    run, wanted = closure(argument), node.function.arguments[index]
+    run = closure(argument)
+    wanted = node.function.arguments[index]
     if wanted.kind not in _TYPES:
         return run
-    at, name = node.at, node.name
+    at = node.at
+    name = node.name
     (kind,) = _TYPES[wanted.kind]
 
     def checked(env: Env) -> Value:
@@ -357,7 +363,8 @@ def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
 
     if not wanted.of:
         return checked
-    types, needs = _TYPES[wanted.of], f"{wanted.of}s"
+    types = _TYPES[wanted.of]
+    needs = f"{wanted.of}s"
 
     def elements_checked(env: Env) -> Value:
         items = checked(env)
@@ -372,7 +379,8 @@ def _each(node: Each) -> Closure:
     at = node.at
     width = len(node.name)
     weight = node.weight
-    base, body = _argument(node, 0, node.base), closure(node.body)
+    base = _argument(node, 0, node.base)
+    body = closure(node.body)
     loop = node.function.meaning(node.level, body, _truth(node.body, body))
 
     def each(env: Env) -> Value:

@@ -21,7 +21,8 @@ class Failure(Exception):
         self.message = message
         self.at = at
         self.width = width
-        self.hint, self.part = hint, part
+        self.hint = hint
+        self.part = part
         self.is_unknown_name = False
 
 

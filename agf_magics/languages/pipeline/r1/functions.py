@@ -53,7 +53,8 @@ def _count(node: Call, items: Closure) -> Closure:
 
 
 def _sum(node: Call, numbers: Closure) -> Closure:
-    at, width = node.at, len(node.name)
+    at = node.at
+    width = len(node.name)
 
     def total(env: Env) -> Value:
         items = numbers(env)
@@ -73,10 +74,12 @@ def _sum(node: Call, numbers: Closure) -> Closure:
 
 
 def _join(node: Call, texts: Closure, separator: Closure) -> Closure:
-    at, width = node.at, len(node.name)
+    at = node.at
+    width = len(node.name)
 
     def joined(env: Env) -> Value:
-        items, between = texts(env), separator(env)
+        items = texts(env)
+        between = separator(env)
         charge(sum(map(len, items)) + len(between) * len(items), at, width, env)
         return between.join(items)
 
@@ -84,7 +87,8 @@ def _join(node: Call, texts: Closure, separator: Closure) -> Closure:
 
 
 def _parse_json(node: Call, written: Closure) -> Closure:
-    at, width = node.at, len(node.name)
+    at = node.at
+    width = len(node.name)
 
     def parsed(env: Env) -> Value:
         text = written(env)
@@ -110,7 +114,8 @@ def _text(node: Call, value_of: Closure) -> Closure:
         try:
             written = text_form(value, name)
         except ValueError as problem:
-            message, hint = f"the value {problem}", "turn it into text in a tool first"
+            message = f"the value {problem}"
+            hint = "turn it into text in a tool first"
             raise Failure("r1.type", message, at, width, hint) from None
         charge(len(written), at, width, env)
         return written

@@ -145,7 +145,8 @@ def explain_unexpected(tokens: Sequence[Token], index: int, source: str, wanted:
     word = tokens[index - 1][1]
     if word in _WORDS:
         index -= 1  # ``import os`` fails at ``os``, NOT x at x
-    before, (_, text, at) = tokens[index - 1], tokens[index]
+    before = tokens[index - 1]
+    (_, text, at) = tokens[index]
     glued = before[1] + text if before[2] + len(before[1]) == at else ""
     if glued in ("**", "//", "<>"):
         power = _power(tokens, index, glued)
@@ -249,7 +250,8 @@ def _arrow(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, 
 def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
     if operator in _OPERATORS:
         return _OPERATORS[operator]
-    base, exponent = tokens[index - 2][1], tokens[index + 1][1]
+    base = tokens[index - 2][1]
+    exponent = tokens[index + 1][1]
     return (
         f"write: {base} * {base}"
         if exponent == "2" and base[-1].isalnum()
@@ -362,7 +364,8 @@ def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
 
 def _brackets_around(tokens: Sequence[Token], index: int, end: int) -> tuple[int, int]:
     """The offsets of what is inside the innermost brackets around the token."""
-    start, depth = 0, 0
+    start = 0
+    depth = 0
     for _, text, at in reversed(tokens[:index]):
         depth += (text in (")", "]")) - (text in ("(", "["))
         if depth < 0:

@@ -91,7 +91,7 @@ class Inference:
 
     def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
         if fault is not None:
-            self.problems.append(fault.told(self.locate(at, end), certain))
+            self.problems.append(fault.diagnostic(self.locate(at, end), certain))
 
     def literal(self, node: Lit, certain: bool) -> Shape | None:
         return shapes.literal(node.value)
@@ -140,11 +140,13 @@ class Inference:
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
-        yes, no = part_that_is(wanted=True, shape=shape), part_that_is(wanted=False, shape=shape)
+        yes = part_that_is(wanted=True, shape=shape)
+        no = part_that_is(wanted=False, shape=shape)
         return Split((yes,) if yes else (), (no,) if no else ())
 
     def compare(self, node: Compare, certain: bool) -> Shape | None:
-        left, right = self.shape(node.left, certain), self.shape(node.right, certain)
+        left = self.shape(node.left, certain)
+        right = self.shape(node.right, certain)
         if left is None or right is None:
             return BOOL
         if node.op not in ("==", "!="):
@@ -201,7 +203,8 @@ class Inference:
         self, node: Each | Call | Get, index: int, argument: Node, certain: bool
     ) -> Shape | None:
         """The shape of an argument of a function, which must be of the kind that its row says."""
-        shape, wanted = self.shape(argument, certain), node.function.arguments[index]
+        shape = self.shape(argument, certain)
+        wanted = node.function.arguments[index]
         if wanted.kind in KINDS["+"]:
             needs = node.function.needs(index)
             self.need(wanted.kind, shape, needs, node.at, len(node.name), certain)

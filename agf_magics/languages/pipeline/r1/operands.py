@@ -42,9 +42,11 @@ _OPERANDS = {
 
 def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
     """The error for a path that cannot be read: at its first name that is not there."""
-    value, index = env, 0
+    value = env
+    index = 0
     while type(value) is dict and path.read[index] in value:
-        value, index = value[path.read[index]], index + 1
+        value = value[path.read[index]]
+        index = index + 1
     part = max(0, index - (len(path.read) - len(path.parts)))  # of the path as written
     if type(value) is dict:
         code, message, hint = _missing(path.parts, part, value, env)
@@ -60,12 +62,14 @@ def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
 def _missing(
     parts: tuple[str, ...], part: int, value: dict[Any, Value], env: dict[Any, Value]
 ) -> tuple[str, str, str | None]:
-    name, keys = parts[part], [key for key in value if isinstance(key, str) and key]
+    name = parts[part]
+    keys = [key for key in value if isinstance(key, str) and key]
     if part == 0:
         keys = list(dict.fromkeys([*keys, *(key for key in env if isinstance(key, str))]))
         hint = spelling(name) or suggest(name, keys, "names")
         return "r1.missing-path", f"there is no {name!r} here", hint
-    base, rest = ".".join(parts[:part]), ".".join(parts[part:])
+    base = ".".join(parts[:part])
+    rest = ".".join(parts[part:])
     near = suggest(name, keys, "its fields")
     default = f"get({base}, {rest!r}, default) gives a default for a missing field"
     return "r1.missing-path", f"{base!r} has no {name!r}", join_hints(near, default)

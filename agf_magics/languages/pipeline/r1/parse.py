@@ -266,7 +266,8 @@ class _Parser:
         if parts[0] in nodes.KEYWORDS:
             message = f"{parts[0]!r} is a word of the language and has no fields"
             raise Refusal("r1.syntax", message, at, at + len(parts[0]))
-        end, level = at + len(text), self.params.get(parts[0])
+        end = at + len(text)
+        level = self.params.get(parts[0])
         if level is not None:
             return Path(at, end, parts, (level, *parts[1:]))
         return Path(at, end, parts, self.names.read(parts), self.names.hidden.get(parts[0]))
@@ -310,14 +311,13 @@ class _Parser:
             or param in nodes.KEYWORDS
         ):
             comma = self.tokens[self.index - 1][2]
-            first, after = (
-                self.source[at:comma].partition("(")[2].strip(),
-                self.tokens[self.index + 1],
-            )
+            first = self.source[at:comma].partition("(")[2].strip()
+            after = self.tokens[self.index + 1]
             self.fail_here("r1.lambda", *hints.lambda_expected(function, first, param, after[1]))
         self.next()
         self.next()
-        outer, start = self.params, self.index
+        outer = self.params
+        start = self.index
         level = max(outer.values(), default=-1) + 1
         self.params = {**outer, param: level}
         body = self.expression(0)

@@ -41,7 +41,8 @@ def format_lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
 
 def parse_lines(source: Source) -> list[dict[str, Value]]:
     """Parse such a text. Raises DefinitionError for a line that is not a message."""
-    messages, start = [], 0
+    messages = []
+    start = 0
     for line in source.text.split("\n"):
         if line.strip():
             try:

@@ -146,11 +146,13 @@ class Log(Sequence[Mapping[str, Value]]):
         try:
             value = self._value(reference, instance)
         except Conflict as conflict:
-            code, why = conflict.code, str(conflict)
+            code = conflict.code
+            why = str(conflict)
         else:
             if not self._index.loses or (lost := lost_in(value)) is None:
                 return value
-            code, why = "plan.lost", f"it was saved as text, which cannot contain {lost}"
+            code = "plan.lost"
+            why = f"it was saved as text, which cannot contain {lost}"
         place = as_written(Reference(reference.kind, reference.path, sign=reference.sign))
         raise StepError(Diagnostic(code, f"cannot read {place}: {why}", reference.span))
 
@@ -165,7 +167,8 @@ class Log(Sequence[Mapping[str, Value]]):
     def _writes_of(self, reference: Reference, instance: str | None) -> dict[int, Writing]:
         """The writes that the value is replayed from. A list is only known as a whole, and the
         place of a push without a path depends on everything around it."""
-        kind, path = reference.kind, reference.path
+        kind = reference.kind
+        path = reference.path
         for depth, segment in enumerate(path):
             if is_index(segment) and any(
                 _may_list(writing, path[:depth])

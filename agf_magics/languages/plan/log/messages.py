@@ -102,7 +102,8 @@ def as_message(returned: Value, alternatives: Alternatives) -> dict[str, Value] 
         return returned.content
     if type(returned) is not dict or returned.get("type") != "data" or "data" not in returned:
         return None
-    kind, data = returned.get("kind"), returned["data"]
+    kind = returned.get("kind")
+    data = returned["data"]
     places = [place for each in alternatives for place in each]
     if not isinstance(kind, str):
         places = places if len(alternatives) > 1 else []

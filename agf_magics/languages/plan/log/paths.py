@@ -23,7 +23,8 @@ class Paths:
 
     def overlapping(self, path: tuple[str, ...]) -> list[int]:
         """Every number at ``path``, above and below it, in increasing order."""
-        place, numbers = self, [*self.numbers]
+        place = self
+        numbers = [*self.numbers]
         for segment in path:
             if segment not in place.below:
                 return sorted(numbers)

@@ -235,7 +235,8 @@ class _Parser(Scanner):
         raise Refusal("plan.bad-reference", message, start, max(end, start + 1), hint)
 
     def either(self, depth: int) -> Expression:
-        operands, mixed = [], False
+        operands = []
+        mixed = False
         while True:
             operands.append(self.both(depth))
             mixed = mixed or self.loose

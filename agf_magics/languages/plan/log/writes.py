@@ -29,7 +29,8 @@ class Conflict(Exception):
 
 def replay(writings: Iterable[Writing]) -> Value:
     """The value of the whole kind after ``writings``, or MISSING. Raises Conflict."""
-    tree, apply = MISSING, _Replay()
+    tree = MISSING
+    apply = _Replay()
     for writing in writings:
         tree = apply.write(tree, writing, 0)
     return tree
@@ -76,7 +77,8 @@ class _Replay:
         return items
 
     def effect(self, value: Value, writing: Writing) -> Value:
-        method, payload = writing.method, writing.value
+        method = writing.method
+        payload = writing.value
         if method in EFFECTS:
             return EFFECTS[method](self, value, payload, writing.path)
         raise Conflict(

@@ -79,7 +79,8 @@ class Dependencies:
         """The turns that each turn waits for."""
         self.feeds: list[list[tuple[int, Dependency]]] = [[] for _ in turns]
         """The turns that read what each turn writes, in order, with their dependency on it."""
-        pairs, most = 0, max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
+        pairs = 0
+        most = max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
         for number, turn in enumerate(turns):
             read = dict.fromkeys(chain.from_iterable(map(references, turn.call.expressions)))
             self.needs.append({ref: self.need(number, ref) for ref in read})
@@ -127,7 +128,8 @@ class Dependencies:
 
     def follows(self, number: int, other: int) -> bool:
         """Whether ``number`` waits for ``other``, directly or not."""
-        waiting, before = [number], set[int]()
+        waiting = [number]
+        before = set[int]()
         for each in waiting:  # grows
             waiting += self.after[each] - before
             before |= self.after[each]

@@ -32,7 +32,8 @@ def results(
     if not call.output.alternatives:
         return ()
     if isinstance(value, Branch):
-        chosen, value = _alternative(call, value), value.value
+        chosen = _alternative(call, value)
+        value = value.value
     elif chosen is None and (message := as_message(value, call.output.alternatives)) is not None:
         return [_message_of_tool(call, instance, message)]
     return [
@@ -79,7 +80,8 @@ def _message_of_tool(
     call: Call, instance: str | None, message: Mapping[str, Value]
 ) -> dict[str, Value]:
     """A message that the tool returned, with the call's own instance."""
-    kind, method = message.get("kind"), message.get("_outputMethod", call.output.method)
+    kind = message.get("kind")
+    method = message.get("_outputMethod", call.output.method)
     if kind is None:
         kinds = {destination.kind for destination in call.output.destinations}
         kind = kinds.pop() if len(kinds) == 1 else "data"

@@ -57,7 +57,8 @@ class PlanScheduler:
     def __init__(self, plan: Plan, log: Log) -> None:
         self.plan = plan
         self.needs = dependencies_of(plan.calls, log, plan.needs)
-        self.turns, self.nodes = self.needs.turns, self.needs.nodes
+        self.turns = self.needs.turns
+        self.nodes = self.needs.nodes
         self.outcomes: dict[int, TurnOutcome] = {}
         self.changed: dict[int, Call] = {}
         """Calls of which a person changed the arguments or gave the result."""
@@ -84,7 +85,8 @@ class PlanScheduler:
             return self.skip(
                 number, TurnOutcome("lazy", "the plan has mode: lazy, which makes no calls")
             )
-        log, waits = frame["log"], list[Reference]()
+        log = frame["log"]
+        waits = list[Reference]()
 
         def look(reference: Reference, instance: str | None) -> Value:
             verdict = self.look(number, reference, log)
@@ -171,7 +173,8 @@ class PlanScheduler:
             why = "upstream failed: a value was not written"  # and no running turn can write it
             self.outcomes.setdefault(number, TurnOutcome("upstream_failed", why))
             return ()
-        error, alternatives = outcome.error, call.output.alternatives
+        error = outcome.error
+        alternatives = call.output.alternatives
         if error is None:
             return results(call, turn.instance, None, outcome.value)
         if len(alternatives) > 1:

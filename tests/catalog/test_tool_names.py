@@ -1,0 +1,52 @@
+"""The names of tools as providers accept them, and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from agf_magics.catalog.models.messages import NAMELESS, Offered, Request
+from agf_magics.catalog.models.tool_names import ToolNames
+
+LONG = "a" * 64
+
+SENT: dict[str, list[tuple[str, str]]] = {
+    "a name that all providers accept": [("price_of-2", "price_of-2")],
+    "other letters": [("shop.price of", "shop_price_of"), ("größe", "gr__e")],
+    "two that become one": [("a.b", "a_b"), ("a_b", "a_b_2"), ("a b", "a_b_3")],
+    "more than 64 letters": [(LONG + "b", LONG), (LONG + "c", LONG[:60] + "_2")],
+}
+
+
+def names_of(*tools: str) -> ToolNames:
+    return ToolNames(Request((), tools=tuple(Offered(tool, "", {}) for tool in tools)))
+
+
+@pytest.mark.parametrize("what", SENT)
+def test_the_name_that_is_sent_and_back(what: str) -> None:
+    names = names_of(*(tool for tool, _ in SENT[what]))
+    assert [(tool, names.of(tool)) for tool, _ in SENT[what]] == SENT[what]
+    assert [(names.tool_of(sent), sent) for _, sent in SENT[what]] == SENT[what]
+
+
+def test_the_answer_has_a_name_that_no_tool_has() -> None:
+    assert names_of("price").answer == "final_answer"
+    assert names_of("final_answer").answer == "final_answer_2"
+
+
+def test_a_call_of_the_answer_has_no_tool_if_it_is_offered() -> None:
+    names = names_of("price")
+    assert names.tool_of("final_answer") == "final_answer"
+    names.offers_answer = True
+    assert names.tool_of("final_answer") == ""
+    assert names.tool_of("price") == "price"
+
+
+@pytest.mark.parametrize("sent", [None, "", " ", "\n"])
+def test_a_call_without_a_name_is_nameless(sent: str | None) -> None:
+    assert names_of("price").tool_of(sent) == NAMELESS
+
+
+@pytest.mark.parametrize(("tool", "sent"), [("gone tool", "gone_tool"), ("", "_"), (LONG + "b", LONG)])
+def test_a_tool_of_the_history_that_is_not_offered(tool: str, sent: str) -> None:
+    assert names_of("price").of(tool) == sent
+    assert names_of("price").tool_of("other") == "other"
