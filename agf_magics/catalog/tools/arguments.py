@@ -176,7 +176,7 @@ class Arguments:
         if names not in self._leaving:
             hidden, others = self.secret, self._unchecked | names
             self._leaving[names] = Arguments(
-                self.function, self._what, secret=hidden, unchecked=others
+                self.function, self._owner, secret=hidden, unchecked=others
             )
         return self._leaving[names].validate(arguments)
 

@@ -323,7 +323,7 @@ class CallRows:
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
-        if packed.form == "again" and packed.shown == MASKED and not secret:
+        if packed.why == HELD and not secret:
             packed = packed._replace(data=self._keyed(call.key, value))
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
