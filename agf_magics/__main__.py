@@ -1,5 +1,6 @@
-"""The command line: ``python -m agf_magics run|resume|check|draw|quickstart|lsp``. The same core as
-the notebook, without IPython.
+"""The command line: ``python -m agf_magics run|resume|check|draw|mcp|lsp|quickstart``.
+
+It has the core of the notebook without IPython. `ACTS` has the function of each command.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class NoOutput(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong
     command line; 130: interrupted; 141: nobody reads the output."""
-    if sys.stderr is None:  # closed; what is told then must not go to stdout, as print has it
+    if sys.stderr is None:  # closed; `print` would write messages to stdout
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     source, words = as_typed("agf-magics", sys.argv[1:] if argv is None else argv)
     try:
@@ -117,8 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = error.diagnostic.span
         is_typed = place is not None and place.source is source
         head = "agf-magics: error" if is_typed else "DefinitionError"
-        findings = DefinitionError(*map(_with_option, error.diagnostics))
-        _tell(wrap(f"{head}: {findings}"))
+        problems = DefinitionError(*map(_with_option, error.diagnostics))
+        _tell(wrap(f"{head}: {problems}"))
         return 2 if is_typed else 1
     except AgfError as error:
         _tell(wrap(f"{type(error).__name__}: {error}"))
@@ -166,10 +167,19 @@ def _act(source: Source, words: Sequence[Token]) -> int:
         return 0
     if name in PROTOCOLS:
         claim()  # before a file of tools is imported, which may print
+    _set_up(parsed)
+    return act(parsed)
+
+
+def _set_up(parsed: ParsedLine) -> None:
+    """Set the folder and the settings of this process, and import, register and connect what the
+    line names. Raises DefinitionError."""
     notebook_folder.change(_folder(parsed))
-    opened: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
-    settings.current.settings = replace(settings.read(notebook_folder.path), **opened)
-    settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
+    turned_on: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
+    current = settings.current
+    current.settings = replace(settings.read(notebook_folder.path), **turned_on)
+    current.ask = _ask
+    current.words = settings.COMMAND_LINE
     for word in parsed.words("--tools"):
         _import_tools(word)
     for word in parsed.words("--define"):
@@ -181,7 +191,6 @@ def _act(source: Source, words: Sequence[Token]) -> int:
                 _tell(wrap(f"note: {note}"))
     for word in parsed.words("--mcp"):
         _connect(word, "--allow-mcp" in parsed)
-    return act(parsed)
 
 
 def _connect(file: Token, is_allowed: bool) -> None:
@@ -204,9 +213,9 @@ def _folder(parsed: ParsedLine) -> Path:
         if not Path(chosen.text).is_dir():
             raise line_error("file", f"there is no folder {chosen.text!r}", chosen)
         return Path(chosen.text)
-    named = [place for word in parsed.words("FILE") for place in places(word.text)]
+    paths = [path for word in parsed.words("FILE") for path in places(word.text)]
     try:
-        folders = [str((at if at.is_dir() else at.parent).resolve()) for at in named]
+        folders = [str((path if path.is_dir() else path.parent).resolve()) for path in paths]
         return Path(os.path.commonpath(folders)) if folders else Path.cwd()
     except UNUSABLE:  # among them: the files are on two drives
         return Path.cwd()
@@ -218,68 +227,45 @@ def _one_of(names: Iterable[str]) -> str:
 
 
 def _with_option(problem: Diagnostic) -> Diagnostic:
-    """A finding with the option that may be missing."""
+    """A problem with the option that may be missing."""
     option = OPTIONS.get(problem.code)
     return replace(problem, hint=join_hints(problem.hint, option)) if option else problem
 
 
 def _run(parsed: ParsedLine) -> int:
-    file, values, over = (
-        parsed.words("FILE")[0],
-        inputs(parsed, None),
-        rows_of(parsed, None, FOR_SCORES),
-    )
+    file = Path(parsed.words("FILE")[0].text)
+    values = inputs(parsed, None) or None
+    over = rows_of(parsed, None, FOR_SCORES)
     limits = limits_of(parsed, settings.current.settings.limits)
-    return _finish(
-        parsed,
-        limits,
-        lambda chosen: start_run(Path(file.text), values or None, chosen, over),
-    )
+    return _run_to_end(parsed, limits, lambda options: start_run(file, values, options, over))
 
 
 def _resume(parsed: ParsedLine) -> int:
-    run, values = parsed.words("RUN")[0], inputs(parsed, None)
-    limits = limits_of(parsed, settings.current.settings.limits)
-    # A resumed run keeps the limits that it began with.
-    is_limited = any(option.flag in parsed for option in FOR_LIMITS)
-    return _finish(
-        parsed,
-        limits if is_limited else None,
-        lambda chosen: resume_run(run.text, values or None, chosen),
-    )
+    name = parsed.words("RUN")[0].text
+    values = inputs(parsed, None) or None
+    limits = None  # those that the run began with
+    if any(option.flag in parsed for option in FOR_LIMITS):
+        limits = limits_of(parsed, settings.current.settings.limits)
+    return _run_to_end(parsed, limits, lambda options: resume_run(name, values, options))
 
 
-def _finish(
+def _run_to_end(
     parsed: ParsedLine, limits: Limits | None, start: Callable[[RunOptions], agf.Run]
 ) -> int:
-    quiet, dry = "--quiet" in parsed, "--dry" in parsed
+    """Start a run with the options of the line, wait for it, and write what it made. Returns the
+    exit code, or raises the error of the run where the progress does not show it."""
+    quiet = "--quiet" in parsed
     scores = [_score(word) for word in parsed.words("--score")]
-    name_scorers(scores, default())  # a wrong one is told before anything is paid for
-    for flag, kind in (("--save", TABLE), ("--figures", FIGURES)):
-        for word in parsed.words(flag):
-            check_target(Path(word.text), kind)
-    for word in (*parsed.words("--report"), *parsed.words("--record")):
-        if (why := unwritable_reason(Path(word.text))) is not None:
-            raise unwritable(word, OSError(why))
-    chosen = RunOptions(
-        dry=dry,
+    name_scorers(scores, default())  # a wrong one is an error before anything is paid for
+    _check_targets(parsed)
+    options = RunOptions(
+        dry="--dry" in parsed,
         limits=limits,
-        on=workers_of(parsed.word("--on"), None, dry),
+        on=workers_of(parsed.word("--on"), None, "--dry" in parsed),
         recording=recording_of(parsed.word("--replay")),
     )
-    with hold_interrupts() as held:
-        run, line = start(chosen), LiveLine(sys.stderr)
-        if not quiet and (job := state_of(run).job) is not None:
-            job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
-        with suppress(RunInterrupted):  # its progress, and how to resume it, are printed first
-            wait_for(run, held)
-    line.clear()
-    if not quiet:
-        _tell(progress_text(run.progress, now=clock()))
-    for loss in run.progress.losses if quiet else ():
-        _tell(f"{loss.severity}: {loss}")
-    if run.how_to_continue:
-        _tell(f"to resume it: {_to_resume(parsed, run)}")
+    run = _wait(lambda: start(options), quiet)
+    _tell_how_it_went(parsed, run)
     for word in parsed.words("--report"):  # also of a failed run
         _save(word, partial(agf.report, run))
     if state_of(run).is_interrupted:
@@ -287,13 +273,54 @@ def _finish(
     if run.error is not None and not quiet:
         return 1  # the progress shows the error
     run.result()
-    if dry:
+    if options.dry:
         _say(run.note)
         return 0
-    # Each also if the other fails: models have been paid for it.
+    return _write_output(parsed, run, scores)
+
+
+def _check_targets(parsed: ParsedLine) -> None:
+    """Refuse a file that could not be written, before anything is paid for."""
+    for flag, kind in (("--save", TABLE), ("--figures", FIGURES)):
+        for word in parsed.words(flag):
+            check_target(Path(word.text), kind)
+    for word in (*parsed.words("--report"), *parsed.words("--record")):
+        if (why := unwritable_reason(Path(word.text))) is not None:
+            raise unwritable(word, OSError(why))
+
+
+def _wait(start: Callable[[], agf.Run], quiet: bool) -> agf.Run:
+    """Start a run, wait until it has ended or is interrupted, and show a line of progress, which
+    disappears at the end."""
+    with hold_interrupts() as held:
+        run = start()
+        line = LiveLine(sys.stderr)
+        if not quiet and (job := state_of(run).job) is not None:
+            job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
+        with suppress(RunInterrupted):  # its progress, and how to resume it, are printed first
+            wait_for(run, held)
+    line.clear()
+    return run
+
+
+def _tell_how_it_went(parsed: ParsedLine, run: agf.Run) -> None:
+    """The progress of a run that has ended, under ``--quiet`` only what is lost, and the line that
+    resumes it."""
+    if "--quiet" in parsed:
+        for loss in run.progress.losses:
+            _tell(f"{loss.severity}: {loss}")
+    else:
+        _tell(progress_text(run.progress, now=clock()))
+    if run.how_to_continue:
+        _tell(f"to resume it: {_to_resume(parsed, run)}")
+
+
+def _write_output(parsed: ParsedLine, run: agf.Run, scores: Sequence[Any]) -> int:
+    """Write the output of a run, and the files that the line asks for. Returns the exit code."""
+    # The files are written also where the output cannot be: models have been paid for it.
     try:
         if run.flow.language == OVER:
-            return _finish_rows(parsed, run.table, scores)
+            return _write_rows(parsed, run.table, scores)
         _write(_json(run.output))
         return 0
     finally:
@@ -312,16 +339,17 @@ def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
         for word in parsed.words(flag)
     ]
     words += [flag for flag in (*SETTINGS, "--allow-mcp") if flag in parsed]
-    folder, here = notebook_folder.path, Path.cwd().resolve()
-    if folder != here:
-        shown = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    folder = notebook_folder.path
+    current = Path.cwd().resolve()
+    if folder != current:
+        shown = folder.relative_to(current) if folder.is_relative_to(current) else folder
         words += ["--folder", shlex.quote(str(shown))]
     return " ".join([f"agf-magics resume {run.run_id}", *words])
 
 
-def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> int:
-    """Score the rows of a run, save what is wanted, print the figures; 1 if one is too low, or if
-    no least one is given and a row failed."""
+def _write_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> int:
+    """Score the rows of a run, save the files that the line names, and print the figures. Returns
+    1 if a figure is below ``--fail-below``, or, without that option, if a row failed."""
     if scores:
         comparison = score_over(
             table,
@@ -334,14 +362,14 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
     least = amount(parsed, "--fail-below", None)
     names = list(table.scores) or [OK]
     figures = compute_figures(table)
-    wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures}
-    report = CheckReport(table, wanted, parsed.text("--against"))
+    floors = {OK: 1.0} if least is None else {n: least for n in names if n in figures}
+    report = CheckReport(table, floors, parsed.text("--against"))
     for flag, save in (("--save", table.save_noted), ("--figures", report.save)):
         for word in parsed.words(flag):
             _save(word, save)
     _write(_json({**table.counts, "figures": report.figures}))
     for name, figure in report.missed.items():
-        _tell(f"{name} is {figure:.3g}, below {wanted[name]:.3g}")
+        _tell(f"{name} is {figure:.3g}, below {floors[name]:.3g}")
     return int(not report.passed)
 
 
@@ -352,7 +380,7 @@ def _score(word: Token) -> Any:
         return word.text
     names = _import_tools(word.part(0, len(module)))
     if name not in names:
-        functions = [each for each, value in names.items() if callable(value)]
+        functions = [function for function, value in names.items() if callable(value)]
         near = suggest(name, functions, f"the functions of {module}")
         message = f"--score {word.text}: {module} has no {name!r}"
         raise DefinitionError(Diagnostic("score.kind", message, hint=near))
@@ -406,7 +434,9 @@ def _write(text: str) -> None:
 
 
 def _check(parsed: ParsedLine) -> int:
-    words, format = parsed.words("FILE"), parsed.text("--format") or "text"
+    """Print the problems of all files that the line names; 1 if one of them is an error."""
+    words = parsed.words("FILE")
+    format = parsed.text("--format") or "text"
     if format not in FORMATS:
         message = f"unexpected word {format!r}: --format takes {_one_of(FORMATS)}"
         raise line_error("extra-word", message, parsed.words("--format")[0])
@@ -418,15 +448,15 @@ def _check(parsed: ParsedLine) -> int:
     checked = [
         _check_file(file, "--strict" in parsed, registry, notes.get(file, ())) for file in files
     ]
-    findings = [finding for _, of_file, _ in checked for finding in of_file]
+    problems = [problem for _, of_file, _ in checked for problem in of_file]
     if format == "json":
-        _write(_json_lines(list(map(_row, findings))))
+        _write(_json_lines(list(map(_row, problems))))
     elif format == "github":
-        _say("\n".join(_annotation(row) for row in map(_row, findings)))
+        _say("\n".join(_annotation(row) for row in map(_row, problems)))
     else:
-        for each in checked:
-            _print_findings(*each)
-    return int(any(finding.severity == "error" for finding in findings))
+        for file, of_file, flow in checked:
+            _print_problems(file, of_file, flow)
+    return int(any(problem.severity == "error" for problem in problems))
 
 
 Checked = tuple[Path, tuple[Diagnostic, ...], Flow | None]
@@ -442,14 +472,16 @@ def _check_file(
         defined = check_definition(source, language, strict=strict, registry=registry)
     except DefinitionError as error:
         problems = [
-            replace(each, severity="error") if strict and each.severity == "warning" else each
-            for each in error.diagnostics
+            replace(problem, severity="error")
+            if strict and problem.severity == "warning"
+            else problem
+            for problem in error.diagnostics
         ]
         return file, tuple(map(_with_option, problems)), None
     return file, tuple(map(_with_option, (*defined.problems, *notes))), defined.flow
 
 
-def _print_findings(file: Path, problems: tuple[Diagnostic, ...], flow: Flow | None) -> None:
+def _print_problems(file: Path, problems: tuple[Diagnostic, ...], flow: Flow | None) -> None:
     errors = sum(problem.severity == "error" for problem in problems)
     if errors:
         _tell(wrap(f"DefinitionError: {DefinitionError(*problems)}"))
@@ -464,11 +496,11 @@ def _print_findings(file: Path, problems: tuple[Diagnostic, ...], flow: Flow | N
 
 
 def _row(problem: Diagnostic) -> dict[str, Any]:
-    """A finding for a program."""
+    """A problem for a program."""
     span = problem.span
     line, column = span.place if span is not None else (1, 1)
     return {
-        "file": span.source.name if span is not None else None,
+        "file": _from_here(span.source.name) if span is not None else None,
         "line": line,
         "column": column,
         "severity": problem.severity,
@@ -478,8 +510,16 @@ def _row(problem: Diagnostic) -> dict[str, Any]:
     }
 
 
+def _from_here(name: str) -> str:
+    """The file of a source by its path from the current folder, where a program and GitHub look
+    for it: errors name it by that from the notebook's folder."""
+    file, here = (notebook_folder.path / name).resolve(), Path.cwd().resolve()
+    known = file.is_file() and file.is_relative_to(here)
+    return file.relative_to(here).as_posix() if known else name
+
+
 def _annotation(row: Mapping[str, Any]) -> str:
-    """A finding as GitHub's workflow command, which shows it at its line of a pull request."""
+    """A problem as GitHub's workflow command, which shows it at its line of a pull request."""
     kind = "error" if row["severity"] == "error" else "warning"
     text = row["message"] + (f" ({row['hint']})" if row["hint"] else "")
     place = f"file={_escape(row['file'] or '')},line={row['line']},col={row['column']}"
@@ -493,11 +533,12 @@ def _escape(text: str, also: str = ":,") -> str:
 
 
 def _draw(parsed: ParsedLine) -> int:
-    picture, target = (agf.draw(Path(parsed.words("FILE")[0].text)), parsed.word("--save"))
+    picture = agf.draw(Path(parsed.words("FILE")[0].text))
+    target = parsed.word("--save")
     if target is None:
         _say(picture.to_dot())
-        return 0
-    _save(target, picture.save)
+    else:
+        _save(target, picture.save)
     return 0
 
 
@@ -531,19 +572,22 @@ def _import_tools(word: Token) -> Mapping[str, Any]:
         else:
             why = f"there is no file {module!r}"
     except Exception as error:  # code of the user
-        why = f"there is no module {module!r}"
-        lacks = attribute(error, "name") if is_a(error, ModuleNotFoundError) else None
-        if lacks is None or not f"{module}.".startswith(f"{lacks}."):
-            frames = traceback.extract_tb(trace_of(error))
-            theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
-            place = f"{theirs[-1].filename}, line {theirs[-1].lineno}"
-            reason = describe_exception(error)
-            if is_a(error, SyntaxError) and (file := attribute(error, "filename")):
-                # No frame is in such a file.
-                place = f"{file}, line {attribute(error, 'lineno')}"
-                reason = f"SyntaxError: {attribute(error, 'msg')}"
-            why = f"{place}: {reason}"
+        why = _why_not_imported(module, error)
     raise line_error("file", why, word)
+
+
+def _why_not_imported(module: str, error: Exception) -> str:
+    """The line of the user that failed while ``module`` was imported, and how; or that there is no
+    such module."""
+    lacks = attribute(error, "name") if is_a(error, ModuleNotFoundError) else None
+    if lacks is not None and f"{module}.".startswith(f"{lacks}."):
+        return f"there is no module {module!r}"
+    if is_a(error, SyntaxError) and (file := attribute(error, "filename")):
+        # No frame is in such a file.
+        return f"{file}, line {attribute(error, 'lineno')}: SyntaxError: {attribute(error, 'msg')}"
+    frames = traceback.extract_tb(trace_of(error))
+    theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
+    return f"{theirs[-1].filename}, line {theirs[-1].lineno}: {describe_exception(error)}"
 
 
 _NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
@@ -569,7 +613,8 @@ def _lsp(parsed: ParsedLine) -> int:
 
 def _quickstart(parsed: ParsedLine) -> int:
     """Write the notebook, but never over another file: a person may have worked in it."""
-    target, span = Path("quickstart.ipynb"), parsed.source.span()
+    target = Path("quickstart.ipynb")
+    span = parsed.source.span()
     text = quickstart()
     try:
         if target.exists() and target.read_text(encoding="utf-8") != text:

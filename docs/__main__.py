@@ -60,9 +60,11 @@ PARTS: Mapping[str, Callable[[], None]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    paths = [each for each in arguments if each.endswith(".ipynb")]
-    chosen = [each for each in arguments if each not in paths] or ([] if paths else list(PARTS))
-    if unknown := [each for each in chosen if each not in PARTS]:
+    paths = [argument for argument in arguments if argument.endswith(".ipynb")]
+    chosen = [argument for argument in arguments if argument not in paths]
+    if not arguments:
+        chosen = list(PARTS)
+    if unknown := [part for part in chosen if part not in PARTS]:
         sys.exit(f"unknown part {unknown[0]!r}: the parts are {', '.join(PARTS)}, and paths of notebooks")
     for part in chosen:
         print(f"{part} ...", flush=True)

@@ -29,7 +29,7 @@ NOTEBOOKS = {
     "plan": "plan-language",
     "graph": "graph-language",
 }
-HEADING = re.compile(r"^##+ (?:(\d+)\. )(.+)$", re.MULTILINE)
+HEADING = re.compile(r"^##+ (?P<number>\d+)\. (?P<title>.+)$", re.MULTILINE)
 EXERCISE = re.compile(
     r"\*\*Exercise\.\*\* (?P<task>.*?)\s*<details><summary>Solution</summary>\s*(?P<solution>.*?)</details>", re.DOTALL
 )
@@ -53,6 +53,7 @@ class Exercise(NamedTuple):
 
 
 def exercises(language: str) -> Iterator[Exercise]:
+    """The exercises of the notebook of a language, in order."""
     notebook = json.loads((ROOT / "notebooks" / f"{NOTEBOOKS[language]}.ipynb").read_text(encoding="utf-8"))
     number = title = ""
     cells: list[str] = []
@@ -62,7 +63,7 @@ def exercises(language: str) -> Iterator[Exercise]:
             cells.append(text)
             continue
         for heading in HEADING.finditer(text):
-            number, title = heading[1], heading[2]
+            number, title = heading["number"], heading["title"]
         if exercise := EXERCISE.search(text):
             solution = tuple(code.rstrip("\n") for code in CODE.findall(exercise["solution"]))
             yield Exercise(f"{language}.{number}", title, exercise["task"], solution, tuple(cells))
@@ -76,11 +77,13 @@ def shown(shell: Any, code: str) -> Any:
 
 
 def lesson(shell: Any, language: str, exercise: Exercise) -> dict[str, Any]:
+    """An exercise as data, with what its solution gives in the shell."""
     for cell in exercise.solution[:-1]:
         shown(shell, cell)
     last = exercise.solution[-1]
     result = shown(shell, last)
-    flow, options, uses = "", "", []
+    flow = options = ""
+    uses: list[str] = []
     if not last.startswith("%r1"):
         flow = next(filter(None, NAMED.search(last).groups()))  # type: ignore[union-attr]
         options = " ".join(INPUT.findall(last.partition("\n")[0]))
@@ -101,7 +104,8 @@ def lesson(shell: Any, language: str, exercise: Exercise) -> dict[str, Any]:
 
 def text() -> str:
     """The content of the file."""
-    shell, data = new_shell(), {}
+    shell = new_shell()
+    data = dict[str, Any]()
     for language in NOTEBOOKS:
         with session(shell), tempfile.TemporaryDirectory() as folder:
             shutil.copytree(ROOT / "notebooks", folder, dirs_exist_ok=True)

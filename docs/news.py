@@ -33,7 +33,7 @@ SECTIONS = {
 
 def fragments(folder: Path = NEWS) -> Mapping[str, Sequence[str]]:
     """The changes of each section, as items of a list. Raises ValueError for a file that belongs to no section."""
-    found: dict[str, list[str]] = {title: [] for title in SECTIONS.values()}
+    changes: dict[str, list[str]] = {title: [] for title in SECTIONS.values()}
     for path in sorted(folder.glob("*.md")):
         if path.name == "README.md":
             continue
@@ -43,8 +43,8 @@ def fragments(folder: Path = NEWS) -> Mapping[str, Sequence[str]]:
         text = " ".join(path.read_text(encoding="utf-8").split())
         if not text.endswith("."):
             raise ValueError(f"{path.name}: a text must be one to three sentences")
-        found[section].append(text)
-    return found
+        changes[section].append(text)
+    return changes
 
 
 def released(changelog: str, news: Mapping[str, Sequence[str]], version: str, date: str) -> str:
@@ -64,14 +64,15 @@ def released(changelog: str, news: Mapping[str, Sequence[str]], version: str, da
     head, *versions = re.split(r"(?m)^(?=## )", changelog)
     if not versions or not versions[0].startswith(f"## {version} (unreleased)\n"):
         versions.insert(0, f"## {version} (unreleased)\n\n")
-    _, _, own = versions[0].partition("\n")
+    _, _, sections = versions[0].partition("\n")
     for section, texts in news.items():
         if texts:
-            own = _added(own, section, "".join(_item(text) for text in texts))
-    return f"{head}## {version} ({date})\n{own}{''.join(versions[1:])}"
+            sections = _added(sections, section, "".join(_item(text) for text in texts))
+    return f"{head}## {version} ({date})\n{sections}{''.join(versions[1:])}"
 
 
 def _added(text: str, section: str, items: str) -> str:
+    """The sections of a version with these items at the end of one, which may be new."""
     parts = re.split(r"(?m)^(?=### )", text)
     for number, part in enumerate(parts):
         if part.startswith(f"### {section}\n"):

@@ -42,13 +42,20 @@ from .policy_tables import policy
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 END = "<!-- end of generated -->"
 MARK = re.compile(
-    rf"^(<!-- generated: ([\w-]+)(?: ([\w-]+))? -->)$(?:(?:\n(?!<!-- generated).*)*?\n{END}$)?", re.MULTILINE
+    r"^(?P<begin><!-- generated: (?P<table>[\w-]+)(?: (?P<argument>[\w-]+))? -->)$"
+    rf"(?:(?:\n(?!<!-- generated).*)*?\n{END}$)?",
+    re.MULTILINE,
 )
 
 
 def fill(page: str) -> str:
     """``page`` with its generated parts as the code gives them now."""
-    return MARK.sub(lambda found: f"{found[1]}\n\n{TABLES[found[2]](*filter(None, [found[3]]))}\n\n{END}", page)
+
+    def generated(part: re.Match[str]) -> str:
+        table = TABLES[part["table"]](*filter(None, [part["argument"]]))
+        return f"{part['begin']}\n\n{table}\n\n{END}"
+
+    return MARK.sub(generated, page)
 
 
 def _keys(kind: Kind) -> str:
@@ -81,8 +88,8 @@ def field_types() -> str:
     rows = []
     for name, kind in TYPES.items():
         keys = [key for key in kind.keys.values() if key.name not in ("type", "required")]
-        own = ", ".join(f"`{key.name}`{'' if key.required else ' (optional)'}" for key in keys)
-        rows.append((f"`{name}`", kind.doc, own or "none"))
+        names = ", ".join(f"`{key.name}`{'' if key.required else ' (optional)'}" for key in keys)
+        rows.append((f"`{name}`", kind.doc, names or "none"))
     return _table(("type", "what conforms", "its keys in addition to `type` and `required`"), rows)
 
 
@@ -117,17 +124,19 @@ def _again(many: bool) -> str:
 
 
 def _wrapped(usage: str, width: int = 88) -> str:
-    lines = [""]
-    for word in re.findall(r"\[[^\]]*\](?:\.\.\.)?|\S+", usage):
-        if lines[-1] and len(lines[-1]) + len(word) > width:
+    """The form of a magic on lines of about this width, broken between its words."""
+    first, *words = re.findall(r"\[[^\]]*\](?:\.\.\.)?|\S+", usage)
+    lines = [first]
+    for word in words:
+        if len(lines[-1]) + len(word) > width:
             lines.append("   ")
-        lines[-1] += f" {word}" if lines[-1].strip() else (word if not lines[-1] else f" {word}")
+        lines[-1] += f" {word}"
     return "\n".join(lines)
 
 
 def shared_settings() -> str:
     defaults = settings.Settings()
-    docs = {each.name: each.metadata["about"] for each in fields(settings.Settings)}
+    docs = {setting.name: setting.metadata["about"] for setting in fields(settings.Settings)}
     rows = [(f"`{name}`", _in_project(name), f"`{getattr(defaults, name)!r}`", docs[name]) for name in SHARED]
     return _table(("`%config AgfMagics.…`", "in pyproject.toml", "default", "what it sets"), rows)
 
@@ -149,9 +158,9 @@ def view_settings() -> str:
 def field_docs(module: Any, name: str) -> dict[str, str]:
     """The docstring of each field of a class."""
     tree = ast.parse(inspect.getsource(module))
-    (found,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    (definition,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     docs: dict[str, str] = {}
-    for field, below in zip(found.body, found.body[1:], strict=False):
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
         is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
             docs[field.target.id] = " ".join(str(below.value.value).split())  # type: ignore[attr-defined]
@@ -208,17 +217,19 @@ VALUES: Mapping[str, str] = {
 
 
 def _signature(function: Callable[..., Any]) -> str:
+    """The signature of a function, a parameter a line."""
     signature = inspect.signature(function)
-    given = list[str]()
-    for one in signature.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not any(text.startswith("*") for text in given):
-            given.append("*")
-        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
-        default = "" if one.default is one.empty else f" = {one.default!r}"
-        given.append(f"{stars}{one.name}: {one.annotation}{default}")
-        if one.kind is one.POSITIONAL_ONLY:
-            given.append("/")
-    lines = "".join(f"\n    {one}," for one in given)
+    texts = list[str]()
+    for parameter in signature.parameters.values():
+        kind = parameter.kind
+        if kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in texts):
+            texts.append("*")
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(kind, "")
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        texts.append(f"{stars}{parameter.name}: {parameter.annotation}{default}")
+        if kind is parameter.POSITIONAL_ONLY:
+            texts.append("/")
+    lines = "".join(f"\n    {text}," for text in texts)
     return f"({lines}\n) -> {signature.return_annotation}"
 
 
@@ -268,17 +279,17 @@ def graph(name: str) -> str:
     return _table(("key", "required", "type", "meaning"), rows)
 
 
-def graph_names(what: str) -> str:
+def graph_names(kind: str) -> str:
     """The reducers, or the built-in keys of the state."""
-    names: Mapping[str, str] = {"reducers": graph_words.REDUCERS, "built-in": graph_words.BUILT_IN}[what]
+    names: Mapping[str, str] = {"reducers": graph_words.REDUCERS, "built-in": graph_words.BUILT_IN}[kind]
     return _table(("name", "meaning"), ((f"`{name}`", _code(text)) for name, text in names.items()))
 
 
 def command_line() -> str:
     parts = []
     for name, (command, _) in __main__.ACTS.items():
-        rows = [(f"`{one.metavar}{' …' * one.many}`", one.help) for one in command.operands]
-        rows += [(f"`{one.shown}`", f"{one.help}{_again(one.many)}") for one in command.options]
+        rows = [(f"`{o.metavar}{' …' * o.many}`", o.help) for o in command.operands]
+        rows += [(f"`{o.shown}`", f"{o.help}{_again(o.many)}") for o in command.options]
         table = f"\n\n{_table(('argument', 'meaning'), rows)}" if rows else ""
         parts.append(f"## agf-magics {name}\n\n{command.about}{table}")
     return "\n\n".join(parts)
@@ -352,7 +363,8 @@ def extras() -> str:
     for name, requirements in project["optional-dependencies"].items():
         packages = [f"`{re.split('[<>=;]', requirement)[0]}`" for requirement in requirements]
         shown = ", ".join(packages[:4]) + (f" and {len(packages) - 4} more" if len(packages) > 4 else "")
-        rows.append((f"`{name}`", EXTRAS[name][0], shown, EXTRAS[name][1]))
+        purpose, without = EXTRAS[name]
+        rows.append((f"`{name}`", purpose, shown, without))
     return _table(("extra", "what you get", "packages", "without it"), rows)
 
 

@@ -105,6 +105,15 @@ def _settings_are_reset() -> Iterator[None]:
     default()._chosen = chosen
 
 
+@pytest.fixture
+def journaled(tmp_path: Path) -> Iterator[Path]:
+    """Runs are kept in the folder of the test."""
+    from tests.engine.kept import journal_in
+
+    with journal_in(tmp_path) as path:
+        yield path
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _workers_are_closed() -> Iterator[None]:
     """Workers that a module has started end with it: ``%workers --restart`` of another test would restart them too."""

@@ -87,7 +87,9 @@ FOR_SCORES = (
     SHARED["--save"],
     SHARED["--yes"],
 )
+_SCORE_FLAGS = {option.flag for option in FOR_SCORES}
 FORMATS = ("text", "json", "github")
+"""Forms in which ``check`` prints the problems."""
 
 QUICKSTART_COMMAND = Command(
     name="agf-magics quickstart",
@@ -106,7 +108,7 @@ RUN_COMMAND = Command(
         OVER_ROWS._replace(
             help="run once for each row of a file: .csv, .jsonl, .parquet, or a data set"
         ),
-        *(option for option in FOR_ROWS if option.flag not in {own.flag for own in FOR_SCORES}),
+        *(option for option in FOR_ROWS if option.flag not in _SCORE_FLAGS),
         FOLDER._replace(help=f"{FOLDER.help}; by default that of FILE"),
         DRY,
         REPLAY,

@@ -1,7 +1,6 @@
-"""The line of a magic as words with their places, and the options in it, from one table.
+"""The line of a magic: which of its words are operands, options and values, from one table.
 
-IPython's splitter keeps the quotes inside a value (``--set 'q=1'``), refuses ``--set msg="a b"``
-and loses the place of a word, which a caret needs. values.py reads the values.
+words.py splits the line, and values.py reads the values.
 """
 
 from __future__ import annotations
@@ -113,9 +112,9 @@ class Command:
         rows = [(o.metavar, o.help) for o in self.operands]
         rows += [(o.shown, o.help) for o in self.options]
         rows.append(("-h, --help", "show this"))
-        width = max(len(left) for left, _ in rows) + 4
+        width = max(len(name) for name, _ in rows) + 4
         usage = _wrap(self.usage, "", " " * (len(self.name) + 1))
-        table = "\n".join(_wrap(text, f"  {left}".ljust(width), " " * width) for left, text in rows)
+        table = "\n".join(_wrap(text, f"  {name}".ljust(width), " " * width) for name, text in rows)
         example = textwrap.indent(self.example, "    ")
         return f"{_wrap(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
 
@@ -151,7 +150,7 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
     start = len(command.name) + 1
     operand = command.operands[0] if command.operands else None
     if operand and operand.is_rest and line.strip() not in ("-h", "--help"):
-        return _whole(command, source, start)
+        return _rest_of_line(command, source, start)
     return read_words(command, source, split(source, start))
 
 
@@ -167,10 +166,9 @@ def read_words(command: Command, source: Source, words: Sequence[Token]) -> Pars
     _operands(command, _options(command, words, tokens), tokens)
     missing = next((o for o in command.operands if o.required and o.metavar not in tokens), None)
     if missing:
-        named = (tokens.get(operand.metavar) for operand in command.operands)
-        raise _missing(
-            command, missing, source, " ".join(words[0].text for words in named if words)
-        )
+        operands = [tokens.get(operand.metavar) for operand in command.operands]
+        before = " ".join(words[0].text for words in operands if words)
+        raise _missing(command, missing, source, before)
     return ParsedLine(source, {name: tuple(values) for name, values in tokens.items()})
 
 
@@ -183,7 +181,8 @@ def as_typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token
     """
     shown = [word if _SAFE.fullmatch(word) else f"'{word}'" for word in arguments]
     source = Source("the command line", " ".join([program, *shown]))
-    words, start = list[Token](), len(program) + 1
+    words = list[Token]()
+    start = len(program) + 1
     for word, text in zip(arguments, shown, strict=True):
         span = Span(source, start, start + len(text))
         lead = start + (len(text) > len(word))
@@ -197,22 +196,24 @@ def _before_dashes(
 ) -> Sequence[Token]:
     """Move the words after ``--`` to ``tokens``, if the command has a place for them, and return the
     others."""
-    tail = next((each for each in command.operands if each.after_dashes), None)
-    at = next((at for at, word in enumerate(words) if word.text == "--"), None)
-    if tail is None or at is None:
+    operand = next((operand for operand in command.operands if operand.after_dashes), None)
+    dashes = next((index for index, word in enumerate(words) if word.text == "--"), None)
+    if operand is None or dashes is None:
         return words
-    if at + 1 < len(words):
-        tokens[tail.metavar] = list(words[at + 1 :])
-    return words[:at]
+    if dashes + 1 < len(words):
+        tokens[operand.metavar] = list(words[dashes + 1 :])
+    return words[:dashes]
 
 
 _SAFE = re.compile(r"[\w@%+:,./=-]*[\w@%+:,./-]")
 """A word that a shell takes without quotes."""
 
 
-def _whole(command: Command, source: Source, start: int) -> ParsedLine:
-    operand, text = command.operands[0], source.text
-    start += len(text) - start - len(text[start:].lstrip())
+def _rest_of_line(command: Command, source: Source, start: int) -> ParsedLine:
+    """The line as the one operand of a command, without blanks, a comment or a ; at its end."""
+    operand = command.operands[0]
+    text = source.text
+    start = len(text) - len(text[start:].lstrip())
     end = max(start, len(text[: comment_at(text, start)].rstrip(f"{BLANKS};")))
     if operand.required and start == end:
         raise _missing(command, operand, source)
@@ -243,21 +244,17 @@ def _options(
     """Move the options and their values from ``words`` to ``tokens``, and return the others, the
     operands."""
     options_by_flag = {option.flag: option for option in command.options}
-    operands, queue = [], list(words)
+    operands = list[Token]()
+    queue = list(words)
     needed = sum(operand.required for operand in command.operands)
     while queue:
         word = queue.pop(0)
-        flag, equals, _ = word.text.partition("=")
         if not word.text.startswith("-") or word.text == "-":
-            if equals and "--set" in options_by_flag and flag.isidentifier():
-                raise line_error(
-                    "extra-word",
-                    f"unexpected {word.text!r}: --set takes one key=value",
-                    word,
-                    f"write --set {word.text}",
-                )
+            if "--set" in options_by_flag:
+                _refuse_pair(word)
             operands.append(word)
             continue
+        flag = word.text.partition("=")[0]
         option = options_by_flag.get(flag)
         if option is None:
             raise line_error(
@@ -267,54 +264,63 @@ def _options(
                 options_hint(flag, [*options_by_flag, "--help"]),
             )
         if flag in tokens and not option.many:
-            raise line_error(
-                "option-twice",
-                f"{flag} is given twice",
-                word,
-                "remove one of them"
-                if option.kind == "switch"
-                else f"{flag} takes one value: remove one",
-            )
-        if option.kind == "switch":
-            if equals:
-                raise line_error(
-                    "unwanted-value", f"{flag} takes no value", word, f"write {flag} alone"
-                )
-            value = word
-        elif equals:
-            value = word.part(len(flag) + 1, len(word.text))
-        elif (
-            queue
-            and not queue[0].text.startswith("--")
-            and (not option.optional or len(operands) >= needed)
-        ):
-            value = queue.pop(0)
-        elif option.optional:
-            value = word
-        else:
-            hint = f"write {flag} {option.metavar}: {option.help}"
-            raise line_error("missing-value", f"{flag} needs a value", word, hint)
+            hint = "remove one of them"
+            if option.kind != "switch":
+                hint = f"{flag} takes one value: remove one"
+            raise line_error("option-twice", f"{flag} is given twice", word, hint)
+        may_take_next = not option.optional or len(operands) >= needed
+        value = _value(option, word, queue, may_take_next)
         if option.kind == "pair":
             _check_pair(value, queue)
         tokens.setdefault(flag, []).append(value)
     return operands
 
 
+def _value(option: Option, word: Token, queue: list[Token], may_take_next: bool) -> Token:
+    """The value of an option, which stands behind its equals sign or is the next word, taken from
+    ``queue``. Of an option without a value, its own word."""
+    flag = option.flag
+    has_equals = "=" in word.text
+    if option.kind == "switch":
+        if has_equals:
+            message = f"{flag} takes no value"
+            raise line_error("unwanted-value", message, word, f"write {flag} alone")
+        return word
+    if has_equals:
+        return word.part(len(flag) + 1, len(word.text))
+    if queue and may_take_next and not queue[0].text.startswith("--"):
+        return queue.pop(0)
+    if option.optional:
+        return word
+    hint = f"write {flag} {option.metavar}: {option.help}"
+    raise line_error("missing-value", f"{flag} needs a value", word, hint)
+
+
+def _refuse_pair(word: Token) -> None:
+    """Refuse an operand ``key=value`` in a line that takes ``--set key=value``."""
+    key, equals, _ = word.text.partition("=")
+    if equals and key.isidentifier():
+        message = f"unexpected {word.text!r}: --set takes one key=value"
+        raise line_error("extra-word", message, word, f"write --set {word.text}")
+
+
 def _check_pair(word: Token, rest: Sequence[Token]) -> None:
     """Refuse a ``key=value`` that a blank without quotes cuts in two."""
-    following = [each.text for each in rest[:20]]
+    following = [token.text for token in rest[:20]]
     spaced = _SPACED.match(" ".join([word.span.text, *following[:2]]))
     if spaced is not None:
-        message = f"no blank may separate {spaced[1]!r} from its value"
-        raise line_error("set", message, word, f"write --set {spaced[1]}={spaced[2]}")
-    end = _parts_until_closed([word.text.partition("=")[2], *following])
+        message = f"no blank may separate {spaced['key']!r} from its value"
+        hint = f"write --set {spaced['key']}={spaced['value']}"
+        raise line_error("set", message, word, hint)
+    _, _, value = word.text.partition("=")
+    end = _parts_until_closed([value, *following])
     if end:
-        whole = " ".join([word.text, *following[:end]])
+        pair = " ".join([word.text, *following[:end]])
         message = f"{word.text!r} is only the start of a value: a blank ends a value without quotes"
-        raise line_error("set", message, word, f"write --set '{whole}'")
+        raise line_error("set", message, word, f"write --set '{pair}'")
 
 
-_SPACED = re.compile(r"([^\s='\"]+)(?: = ?|= )([^\s=-]\S*)")
+_SPACED = re.compile(r"(?P<key>[^\s='\"]+)(?: = ?|= )(?P<value>[^\s=-]\S*)")
 """``a = 1``, ``a =1``, ``a= 1``."""
 
 
@@ -339,13 +345,12 @@ def _extra_hint(command: Command, word: Token, tokens: Mapping[str, Sequence[Tok
             files = f"{option.flag} {values[-1].text} {option.flag} {word.text}"
             return f"write the option before each file: {files}"
         if option.kind != "pair" and any(value.text[:1] in ("{", "[") for value in values):
-            return (
+            hint = (
                 f"assign the value to a variable in a cell above and write {option.flag} VARIABLE"
-                + (
-                    ", or give each value in the line: --set NAME=VALUE"
-                    * (option.flag == "--input")
-                )
             )
+            if option.flag == "--input":
+                hint += ", or give each value in the line: --set NAME=VALUE"
+            return hint
     for option in command.options:
         values = tokens.get(option.flag, ())
         if option.kind == "pair" and values and values[-1].span.end + 1 == word.span.start:
@@ -358,20 +363,17 @@ def _extra_hint(command: Command, word: Token, tokens: Mapping[str, Sequence[Tok
 
 
 def _operands(command: Command, words: Sequence[Token], tokens: dict[str, list[Token]]) -> None:
-    places = [operand for operand in command.operands if not operand.after_dashes]
+    """Give each word to the operand whose turn it is, in ``tokens``."""
+    operands = [operand for operand in command.operands if not operand.after_dashes]
+    free = list(operands)
     for word in words:
-        if not places:
-            takes = " and ".join(o.metavar for o in command.operands if not o.after_dashes)
-            hint = _extra_hint(command, word, tokens)
-            raise line_error(
-                "extra-word",
-                f"unexpected word {word.text!r}: {command.name} takes {takes or 'no name'}",
-                word,
-                hint,
-            )
-        tokens.setdefault(places[0].metavar, []).append(word)
-        if not places[0].many:
-            places.pop(0)
+        if not free:
+            accepts = " and ".join(operand.metavar for operand in operands) or "no name"
+            message = f"unexpected word {word.text!r}: {command.name} takes {accepts}"
+            raise line_error("extra-word", message, word, _extra_hint(command, word, tokens))
+        tokens.setdefault(free[0].metavar, []).append(word)
+        if not free[0].many:
+            free.pop(0)
 
 
 def _missing(

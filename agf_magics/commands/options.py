@@ -49,8 +49,7 @@ REUSE = Option(
 ON = Option(
     "--on",
     "make concurrent calls in other processes: processes, processes:4, dask, tcp://HOST:PORT, or "
-    "a variable "
-    "with a Dask client or an Executor; here: in this process",
+    "a variable with a Dask client or an Executor; here: in this process",
     "workers",
     "WHERE",
 )

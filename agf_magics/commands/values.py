@@ -56,14 +56,14 @@ Names = Mapping[str, Any] | None
 
 def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
     """The input of ``--input``, updated by each ``--set``."""
-    whole = parsed.word("--input")
-    fields = dict(_mapping(whole, names)) if whole else {}
-    named = set[str]()
+    mapping = parsed.word("--input")
+    fields = dict(_mapping(mapping, names)) if mapping else {}
+    keys = set[str]()
     for word in parsed.words("--set"):
         key, equals, _ = word.text.partition("=")
-        if equals and key in named:
+        if equals and key in keys:
             raise line_error("set", f"--set gives {key!r} twice", word, "keep one of them")
-        named.add(key)
+        keys.add(key)
         if not equals or not key.isidentifier():
             name = word.text if word.text.isidentifier() else "name"
             variable = "" if names is None else f", --set {name}=$variable"
@@ -75,36 +75,43 @@ def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
 
 def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     """Warnings for texts that are also the name of a variable, which the author may have meant."""
-    warnings = []
-    for word in parsed.words("--set") if "--quiet" not in parsed else ():
-        key, _, text = word.text.partition("=")
-        if (braces := _BRACES.search(text)) and braces[1] in names and not _is_quoted(word):
-            start = len(key) + 1
-            name, span = braces[1], word.locate(start + braces.start(), start + braces.end())
-            hint = f"write --set {key}=${name} for the variable"
-            if braces[0] != text:
-                hint = (
-                    f"make the text in a cell: text = f'…{{{name}}}…', and write --set {key}=$text"
-                )
-            message = f"{key!r} gets {braces[0]!r} as it is written, not the variable {name}"
-            warnings.append(Diagnostic("magic.text", message, span, hint, "warning"))
-        elif (
-            text in names
-            and not text.startswith("_")
-            and value(word.part(len(key) + 1, len(word.text)), names) == text
-        ):
-            variable, span = names[text], word.locate(len(key) + 1, len(word.text))
-            is_quoted = _is_quoted(word) or text in ("In", "Out")
-            if not is_quoted and not callable(variable) and not isinstance(variable, ModuleType):
-                message = f"{key!r} gets the text {text!r}, not the variable {text}"
-                hint = (
-                    f'write --set {key}=${text} for the variable, --set {key}="{text}" for the text'
-                )
-                warnings.append(Diagnostic("magic.text", message, span, hint, "warning"))
-    return tuple(warnings)
+    if "--quiet" in parsed:
+        return ()
+    warnings = (_warn_about_name(word, names) for word in parsed.words("--set"))
+    return tuple(filter(None, warnings))
 
 
-_BRACES = re.compile(r"\{([^\W\d]\w*)\}")
+def _warn_about_name(word: Token, names: Mapping[str, Any]) -> Diagnostic | None:
+    """The warning for one ``key=text``: the text has ``{name}`` in it, or is a name."""
+    if _is_quoted(word):
+        return None
+    key, _, text = word.text.partition("=")
+    start = len(key) + 1
+    braces = _BRACES.search(text)
+    if braces is not None and braces["name"] in names:
+        name = braces["name"]
+        span = word.locate(start + braces.start(), start + braces.end())
+        message = f"{key!r} gets {braces[0]!r} as it is written, not the variable {name}"
+        hint = f"write --set {key}=${name} for the variable"
+        if braces[0] != text:
+            hint = f"make the text in a cell: text = f'…{{{name}}}…', and write --set {key}=$text"
+    elif _is_a_persons(text, names) and value(word.part(start, len(word.text)), names) == text:
+        span = word.locate(start, len(word.text))
+        message = f"{key!r} gets the text {text!r}, not the variable {text}"
+        hint = f'write --set {key}=${text} for the variable, --set {key}="{text}" for the text'
+    else:
+        return None
+    return Diagnostic("magic.text", message, span, hint, "warning")
+
+
+def _is_a_persons(name: str, names: Mapping[str, Any]) -> bool:
+    """Whether a name is that of a value that a person has assigned, which ``--set`` could pass."""
+    if name not in names or name.startswith("_") or name in ("In", "Out"):
+        return False
+    return not callable(names[name]) and not isinstance(names[name], ModuleType)
+
+
+_BRACES = re.compile(r"\{(?P<name>[^\W\d]\w*)\}")
 
 
 def _is_quoted(word: Token) -> bool:
@@ -162,19 +169,21 @@ _CODE = re.compile(r"[-+]?0[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?$")
 
 def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     """The notebook's object of that name, which may be written ``$name``."""
-    dollar, name = word.text[:1] == "$", word.text.removeprefix("$")
-    word = word.part(1, len(word.text)) if dollar else word
+    dollar = "$" if word.text.startswith("$") else ""
+    name = word.text.removeprefix("$")
+    word = word.part(len(dollar), len(word.text))
     if not name.isidentifier():
         hint = "assign the value to a variable in a cell above"
         if (bare := name.strip("${}")).isidentifier():
-            hint = f"write {'$' * dollar}{bare}"
+            hint = f"write {dollar}{bare}"
         elif name[:1] in ("{", "["):
             hint = f"{hint}, or give each value in the line: --set NAME=VALUE"
         elif dollar:
             hint += "; quote a text that begins with $ twice: '\"$a\"'"
-        what = "$ takes" if dollar else "this must be"
-        raise line_error("variable", f"{what} the name of a variable, not {name!r}", word, hint)
-    written, name = name, same_name(name)
+        takes = "$ takes" if dollar else "this must be"
+        raise line_error("variable", f"{takes} the name of a variable, not {name!r}", word, hint)
+    written = name
+    name = same_name(written)
     if name not in names and written not in names:
         yours = [variable for variable in names if not variable.startswith("_")]
         message = f"the notebook has no variable {name!r}"
@@ -214,7 +223,7 @@ _NUMBERS = {
 """Of an option: its code, the least value, what it takes, an example."""
 
 
-_TIMED = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|sec|m|min|h)")
+_TIMED = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>s|sec|m|min|h)")
 _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 
 
@@ -228,7 +237,7 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
         if least <= (size := float(word.text)) < math.inf:  # never NaN
             return size
     if timed := _TIMED.fullmatch(word.text):
-        example = f"{float(timed[1]) * _SECONDS[timed[2]]:g}"
+        example = f"{float(timed['number']) * _SECONDS[timed['unit']]:g}"
     raise line_error(code, f"{word.text!r} is not {about}", word, f"write {flag} {example}")
 
 
@@ -257,6 +266,7 @@ def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
 
 
 def _mapping(word: Token, names: Names) -> Mapping[str, Any]:
+    """The input that ``--input`` names: a dict of the notebook, or what a file holds."""
     if "=" in word.text:
         takes = "the name of a dict" if names is not None else "a .json or .yaml file"
         message = f"--input takes {takes}, not {word.text!r}"
@@ -275,6 +285,7 @@ def _mapping(word: Token, names: Names) -> Mapping[str, Any]:
 
 
 def _file(word: Token) -> Any:
+    """The value of a file of JSON or YAML."""
     path = Path(word.text)
     try:
         text = read_file(path).decode("utf-8")
@@ -310,11 +321,12 @@ def reuse_of(parsed: ParsedLine) -> bool | str:
 def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> object:
     """The table of ``--over`` or ``--retry-failed`` with its options; None without these.
     ``others``: further options that only such a run has."""
-    word, retried = parsed.word("--over"), parsed.word("--retry-failed")
+    word = parsed.word("--over")
+    retried = parsed.word("--retry-failed")
     if word is None and retried is None:
         for option in (*FOR_ROWS, *others):
-            if option.flag in parsed:
-                message, place = f"{option.flag} needs --over", parsed.words(option.flag)[0]
+            if (place := parsed.word(option.flag)) is not None:
+                message = f"{option.flag} needs --over"
                 raise line_error("needs-over", message, place, "add --over TABLE")
         return None
     counts = {
@@ -351,7 +363,8 @@ def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
         (word,) = tokens[name]
         if word.text.startswith("$"):
             run = lookup(word, names)
-            text, span = str(getattr(run, "run_id", run)), word.span
+            text = str(getattr(run, "run_id", run))
+            span = word.span
             tokens[name] = (Token(text, span, (*(span.start,) * len(text), span.end)),)
     return ParsedLine(parsed.source, tokens)
 
@@ -369,6 +382,7 @@ def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
 
 
 def _read_mapping(word: Token) -> tuple[str, str]:
+    """The input and the column of ``--map``."""
     name, equals, column = word.text.partition("=")
     if not equals or not name or not column:
         name, column = [*filter(None, re.split("->|[:=]", word.text)), "COLUMN", "COLUMN"][:2]

@@ -95,39 +95,46 @@ def comment_at(text: str, start: int) -> int:
 
 
 def _word(source: Source, start: int, escapes: bool) -> Token:
+    """The word that begins at ``start``, without its quotes and the backslashes that escape."""
     text = source.text
     i = start
     quote = ""
     opened = start
-    at: list[int] = []
+    offsets: list[int] = []
     while i < len(text) and (quote or text[i] not in BLANKS):
         char = text[i]
         if char == quote:
             quote = ""
         elif not quote and char in "'\"":
-            quote, opened = char, i
+            quote = char
+            opened = i
         else:
-            # In double quotes a backslash escapes only the quote and itself; without quotes what
-            # has a meaning, so that it is itself in C:\new.
-            following = text[i + 1 : i + 2]
-            if char == "\\" and (
-                following in (quote, "\\")
-                if quote == '"'
-                else escapes and not quote and following in ESCAPED
-            ):
+            if char == "\\" and text[i + 1 : i + 2] in _escaped(quote, escapes):
                 i += 1
                 if i == len(text):
                     raise _ends_in_backslash(Span(source, i - 1, i))
             elif not quote:
                 _check_character(source, i, start)
-            at.append(i)
+            offsets.append(i)
         i += 1
     if quote:
         hint = f"close it with {quote}; around a quote use the other kind of quotes"
         raise line_error(
             "quote", f"the quote {quote} is not closed", Span(source, opened, opened + 1), hint
         )
-    return Token("".join(text[k] for k in at), Span(source, start, i), (*at, i))
+    written = "".join(text[offset] for offset in offsets)
+    return Token(written, Span(source, start, i), (*offsets, i))
+
+
+def _escaped(quote: str, escapes: bool) -> tuple[str, ...]:
+    """The characters that a backslash escapes within this quote, empty outside of quotes.
+
+    In double quotes these are the quote and the backslash. Outside of quotes these are the
+    characters with a meaning, so that a backslash is itself in C:\\new.
+    """
+    if quote == '"':
+        return (quote, "\\")
+    return ESCAPED if escapes and not quote else ()
 
 
 def _ends_in_backslash(span: Span) -> DefinitionError:
@@ -154,7 +161,8 @@ def _check_character(source: Source, i: int, start: int) -> None:
     if is_first and char in DASHES:
         word = _DASHED.match(source.text, i)
         assert word is not None, "it matches any text"
-        rest, span = word[1], Span(source, i, word.end())
+        rest = word[1]
+        span = Span(source, i, word.end())
         message = f"{describe(char)} is not a hyphen"
         dashes = "-" if i > start or rest[:1].isdigit() else "--"
         raise line_error(

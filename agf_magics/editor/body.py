@@ -42,31 +42,33 @@ def complete_body(
     names: Names,
     registry: Registry,
 ) -> Offer:
-    """``before`` and ``after``: the body around the cursor; ``inputs``: known names of its
-    input."""
+    """The completions at the cursor. ``before`` and ``after``: the body around it; ``inputs``:
+    known names of its input."""
     reading = Reading(before)
-    spot = reading.spot
-    if spot.part == "comment":
+    cursor = reading.cursor
+    if cursor.part == "comment":
         return Offer("")
     text = f"{without_last_word(before)} {after}"
     above, everywhere = tuple(reading.above), tuple(reading.everywhere(after))
-    here = Context(spot, above, everywhere, text, tuple(inputs), registry, tuple(names.functions))
-    path = parts_of_path(names.paths, here)
+    context = Context(
+        cursor, above, everywhere, text, tuple(inputs), registry, tuple(names.functions)
+    )
+    path = parts_of_path(names.paths, context)
     if path is not None:
         return path_offer(*path)
     choices = list[Choice]()
-    if spot.part == "key":
-        named = {name: Choice(f"{name}: ", what) for name, what in offered(names, here).items()}
-        keys = keys_at(schema, spot).items()
-        named |= {name: Choice(f"{name}: ", "key", doc) for name, doc in keys}
-        choices += [choice for name, choice in named.items() if name not in spot.near]
+    if cursor.part == "key":
+        keys = {name: Choice(f"{name}: ", kind) for name, kind in offered(names, context).items()}
+        described = keys_at(schema, cursor).items()
+        keys |= {name: Choice(f"{name}: ", "key", doc) for name, doc in described}
+        choices += [choice for name, choice in keys.items() if name not in cursor.near]
     # Until it has a key, an element of a list may be a value, too.
-    if spot.part == "value" or (spot.path[-1:] == (ELEMENT,) and not spot.near):
-        spot = spot._replace(part="value")
-        choices += [Choice(value, "value") for value in values_at(schema, spot)]
-        values = offered(names, here._replace(spot=spot)).items()
-        choices += [Choice(name, what) for name, what in values]
-    return matching(spot.tag + spot.text, choices)
+    if cursor.part == "value" or (cursor.path[-1:] == (ELEMENT,) and not cursor.near):
+        cursor = cursor._replace(part="value")
+        choices += [Choice(value, "value") for value in values_at(schema, cursor)]
+        values = offered(names, context._replace(cursor=cursor)).items()
+        choices += [Choice(name, kind) for name, kind in values]
+    return matching(cursor.tag + cursor.text, choices)
 
 
 def without_last_word(text: str) -> str:
@@ -79,11 +81,11 @@ def without_last_word(text: str) -> str:
     return _LAST_WORD.sub("", text)
 
 
-def parts_of_path(paths: Paths, here: Context) -> tuple[str, list[str]] | None:
+def parts_of_path(paths: Paths, context: Context) -> tuple[str, list[str]] | None:
     """The unfinished part of the path at the cursor and its completions; None if no path is there."""
-    if not paths.where(here.spot):
+    if not paths.where(context.cursor):
         return None
-    return next_parts(paths.written, here.spot.text, lambda lead: paths.known(here, lead))
+    return next_parts(paths.written, context.cursor.text, lambda lead: paths.known(context, lead))
 
 
 def path_offer(fragment: str, parts: Iterable[str]) -> Offer:
@@ -95,15 +97,16 @@ def path_offer(fragment: str, parts: Iterable[str]) -> Offer:
 def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:
     """The completions on a blank line: also elements of a list, which begin with a dash. ``inner``:
     the completions after a text that replaces ``above``."""
-    keys, spot = inner(above), Reading(f"{above}- ").spot
-    if keys.fragment or spot.part != "key" or spot.path[-1:] != (ELEMENT,):
+    keys = inner(above)
+    cursor = Reading(f"{above}- ").cursor
+    if keys.fragment or cursor.part != "key" or cursor.path[-1:] != (ELEMENT,):
         return keys
     offer = inner(f"{above}- ")
     # Not the values: most of them are of the key above, which takes no list.
     keys_of_element = [choice for choice in offer.choices if choice.text.endswith(": ")]
     elements = [choice._replace(text=f"- {choice.text}") for choice in keys_of_element]
-    both = [*elements, *keys.choices] if above.strip() else [*keys.choices, *elements]
-    return Offer("", tuple({choice.text: choice for choice in both}.values()))
+    choices = [*elements, *keys.choices] if above.strip() else [*keys.choices, *elements]
+    return Offer("", tuple({choice.text: choice for choice in choices}.values()))
 
 
 def matching(fragment: str, choices: Iterable[Choice]) -> Offer:

@@ -31,7 +31,7 @@ from .body import Choice, Offer, complete_blank_line, complete_body, matching, p
 from .error_pages import entries
 from .names import EXPRESSION, NAMES, is_in_text, next_parts
 
-MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
+MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?%{1,2}(?P<name>\w+)[ \t](?P<rest>.*)$", re.DOTALL)
 FILES = (".yaml", ".yml", ".json", ".svg", ".dot", ".agf")
 _MOST_FILES = 200
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
@@ -65,17 +65,18 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
     first = next((number for number, match in enumerate(lines) if match.strip()), 0)
     in_body = line > first and lines[first].startswith("%%")
     match = MAGIC.match(lines[first] + " " if in_body else before)
-    command = COMMANDS.get(match[2]) if match else None
+    command = COMMANDS.get(match["name"]) if match else None
     if match is None or command is None or (in_body and not command.name.startswith("%%")):
         return None
     body = "\n".join(lines[first + 1 :])
     if not in_body:
-        return _in_line(command, match[3], body, surroundings)
+        return _in_line(command, match["rest"], body, surroundings)
     above = "\n".join([*lines[first + 1 : line], before])
-    inputs = re.findall(r"--set[ =]['\"]?(\w+)=", match[3])
-    language = LANGUAGES[match[2] if match[2] in OURS else "pipeline"]  # %%run_pipeline_inline
     below = body[len(above) :]
-    is_planner = command.name == "%%plan" and "--planner" in match[3].split()
+    inputs = re.findall(r"--set[ =]['\"]?(\w+)=", match["rest"])
+    name = match["name"] if match["name"] in OURS else "pipeline"  # %%run_pipeline_inline
+    language = LANGUAGES[name]
+    is_planner = command.name == "%%plan" and "--planner" in match["rest"].split()
 
     def offered(above: str) -> Offer:
         schema: Mapping[str, Any] = language.schema or {}
@@ -89,6 +90,7 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
 
 
 def _in_line(command: Command, rest: str, body: str, surroundings: Surroundings) -> Offer:
+    """The completions of the last word of a line, ``rest`` after the name of its magic."""
     if command.operands and command.operands[0].is_rest:
         path = next_parts(EXPRESSION, rest, lambda lead: _data(lead, surroundings.frame))
         return path_offer(*path) if path is not None and not is_in_text(rest) else Offer("")
@@ -96,20 +98,19 @@ def _in_line(command: Command, rest: str, body: str, surroundings: Surroundings)
     options = {option.flag: option for option in command.options}
     flag, equals, value = word.partition("=")
     if equals and flag in options:
-        return _values(options[flag].kind, Wanted(value, flag, before, body, surroundings))
+        return _values(options[flag].kind, LineWord(value, flag, before, body, surroundings))
+    last = before[-1] if before else ""
     if word.startswith("-"):
-        left = [
+        flags = [
             option.flag for option in command.options if option.many or option.flag not in before
         ]
-        return _those(word, "option", [*left, "--help"])
-    if before and before[-1] in options and options[before[-1]].kind != "switch":
-        return _values(
-            options[before[-1]].kind, Wanted(word, before[-1], before, body, surroundings)
-        )
+        return _offer(word, "option", [*flags, "--help"])
+    if last in options and options[last].kind != "switch":
+        return _values(options[last].kind, LineWord(word, last, before, body, surroundings))
     operand = _operand(command, before)
     if operand is None:
         return Offer(word)
-    return _values(operand.kind, Wanted(word, command.name, before, body, surroundings))
+    return _values(operand.kind, LineWord(word, command.name, before, body, surroundings))
 
 
 def _operand(command: Command, before: list[str]) -> Operand | None:
@@ -126,72 +127,68 @@ def _operand(command: Command, before: list[str]) -> Operand | None:
     return operands[-1] if operands and operands[-1].many else None
 
 
-class Wanted(NamedTuple):
+class LineWord(NamedTuple):
     """A word of a line that is completed."""
 
-    word: str
+    text: str
     owner: str
     """The option or the magic whose value it is."""
     before: list[str]
     """The words before it."""
     body: str
-    known: Surroundings
+    surroundings: Surroundings
 
 
-def _values(kind: Kind, wanted: Wanted) -> Offer:
-    word, surroundings = wanted.word, wanted.known
+def _values(kind: Kind, word: LineWord) -> Offer:
+    """The completions of a word that is a value of this kind."""
     if kind in _OFFERED:
-        fragment = _FRAGMENT.get(kind, str)(word)
-        return _those(fragment, _SHOWN_AS.get(kind, kind), _OFFERED[kind](wanted))
+        fragment = _FRAGMENT.get(kind, str)(word.text)
+        return _offer(fragment, _SHOWN_AS.get(kind, kind), _OFFERED[kind](word))
     if kind == "file":
-        return _files(word)
-    if kind != "pair":
-        return Offer(word)
-    key, equals, value = word.lstrip("'\"").partition("=")
+        return _files(word.text)
+    if kind == "pair":
+        return _pair(word)
+    return Offer(word.text)
+
+
+def _pair(word: LineWord) -> Offer:
+    """The completions of ``key=$variable``; the keys are the inputs of the flow that the line names,
+    or that the body is."""
+    registry = word.surroundings.registry
+    key, equals, value = word.text.lstrip("'\"").partition("=")
     if equals:
-        names = _variables(surroundings) if value.startswith("$") else []
-        return _those(value[1:], "variable", names) if names else Offer(value)
-    flow = next(
-        (
-            surroundings.registry.flows[name]
-            for name in wanted.before
-            if name in surroundings.registry.flows
-        ),
-        None,
-    )
-    inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(wanted.body)
-    return _those(key, "input", [f"{name}=" for name in inputs])
+        names = _variables(word.surroundings) if value.startswith("$") else []
+        return _offer(value[1:], "variable", names) if names else Offer(value)
+    flow = next((registry.flows[name] for name in word.before if name in registry.flows), None)
+    inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(word.body)
+    return _offer(key, "input", [f"{name}=" for name in inputs])
 
 
-def _steps(wanted: Wanted) -> Iterable[str]:
+def _steps(word: LineWord) -> Iterable[str]:
     """The ids of the steps of the run that the line names."""
-    flows = wanted.known.registry.flows
-    for id, name, _ in wanted.known.runs():
-        if any(word and (name == word or id.startswith(word)) for word in wanted.before):
+    flows = word.surroundings.registry.flows
+    for id, name, _ in word.surroundings.runs():
+        if any(part and (name == part or id.startswith(part)) for part in word.before):
             body = [*every(flows[name].body)] if name in flows else []
             return [step.id for step in body if not isinstance(step, Sequence)]
     return ()
 
 
-def _runs(wanted: Wanted) -> list[str]:
+def _runs(word: LineWord) -> list[str]:
     """The latest runs that begin with the word, those that fit the magic or the option first."""
-    runs = dict.fromkeys(
-        [
-            *((run.run_id, run.name, run.status) for run in reversed(tuple(live))),
-            *wanted.known.runs(),
-        ]
-    )
+    started = ((run.run_id, run.name, run.status) for run in reversed(tuple(live)))
+    runs = dict.fromkeys([*started, *word.surroundings.runs()])
     fits: Mapping[str, Callable[[str, str], bool]] = {
         "%resume": lambda name, status: status in RESUMABLE,
         "%answer": lambda name, status: status == "running",
         "--cancel": lambda name, status: status == "running",
-        "--reuse": lambda name, status: name in wanted.before,
+        "--reuse": lambda name, status: name in word.before,
     }
-    fit = fits.get(wanted.owner)
+    fit = fits.get(word.owner)
     latest = {
         id: fit is None or fit(name, status)
         for id, name, status in reversed(runs)
-        if id.startswith(wanted.word)
+        if id.startswith(word.text)
     }
     return sorted(latest, key=latest.__getitem__)[: -MOST_RUNS - 1 : -1]
 
@@ -208,34 +205,36 @@ def _data(lead: str, frame: Mapping[str, Any]) -> Iterable[str]:
 def _models(surroundings: Surroundings) -> list[str]:
     """The chosen model, and the variables that are model objects, as an option names them."""
     chosen = surroundings.registry.model
-    models = _that(
+    models = _variables_with(
         surroundings, lambda value: isinstance(value, Model) or hasattr(value, "model_name")
     )
     names = [f"${name}" for name in models]
     return [*([chosen.name] if chosen is not None and chosen.address is not None else []), *names]
 
 
-_OFFERED: Mapping[Kind, Callable[[Wanted], Iterable[str]]] = {
-    "flow": lambda wanted: wanted.known.registry.flows,
-    "tool": lambda wanted: [*wanted.known.registry.tools, *wanted.known.registry.agents],
-    "tools": lambda wanted: [*wanted.known.registry.tools, *wanted.known.registry.flows],
-    "model": lambda wanted: [
-        *_models(wanted.known),
+_OFFERED: Mapping[Kind, Callable[[LineWord], Iterable[str]]] = {
+    "flow": lambda word: word.surroundings.registry.flows,
+    "tool": lambda word: [*word.surroundings.registry.tools, *word.surroundings.registry.agents],
+    "tools": lambda word: [*word.surroundings.registry.tools, *word.surroundings.registry.flows],
+    "model": lambda word: [
+        *_models(word.surroundings),
         *(f"{provider}:" for provider in PROVIDERS),
     ],
-    "context": lambda wanted: wanted.known.registry.contexts,
-    "code": lambda wanted: entries(),
-    "lesson": lambda wanted: wanted.known.lessons(),
-    "status": lambda wanted: STATUSES,
-    "direction": lambda wanted: DIRECTIONS,
-    "time": lambda wanted: TIMES,
-    "notebook": lambda wanted: filter(None, [Path(this_notebook()).name]),
+    "context": lambda word: word.surroundings.registry.contexts,
+    "code": lambda word: entries(),
+    "lesson": lambda word: word.surroundings.lessons(),
+    "status": lambda word: STATUSES,
+    "direction": lambda word: DIRECTIONS,
+    "time": lambda word: TIMES,
+    "notebook": lambda word: filter(None, [Path(this_notebook()).name]),
     "run": _runs,
     "step": _steps,
-    "workers": lambda wanted: [*WORKER_WORDS, *_that(wanted.known, can_run)],
-    "variable": lambda wanted: _that(wanted.known, lambda value: isinstance(value, Mapping)),
-    "server": lambda wanted: ["connect"] * (not wanted.before) + [*wanted.known.servers()],
-    "new": lambda wanted: _variables(wanted.known) if wanted.body == "" else (),
+    "workers": lambda word: [*WORKER_WORDS, *_variables_with(word.surroundings, can_run)],
+    "variable": lambda word: _variables_with(
+        word.surroundings, lambda value: isinstance(value, Mapping)
+    ),
+    "server": lambda word: ["connect"] * (not word.before) + [*word.surroundings.servers()],
+    "new": lambda word: _variables(word.surroundings) if word.body == "" else (),
 }
 """What a word of a kind may be."""
 
@@ -251,7 +250,7 @@ _FRAGMENT: Mapping[Kind, Callable[[str], str]] = {
 """The part of a word that is completed, where it is not the whole."""
 
 
-def _that(surroundings: Surroundings, fits: Callable[[Any], bool]) -> list[str]:
+def _variables_with(surroundings: Surroundings, fits: Callable[[Any], bool]) -> list[str]:
     """The variables with values that fit."""
     return [name for name in _variables(surroundings) if fits(surroundings.names[name])]
 
@@ -275,10 +274,10 @@ def _files(word: str) -> Offer:
     except (OSError, ValueError):
         return Offer(word)
     names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
-    return _those(
+    return _offer(
         fragment, "file", [name for name in names if name.endswith(("/", *FILES))][:_MOST_FILES]
     )
 
 
-def _those(fragment: str, type: str, names: Iterable[str]) -> Offer:
+def _offer(fragment: str, type: str, names: Iterable[str]) -> Offer:
     return matching(fragment, [Choice(name, type) for name in names])

@@ -56,6 +56,8 @@ class Cursor(NamedTuple):
 
 @dataclass(slots=True)
 class _Level:
+    """An open mapping or list, in which the text that was read ends."""
+
     column: int
     opener: Literal["", "-", "{", "["] = ""
     key: str | None = None
@@ -65,20 +67,21 @@ class _Level:
 class Reading:
     """A body with the text ``before`` before the cursor.
 
-    >>> Reading("steps:\\n- tool: {name: fetch, ar").spot[:3]
+    >>> Reading("steps:\\n- tool: {name: fetch, ar").cursor[:3]
     (('steps', '-', 'tool'), 'key', 'ar')
     """
 
     def __init__(self, before: str) -> None:
         self._before = before
-        reader, (*lines, last) = _Reader(), before.split("\n")
+        reader = _Reader()
+        *lines, last = before.split("\n")
         for line in lines:
             reader.line(line)
         reader.line(last, last=True)
-        self.spot = reader.spot()
+        self.cursor = reader.cursor()
         """The place of the cursor."""
         reader.leave(0)
-        self.above: list[Keys] = reader.left
+        self.above: list[Keys] = reader.mappings
         """Every mapping before the cursor, in all documents; inner ones first."""
 
     def everywhere(self, after: str) -> list[Keys]:
@@ -87,10 +90,12 @@ class Reading:
         for line in (self._before + after).split("\n"):
             reader.line(line)
         reader.leave(0)
-        return reader.left
+        return reader.mappings
 
 
 class _Reader:
+    """The state after the lines that were read: the open levels, and the unfinished token."""
+
     def __init__(self) -> None:
         self.levels: list[_Level] = []
         self.token = ""
@@ -99,7 +104,8 @@ class _Reader:
         self.literal: int | None = None
         """In a block scalar: its lines are indented deeper than this column."""
         self.is_value = self.is_comment = False
-        self.left: list[Keys] = []
+        self.mappings: list[Keys] = []
+        """The mappings that have ended, inner ones first."""
         self.column = 0
         """The column of the last key in a block."""
 
@@ -108,6 +114,7 @@ class _Reader:
         return bool(self.levels) and self.levels[-1].opener in ("{", "[")
 
     def line(self, line: str, last: bool = False) -> None:
+        """Read a line; ``last``: the one that ends at the cursor, which may be unfinished."""
         self.is_comment = False
         column = len(line) - len(line.lstrip(" "))
         if self.literal is not None:
@@ -128,8 +135,10 @@ class _Reader:
         self._block(line, column, last)
 
     def _block(self, line: str, column: int, last: bool) -> None:
+        """Read a line outside of brackets: its dashes, its key, and its value."""
         rest = line[column:]
-        self.token, self.is_value = "", False
+        self.token = ""
+        self.is_value = False
         while rest.startswith("- ") or rest == "-":
             self._close(column)
             self.levels.append(_Level(column, "-"))
@@ -172,7 +181,7 @@ class _Reader:
         while len(self.levels) > depth:
             top = self.levels.pop()
             if top.near:
-                self.left.append(Keys(self.path, top.near))
+                self.mappings.append(Keys(self.path, top.near))
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -208,7 +217,8 @@ class _Reader:
                 top = self.levels[-1]
                 top.key = _bare(self.token)
                 top.near[top.key] = ""
-                self.token, self.is_value = "", True
+                self.token = ""
+                self.is_value = True
             else:
                 # Plain text in one step: the body is read again for each key that a person presses.
                 end = _next(text, i + 1)
@@ -231,6 +241,7 @@ class _Reader:
         return after in ("", " ", "\t") or self.token.rstrip().endswith(('"', "'"))
 
     def _end(self, char: str) -> None:
+        """End a value in brackets, at a comma or at the bracket that closes them."""
         top = self.levels[-1]
         if top.key is not None:
             top.near[top.key] = _bare(self.token)
@@ -239,18 +250,18 @@ class _Reader:
         else:
             self.leave(len(self.levels) - 1)
             if not self.in_flow:
-                self.token, self.is_value = "", True
+                self.token = ""
+                self.is_value = True
                 return
         self._start()
 
-    def spot(self) -> Cursor:
-        top = self.levels[-1] if self.levels else None
+    def cursor(self) -> Cursor:
+        """The place at the end of what was read."""
         if self.is_comment:
             return Cursor(self.path, "comment", "", "", ())
-        path, around = (
-            self.path,
-            [level.near for level in reversed(self.levels) if level.opener != "-"],
-        )
+        top = self.levels[-1] if self.levels else None
+        path = self.path
+        around = [level.near for level in reversed(self.levels) if level.opener != "-"]
         if self.in_flow and top:
             is_value = top.opener == "[" or top.key is not None
         else:
@@ -260,16 +271,14 @@ class _Reader:
                     path = path[:-1]  # another key of that mapping
                 else:
                     around.insert(0, {})
-        text, tag = self.token.lstrip(), ""
+        text = self.token.lstrip()
+        tag = ""
         if is_value and (match := TAG.match(text)):
-            tag, text = match[0].strip(), text[match.end() :]
-        return Cursor(
-            path,
-            "value" if is_value else "key",
-            text[1:] if text[:1] in ("'", '"') else text,
-            tag,
-            tuple(around),
-        )
+            tag = match[0].strip()
+            text = text[match.end() :]
+        if text.startswith(("'", '"')):
+            text = text[1:]
+        return Cursor(path, "value" if is_value else "key", text, tag, tuple(around))
 
 
 def _next(text: str, start: int) -> int:
@@ -285,5 +294,6 @@ def _parts(level: _Level) -> tuple[str, ...]:
 
 
 def _bare(text: str) -> str:
+    """A key or a scalar without blanks and quotes around it."""
     text = text.strip()
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

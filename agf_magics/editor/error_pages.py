@@ -18,7 +18,7 @@ FOLDERS = (
 _ENTRY = re.compile(
     r"^## (?P<code>[a-z0-9]+\.[a-z0-9-]+)\n(?P<text>.*?)(?=^\([a-z0-9.-]+\)=$|^## |\Z)", re.M | re.S
 )
-_LINK = re.compile(r"(`[^`\n]*+`)|\[([^\[\]\n]++)\]\([^()\s]++\)")
+_LINK = re.compile(r"(?P<code>`[^`\n]*+`)|\[(?P<text>[^\[\]\n]++)\]\([^()\s]++\)")
 
 
 @cache
@@ -27,9 +27,12 @@ def entries() -> Mapping[str, str]:
     other pages."""
     folder = next(folder for folder in FOLDERS if folder.is_dir())
     return {
-        entry[
-            "code"
-        ]: f"### {entry['code']}\n{_LINK.sub(lambda link: link[1] or link[2], entry['text']).rstrip()}\n"
+        entry["code"]: f"### {entry['code']}\n{_without_links(entry['text']).rstrip()}\n"
         for path in sorted(folder.glob("*.md"))
         for entry in _ENTRY.finditer(path.read_text(encoding="utf-8"))
     }
+
+
+def _without_links(text: str) -> str:
+    """A text with the words of each link alone; code stays, as it may look like a link."""
+    return _LINK.sub(lambda match: match["code"] or match["text"], text)

@@ -79,7 +79,8 @@ def is_below(path: Path, key: str) -> bool:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    seen = 0
+    """The files in a folder that may be read, those of each folder before those below it."""
+    entries = 0
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(
             name for name in folders if name[0] not in "._" and name not in FOREIGN_FOLDERS
@@ -87,6 +88,6 @@ def _files(folder: Path) -> Iterator[Path]:
         for name in sorted(files):
             if name.endswith((".py", *DEFINITIONS)) and not name.startswith("."):
                 yield Path(root, name)
-        seen += len(files) + len(folders)
-        if seen > MOST_ENTRIES:
+        entries += len(files) + len(folders)
+        if entries > MOST_ENTRIES:
             return

@@ -1,7 +1,8 @@
-"""The texts that a hint says to write: what an editor can put in their place.
+"""The texts that a hint tells a person to write, read from its sentence.
 
-A hint is a sentence for a person (decision D182): its texts stand after the words that lead to them,
-and end before the words that go on. What is found is tried before it is offered.
+Such a text stands after the words that lead to it, and ends before the words that go on. A hint
+carries no edit as data, because most hints are one and a person pastes the words (decision D182).
+`repairs` tries each text before it is offered.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 _MEANT = "did you mean "
+_NAME_BEFORE_MARK = re.compile(r"(?P<name>[^\n]+?)\?(?=[ ?\"]|$)", re.M)
 
 _LEAD = re.compile(
     r"(?:(?:^|[;,:] |so |else |, or )(?:"
@@ -60,9 +62,8 @@ def led_texts(hint: str) -> Iterator[str]:
     """The texts after ``write`` and the like, also those with words that stand for something."""
     bare = _BARE.match(hint)
     for text in (*_led_to(hint), *([bare["text"]] if bare else ())):
-        whole = text.strip()
-        if not _is_prose(whole):
-            yield from _alternatives(whole)
+        if not _is_prose(text.strip()):
+            yield from _alternatives(text.strip())
 
 
 def is_form(text: str) -> bool:
@@ -77,28 +78,23 @@ def is_form(text: str) -> bool:
 
 def meant_names(hint: str) -> Iterator[str]:
     """Each name between ``did you mean`` and its question mark; a name may have one, too."""
-    at = hint.find(_MEANT)
-    while at >= 0:
-        line = hint[at + len(_MEANT) :].partition("\n")[0]
-        end = next(
-            (
-                n
-                for n, sign in enumerate(line)
-                if sign == "?" and (line[n + 1 : n + 2] or " ") in ' ?"'
-            ),
-            0,
-        )
-        if end:
-            yield line[:end]
-        at = hint.find(_MEANT, at + len(_MEANT) + end)
+    start = hint.find(_MEANT)
+    while start >= 0:
+        start += len(_MEANT)
+        name = _NAME_BEFORE_MARK.match(hint, start)
+        if name is not None:
+            yield name["name"]
+            start = name.end("name")
+        start = hint.find(_MEANT, start)
 
 
 def _led_to(hint: str) -> Iterator[str]:
-    at = 0
-    while (lead := _LEAD.search(hint, at)) and lead.end() < len(hint):
+    """What stands between words that lead to a text and words that go on."""
+    end = 0
+    while (lead := _LEAD.search(hint, end)) and lead.end() < len(hint):
         tail = _TAIL.search(hint, lead.end() + 1)
-        at = tail.start() if tail else len(hint)
-        yield hint[lead.end() : at]
+        end = tail.start() if tail else len(hint)
+        yield hint[lead.end() : end]
 
 
 def _is_prose(text: str) -> bool:
@@ -113,10 +109,10 @@ def _alternatives(text: str) -> list[str]:
         return several
     before, _, last = text.rpartition(" or ")
     words = [*before.removesuffix(",").split(", "), last]
-    return words if before and all(map(_is_one, words)) else [text]
+    return words if before and all(map(_is_single, words)) else [text]
 
 
-def _is_one(text: str) -> bool:
+def _is_single(text: str) -> bool:
     """Whether this is one word or one text in quotes, also behind an option."""
     option, _, value = text.partition(" ")
     word = value if option.startswith("--") and value else text

@@ -91,16 +91,18 @@ def registered_text(registry: Registry) -> str:
 
 def _named(name: str, thing: Tool | Agent | ModelAgent | Flow) -> str:
     """A line about a callable: what it accepts, where that is known, and what it does."""
-    accepts = ""
-    if isinstance(thing, Tool):
-        accepts, about = f"({line(thing.takes, MOST_ABOUT)})", thing.description
-    elif isinstance(thing, Agent | ModelAgent):
-        about = thing.description
+    accepts = None
+    if isinstance(thing, Flow):
+        accepts = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in thing.inputs))
+        about = thing.declared.description
     else:
-        names = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in thing.inputs))
-        accepts, about = f"({line(names, MOST_ABOUT)})", thing.declared.description
-    said = f": {line(about, MOST_ABOUT)}" if about else ""
-    return f"- `{line(name, 80)}{accepts}`{said}"
+        about = thing.description
+    if isinstance(thing, Tool):
+        accepts = thing.takes
+    call = line(name, 80)
+    if accepts is not None:
+        call += f"({line(accepts, MOST_ABOUT)})"
+    return f"- `{call}`" + (f": {line(about, MOST_ABOUT)}" if about else "")
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from .cursor import ELEMENT, Cursor, Keys
 class Context(NamedTuple):
     """The text and the registry at the cursor."""
 
-    spot: Cursor
+    cursor: Cursor
     above: tuple[Keys, ...]
     """Every mapping before the cursor."""
     everywhere: tuple[Keys, ...]
@@ -58,7 +58,8 @@ class Paths(NamedTuple):
     written: re.Pattern[str]
     """Matches the path at the end of a text; the group ``path`` is completed part by part."""
     known: Callable[[Context, str], Iterable[str]]
-    """The paths; the last part is completed below the one that it gets, with its dot."""
+    """The paths of the text; the second argument is the path before the part that is completed,
+    with its dot."""
     where: Callable[[Cursor], bool]
     """Whether the value or the key at a place is a path or contains one."""
 
@@ -77,27 +78,25 @@ class Names(NamedTuple):
     """The functions of its expressions."""
 
 
-def offered(names: Names, here: Context) -> dict[str, str]:
+def offered(names: Names, context: Context) -> dict[str, str]:
     """The names that fit the place, each with its kind in the popup."""
-    spot = here.spot
-    is_key = spot.part == "key"
-    key = next((part for part in reversed(spot.path) if is_key or part != ELEMENT), "")
+    cursor = context.cursor
+    is_key = cursor.part == "key"
+    key = next((part for part in reversed(cursor.path) if is_key or part != ELEMENT), "")
     table = names.keys if is_key else names.values
-    offered_names = {name: what for what in table.get(key, ()) for name in SOURCES[what](here)}
+    by_kind = {name: kind for kind in table.get(key, ()) for name in SOURCES[kind](context)}
+    if is_key:
+        return by_kind
     # An argument of a tool is below the key that says what it may be.
-    owner = next((part for part in reversed(spot.path[-2:]) if part in names.alone), "")
-    return (
-        offered_names
-        if is_key
-        else offered_names | dict.fromkeys(names.alone.get(owner, ()), "keyword")
-    )
+    owner = next((part for part in reversed(cursor.path[-2:]) if part in names.alone), "")
+    return by_kind | dict.fromkeys(names.alone.get(owner, ()), "keyword")
 
 
 def next_parts(
     written: re.Pattern[str], text: str, paths_below: Callable[[str], Iterable[str]]
 ) -> tuple[str, list[str]] | None:
-    """The unfinished part of the path at the end of ``text`` and its completions, of the ``paths_below``
-    paths below a path; None if there is no path, or none to complete."""
+    """The unfinished part of the path at the end of ``text``, and its completions; None if there
+    are none. ``paths_below`` gives the paths that begin with another one."""
     path = written.search(text)
     if path is None:
         return None
@@ -106,18 +105,18 @@ def next_parts(
     parts = dict.fromkeys(
         path[len(lead) :].split(".")[0] for path in paths_below(lead) if path.startswith(lead)
     )
-    named = [part for part in parts if part and part.startswith(fragment)]
-    return (fragment, named) if named else None
+    fitting = [part for part in parts if part and part.startswith(fragment)]
+    return (fragment, fitting) if fitting else None
 
 
-def _tools(here: Context) -> Iterable[str]:
-    return [*here.registry.tools, *here.keys_of("tools")]
+def _tools(context: Context) -> Iterable[str]:
+    return [*context.registry.tools, *context.keys_of("tools")]
 
 
-def _arguments(here: Context) -> Iterable[str]:
+def _arguments(context: Context) -> Iterable[str]:
     """The arguments of the tool, agent or flow that one of the mappings around the place names."""
-    registry = here.registry
-    names = (near.get(key) for near in here.spot.around for key in CALLS)
+    registry = context.registry
+    names = (near.get(key) for near in context.cursor.around for key in CALLS)
     name = next(filter(None, names), "")
     called: Any = {**registry.flows, **registry.agents, **registry.tools}.get(name)
     if isinstance(called, Flow):
@@ -129,38 +128,38 @@ CALLS = ("_tool", "tool", "tool_name", "_delegate", "agent", "name")
 """Keys whose value is what a mapping calls."""
 
 
-def _aliased(here: Context) -> Iterable[str]:
+def _aliased(context: Context) -> Iterable[str]:
     """The registered names that an alias may have."""
     return (
-        here.registry.tools
-        if "local_tools" in here.spot.path
-        else [*here.registry.agents, *here.registry.flows]
+        context.registry.tools
+        if "local_tools" in context.cursor.path
+        else [*context.registry.agents, *context.registry.flows]
     )
 
 
-def _agents(here: Context) -> Iterable[str]:
+def _agents(context: Context) -> Iterable[str]:
     return [
-        *here.values_of("alias", "local_agents", ELEMENT),
-        *here.registry.agents,
-        *here.registry.flows,
+        *context.values_of("alias", "local_agents", ELEMENT),
+        *context.registry.agents,
+        *context.registry.flows,
     ]
 
 
-def _schemas(here: Context) -> Iterable[str]:
+def _schemas(context: Context) -> Iterable[str]:
     """The schemas; the name at the top of a document is a new one."""
-    written = here.values_of("schema")
-    return [*here.registry.schemas, *written] if len(here.spot.path) > 1 else ()
+    written = context.values_of("schema")
+    return [*context.registry.schemas, *written] if len(context.cursor.path) > 1 else ()
 
 
-def _stores(here: Context) -> dict[str, str]:
+def _stores(context: Context) -> dict[str, str]:
     """The stores that the steps above write, each with its schema."""
-    writing = (keys.near for keys in here.above if keys.near.get("output"))
+    writing = (keys.near for keys in context.above if keys.near.get("output"))
     return {near["output"]: near.get("schema", "") for near in writing}
 
 
-def _bound(here: Context) -> list[str]:
+def _bound(context: Context) -> list[str]:
     """The names that the step around the cursor sees in addition, such as ``item``."""
-    path = here.spot.path
+    path = context.cursor.path
     steps = [path[:end] for end in range(2, len(path)) if _takes(path[:end]) in STEPS_BELOW]
     if not steps:
         return []
@@ -168,7 +167,7 @@ def _bound(here: Context) -> list[str]:
     branches: list[list[str]] = [[]]
     if steps[-1][-2:] == ("parallel", "collect"):
         written = (*outer, "branches")
-        branches += [list(keys.near) for keys in here.above if keys.path == written]
+        branches += [list(keys.near) for keys in context.above if keys.path == written]
     return [*STEP_KEYS[outer[-1], key].binds, *branches[-1]]
 
 
@@ -187,18 +186,18 @@ def _takes(path: tuple[str, ...]) -> str:
 
 SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
     "agent": _agents,
-    "identity": lambda here: here.registry.agents,
+    "identity": lambda context: context.registry.agents,
     "tool": _tools,
-    "flow": lambda here: here.registry.flows,
-    "pipeline": lambda here: here.registry.flows if len(here.spot.path) > 1 else (),
-    "store": lambda here: [*_stores(here), *_bound(here), "pipe"],
-    "transform": lambda here: here.registry.transforms,
-    "policy": lambda here: here.registry.policies,
+    "flow": lambda context: context.registry.flows,
+    "pipeline": lambda context: context.registry.flows if len(context.cursor.path) > 1 else (),
+    "store": lambda context: [*_stores(context), *_bound(context), "pipe"],
+    "transform": lambda context: context.registry.transforms,
+    "policy": lambda context: context.registry.policies,
     "schema": _schemas,
     "argument": _arguments,
     "alias": _aliased,
-    "node": lambda here: here.keys_of("nodes"),
-    "state": lambda here: here.keys_of("state"),
+    "node": lambda context: context.keys_of("nodes"),
+    "state": lambda context: context.keys_of("state"),
 }
 
 
@@ -206,42 +205,44 @@ SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
 # --------------------------------------------------------------------------------------------------
 
 
-def _read(here: Context, lead: str) -> Iterable[str]:
+def _read(context: Context, lead: str) -> Iterable[str]:
     """What an expression of a pipeline can read, and its functions; a template has only paths."""
-    stores = _stores(here)
-    yield from ("ctx", "pipe", *_bound(here), *stores)
-    if not _is_template(here.spot):
-        yield from (f"{name}(" for name in here.functions)
+    stores = _stores(context)
+    yield from ("ctx", "pipe", *_bound(context), *stores)
+    if not _is_template(context.cursor):
+        yield from (f"{name}(" for name in context.functions)
         yield from ("and", "or", "not", "true", "false", "null")
-        yield from re.findall(r"(?<!\w)(\w++)\s*+->", here.spot.text)
-    yield from (f"ctx.{name}" for name in (*stores, *here.inputs))
+        yield from re.findall(r"(?<!\w)(\w++)\s*+->", context.cursor.text)
+    yield from (f"ctx.{name}" for name in (*stores, *context.inputs))
     for store, schema in stores.items():
-        yield from (f"{of}{store}.{name}" for of in ("", "ctx.") for name in _fields(here, schema))
+        yield from (
+            f"{of}{store}.{name}" for of in ("", "ctx.") for name in _fields(context, schema)
+        )
     if lead:  # other dotted words of the text begin with no name that can be read
-        yield from re.findall(r"(?<![\w.])[\w.]++", here.text)
+        yield from re.findall(r"(?<![\w.])[\w.]++", context.text)
 
 
-def _fields(here: Context, schema: str) -> Iterable[str]:
+def _fields(context: Context, schema: str) -> Iterable[str]:
     """The fields of a schema of this text, else of a registered one."""
-    for inner, top in pairwise(here.everywhere):
+    for inner, top in pairwise(context.everywhere):
         if inner.path == ("fields",) and not top.path and top.near.get("schema") == schema:
             return inner.near
-    registered = here.registry.schemas.get(schema)
+    registered = context.registry.schemas.get(schema)
     return registered.fields if registered else ()
 
 
-def _is_template(spot: Cursor) -> bool:
-    return _takes(spot.path) == "template"
+def _is_template(cursor: Cursor) -> bool:
+    return _takes(cursor.path) == "template"
 
 
-def _is_read(spot: Cursor) -> bool:
+def _is_read(cursor: Cursor) -> bool:
     """Whether an expression is at this place, or the braces of a template."""
-    if _is_template(spot):
-        return spot.text.count("{") > spot.text.count("}")
-    is_passed = spot.path[-2:-1] == ("pass",) and spot.path[-1] != ELEMENT
-    is_read = spot.tag == "!expr" or is_passed or spot.path[-2:] == ("attach", ELEMENT)
-    is_read = is_read or _takes(spot.path) == "expression"
-    return spot.part == "value" and is_read and not is_in_text(spot.text)
+    if _is_template(cursor):
+        return cursor.text.count("{") > cursor.text.count("}")
+    is_passed = cursor.path[-2:-1] == ("pass",) and cursor.path[-1] != ELEMENT
+    is_read = cursor.tag == "!expr" or is_passed or cursor.path[-2:] == ("attach", ELEMENT)
+    is_read = is_read or _takes(cursor.path) == "expression"
+    return cursor.part == "value" and is_read and not is_in_text(cursor.text)
 
 
 def is_in_text(expression: str) -> bool:
@@ -253,44 +254,44 @@ EXPRESSION = re.compile(r"(?<![\w.])(?P<path>(?:[^\W\d][\w.]*)?)\Z")
 """The path at the end of an expression of a pipeline."""
 
 
-def _parent(here: Context) -> Iterable[str]:
+def _parent(context: Context) -> Iterable[str]:
     """``parent.input.topic``, ``writer.output``: from the interface, the line, and other paths in
     the text."""
-    fields = {*here.inputs, *here.keys_of("input", "properties")}
+    fields = {*context.inputs, *context.keys_of("input", "properties")}
     aliases = {
-        *here.values_of("alias", "local_agents", ELEMENT),
-        *here.values_of("agent", "steps", ELEMENT),
+        *context.values_of("alias", "local_agents", ELEMENT),
+        *context.values_of("agent", "steps", ELEMENT),
     }
     yield from (f"parent.input.{name}" for name in fields)
     yield "parent.input."
     yield from (f"{alias}.{side}." for alias in aliases for side in ("output", "input"))
-    yield from re.findall(r"(?<![\w.])[A-Za-z_]\w*\.(?:input|output)(?:\.\w+)+", here.text)
+    yield from re.findall(r"(?<![\w.])[A-Za-z_]\w*\.(?:input|output)(?:\.\w+)+", context.text)
 
 
-def _references(here: Context) -> Iterable[str]:
+def _references(context: Context) -> Iterable[str]:
     """``input.path``, without the dagger."""
-    yield from (f"input.{name}" for name in here.inputs)
+    yield from (f"input.{name}" for name in context.inputs)
     yield from (
-        f"{kind}.{name}" for kind in ("input", "state", "data") for name in here.keys_of(kind)
+        f"{kind}.{name}" for kind in ("input", "state", "data") for name in context.keys_of(kind)
     )
     yield from ("input.", "state.", "data.")
-    yield from (path.strip(".") for path in re.findall(r"[†$]([A-Za-z_][\w.-]*)", here.text))
+    yield from (path.strip(".") for path in re.findall(r"[†$]([A-Za-z_][\w.-]*)", context.text))
 
 
-def _state(here: Context) -> Iterable[str]:
-    keys = {*here.keys_of("state"), *here.inputs}
+def _state(context: Context) -> Iterable[str]:
+    keys = {*context.keys_of("state"), *context.inputs}
     yield from (f"state.{name}" for name in keys)
-    yield from re.findall(r"(?<![\w.])state(?:\.\w+)+", here.text)
+    yield from re.findall(r"(?<![\w.])state(?:\.\w+)+", context.text)
 
 
-def _in_condition(spot: Cursor) -> bool:
-    return spot.part == "value" and spot.path[-1:] == ("condition",)
+def _in_condition(cursor: Cursor) -> bool:
+    return cursor.part == "value" and cursor.path[-1:] == ("condition",)
 
 
-def _graph_paths(here: Context) -> Iterable[str]:
+def _graph_paths(context: Context) -> Iterable[str]:
     """A condition names a key of the state without ``state.``."""
-    lead = "state." if _in_condition(here.spot) else ""
-    return [path.removeprefix(lead) for path in _state(here)]
+    lead = "state." if _in_condition(context.cursor) else ""
+    return [path.removeprefix(lead) for path in _state(context)]
 
 
 NAMES: Mapping[str, Names] = {
@@ -322,11 +323,11 @@ NAMES: Mapping[str, Names] = {
         alone={"output_from": ("last", "merge", "first")},
         paths=Paths(
             re.compile(r"(?:^|[^\w.])(?P<path>[\w.]*+(?:\[\]\.\w*+)?)$"),
-            lambda here, lead: sorted(_parent(here)),
-            lambda spot: (
-                spot.path[-2:-1] == ("input_mapping",)
-                if spot.part == "value"
-                else spot.path[-1:] == ("args_match",)
+            lambda context, lead: sorted(_parent(context)),
+            lambda cursor: (
+                cursor.path[-2:-1] == ("input_mapping",)
+                if cursor.part == "value"
+                else cursor.path[-1:] == ("args_match",)
             ),
         ),
     ),
@@ -335,8 +336,8 @@ NAMES: Mapping[str, Names] = {
         keys={ELEMENT: ("argument",)},
         paths=Paths(
             re.compile(r"[†$](?P<path>[\w.-]*)$"),
-            lambda here, lead: sorted(_references(here)),
-            lambda spot: spot.part == "value",
+            lambda context, lead: sorted(_references(context)),
+            lambda cursor: cursor.part == "value",
         ),
     ),
     "graph": Names(
@@ -366,10 +367,10 @@ NAMES: Mapping[str, Names] = {
         alone={"from": ("START",), "to": ("END",), "condition": ("else",)},
         paths=Paths(
             re.compile(r"(?:^|[-+*/\[{,: <>=])(?P<path>[A-Za-z_][\w.]*|)$"),
-            lambda here, lead: sorted(_graph_paths(here)),
-            lambda spot: (
-                spot.part == "value"
-                and (_in_condition(spot) or spot.text.count("{") > spot.text.count("}"))
+            lambda context, lead: sorted(_graph_paths(context)),
+            lambda cursor: (
+                cursor.part == "value"
+                and (_in_condition(cursor) or cursor.text.count("{") > cursor.text.count("}"))
             ),
         ),
     ),

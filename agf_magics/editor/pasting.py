@@ -1,7 +1,7 @@
-"""The places of a text where a reader would write what a hint says.
+"""The edits by which a person may write what a hint says, for the place of a problem.
 
-The caret of a problem stands at what is wrong, and that is a name, a value, a key, or the mapping
-that lacks one. The likely places come first.
+The caret of a problem stands at what is wrong: a name, a value, a key, or the mapping that lacks
+one. The likely edits come first, and `repairs` tries them in this order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..text.source import Source
 from ..text.yaml.nodes import Fields, Items, Node, every_node, is_text
 from ..text.yaml.reader import Bounds, documents
 
-_KEY = re.compile(r"([\w.]++): ")
+_KEY = re.compile(r"(?P<key>[\w.]++): ")
 """At the beginning of a piece: it is a key with its value."""
 _VALUE = re.compile(r": *+(?:\"[^\"\n]*\"|'[^'\n]*'|\[[^\]\n]*\]|[^,}\n]*)")
 _WORD = re.compile(r"\w++")
@@ -44,9 +44,9 @@ class Caret(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key that the piece begins with; empty: it is no key."""
-        found = _KEY.match(self.piece)
-        return found[1] if found else ""
+        """The key that the piece begins with; empty if it begins with none."""
+        key = _KEY.match(self.piece)
+        return key["key"] if key else ""
 
     @property
     def line(self) -> int:
@@ -64,6 +64,7 @@ def pasted(text: str, start: int, end: int, piece: str) -> Iterator[Edit]:
 
 
 def _places(caret: Caret) -> Iterator[Edit]:
+    """The edits in the order in which they are tried; a place may come twice."""
     text, start, end, piece = caret
     yield from _as_a_pair(caret)
     if (
@@ -94,9 +95,9 @@ def _as_a_pair(caret: Caret) -> Iterator[Edit]:
     if not caret.key:
         return
     text, start, end, _ = caret
-    at = text.rfind(f"{caret.key}:", caret.line, start)
-    if at >= 0:
-        yield caret.put(at, end)
+    before = text.rfind(f"{caret.key}:", caret.line, start)
+    if before >= 0:
+        yield caret.put(before, end)
     if text[end : end + 1] == ":":
         value = _VALUE.match(text, end)
         yield caret.put(start, value.end() if value else end)
@@ -126,10 +127,10 @@ def _in_what_is_marked(caret: Caret) -> Iterator[Edit]:
             if stop[0] in ("\n", ""):
                 break
         bare = piece.strip(_QUOTES)
-        at = text.find(bare, max(0, start - len(bare))) if bare else -1
-        while 0 <= at <= end:
-            yield caret.put(at, at + len(bare))
-            at = text.find(bare, at + 1)
+        place = text.find(bare, max(0, start - len(bare))) if bare else -1
+        while 0 <= place <= end:
+            yield caret.put(place, place + len(bare))
+            place = text.find(bare, place + 1)
 
 
 def _in_a_node(caret: Caret, nodes: list[Node]) -> Iterator[Edit]:
@@ -195,8 +196,8 @@ def _in_a_line(caret: Caret) -> Iterator[Edit]:
     first = text.find("\n") if text.startswith("%%") else -1
     stop = text.find("\n", start)
     stop = stop if stop >= 0 else len(text)
-    for at in dict.fromkeys((first, stop) if first >= 0 else (stop,)):
-        yield caret.put(at, at, f" {piece}")
+    for line_end in dict.fromkeys((first, stop) if first >= 0 else (stop,)):
+        yield caret.put(line_end, line_end, f" {piece}")
     option = text.find("--", caret.line, end)
     while option >= 0:
         yield caret.put(option, end)

@@ -38,24 +38,24 @@ Problem = dict[str, Any]
 ``message``, ``hint``, ``code``."""
 
 
-class Place(NamedTuple):
+class PlacedProblem(NamedTuple):
     """A problem at its place, in characters of the cell or the file."""
 
     start: int
     end: int
-    found: Diagnostic
+    diagnostic: Diagnostic
 
     @property
     def message(self) -> str:
-        return plain(self.found.message, MOST_MESSAGE)
+        return plain(self.diagnostic.message, MOST_MESSAGE)
 
     @property
     def hint(self) -> str:
-        return plain(self.found.hint or "", MOST_MESSAGE)
+        return plain(self.diagnostic.hint or "", MOST_MESSAGE)
 
     @property
     def code(self) -> str:
-        return line(self.found.code, 80)
+        return line(self.diagnostic.code, 80)
 
 
 class ReadText(NamedTuple):
@@ -76,14 +76,16 @@ class ReadText(NamedTuple):
     """On the line of the magic, or of the file."""
     is_run: bool = False
     """Whether it is run at once and registers nothing."""
-    given: Collection[str] | None = ()
+    input_names: Collection[str] | None = ()
+    """The names of the input that the line gives; None if only the kernel knows them."""
 
 
 def problems_of(cell: str, registry: Registry) -> list[Problem]:
     """The errors and warnings of a cell with one of our cell magics; none for any other cell.
 
-    >>> [(one["code"], one["start"], one["end"]) for one in problems_of("%%pipeline p\\nstps: []", Registry())][:1]
-    [('pipeline.document-kind', 13, 17)]
+    >>> first, *_ = problems_of("%%pipeline p\\nstps: []", Registry())
+    >>> first["code"], first["start"], first["end"]
+    ('pipeline.document-kind', 13, 17)
     """
     read = read_cell(cell)
     return [_shown(cell, place) for place in places_of(read, registry)] if read is not None else []
@@ -94,43 +96,35 @@ def read_cell(cell: str) -> ReadText | None:
     magic = _MAGIC.match(cell)
     if magic is None or len(cell) > LONGEST_CELL:
         return None
-    start, newline = magic.start("name") - 2, cell.find("\n", magic.end())
+    start = magic.start("name") - len("%%")
+    newline = cell.find("\n", magic.end())
     end = newline if newline >= 0 else len(cell)
     source = Source("this cell", cell[end + 1 :], first_line=cell.count("\n", 0, end) + 2)
-    places, sources = {id(source): end + 1}, [source]
+    sources = [source]
+    places = {id(source): end + 1}
     is_run = magic["name"] not in OURS
     language = "pipeline" if is_run else magic["name"]
-    name, input_names = None, None
+    name = None
+    input_names = None
     written = WrittenText()
     try:
         parsed = read(COMMANDS[magic["name"]], cell[magic.end() + 1 : end])
-        # Else `--help`, or a cell that a person begins.
+        # None is `--help`; without a body it is a cell that a person begins.
         if parsed is not None and source.text.strip():
             places[id(parsed.source)] = start
             sources.append(parsed.source)
             written = _written(parsed, source, language, is_run)
             on_line = None if is_run or "--planner" in parsed else parsed.word("NAME")
             name = on_line.text if on_line is not None else None
-            input_names = _given(parsed)
+            input_names = _input_names(parsed)
     except AgfError as error:
         for problem in error.diagnostics:
             if problem.span and problem.span.source is not source:
                 places[id(problem.span.source)] = start
                 sources.append(problem.span.source)
         written = WrittenText(problems=tuple(error.diagnostics), is_refused=True)
-    return ReadText(
-        cell,
-        language,
-        start,
-        end,
-        end + 1,
-        written,
-        places,
-        tuple(sources),
-        name,
-        is_run,
-        input_names,
-    )
+    body = (written, places, tuple(sources))
+    return ReadText(cell, language, start, end, end + 1, *body, name, is_run, input_names)
 
 
 def read_file_text(text: str, language: str, name: str) -> ReadText:
@@ -140,9 +134,9 @@ def read_file_text(text: str, language: str, name: str) -> ReadText:
     return ReadText(text, language, 0, 0, 0, written, {id(source): 0}, (source,), name)
 
 
-def places_of(read: ReadText, registry: Registry) -> list[Place]:
+def places_of(read: ReadText, registry: Registry) -> list[PlacedProblem]:
     """The errors and warnings of a text that was read, at their places."""
-    problems = problems_in(read.written, registry, name=read.name, given=read.given)
+    problems = problems_in(read.written, registry, name=read.name, given=read.input_names)
     shown = (_place(problem, read) for problem in problems if problem.severity != "note")
     return list(islice(filter(None, shown), MOST_PROBLEMS))
 
@@ -151,7 +145,7 @@ def problems_at(cell: str, position: int, registry: Registry) -> list[str]:
     """The problems at a place of a cell, in characters, as texts."""
     read = read_cell(cell)
     return [
-        f"{problem.found.severity}: {problem.message} [{problem.code}]"
+        f"{problem.diagnostic.severity}: {problem.message} [{problem.code}]"
         + f"\n  = {problem.hint}" * bool(problem.hint)
         for problem in (places_of(read, registry) if read is not None else ())
         if problem.start <= position <= problem.end
@@ -159,6 +153,7 @@ def problems_at(cell: str, position: int, registry: Registry) -> list[str]:
 
 
 def _written(parsed: ParsedLine, source: Source, language: str, is_run: bool) -> WrittenText:
+    """What the body of a cell says, with its problems; of the text of a planner only its header."""
     if "--planner" in parsed:
         from ..languages.plan.header import load_header
 
@@ -170,14 +165,14 @@ def _written(parsed: ParsedLine, source: Source, language: str, is_run: bool) ->
     return read_written(source, language, name=name, latent=latent)
 
 
-def _given(parsed: ParsedLine) -> list[str] | None:
-    """The names of the input that the line gives; None if only the kernel knows them."""
+def _input_names(parsed: ParsedLine) -> list[str] | None:
+    """The value of `ReadText.input_names`."""
     if "--input" in parsed:
         return None
     return [word.text.partition("=")[0] for word in parsed.words("--set")]
 
 
-def _place(problem: Diagnostic, read: ReadText) -> Place | None:
+def _place(problem: Diagnostic, read: ReadText) -> PlacedProblem | None:
     """A problem at its place: to the end of the line, at least a character. None for the place of
     another text; the line of the magic for a problem without a place."""
     text = read.text
@@ -187,20 +182,19 @@ def _place(problem: Diagnostic, read: ReadText) -> Place | None:
         return None
     else:
         begin = read.places[id(problem.span.source)]
-        start, end = (
-            min(begin + place, len(text)) for place in (problem.span.start, problem.span.end)
-        )
+        start = min(begin + problem.span.start, len(text))
+        end = min(begin + problem.span.end, len(text))
         newline = text.find("\n", start, end)
         end = max(newline if newline >= 0 else end, min(start + 1, len(text)))
         start = min(start, max(0, end - 1))
-    return Place(start, end, problem)
+    return PlacedProblem(start, end, problem)
 
 
-def _shown(cell: str, place: Place) -> Problem:
+def _shown(cell: str, place: PlacedProblem) -> Problem:
     return {
         "start": _units(cell, place.start),
         "end": _units(cell, place.end),
-        "severity": place.found.severity,
+        "severity": place.diagnostic.severity,
         "message": place.message,
         "hint": place.hint,
         "code": place.code,

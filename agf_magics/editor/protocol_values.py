@@ -7,7 +7,7 @@ from lsprotocol import types as lsp
 from ..pictures.plain import line
 from .body import Offer
 from .positions import Position, Positions
-from .problems import Place
+from .problems import PlacedProblem
 from .repairs import Repair
 from .symbols import Symbol, Token
 from .text_group import Target, TextGroup
@@ -36,16 +36,20 @@ TOKENS = ("keyword", "function", "class", "variable")
 """The kinds of semantic tokens, by their numbers."""
 
 
-def diagnostic(one: Place, positions: Positions, group: TextGroup) -> lsp.Diagnostic:
-    severity = SEVERITIES.get(one.found.severity, lsp.DiagnosticSeverity.Information)
-    if not group.is_certain(one):
-        severity = lsp.DiagnosticSeverity.Information
+def diagnostic(problem: PlacedProblem, positions: Positions, group: TextGroup) -> lsp.Diagnostic:
+    """A problem with its hint, and a link to its page; one that a kernel may not have is only an
+    information."""
+    severity = lsp.DiagnosticSeverity.Information
+    if group.is_certain(problem):
+        severity = SEVERITIES.get(problem.diagnostic.severity, severity)
+    message = f"{problem.message}\n= {problem.hint}" if problem.hint else problem.message
+    page = problem.code.partition(".")[0]
     return lsp.Diagnostic(
-        range_of(positions, one.start, one.end),
-        one.message + f"\n= {one.hint}" * bool(one.hint),
+        range_of(positions, problem.start, problem.end),
+        message,
         severity,
-        one.code,
-        lsp.CodeDescription(f"{PAGE}/{one.code.partition('.')[0]}.html#{one.code}"),
+        problem.code,
+        lsp.CodeDescription(f"{PAGE}/{page}.html#{problem.code}"),
         "agf-magics",
     )
 
@@ -80,14 +84,14 @@ def location(target: Target, positions: Positions) -> lsp.Location:
     return lsp.Location(target.uri, range_of(positions, target.start, target.end))
 
 
-def symbol(one: Symbol, positions: Positions) -> lsp.DocumentSymbol:
+def document_symbol(symbol: Symbol, positions: Positions) -> lsp.DocumentSymbol:
     return lsp.DocumentSymbol(
-        one.name,
+        symbol.name,
         lsp.SymbolKind.Function,
-        range_of(positions, one.start, max(one.end, one.word_end)),
-        range_of(positions, one.start, one.word_end),
-        one.detail or None,
-        children=[symbol(inner, positions) for inner in one.inner],
+        range_of(positions, symbol.start, max(symbol.end, symbol.word_end)),
+        range_of(positions, symbol.start, symbol.word_end),
+        symbol.detail or None,
+        children=[document_symbol(inner, positions) for inner in symbol.inner],
     )
 
 
@@ -98,19 +102,22 @@ def fold(first: int, last: int) -> lsp.FoldingRange:
 def token_data(tokens: list[Token], positions: Positions) -> list[int]:
     """Five numbers for each token: lines and units since the one before, its length, its kind, and
     no modifier."""
-    data, before = list[int](), Position(0, 0)
-    for one in tokens:
-        start, end = positions.position(one.start), positions.position(one.end)
+    data = list[int]()
+    before = Position(0, 0)
+    for token in tokens:
+        start = positions.position(token.start)
+        end = positions.position(token.end)
         is_same_line = start.line == before.line
         since = start.unit - before.unit if is_same_line else start.unit
         length = end.unit - start.unit
-        data += [start.line - before.line, since, length, TOKENS.index(one.kind), 0]
+        data += [start.line - before.line, since, length, TOKENS.index(token.kind), 0]
         before = start
     return data
 
 
 def code_action(repair: Repair, uri: str, positions: Positions, group: TextGroup) -> lsp.CodeAction:
-    edit, problem = repair.edit, repair.problem
+    edit = repair.edit
+    problem = repair.problem
     is_whole = (edit.start, edit.end) == (problem.start, problem.end)
     change = lsp.TextEdit(range_of(positions, edit.start, edit.end), edit.text)
     return lsp.CodeAction(

@@ -85,28 +85,28 @@ def scan_program(parts: Sequence[ast.Module], registry: Registry) -> list[Regist
                 functions[node.name] = node
     registered = list[Registered]()
     for number, tree in enumerate(parts if names else ()):
-        registered += (
-            thing._replace(part=number) for thing in _of_part(tree, names, functions, registry)
-        )
+        of_part = _scan_part(tree, names, functions, registry)
+        registered += (thing._replace(part=number) for thing in of_part)
     return registered
 
 
-def _of_part(
+def _scan_part(
     tree: ast.Module,
     names: Mapping[str, str],
     functions: Mapping[str, Function],
     registry: Registry,
 ) -> Iterator[Registered]:
-    decorating = set[int]()
+    """What the decorators and the calls of one part register."""
+    decorators = set[int]()
     for node in ast.walk(tree):
         if isinstance(node, Function):
-            for each in node.decorator_list:
-                decorating.add(id(each))
-                yield from _by_call(each, node, names, registry)
-        elif isinstance(node, ast.Call) and id(node) not in decorating:
+            for decorator in node.decorator_list:
+                decorators.add(id(decorator))
+                yield from _by_call(decorator, node, names, registry)
+        elif isinstance(node, ast.Call) and id(node) not in decorators:
             first = node.args[0] if node.args else None
-            named = functions.get(first.id) if isinstance(first, ast.Name) else None
-            yield from _by_call(node, named, names, registry)
+            function = functions.get(first.id) if isinstance(first, ast.Name) else None
+            yield from _by_call(node, function, names, registry)
             if _hands_on(node, names):
                 yield _place("", None, None, node)
 
@@ -129,7 +129,7 @@ def _hands_on(call: ast.Call, names: Mapping[str, str]) -> bool:
     """Whether a call registers what only the running program knows: the tools of a server, a model,
     a definition, or whatever somebody does who is given the registry."""
     arguments = [*call.args, *(word.value for word in call.keywords if word.arg != "registry")]
-    if any(_word_of(each, names) == "registry" for each in arguments):
+    if any(_word_of(argument, names) == "registry" for argument in arguments):
         return True
     called = call.func
     while isinstance(called, ast.Attribute | ast.Subscript):
@@ -187,6 +187,7 @@ def _is_elsewhere(call: ast.Call, names: Mapping[str, str]) -> bool:
 
 
 def _place(kind: str, name: str | None, function: Function | None, called: ast.expr) -> Registered:
+    """Something registered, at the name of its function, else at the call."""
     if function is not None:
         word = len("async def ") if isinstance(function, ast.AsyncFunctionDef) else len("def ")
         return Registered(
@@ -198,6 +199,7 @@ def _place(kind: str, name: str | None, function: Function | None, called: ast.e
 
 
 def _word_of(called: ast.expr, names: Mapping[str, str]) -> str:
+    """Which word of the package an expression is: ``tool`` for ``agf.tool``; empty for none."""
     match called:
         case ast.Name(id=name):
             return names.get(name, "")
@@ -250,29 +252,32 @@ def _stand_in(function: Function) -> Callable[..., Any]:
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[inspect.Parameter]:
+    """The parameters of a function, in the order of a signature."""
     kinds = inspect.Parameter
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    for index, (each, default) in enumerate(
-        zip(positional, [*defaults, *arguments.defaults], strict=True)
-    ):
-        is_only = index < len(arguments.posonlyargs)
-        kind = kinds.POSITIONAL_ONLY if is_only else kinds.POSITIONAL_OR_KEYWORD
-        yield _parameter(each, kind, default)
+    positional = [
+        *((argument, kinds.POSITIONAL_ONLY) for argument in arguments.posonlyargs),
+        *((argument, kinds.POSITIONAL_OR_KEYWORD) for argument in arguments.args),
+    ]
+    without_default = len(positional) - len(arguments.defaults)
+    defaults = [*[None] * without_default, *arguments.defaults]
+    for (argument, kind), default in zip(positional, defaults, strict=True):
+        yield _parameter(argument, kind, default)
     if arguments.vararg:
         yield kinds(arguments.vararg.arg, kinds.VAR_POSITIONAL)
-    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield _parameter(each, kinds.KEYWORD_ONLY, default)
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _parameter(argument, kinds.KEYWORD_ONLY, default)
     if arguments.kwarg:
         yield kinds(arguments.kwarg.arg, kinds.VAR_KEYWORD)
 
 
-def _parameter(each: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
+def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
+    """A parameter; its default is None where the text computes it."""
     value: Any = inspect.Parameter.empty
     if default is not None:
         written = _literal(default)
         value = None if written is ... else written
-    return inspect.Parameter(each.arg, kind, default=value, annotation=_annotation(each.annotation))
+    annotation = _annotation(argument.annotation)
+    return inspect.Parameter(argument.arg, kind, default=value, annotation=annotation)
 
 
 def _annotation(node: ast.expr | None) -> Any:
@@ -284,6 +289,7 @@ def _annotation(node: ast.expr | None) -> Any:
 
 
 def _type(node: ast.expr) -> Any:
+    """The type that an expression means. Raises LookupError for one that `TYPES` does not know."""
     match node:
         case ast.Constant(value=None):
             return None

@@ -33,7 +33,7 @@ class Spot(NamedTuple):
 
 
 def spot_of(file: WrittenFile, offset: int) -> Spot | None:
-    """None: the text is not ours."""
+    """The place in the cell that a text would be; None for a text that is not ours."""
     if file.is_cell:
         return Spot(file.text, offset, 0)
     if file.read is None:
@@ -48,7 +48,8 @@ def complete_at(file: WrittenFile, offset: int, group: TextGroup) -> Offer | Non
     if spot is None:
         return None
     before = spot.cell[: spot.place]
-    line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
+    line = before.count("\n")
+    column = len(before) - (before.rfind("\n") + 1)
     return complete(spot.cell, line, column, Surroundings(group.registry, {}, {}))
 
 
@@ -72,7 +73,7 @@ def definition_at(file: WrittenFile, offset: int, group: TextGroup) -> Target | 
     word = word_at(NAME, line, spot.place - start)
     if word is None or start < body:
         return None
-    cursor = Reading(spot.cell[body : start + word.start()]).spot
+    cursor = Reading(spot.cell[body : start + word.start()]).cursor
     key = next((part for part in reversed(cursor.path) if part != ELEMENT), "")
     names = NAMES.get(file.read.language)
     kinds = [

@@ -1,8 +1,8 @@
-"""Repairs of problems: what a hint says to write, where the text with it has the problem no more.
+"""Repairs of problems: edits that write what a hint says, and after which the problem is gone.
 
 A repair is tried before it is offered, because a hint is for a person: its place may be another one,
-or a second problem may stand behind the first one. A question is asked at each move of the cursor,
-so what was found is kept with the text.
+or a second problem may stand behind the first one. An editor asks at each move of the cursor, so
+the repairs of a problem are kept with the text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .hint_texts import texts_of
 from .pasting import Edit, pasted
-from .problems import Place, ReadText, places_of, read_cell, read_file_text
+from .problems import PlacedProblem, ReadText, places_of, read_cell, read_file_text
 from .text_group import TextGroup, WrittenFile
 
 MOST_TRIED = 30
@@ -33,7 +33,7 @@ LINKED = ("flow.", "model.", "run.")
 class Repair(NamedTuple):
     """An edit that takes a problem away."""
 
-    problem: Place
+    problem: PlacedProblem
     edit: Edit
     written: str
     """What the hint says to write."""
@@ -41,41 +41,45 @@ class Repair(NamedTuple):
 
 def repairs_of(file: WrittenFile, start: int, end: int, group: TextGroup) -> list[Repair]:
     """The repairs of the problems between two places of a text."""
-    here = [one for one in file.problems or () if one.start <= end and one.end >= start]
-    new = 0
-    for one in here:
-        new += one not in file.repairs
-        if new > MOST_LOOKED_AT:
-            break
-        if one not in file.repairs:
-            file.repairs[one] = list(_of_problem(file, one, group))
-    return [repair for one in here for repair in file.repairs.get(one, ())]
+    problems = [
+        problem for problem in file.problems or () if problem.start <= end and problem.end >= start
+    ]
+    untried = [problem for problem in dict.fromkeys(problems) if problem not in file.repairs]
+    for problem in untried[:MOST_LOOKED_AT]:
+        file.repairs[problem] = list(_repairs_of_problem(file, problem, group))
+    return [repair for problem in problems for repair in file.repairs.get(problem, ())]
 
 
-def _of_problem(file: WrittenFile, one: Place, group: TextGroup) -> Iterator[Repair]:
+def _repairs_of_problem(
+    file: WrittenFile, problem: PlacedProblem, group: TextGroup
+) -> Iterator[Repair]:
     """For each text of its hint the first place where it takes the problem away."""
-    left = max(2, min(MOST_TRIED, MOST_CHARACTERS // max(1, len(file.text))))
-    for written in texts_of(one.hint):
-        for edit in islice(pasted(file.text, one.start, one.end, written), left):
-            left -= 1
-            if _is_cured(file, one, edit.applied(file.text), group):
-                yield Repair(one, edit, written)
+    budget = max(2, min(MOST_TRIED, MOST_CHARACTERS // max(1, len(file.text))))
+    for written in texts_of(problem.hint):
+        for edit in islice(pasted(file.text, problem.start, problem.end, written), budget):
+            budget -= 1
+            if _is_cured(file, problem, edit.applied(file.text), group):
+                yield Repair(problem, edit, written)
                 break
 
 
-def _is_cured(file: WrittenFile, one: Place, text: str, group: TextGroup) -> bool:
-    """Whether a text has the problem no more, and no other one. What the problem hid is no new one:
-    the language behind broken YAML; names and warnings behind an error of the language."""
+def _is_cured(file: WrittenFile, cured: PlacedProblem, text: str, group: TextGroup) -> bool:
+    """Whether a text has the problem no more, and no new one.
+
+    What the problem hid is not new: the language behind broken YAML; names and warnings behind an
+    error of the language.
+    """
     read = _read(file, text)
     after = places_of(read, group.registry) if read is not None else []
     before = Counter(map(_identity, file.problems or ()))
-    new = [each for each in after if _identity(each) not in before]
+    new = [problem for problem in after if _identity(problem) not in before]
     if file.read is not None and file.read.written.flow is None:
-        new = [each for each in new if each.found.severity == "error"]
-        new = [each for each in new if not each.code.startswith(LINKED)]
-    if one.code.startswith("yaml."):
-        new = [each for each in new if each.code.startswith("yaml.")]
-    return not new and Counter(map(_identity, after))[_identity(one)] < before[_identity(one)]
+        new = [problem for problem in new if problem.diagnostic.severity == "error"]
+        new = [problem for problem in new if not problem.code.startswith(LINKED)]
+    if cured.code.startswith("yaml."):
+        new = [problem for problem in new if problem.code.startswith("yaml.")]
+    number = Counter(map(_identity, after))[_identity(cured)]
+    return not new and number < before[_identity(cured)]
 
 
 def _read(file: WrittenFile, text: str) -> ReadText | None:
@@ -84,5 +88,6 @@ def _read(file: WrittenFile, text: str) -> ReadText | None:
     return read_file_text(text, file.read.language, file.name) if file.read else None
 
 
-def _identity(one: Place) -> tuple[str, str]:
-    return one.found.code, one.found.message
+def _identity(problem: PlacedProblem) -> tuple[str, str]:
+    """A problem without its place, which an edit moves."""
+    return problem.diagnostic.code, problem.diagnostic.message

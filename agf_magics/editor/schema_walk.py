@@ -19,12 +19,12 @@ Near = Mapping[str, str]
 """The keys of a mapping, with the values that are on one line."""
 
 
-def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
-    """The keys that a mapping at ``spot`` may have, each with its description; empty if the schema
+def keys_at(root: Schema, cursor: Cursor) -> dict[str, str]:
+    """The keys that a mapping at ``cursor`` may have, each with its description; empty if the schema
     has none."""
     keys: dict[str, str] = {}
-    for schema in _at(root, spot):
-        others = _excluded(schema, spot.near)
+    for schema in _at(root, cursor):
+        others = _excluded(schema, cursor.near)
         for name, inner in schema.get("properties", {}).items():
             if name not in others:
                 keys[name] = keys.get(name) or _description(root, inner)
@@ -33,15 +33,15 @@ def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
 
 def _excluded(schema: Schema, near: Near) -> Collection[str]:
     """The keys of which a mapping has one, as the kinds of a step, if it has one."""
-    one_of = [name for each in schema.get("oneOf", ()) for name in each.get("required", ())]
+    one_of = [name for shape in schema.get("oneOf", ()) for name in shape.get("required", ())]
     return () if near.keys().isdisjoint(one_of) else one_of
 
 
-def describe_value(root: Schema, spot: Cursor, value: str) -> str:
-    """The description of the shape that ``value``, at ``spot``, selects: a kind of node, a policy;
+def describe_value(root: Schema, cursor: Cursor, value: str) -> str:
+    """The description of the shape that ``value``, at ``cursor``, selects: a kind of node, a policy;
     empty if none."""
-    key = spot.path[-1] if spot.path else ""
-    for schema in _at(root, spot, up=1):
+    key = cursor.path[-1] if cursor.path else ""
+    for schema in _at(root, cursor, up=1):
         if _constants(schema).get(key) == value:
             return _description(root, schema)
         if _constants(schema.get("if", {})).get(key) == value:
@@ -57,28 +57,30 @@ def _description(root: Schema, schema: Schema) -> str:
     return str(schema.get("description") or referred.get("description", ""))
 
 
-def values_at(root: Schema, spot: Cursor) -> list[str]:
-    """The literal values that ``spot`` may have."""
+def values_at(root: Schema, cursor: Cursor) -> list[str]:
+    """The literal values that ``cursor`` may have."""
     values: dict[str, None] = {}
-    for schema in _at(root, spot):
+    for schema in _at(root, cursor):
         listed = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
         listed += schema.get("examples", ())
         listed += [True, False] if schema.get("type") == "boolean" else []
         values |= dict.fromkeys(_written(value) for value in listed)
-    key = spot.path[-1] if spot.path else ""
-    for schema in _at(root, spot, up=1):  # values that select a shape of the mapping
+    key = cursor.path[-1] if cursor.path else ""
+    for schema in _at(root, cursor, up=1):  # values that select a shape of the mapping
         values |= dict.fromkeys(filter(None, [_constants(schema.get("if", {})).get(key)]))
     return list(values)
 
 
-def _at(root: Schema, spot: Cursor, up: int = 0) -> list[Schema]:
-    """The schemas that apply to the value at ``spot``, or ``up`` levels above it."""
-    path = spot.path[: len(spot.path) - up]
-    mappings = list(reversed(spot.around))
+def _at(root: Schema, cursor: Cursor, up: int = 0) -> list[Schema]:
+    """The schemas that apply to the value at ``cursor``, or ``up`` levels above it."""
+    path = cursor.path[: len(cursor.path) - up]
+    mappings = list(reversed(cursor.around))
     """The outermost first."""
     current: list[Schema] = [root]
     for place, part in enumerate((*path, None)):
-        in_mapping = (spot.path[place] != ELEMENT) if place < len(spot.path) else spot.part == "key"
+        in_mapping = (
+            (cursor.path[place] != ELEMENT) if place < len(cursor.path) else cursor.part == "key"
+        )
         near = mappings.pop(0) if in_mapping and mappings else {}
         current = list(_all(root, current, near))
         if part is not None:
@@ -108,9 +110,9 @@ def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]
     counted: list[tuple[int, Schema]] = []
     for choice in choices:
         parts = list(_all(root, [choice], near))
-        named = {name for part in parts for name in part.get("properties", ())}
+        names = {name for part in parts for name in part.get("properties", ())}
         if all(_fits(part, near) for part in parts):
-            counted.append((len(named & near.keys()), choice))
+            counted.append((len(names & near.keys()), choice))
     best = max((count for count, _ in counted), default=0)
     return [choice for count, choice in counted if count == best]
 

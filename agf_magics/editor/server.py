@@ -1,8 +1,8 @@
 """The language server: the protocol over stdin and stdout (pygls), for files and cells of notebooks.
 
 Each notebook and each folder of open files is a `TextGroup`. A change is checked `PAUSE` seconds
-after the last one, so that a client that sends a hundred changes gets one check. What a request asks
-is answered from the last text.
+after the last one, so that a client that sends a hundred changes gets one check. A request is
+answered from the last text.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .protocol_values import (
     code_action,
     completion_list,
     diagnostic,
+    document_symbol,
     fold,
     location,
-    symbol,
     token_data,
 )
 from .questions import complete_at, definition_at, help_at
@@ -53,12 +53,15 @@ CELLS = lsp.NotebookDocumentFilterWithNotebook(
 )
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     """A text that a request is about."""
 
     group: TextGroup
     file: WrittenFile
     positions: Positions
+
+    def offset(self, position: lsp.Position) -> int:
+        return self.positions.offset(position.line, position.character)
 
 
 class Server(LanguageServer):
@@ -77,8 +80,8 @@ class Server(LanguageServer):
         """A message that cannot be read, or a failed notification, is not shown in the editor."""
         logging.getLogger(__name__).info("the language server went on after %r", error)
 
-    def asked(self, uri: str) -> Asked | None:
-        """A text that a request is about, after the check that waits; None: it is not known."""
+    def requested(self, uri: str) -> Requested | None:
+        """A text that a request is about, after the check that waits; None for one that is not ours."""
         key = self.group_of.get(uri, "")
         if key in self._waiting:
             self._waiting[key].cancel()
@@ -86,7 +89,7 @@ class Server(LanguageServer):
         group = self.groups.get(key)
         if group is None or uri not in group.files:
             return None
-        return Asked(group, group.files[uri], self.positions(group.files[uri].text))
+        return Requested(group, group.files[uri], self.positions(group.files[uri].text))
 
     def positions(self, text: str) -> Positions:
         """The positions of a text, in the units that the client has chosen."""
@@ -130,8 +133,8 @@ class Server(LanguageServer):
             group = self.groups[key] = TextGroup()
             path = path_of(uri)
             if path is not None and path.parent.is_dir():
-                for each in folder_texts(path.parent):
-                    group.put(each.uri, each.text, is_open=False)
+                for file in folder_texts(path.parent):
+                    group.put(file.uri, file.text, is_open=False)
         return self.groups[key]
 
     def take_cells(self, key: str) -> None:
@@ -208,6 +211,7 @@ def make_server() -> Server:
 
 
 def _take_texts(server: Server) -> None:
+    """The notifications that a text was opened, changed or closed, one function for each."""
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(ls: Server, params: lsp.DidOpenTextDocumentParams) -> None:
@@ -228,13 +232,13 @@ def _take_texts(server: Server) -> None:
         ls.close(params.text_document.uri)
 
     @server.feature(lsp.INITIALIZED)
-    def begun(ls: Server, params: lsp.InitializedParams) -> None:
+    def initialized(ls: Server, params: lsp.InitializedParams) -> None:
         workspace = ls.client_capabilities.workspace
         watching = workspace.did_change_watched_files if workspace else None
         if watching is not None and watching.dynamic_registration:
             method = lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES
-            wanted = lsp.Registration("files", method, WATCHED)
-            ls.client_register_capability(lsp.RegistrationParams([wanted]), lambda _: None)
+            registration = lsp.Registration("files", method, WATCHED)
+            ls.client_register_capability(lsp.RegistrationParams([registration]), lambda _: None)
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def changed_on_disk(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:
@@ -263,42 +267,41 @@ def _answer_places(server: Server) -> None:
         lsp.CompletionOptions(trigger_characters=[" ", ".", "-", "{", ":"]),
     )
     def complete(ls: Server, params: lsp.CompletionParams) -> lsp.CompletionList | None:
-        if (asked := ls.asked(params.text_document.uri)) is None:
+        if (requested := ls.requested(params.text_document.uri)) is None:
             return None
-        offset = asked.positions.offset(params.position.line, params.position.character)
-        offer = complete_at(asked.file, offset, asked.group)
-        return completion_list(offer, offset, asked.positions) if offer is not None else None
+        offset = requested.offset(params.position)
+        offer = complete_at(requested.file, offset, requested.group)
+        return completion_list(offer, offset, requested.positions) if offer is not None else None
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(ls: Server, params: lsp.HoverParams) -> lsp.Hover | None:
-        if (asked := ls.asked(params.text_document.uri)) is None:
+        if (requested := ls.requested(params.text_document.uri)) is None:
             return None
-        offset = asked.positions.offset(params.position.line, params.position.character)
-        text = help_at(asked.file, offset, asked.group)
+        offset = requested.offset(params.position)
+        text = help_at(requested.file, offset, requested.group)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, text)) if text else None
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def define(ls: Server, params: lsp.DefinitionParams) -> lsp.Location | None:
-        if (asked := ls.asked(params.text_document.uri)) is None:
+        if (requested := ls.requested(params.text_document.uri)) is None:
             return None
-        offset = asked.positions.offset(params.position.line, params.position.character)
-        target = definition_at(asked.file, offset, asked.group)
-        if target is None or target.uri not in asked.group.files:
+        offset = requested.offset(params.position)
+        target = definition_at(requested.file, offset, requested.group)
+        if target is None or target.uri not in requested.group.files:
             return None
-        return location(target, ls.positions(asked.group.files[target.uri].text))
+        return location(target, ls.positions(requested.group.files[target.uri].text))
 
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix])
     )
     def repair(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
-        if (asked := ls.asked(params.text_document.uri)) is None:
+        if (requested := ls.requested(params.text_document.uri)) is None:
             return None
-        sides = (params.range.start, params.range.end)
-        start, end = (asked.positions.offset(side.line, side.character) for side in sides)
-        repairs = repairs_of(asked.file, start, end, asked.group)
+        start = requested.offset(params.range.start)
+        end = requested.offset(params.range.end)
         return [
-            code_action(repair_found, asked.file.uri, asked.positions, asked.group)
-            for repair_found in repairs
+            code_action(each, requested.file.uri, requested.positions, requested.group)
+            for each in repairs_of(requested.file, start, end, requested.group)
         ]
 
 
@@ -307,19 +310,23 @@ def _answer_texts(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def outline(ls: Server, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
-        if (asked := ls.asked(params.text_document.uri)) is None:
+        if (requested := ls.requested(params.text_document.uri)) is None:
             return None
-        return [symbol(symbol_found, asked.positions) for symbol_found in symbols_of(asked.file)]
+        return [
+            document_symbol(symbol, requested.positions) for symbol in symbols_of(requested.file)
+        ]
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     def folds(ls: Server, params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
-        asked = ls.asked(params.text_document.uri)
-        return [fold(*lines) for lines in folds_of(asked.file)] if asked is not None else None
+        requested = ls.requested(params.text_document.uri)
+        return (
+            [fold(*lines) for lines in folds_of(requested.file)] if requested is not None else None
+        )
 
     @server.feature(
         lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend(list(TOKENS), [])
     )
     def tokens(ls: Server, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens | None:
-        if (asked := ls.asked(params.text_document.uri)) is None:
+        if (requested := ls.requested(params.text_document.uri)) is None:
             return None
-        return lsp.SemanticTokens(token_data(tokens_of(asked.file), asked.positions))
+        return lsp.SemanticTokens(token_data(tokens_of(requested.file), requested.positions))

@@ -52,7 +52,8 @@ def symbols_of(file: WrittenFile) -> list[Symbol]:
         return []
     if read.written.flow is None:
         return _of_lines(read)
-    flow, end = read.written.flow, len(file.text)
+    flow = read.written.flow
+    end = len(file.text)
     inner = tuple(_steps([flow.body], end, read))
     name = flow.name or read.name or ""
     start = min(read.magic_start, end)
@@ -75,6 +76,7 @@ def _of_lines(read: ReadText) -> list[Symbol]:
     end = len(read.text.rstrip())
 
     def below(first: int, last: int, deep: int) -> Iterator[Symbol]:
+        """The symbols of the lines from ``first`` to before ``last``, which are beside each other."""
         while first < last:
             match = lines[first]
             indent = len(match["indent"])
@@ -129,22 +131,23 @@ def tokens_of(file: WrittenFile) -> list[Token]:
         return []
     kinds = dict[tuple[int, int], str]()
     for step in steps.every(read.written.flow.body):
-        named = list[tuple[Span | None, str]]()
+        names = list[tuple[Span | None, str]]()
         if isinstance(step, steps.Invoke):
             kind = "class" if step.kind in ("flow", "policy") else "function"
-            named += [(name.span, kind) for name in (step.name, *(step.tools or ()))]
-        named += [(ref.span, "variable") for ref in steps.own_reads(step)]
-        named.append((step.span, "keyword"))
-        for span, kind in named:
+            names += [(name.span, kind) for name in (step.name, *(step.tools or ()))]
+        names += [(ref.span, "variable") for ref in steps.own_reads(step)]
+        names.append((step.span, "keyword"))
+        for span, kind in names:
             start = _start(span, read)
             if span is not None and start is not None:
                 kinds.setdefault((start, start + span.end - span.start), kind)
-    return list(_apart(kinds, file.text))
+    return list(_without_overlaps(kinds, file.text))
 
 
-def _apart(kinds: dict[tuple[int, int], str], text: str) -> Iterator[Token]:
-    last = 0
+def _without_overlaps(kinds: dict[tuple[int, int], str], text: str) -> Iterator[Token]:
+    """The tokens in order; one that begins inside another, or has several lines, is left out."""
+    free_from = 0
     for (start, end), kind in sorted(kinds.items()):
-        if last <= start < end and "\n" not in text[start:end]:
-            last = end
+        if free_from <= start < end and "\n" not in text[start:end]:
+            free_from = end
             yield Token(start, end, kind)

@@ -18,7 +18,7 @@ from ..catalog import Registry, install
 from ..languages.ours import recognized_language
 from ..settings.settings import current
 from ..text.diagnostics import AgfError
-from .problems import Place, ReadText, places_of, read_cell, read_file_text
+from .problems import PlacedProblem, ReadText, places_of, read_cell, read_file_text
 from .python_cells import is_file, is_python, tree_of
 from .python_scan import Registered, scan_program
 
@@ -65,9 +65,9 @@ class WrittenFile:
     is_open: bool = False
     """Whether a person sees it: only then are its problems told."""
     read: ReadText | None = None
-    problems: list[Place] | None = None
+    problems: list[PlacedProblem] | None = None
     """None: it must be linked again."""
-    repairs: dict[Place, Any] = field(default_factory=dict)
+    repairs: dict[PlacedProblem, Any] = field(default_factory=dict)
     """What `repairs` has found for a problem of the text."""
     is_read: bool = False
     tree: ast.Module | None = None
@@ -113,7 +113,9 @@ class TextGroup:
         if file is None:
             self.files[uri] = WrittenFile(uri, text, is_cell, language, is_open)
         elif file.text != text:
-            file.text, file.is_read, file.is_open = text, False, is_open
+            file.text = text
+            file.is_read = False
+            file.is_open = is_open
         else:
             file.is_open = is_open
 
@@ -137,22 +139,26 @@ class TextGroup:
             self._python = None  # what is defined later wins
 
     def check(self) -> list[WrittenFile]:
-        """Read what changed, and return the open texts whose problems may be others."""
+        """Read what changed, and return the open texts that were linked again."""
         changed = [file for file in self.files.values() if not file.is_read]
         for file in changed:
             self._read(file)
-        again = self._register()
+        names = self._register()
         stale = [
             file
             for file in self.files.values()
-            if file.is_open and (file.problems is None or again is None or _names(file, again))
+            if file.is_open and (file.problems is None or names is None or _has_any(file, names))
         ]
         for file in stale:
-            file.problems, file.repairs = self._problems(file), {}
+            file.problems = self._problems(file)
+            file.repairs = {}
         return stale
 
     def _read(self, file: WrittenFile) -> None:
-        file.is_read, file.read, file.problems = True, None, None
+        """Read a text, as far as this needs no registry."""
+        file.is_read = True
+        file.read = None
+        file.problems = None
         if file.is_python:
             tree = tree_of(file.text) if len(file.text) <= LONGEST_FILE else None
             file.tree = tree or file.tree
@@ -171,15 +177,22 @@ class TextGroup:
         is_same_python = _are_same(python, self._python)
         if is_same_python:
             self.registry = self.registry.without("flows", "schemas")
-            self.targets = {at: to for at, to in self.targets.items() if at[0] != "flow"}
+            self.targets = {
+                (kind, name): target
+                for (kind, name), target in self.targets.items()
+                if kind != "flow"
+            }
         else:
-            self._python, self.registry, self.targets = python, new_registry(), {}
+            self._python = python
+            self.registry = new_registry()
+            self.targets = {}
             self._scan()
         offers = dict[str, object]()
         for file in self.files.values():
             for name, thing in self._define(file):
                 offers[name] = thing
-        before, self._offers = self._offers, offers
+        before = self._offers
+        self._offers = offers
         if not is_same_python:
             return None
         return {
@@ -196,14 +209,15 @@ class TextGroup:
         cells = [file for file in python if file.is_cell and not is_file(file.text)]
         for program in [*([file] for file in python if file not in cells), cells]:
             trees = [file.tree for file in program if file.tree is not None]
-            for found in scan_program(trees, self.registry):
-                self.is_complete &= found.name is not None
-                if found.name is not None:
-                    kind = "agent" if found.kind == "model_agent" else found.kind
-                    self.targets[kind, found.name] = _target(program[found.part], found)
+            for registered in scan_program(trees, self.registry):
+                name = registered.name
+                self.is_complete &= name is not None
+                if name is not None:
+                    kind = "agent" if registered.kind == "model_agent" else registered.kind
+                    self.targets[kind, name] = _target(program[registered.part], registered)
 
     def _define(self, file: WrittenFile) -> Iterator[tuple[str, object]]:
-        """Register what a text defines, and name it."""
+        """Register the schemas and the flow of a text; gives the name and the value of each."""
         read = file.read
         if read is None or read.is_run or read.written.is_refused:
             return
@@ -224,42 +238,41 @@ class TextGroup:
         )
         yield flow.name, read.written.flow
 
-    def _problems(self, file: WrittenFile) -> list[Place]:
+    def _problems(self, file: WrittenFile) -> list[PlacedProblem]:
         if file.read is None:
             return []
         return places_of(file.read, self.registry)
 
-    def is_certain(self, problem: Place) -> bool:
+    def is_certain(self, problem: PlacedProblem) -> bool:
         """Whether a kernel says the same; not of a name that only a kernel knows."""
-        return self.is_complete or problem.found.code not in ONLY_A_KERNEL_KNOWS
+        return self.is_complete or problem.diagnostic.code not in ONLY_A_KERNEL_KNOWS
 
 
-def _names(file: WrittenFile, names: set[str]) -> bool:
+def _has_any(file: WrittenFile, names: set[str]) -> bool:
     """Whether a text may name one of them: as a word, because a flow may be called ``p``."""
     return any(_has_word(file.text, name) for name in names)
 
 
 def _has_word(text: str, word: str) -> bool:
-    at = text.find(word)
-    while at >= 0:
-        end = at + len(word)
-        if not any(
-            side.isalnum() or side == "_" for side in (text[at - 1 : at], text[end : end + 1])
-        ):
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        sides = (text[start - 1 : start], text[end : end + 1])
+        if not any(side.isalnum() or side == "_" for side in sides):
             return True
-        at = text.find(word, end + 1)
+        start = text.find(word, end + 1)
     return False
 
 
-def _target(file: WrittenFile, found: Registered) -> Target:
+def _target(file: WrittenFile, registered: Registered) -> Target:
     """The place of a name in the text that registers it."""
     lines = file.text.split("\n")
-    if found.line >= len(lines):  # of the text before
+    if registered.line >= len(lines):  # the tree is that of an older text
         return Target(file.uri, 0, 0)
-    start = sum(len(each) + 1 for each in lines[: found.line])
-    before = lines[found.line].encode("utf-8", "surrogatepass")[: found.column]
+    start = sum(len(line) + 1 for line in lines[: registered.line])
+    before = lines[registered.line].encode("utf-8", "surrogatepass")[: registered.column]
     start += len(before.decode("utf-8", "ignore"))
-    return Target(file.uri, start, start + found.width)
+    return Target(file.uri, start, start + registered.width)
 
 
 def _are_same(some: Sequence[object], others: Sequence[object] | None) -> bool:

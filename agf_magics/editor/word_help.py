@@ -22,8 +22,8 @@ from .cursor import Reading
 from .error_pages import entries
 from .problems import problems_at
 
-_LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(\w+)")
-_CELL = re.compile(r"%%(\w+)")
+_LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(?P<magic>\w+)")
+_CELL = re.compile(r"%%(?P<magic>\w+)")
 _WORD = re.compile(r"[\w-]+")
 NAME = re.compile(r"[\w.-]+")
 """A name with its dots."""
@@ -39,25 +39,27 @@ def describe(
 ) -> str | None:
     """The help for the word at ``position``, after the problem there: empty where a cell of ours
     has none, None where the cell is not ours."""
-    start, end = code.rfind("\n", 0, position) + 1, code.find("\n", position)
-    line = code[start : end if end >= 0 else len(code)]
-    word, name = (word_at(pattern, line, position - start) for pattern in (_WORD, NAME))
-    magic = _LINE.match(line)
-    if magic is not None:
-        command = COMMANDS.get(magic[1])
+    start = code.rfind("\n", 0, position) + 1
+    line = code[start:].split("\n", 1)[0]
+    word = word_at(_WORD, line, position - start)
+    name = word_at(NAME, line, position - start)
+    on_line = _LINE.match(line)
+    if on_line is not None:
+        command = COMMANDS.get(on_line["magic"])
         if command is None:
             return None
         page = entries().get(name[0]) if name is not None else None
         return page or command.help
     cell = _CELL.match(code.lstrip("\n"))
-    if cell is None or cell[1] not in COMMANDS:
+    if cell is None or cell["magic"] not in COMMANDS:
         return None
     texts = problems_at(code, position, registry) if with_problems else []
     if word is not None and name is not None:
-        language = LANGUAGES[cell[1] if cell[1] in OURS else "pipeline"]  # %%run_pipeline_inline
+        # Else it is %%run_pipeline_inline.
+        language = LANGUAGES[cell["magic"] if cell["magic"] in OURS else "pipeline"]
         body = code.index("\n") + 1
-        texts += _help(language, code[body : start + word.start()], word[0])
-        texts += _named(language, code[body : start + name.start()], name[0], registry)
+        texts += _help_of_word(language, code[body : start + word.start()], word[0])
+        texts += _help_of_name(language, code[body : start + name.start()], name[0], registry)
     return "\n".join(dict.fromkeys(texts))
 
 
@@ -67,14 +69,14 @@ def word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] |
     )
 
 
-def _named(language: Language, before: str, name: str, registry: Registry) -> Iterator[str]:
+def _help_of_name(language: Language, before: str, name: str, registry: Registry) -> Iterator[str]:
     """The help of a value that is the name of a kind, a tool, an agent or a flow."""
     from .schema_walk import describe_value  # imports the pipeline language
 
-    spot = Reading(before).spot
-    if spot.part != "value":
+    cursor = Reading(before).cursor
+    if cursor.part != "value":
         return
-    if language.schema is not None and (text := describe_value(language.schema, spot, name)):
+    if language.schema is not None and (text := describe_value(language.schema, cursor, name)):
         yield f"{name}: {text}"
     if (tool := registry.tools.get(name)) is not None:
         yield f"tool {name} takes {one_line(tool.takes, MOST_HELP) or 'no arguments'}"
@@ -97,14 +99,15 @@ def _signature(tool: Tool) -> str:
         return f"({tool.takes})"
 
 
-def _help(language: Language, before: str, word: str) -> Iterator[str]:
+def _help_of_word(language: Language, before: str, word: str) -> Iterator[str]:
     """The help of a key with the keys below it, or of a function of an expression."""
     from .schema_walk import keys_at  # imports the pipeline language
 
-    spot, schema = Reading(before).spot, language.schema or {}
-    if text := keys_at(schema, spot).get(word):
-        below = spot._replace(path=(*spot.path, word), around=({}, *spot.around))
+    cursor = Reading(before).cursor
+    schema = language.schema or {}
+    if text := keys_at(schema, cursor).get(word):
+        below = cursor._replace(path=(*cursor.path, word), around=({}, *cursor.around))
         keys = ", ".join(keys_at(schema, below))
         yield f"{word}: {text}" + (f" Keys: {one_line(keys, MOST_HELP)}." if keys else "")
-    if word in language.functions and spot.part == "value":
+    if word in language.functions and cursor.part == "value":
         yield language.functions[word]

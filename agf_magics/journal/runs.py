@@ -103,9 +103,9 @@ class RunHead(NamedTuple):
         """The number of times that it was resumed."""
         return len(self.pauses)
 
-    def clock(self, at: float) -> float:
+    def clock(self, time: float) -> float:
         """The seconds that it had run at a time."""
-        return max(0.0, at - self.started - paused(self.pauses, at))
+        return max(0.0, time - self.started - paused(self.pauses, time))
 
 
 class RunRow(NamedTuple):
@@ -132,12 +132,15 @@ def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[Run
     """All runs, the last one first, also damaged ones. Raises JournalError.
 
     ``name``: only the last ``most`` runs of that flow."""
-    # Of a long journal, only the rows that are wanted are read whole and checked.
-    wanted = "WHERE num IN (SELECT num FROM runs WHERE name=? ORDER BY started DESC LIMIT ?)"
-    sql, values = (wanted, (name, most)) if name is not None else ("", ())
+    where = ""
+    parameters: tuple[Any, ...] = ()
+    if name is not None:
+        # Of a long journal, only these rows are read whole and checked.
+        where = "WHERE num IN (SELECT num FROM runs WHERE name=? ORDER BY started DESC LIMIT ?)"
+        parameters = (name, most)
     with store.reading() as connection:
         rows = connection.execute(
-            f"SELECT {LISTED} FROM runs {sql} ORDER BY started DESC, num", values
+            f"SELECT {LISTED} FROM runs {where} ORDER BY started DESC, num", parameters
         ).fetchall()
     # A process is asked for once, although hundreds of runs may be its own.
     lives: dict[str, bool] = {}
@@ -154,6 +157,7 @@ def has_older(store: Store, since: float) -> bool:
 
 
 def read_run(store: Store, run_id: str) -> RunRow | None:
+    """The run of this id; None if there is none. Raises JournalError, also for a damaged one."""
     with store.reading() as connection:
         row = connection.execute(
             f"SELECT {LISTED}, work, work_sign, part, {END} FROM runs WHERE run=?", (run_id,)
@@ -164,8 +168,10 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
 def _run_row(
     store: Store, connection: sqlite3.Connection, run_id: str, row: tuple[Any, ...]
 ) -> RunRow:
+    """A row as a run, after its checksums were compared. Raises JournalError."""
     width = len(ListedRow._fields)
-    listed, (work, signature, part, _, *end) = ListedRow._make(row[:width]), row[width:]
+    listed = ListedRow._make(row[:width])
+    work, signature, part, _, *end = row[width:]
     head = _head_of(listed)
     if head is None:
         raise _changed("row", run_id)
@@ -173,17 +179,17 @@ def _run_row(
         raise _changed("manifest", run_id)
     if not _is_end(end) or checksum(head.num, *end) != listed.end_crc:
         raise _changed("end", run_id)
-    whole = RunRow(_as_it_is(head, store, {}), work, signature, *end)
-    stores, previews = read_stores(connection, head.num, whole.stores)
+    run = RunRow(_as_it_is(head, store, {}), work, signature, *end)
+    stores, previews = read_stores(connection, head.num, run.stores)
     parts = read_parts(connection, part)
-    return whole._replace(parts=parts, stores=stores, previews=previews)
+    return run._replace(parts=parts, stores=stores, previews=previews)
 
 
 _is_work = checker(tuple[str, Raw])
 
 
-def _changed(what: str, run_id: str) -> JournalError:
-    message = f"the {what} of run {run_id!r} has changed since it was written"
+def _changed(part: str, run_id: str) -> JournalError:
+    message = f"the {part} of run {run_id!r} has changed since it was written"
     return JournalError("journal.damaged", message)
 
 
@@ -270,7 +276,8 @@ def missing_results(
     ``count(digest)``.
 
     The others are not read: a run is often repeated with all results of the run before."""
-    numbers, lines = Counter[bytes](), list[int]()
+    numbers = Counter[bytes]()
+    lines = list[int]()
     sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
     for line, digest in connection.execute(sql, (num, num + ROOM)):
         call = digest[:CALL]
@@ -297,16 +304,18 @@ def reading_texts(store: Store) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterable[Record]:
+def once_each(store: Store, num: int, keys: Iterable[tuple[str, ...]]) -> Iterable[Record]:
     """The last record of each of these steps, which run once. Raises JournalError."""
     where = f"{OF_RUN} AND kind!='' AND at IN ({LISTED_VALUES}) ORDER BY line"
-    cells = (num, num + ROOM, encode([encode(at) for at in ats]))
+    cells = (num, num + ROOM, encode([encode(key) for key in keys]))
     with store.reading() as connection:
         rows = connection.execute(f"{RECORDS} WHERE {where}", cells)
         return {record.at: record for record in read_records(rows)}.values()
 
 
 def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
+    """A run with its status of now: one whose process has died is interrupted. ``lives``: what is
+    known of processes, by the names of their locks."""
     if head.status != "running":
         return head
     # This process is alive, so its lock would say that the run is still running.

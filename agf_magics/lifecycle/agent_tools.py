@@ -118,13 +118,14 @@ def launch_tools(
     Raises DefinitionError if the agent is not registered.
     """
     registry = default(registry)
-    mine, written = _Launcher(registry, _grant(identity, registry)), f"\n{grammar()}"
+    mine = _Launcher(registry, _grant(identity, registry))
+    rules = f"\n{grammar()}"
     offered = {
         "run_pipeline": _alike(run_pipeline, mine.registered),
         "run_pipeline_async": _alike(run_pipeline_async, mine.registered, background=True),
-        "run_pipeline_inline": _alike(run_pipeline_inline, mine.inline, written),
+        "run_pipeline_inline": _alike(run_pipeline_inline, mine.inline, rules),
         "run_pipeline_inline_async": _alike(
-            run_pipeline_inline_async, mine.inline, written, background=True
+            run_pipeline_inline_async, mine.inline, rules, background=True
         ),
         "run_result": _alike(run_result, mine.result),
     }
@@ -140,7 +141,7 @@ class _Launcher:
     def __init__(self, registry: Registry, grant: Grant) -> None:
         self.registry = registry
         self.grant = grant
-        self._start_envelope = set[str]()
+        self._started = set[str]()
         """The ids of the runs that were started here."""
 
     def registered(self, name: str, input: Value = None, *, background: bool = False) -> Envelope:
@@ -166,11 +167,12 @@ class _Launcher:
         refuse_inside("run_result")
         if not isinstance(run_id, str):
             return _error("run_id is required: the id that the start returned")
-        if run_id not in self._start_envelope and not self._is_mine(run_id):
+        if run_id not in self._started and not self._is_mine(run_id):
             return _error(f"there is no run {run_id!r}")
         return run_result(run_id)
 
     def _is_mine(self, run_id: str) -> bool:
+        """Whether this identity may see a run."""
         if self.grant.identity == USER:  # the person, who may see all runs
             return True
         with suppress(DefinitionError):
@@ -179,22 +181,24 @@ class _Launcher:
             return grant.identity == self.grant.identity
         return False
 
-    def _keep(self, run: Run) -> Run:
-        self._start_envelope.add(run.run_id)
+    def _note(self, run: Run) -> Run:
+        self._started.add(run.run_id)
         return run
 
     def _launch(
         self, find: Callable[[], Flow], input: Value, background: bool, inline: bool
     ) -> Envelope:
-        before, name = granted.set(self.grant), "this definition"
+        """Start the flow that ``find`` returns, with the rights of this identity."""
+        name = "this definition"
+        before = granted.set(self.grant)
         try:
             options = RunOptions(registry=self.registry, background=background, inline=inline)
             flow = find()
             name = repr(flow.name)
             if background:
-                return _start_envelope(self._keep(start_run(flow, input, options)))
+                return _start_envelope(self._note(start_run(flow, input, options)))
             with hold_interrupts() as held:
-                return _state(wait_for(self._keep(start_run(flow, input, options)), held))
+                return _state(wait_for(self._note(start_run(flow, input, options)), held))
         except DefinitionError as error:
             return _error(f"{name} cannot run: {error}")
         finally:
@@ -245,7 +249,7 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
     if flow.declared.accepts is not None:
         required = accepts.get("required", ())
         fields = {name: name in required for name in accepts.get("properties", {})}
-    named = bool(fields) and all(
+    has_parameters = bool(fields) and all(
         name.isidentifier() and not keyword.iskeyword(name) for name in fields
     )
 
@@ -256,17 +260,18 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
             for name, value in arguments.items()
             if value is not None or fields.get(name)
         }
-        return mine.registered(flow.name, passed if named else arguments.get("input"))
+        return mine.registered(flow.name, passed if has_parameters else arguments.get("input"))
 
     properties: Mapping[str, Any] = {}
-    if named:
+    if has_parameters:
         properties = accepts.get("properties", {})
         parameters = [
             _parameter(name, properties.get(name), accepts, fields[name])
             for name in sorted(fields, key=lambda name: not fields[name])
         ]
     else:
-        kind, mapping = inspect.Parameter.KEYWORD_ONLY, Mapping[str, Any] | None
+        kind = inspect.Parameter.KEYWORD_ONLY
+        mapping = Mapping[str, Any] | None
         parameters = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
     text = (
         flow.declared.description
@@ -290,9 +295,11 @@ def _args_text(properties: Mapping[str, Any]) -> str:
 
 
 def _parameter(
-    name: str, schema: Any, whole: Mapping[str, Any], required: bool
+    name: str, schema: Any, root: Mapping[str, Any], required: bool
 ) -> inspect.Parameter:
-    kind, annotation = inspect.Parameter.KEYWORD_ONLY, type_of(schema, whole)
+    """A keyword with the type of its schema, whose references are below ``root``."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    annotation = type_of(schema, root)
     if required:
         return inspect.Parameter(name, kind, annotation=annotation)
     default = schema.get("default") if isinstance(schema, Mapping) else None

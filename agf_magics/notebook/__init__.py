@@ -69,9 +69,9 @@ def load(shell: Any) -> None:
         undo.callback(_close_servers)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
-        for each in [kind(shell, notebook) for kind in kinds]:
-            undo.callback(shell.configurables.remove, each)  # Magics.__init__ adds itself there
-            _register(undo, shell, each)
+        for group in [kind(shell, notebook) for kind in kinds]:
+            undo.callback(shell.configurables.remove, group)  # Magics.__init__ adds itself there
+            _register(undo, shell, group)
         _complete(undo, shell, notebook)
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
         shell.events.register("post_run_cell", tell_edited)
@@ -133,6 +133,7 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
 
 
 def _put_back(_: object = None) -> None:
+    """Give stdout and stderr back to the cell, where a run has them."""
     from ..engine.threads.prints import Streams
 
     Streams.put_back()
@@ -161,6 +162,7 @@ def _forget(shell: Any, before: Any) -> None:
 
 
 def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) -> None:
+    """Put something into a list of the shell until the extension is unloaded."""
     target.insert(0 if first else len(target), thing)
     undo.callback(lambda: target.remove(thing) if thing in target else None)
 

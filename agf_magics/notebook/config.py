@@ -79,7 +79,8 @@ else:
     _Shared = type(Configurable)(
         "_Shared",
         (Configurable,),
-        {"__module__": __name__} | {each.name: _trait(each) for each in fields(settings.Settings)},
+        {"__module__": __name__}
+        | {setting.name: _trait(setting) for setting in fields(settings.Settings)},
     )
 
 
@@ -95,8 +96,7 @@ class AgfMagics(_Shared):
         ("auto", "widget", "html", "text", "off"),
         "auto",
         help="How a run is shown: auto is a live widget in a front end, static HTML in a kernel "
-        "without one, lines of "
-        "text in a terminal.",
+        "without one, lines of text in a terminal.",
     ).tag(config=True)
     progress_after = Float(
         0.3, min=0.0, help="Seconds after which a live view of a run is shown."
@@ -145,25 +145,26 @@ class AgfMagics(_Shared):
             )
 
     def _check(self, config: Config) -> None:
+        """Refuse an unknown setting and a wrong value. Raises BadSetting."""
         traits: dict[str, Any] = dict(type(self).class_traits(config=True))
         for name, value in config.get("AgfMagics", {}).items():
             if name not in traits:
                 hint = suggest(name, sorted(traits), "settings")
                 raise _bad_setting("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
-            try:
-                fits = isinstance(value, bool) <= isinstance(
-                    traits[name], Bool
-                )  # a bool is not a number
-                if value is not None or not traits[name].allow_none:
-                    traits[name].validate(self, value)
-            except TraitError:
-                fits = False
-            if not fits:
-                raise _bad_setting(
-                    "setting",
-                    f"AgfMagics.{name} must be {_takes(traits[name])}, not {value!r}",
-                    traits[name].help,
-                )
+            if not self._fits(traits[name], value):
+                message = f"AgfMagics.{name} must be {_takes(traits[name])}, not {value!r}"
+                raise _bad_setting("setting", message, traits[name].help)
+
+    def _fits(self, trait: Any, value: Any) -> bool:
+        if isinstance(value, bool) and not isinstance(trait, Bool):
+            return False  # traitlets takes a bool as a number
+        if value is None and trait.allow_none:
+            return True
+        try:
+            trait.validate(self, value)
+        except TraitError:
+            return False
+        return True
 
     def _move(self, _: object = None) -> None:
         notebook_folder.change(Path(self.folder))
@@ -187,6 +188,7 @@ def has_notices(shell: Any) -> bool:
 
 
 def _takes(trait: Any) -> str:
+    """The values of a trait in the words of an error: ``a whole number, at least 0``."""
     match trait:
         case Enum():
             return " or ".join(trait.values or ())
@@ -207,5 +209,6 @@ def _takes(trait: Any) -> str:
     return ", ".join(["a whole number" if isinstance(trait, Int) else "a number", *bounds])
 
 
-def _bad_setting(what: str, message: str, hint: str | None) -> BadSetting:
-    return BadSetting(Diagnostic(f"magic.{what}", message, hint=hint))
+def _bad_setting(name: str, message: str, hint: str | None) -> BadSetting:
+    """The error ``magic.NAME`` of a setting."""
+    return BadSetting(Diagnostic(f"magic.{name}", message, hint=hint))

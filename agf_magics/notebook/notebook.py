@@ -1,5 +1,7 @@
-"""The notebook: the state that all magics share, and what a cell does: define, write, draw, run and
-show a flow."""
+"""The notebook: the state that all magics share, and what their cells do with a flow.
+
+A cell defines, writes, draws, runs and shows a flow, as its line says.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def called_in_function() -> bool:
 class RunRequest(NamedTuple):
     """What a line says of a run: its input, its options, and what is shown and written of it."""
 
-    given: dict[str, Any]
+    input: dict[str, Any]
     options: RunOptions
     out: str | None
     draw: bool
@@ -135,19 +137,20 @@ class Notebook:
 
     def is_shown(self, run: run_module.Run) -> bool:
         """Whether the running cell already shows ``run``."""
-        return self.shown is not None and self.shown[0] is run and self.shown[1] == self.number
+        if self.shown is None:
+            return False
+        shown, number = self.shown
+        return shown is run and number == self.number
 
     def add_body(self, lines: list[str]) -> list[str]:
         """Add an empty body to a cell that is only the line of one of our cell magics, as
         ``%%pipeline --help`` is: IPython refuses it with a UsageError, which does not fail the
         cell."""
-        match = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
-        command = magics.COMMANDS.get(match[1]) if match else None
-        return (
-            [lines[0].rstrip("\n") + "\n", "\n"]
-            if command and command.name.startswith("%%")
-            else lines
-        )
+        match = re.match(r"%%(?P<name>\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
+        command = magics.COMMANDS.get(match["name"]) if match else None
+        if command is None or not command.name.startswith("%%"):
+            return lines
+        return [lines[0].rstrip("\n") + "\n", "\n"]
 
     def definition(
         self,
@@ -159,11 +162,13 @@ class Notebook:
         """Register the definition in a cell, and write, draw and run it as its line says.
         ``change`` applies the options of the language."""
         request = self.request(parsed)  # first: a cell with an error in its line defines nothing
-        source = Source(f"{self.cell} %%{language}", body, first_line=2)
-        given = request.given if "--run" in parsed else {}
-        name, origin = _flow_name(parsed), self._cell_id()
         defined = self.define(
-            source, parsed, language=language, name=name, origin=origin, given=given
+            Source(f"{self.cell} %%{language}", body, first_line=2),
+            parsed,
+            language=language,
+            name=_flow_name(parsed),
+            origin=self._cell_id(),
+            input_names=request.input if "--run" in parsed else (),
         )
         flow = defined.flow
         if flow is not None and change is not None:
@@ -172,12 +177,11 @@ class Notebook:
         target = parsed.word("--write")
         if target is not None:
             write_file(target, definition_text(flow) if flow is not None else body)
-        wanted = parsed.word("--run") or parsed.word("--draw")
-        if flow is None and wanted is not None:
-            message = f"{wanted.text} needs a {language}, and this cell only defines schemas"
-            raise line_error(
-                "no-flow", message, wanted, f"remove {wanted.text} or add a {language}"
-            )
+        option = parsed.word("--run") or parsed.word("--draw")
+        if flow is None and option is not None:
+            message = f"{option.text} needs a {language}, and this cell only defines schemas"
+            hint = f"remove {option.text} or add a {language}"
+            raise line_error("no-flow", message, option, hint)
         if flow is None or "--run" not in parsed:
             from ..pictures.diagram import Diagram
 
@@ -194,11 +198,12 @@ class Notebook:
         language: str | None,
         name: Token | None,
         origin: str | None,
-        given: Collection[str] = (),
+        input_names: Collection[str] = (),
         names_from: Registry | None = None,
     ) -> Defined:
-        """``language``: None to recognize it by the text. ``given``: the input of the run that
-        follows. ``names_from``: see `register`."""
+        """Register a definition and print its problems. ``language``: None to recognize it by the
+        text. ``input_names``: the names in the input of the run that follows. ``names_from``: see
+        `register`."""
         runs = "--run" in parsed
         defined = register(
             source,
@@ -208,7 +213,7 @@ class Notebook:
             registry=self.registry,
             origin=origin,
             latent=[word.text for word in parsed.words("--latent")],
-            given=given,
+            given=input_names,
             names_from=names_from,
         )
         problems = problems_before_run(defined, self.registry) if runs else defined.problems
@@ -240,7 +245,7 @@ class Notebook:
             recording=recording_of(parsed.word("--replay")),
         )
         return RunRequest(
-            given=inputs(parsed, self.names),
+            input=inputs(parsed, self.names),
             options=options,
             out=new_name(parsed.word("--out")),
             draw="--draw" in parsed,
@@ -274,12 +279,12 @@ class Notebook:
 
             target = request.save
             with_place_of(target, lambda: check_target(Path(target.text), TABLE))
-        unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
+        unused = tuple(unused_fields(flow, request.input)) if request.over is None else ()
         options = replace(
             request.options, background=background, inline=inline, shown_warnings=(*shown, *unused)
         )
         run, _ = self.start(
-            lambda options: launch.start_run(flow, request.given, options, request.over),
+            lambda options: launch.start_run(flow, request.input, options, request.over),
             options,
             quiet=request.quiet,
             drawn=flow if request.draw else None,
@@ -308,7 +313,8 @@ class Notebook:
         """Begin a run and show it in this cell, until its end or in the background. ``drawn``: the
         flow of the picture; ``out``: the variable that receives the run. Returns it with its
         view."""
-        background, hz = options.background, self.settings.refresh_hz
+        background = options.background
+        hz = self.settings.refresh_hz
         display = view.choose_view(
             self.settings, self.ipython, quiet=quiet, drawn=drawn, background=background
         )
@@ -329,9 +335,13 @@ class Notebook:
         if request.scores:
             from ..lifecycle.scoring.scorers import score_over
 
-            options: dict[str, Any] = {"against": request.against, "seed": request.seed}
-            options["registry"] = self.registry
-            scores = score_over(run, *request.scores, **options)
+            scores = score_over(
+                run,
+                *request.scores,
+                against=request.against,
+                seed=request.seed,
+                registry=self.registry,
+            )
             show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
         if request.save is not None:
             place = request.save
@@ -368,9 +378,9 @@ class Notebook:
     def _follow(self, run: run_module.Run, display: view.View) -> None:
         """Remember the view of a background run. Ended runs are let go: their values may be
         large."""
-        ended = [each for each in self.followed if each[0].done]
-        for old in ended[:-LAST_ENDED]:
-            self.followed.remove(old)
+        ended = [pair for pair in self.followed if pair[0].done]
+        for pair in ended[:-LAST_ENDED]:
+            self.followed.remove(pair)
         self.followed.append((run, display))
 
     def wait(self, run: run_module.Run) -> None:
@@ -382,7 +392,9 @@ class Notebook:
                 display.close(run)
 
     def flow(self, word: Token) -> Flow:
-        flows, message = self.registry.flows, f"no flow {word.text!r} is registered"
+        """The registered flow that a word names."""
+        flows = self.registry.flows
+        message = f"no flow {word.text!r} is registered"
         otherwise = "define it in a cell or with %define"
         check_known("unknown-flow", message, word, flows, "registered flows", otherwise)
         return flows[word.text]
@@ -400,11 +412,11 @@ def definition_text(flow: Flow) -> str:
 
 
 def _flow_name(parsed: ParsedLine) -> Token | None:
+    """The name on the line of a cell, if it has one."""
     word = parsed.word("NAME")
     if word is not None and not word.text.strip():
-        raise line_error(
-            "name", "the name of a flow cannot be blank", word, "remove it: the document has a name"
-        )
+        message = "the name of a flow cannot be blank"
+        raise line_error("name", message, word, "remove it: the document has a name")
     return word
 
 
@@ -412,10 +424,8 @@ def _summary(defined: Defined) -> str:
     """``pipeline review: 3 steps``, ``schemas Review, Verdict``."""
     flow = defined.flow
     if flow is None:
-        return (
-            f"schema{'s' * (len(defined.schemas) != 1)} "
-            f"{', '.join(line(name, 60) for name in defined.schemas)}"
-        )
+        kind = "schema" if len(defined.schemas) == 1 else "schemas"
+        return f"{kind} {', '.join(line(name, 60) for name in defined.schemas)}"
     from ..pictures.outline import count_steps
 
     return f"{flow.language} {line(flow.name, 80)}: {count_steps(flow)}"

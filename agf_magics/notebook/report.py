@@ -106,13 +106,13 @@ class ReportAnswers:
 
     def __init__(self, run: AnyRun, most: int) -> None:
         self._run = run
-        self._left = most
+        self._budget = most
         self._requests = requests_of(run)
         self.replies: dict[str, Json] = {}
         """The answers, by `key_of` of the request."""
         self._calls: dict[int, Json] = {}
         """Calls in full, by their numbers: the calls of a fan-out are those of the steps in it."""
-        self.cut = 0
+        self.left_out = 0
         """The number of answers that had no room."""
 
     def ask(self, name: str, **arguments: Any) -> Any:
@@ -124,8 +124,8 @@ class ReportAnswers:
 
     def ask_whole_picture(self, **arguments: Any) -> None:
         """The picture without folded frames: nothing in the file could unfold them."""
-        given_whole = {"do": "picture", "with": arguments | {"folded": []}}
-        self._keep("picture", key_of("picture", arguments), reply_to(given_whole, self._requests))
+        request = {"do": "picture", "with": arguments | {"folded": []}}
+        self._keep("picture", key_of("picture", arguments), reply_to(request, self._requests))
 
     def ask_calls(self, step: str, rows: Sequence[Json]) -> None:
         """Ask for each of these calls of a page in full: one answer has all of them."""
@@ -154,18 +154,19 @@ class ReportAnswers:
                     break
 
     def _keep(self, name: str, key: str, reply: Json) -> Any:
-        kept = {part: reply[part] for part in ("ok", "value", "why") if part in reply}
+        """Keep a reply without secrets, if there is room, and return its value; else None."""
+        answer = {part: reply[part] for part in ("ok", "value", "why") if part in reply}
         if name == "step" and reply["ok"]:
             # What needs a kernel has no button.
-            kept["value"] = {**kept["value"], "elements": False, "opens": False}
-        kept = masked(self._run, kept)
-        size = len(json.dumps(kept, ensure_ascii=False))
-        if size > self._left or (name == "text" and size > LONGEST_COPIED):
-            self.cut += name != "text"
+            answer["value"] = {**answer["value"], "elements": False, "opens": False}
+        answer = masked(self._run, answer)
+        size = len(json.dumps(answer, ensure_ascii=False))
+        if size > self._budget or (name == "text" and size > LONGEST_COPIED):
+            self.left_out += name != "text"
             return None
-        self._left -= size
-        self.replies[key] = kept
-        return kept.get("value")
+        self._budget -= size
+        self.replies[key] = answer
+        return answer.get("value")
 
     def pages(
         self, name: str, size: int = PAGE, most: int = MOST_PAGES, **arguments: Any
@@ -186,14 +187,16 @@ class ReportAnswers:
 
     def table(self) -> list[Json]:
         """The first rows of a run over a table, page by page, then its first failed rows."""
-        pages, room = list[Json](), (ROWS_SHOWN, MOST_LISTED_ROWS // ROWS_SHOWN)
+        pages = list[Json]()
+        most_pages = MOST_LISTED_ROWS // ROWS_SHOWN
         for only, which in (("", "rows"), (FAILED, "failed rows")):
-            wish: Json = {"sort": "", "down": False, "only": only, "below": None}
-            for page in self.pages("table", *room, **wish):
+            order: Json = {"sort": "", "down": False, "only": only, "below": None}
+            for page in self.pages("table", ROWS_SHOWN, most_pages, **order):
                 pages.append(page)
                 page |= {"before": "", "note": ""}  # nothing is compared without a kernel
-                if page["total"] > MOST_LISTED_ROWS:
-                    total, page["total"] = page["total"], MOST_LISTED_ROWS
+                total = page["total"]
+                if total > MOST_LISTED_ROWS:
+                    page["total"] = MOST_LISTED_ROWS
                     page["note"] = (
                         f"The first {MOST_LISTED_ROWS} of {total:,} {which} are in this report."
                     )
@@ -201,16 +204,16 @@ class ReportAnswers:
 
     def moments(self) -> bool:
         """Ask for the first moments of the run; whether there are any."""
-        told = self.ask("moments")
-        if not told:
+        moments = self.ask("moments")
+        if not moments:
             return False
-        if told["total"] > MOST_MOMENTS:
-            told["total"] = MOST_MOMENTS
-            told["note"] += f" Only the first {MOST_MOMENTS} moments are in this report."
-        for at in range(told["total"]):
-            for since in {0, max(0, at - 1)}:
-                self.ask("moment", at=at, since=since)
-        return bool(told["total"])
+        if moments["total"] > MOST_MOMENTS:
+            moments["total"] = MOST_MOMENTS
+            moments["note"] += f" Only the first {MOST_MOMENTS} moments are in this report."
+        for number in range(moments["total"]):
+            for since in {0, max(0, number - 1)}:
+                self.ask("moment", at=number, since=since)
+        return bool(moments["total"])
 
 
 def key_of(name: str, arguments: Mapping[str, Any]) -> str:
@@ -236,14 +239,17 @@ def masked(run: AnyRun, value: Any) -> Any:
 
 
 def _run_page(run: AnyRun, most: int) -> str:
+    """The file of a run: the data of the explorer, and the plain page."""
     answers = ReportAnswers(run, most)
     plain_page = "".join(_plain_page(run, answers, most))
     _ask_for_explorer(run, answers)
     has_moments = answers.moments()
-    cut = f"Not in this report, which has at most {most:,} characters of recorded values"
-    if answers.cut:
-        why = f"{cut}: {counted(answers.cut, 'value')} left out. agf.report(…, most=…) keeps more."
-        plain_page += f"<p><strong>{html(why)}</strong></p>"
+    missing = "Not in this report"
+    if answers.left_out:
+        missing += f", which has at most {most:,} characters of recorded values"
+        number = counted(answers.left_out, "value")
+        note = f"{missing}: {number} left out. agf.report(…, most=…) keeps more."
+        plain_page += f"<p><strong>{html(note)}</strong></p>"
     tree = describe_tree(run.progress)
     # Not the ids: the page asks by them.
     steps: list[StepRow] = tree["rows"]
@@ -255,7 +261,7 @@ def _run_page(run: AnyRun, most: int) -> str:
     data = {
         "runs": {MARK: shown | {"id": line(run.run_id, 90), "notices": False, "fixed": True}},
         "answers": answers.replies,
-        "missing": f"{cut if answers.cut else 'Not in this report'}: open the run in a notebook.",
+        "missing": f"{missing}: open the run in a notebook.",
     }
     title = f"{line(run.name, 80)} · {look.state(shown_status(run.progress)).word}"
     explorer = f'<div id="agf-explorer"><div class="{MARK}"></div></div>'
@@ -267,7 +273,8 @@ def _comparison_page(comparison: Comparison | TableComparison) -> str:
     if isinstance(comparison, TableComparison):  # rows of this process are not masked yet
         for table in (comparison.first, comparison.other):
             shown = table.run.secrets.text(shown)
-    title = f"{line(comparison.runs[0], 90)} compared with {line(comparison.runs[1], 90)}"
+    first, other = comparison.runs
+    title = f"{line(first, 90)} compared with {line(other, 90)}"
     return _document(title, f'<main id="agf-page">{shown}</main>')
 
 
@@ -285,8 +292,9 @@ def _document(title: str, body: str, data: Json | None = None) -> str:
         digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
         policy = f"'sha256-{digest}'"
         # A data block ends at the first `</script`, wherever it is.
-        told = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-        scripts = f'<script type="application/json" id="agf-answers">{told}</script><script>{code}</script>'
+        written = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+        block = f'<script type="application/json" id="agf-answers">{written}</script>'
+        scripts = f"{block}<script>{code}</script>"
         button = '<button type="button" id="agf-toggle" hidden>Show everything on one page</button>'
     style = (REPORT_FILES / "report.css").read_text(encoding="utf-8")
     allowed = f"default-src 'none'; script-src {policy}; style-src 'unsafe-inline'; img-src data:"
@@ -329,29 +337,29 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
     now = run.progress.ended if run.progress.ended is not None else clock()
     yield header_html(run.progress, line(run.run_id, 90), now=now)
     yield f'<p class="dim">started {_started(run):%Y-%m-%d %H:%M:%S}</p>'
-    told = answers.ask("run")
-    if told is None:
+    about = answers.ask("run")
+    if about is None:
         return
-    yield from (f"<p><em>{html(told['note'])}</em></p>",) if told["note"] else ()
-    yield _error(told)
-    yield from _table(answers.table()) if told["table"] else ()
-    yield from _titled(told, "output", "input", level="h2")
+    yield f"<p><em>{html(about['note'])}</em></p>" if about["note"] else ""
+    yield _error(about)
+    yield from _table(answers.table()) if about["table"] else ()
+    yield from _titled(about, "output", "input", level="h2")
     yield f"<h2>Picture</h2>{_picture(run)}<h2>Steps</h2>"
     size = 0
     for row in listed(run.progress):
         step = "".join(_step(row, answers))
         size += len(step)
         if size > most:
-            answers.cut += 1
+            answers.left_out += 1
             continue
         yield f'<section style="margin-left:{min(row.depth, 12) * 1.2:.1f}em">{step}</section>'
-    for number, (name, _) in enumerate(told["stores"]):
+    for number, (name, _) in enumerate(about["stores"]):
         yield "<h2>Stores</h2>" if not number else ""
         yield f"<h3><code>{html(name)}</code></h3>{_value(answers.ask('store', number=number))}"
-    for why, count, places in map(DroppedRow._make, told["dropped"]):
+    for why, count, places in map(DroppedRow._make, about["dropped"]):
         yield f"<h2>Failed and dropped</h2><p>{count:,} × {html(why)}</p>"
         yield f"<p><code>{html(', '.join(places))}</code></p>"
-    for warning in told["warnings"]:
+    for warning in about["warnings"]:
         yield f"<h2>Warning</h2><pre>{html(warning)}</pre>"
     text = run.secrets.text(run.flow.source.text)
     yield f"<h2>Definition</h2><pre>{html(plain(text, MOST_DEFINITION))}</pre>"
@@ -393,48 +401,54 @@ def _picture(run: AnyRun) -> str:
 
 
 def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
-    told = answers.ask("step", step=row.id)
+    """A step with its facts, its values, and its conversation or its calls."""
+    facts = answers.ask("step", step=row.id)
     kind = look.kind(row.word)
     title = [line(shown_name(row), 200), line(does(row), 200), line(row.id, 200)]
     name, what, id = map(html, masked(answers._run, title))
     shown = look.state(row.look)
-    state = chip(shown, told["words"] if told else f"{shown.mark} {shown.word}")
+    state = chip(shown, facts["words"] if facts else f"{shown.mark} {shown.word}")
     yield f"<h3>{state} {kind.glyph} {name} <span class=dim>{what} <code>{id}</code></span></h3>"
-    if told is None:
+    if facts is None:
         yield "<p>left out</p>"
         return
-    facts = " · ".join(filter(None, (told["took"], told["counted"], told["why"], told.get("note"))))
-    yield f'<p class="dim">{html(facts)}</p>' if facts else ""
-    yield _error(told)
-    yield from _titled(told, "input", "output", level="h4")
-    if "printed" in told:
-        yield f"<h4>Printed</h4><pre>{html(told['printed'])}</pre>"
-    if "attempts" in told:
-        yield f"<h4>Attempts</h4>{_calls(told['attempts'])}"
-    if told["session"] and (session := answers.ask("session", step=row.id)) is not None:
+    parts = (facts["took"], facts["counted"], facts["why"], facts.get("note"))
+    summary = " · ".join(filter(None, parts))
+    yield f'<p class="dim">{html(summary)}</p>' if summary else ""
+    yield _error(facts)
+    yield from _titled(facts, "input", "output", level="h4")
+    if "printed" in facts:
+        yield f"<h4>Printed</h4><pre>{html(facts['printed'])}</pre>"
+    if "attempts" in facts:
+        yield f"<h4>Attempts</h4>{_calls(facts['attempts'])}"
+    if facts["session"] and (session := answers.ask("session", step=row.id)) is not None:
         yield "<h4>Conversation</h4>"
         yield from map(message_html, session["messages"])
         for numbers, _ in session["sessions"][1:]:
             answers.ask("session", step=row.id, index=numbers)
-    elif told["many"] and not told.get("note"):
-        pages = answers.calls(row.id)
-        # A fan-out has the calls of its steps, which are listed with these.
-        listed = pages if isinstance(row.step, Invoke) else []
-        calls = [call for page in listed for call in page["rows"]]
-        more = (listed[0]["total"] if listed else 0) - len(calls)
-        yield f"<h4>Calls</h4>{_calls(calls)}" if calls else ""
-        yield f"<p>… {counted(more, 'more call')}</p>" if more > 0 else ""
+    elif facts["many"] and not facts.get("note"):
+        yield from _calls_of_step(row, answers.calls(row.id))
 
 
-def _titled(told: Json, *names: str, level: str) -> Iterator[str]:
+def _calls_of_step(row: Row, pages: Sequence[Json]) -> Iterator[str]:
+    """The calls on these pages; none of a fan-out, whose calls are listed with the steps in it."""
+    if not pages or not isinstance(row.step, Invoke):
+        return
+    calls = [call for page in pages for call in page["rows"]]
+    more = pages[0]["total"] - len(calls)
+    yield f"<h4>Calls</h4>{_calls(calls)}" if calls else ""
+    yield f"<p>… {counted(more, 'more call')}</p>" if more > 0 else ""
+
+
+def _titled(facts: Json, *names: str, level: str) -> Iterator[str]:
     """The values of these names that are known, each below its name."""
     for name in names:
-        if name in told:
-            yield f"<{level}>{name.capitalize()}</{level}>{_value(told[name])}"
+        if name in facts:
+            yield f"<{level}>{name.capitalize()}</{level}>{_value(facts[name])}"
 
 
-def _error(told: Json) -> str:
-    return f'<pre class="error">{html(told["error"])}</pre>' if "error" in told else ""
+def _error(facts: Json) -> str:
+    return f'<pre class="error">{html(facts["error"])}</pre>' if "error" in facts else ""
 
 
 def _calls(calls: Sequence[Json]) -> str:
@@ -442,9 +456,8 @@ def _calls(calls: Sequence[Json]) -> str:
     rows = list[tuple[str, ...]]()
     for call in calls:
         again = f" (attempt {call['attempt']})" if call["attempt"] > 1 else ""
-        state = (
-            "✗ failed" if call["failed"] else "✓ ok" if call["what"] == "finished" else call["what"]
-        )
+        outcome: str = call["what"]
+        state = {"failed": "✗ failed", "finished": "✓ ok"}.get(outcome, outcome)
         rows.append((call["at"] + again, state, call["took"], call["output"], call["input"]))
     return table_html(columns, tuple(rows))
 

@@ -16,21 +16,23 @@ REQUEST = "model"
 
 
 def call_words(
-    rows: Mapping[Key, Row], at: StepPath, *, within: Key = (), call: tuple[str, str] = ("", "")
+    rows: Mapping[Key, Row], path: StepPath, *, within: Key = (), call: tuple[str, str] = ("", "")
 ) -> str:
     """``#0 · lines #3``, ``told · request 2``. ``within``: the step that a view shows, whose name and
     those around it are not repeated; ``call``: the kind and the name of what is called."""
-    words, key = list[str](), Key()
-    for step, numbers in _steps(at):
+    words = list[str]()
+    key = Key()
+    for step, numbers in _steps(path):
         key = (*key, step)
-        row, is_shown = rows.get(key), key == within[: len(key)]
-        counted = "".join(f"#{number}" for number in numbers)
-        name = _name(row) if row is not None and not is_shown else ""
+        row = rows.get(key)
         if row is not None and row.turns is not None:
-            name, counted = _turn(call, numbers), ""
-        if name or counted:
-            words.append(f"{name} {counted}".strip())
-    return line(" · ".join(words), 120)
+            words.append(_turn(call, numbers))
+            continue
+        is_shown = key == within[: len(key)]
+        name = _name(row) if row is not None and not is_shown else ""
+        counted = "".join(f"#{number}" for number in numbers)
+        words.append(f"{name} {counted}".strip())
+    return line(" · ".join(filter(None, words)), 120)
 
 
 def _name(row: Row) -> str:
@@ -40,15 +42,17 @@ def _name(row: Row) -> str:
     return around.name if around is not None and is_element else row.name
 
 
-def _steps(at: StepPath) -> list[tuple[str, list[int]]]:
+def _steps(path: StepPath) -> list[tuple[str, list[int]]]:
     """The ids of a path, each with the numbers that follow it."""
-    found: list[tuple[str, list[int]]] = []
-    for bit in at:
+    steps: list[tuple[str, list[int]]] = []
+    numbers: list[int] = []
+    for bit in path:
         if isinstance(bit, int):
-            found[-1][1].append(bit)
+            numbers.append(bit)
         else:
-            found.append((bit, []))
-    return found
+            numbers = []
+            steps.append((bit, numbers))
+    return steps
 
 
 def _turn(call: tuple[str, str], numbers: list[int]) -> str:

@@ -21,7 +21,8 @@ from .mermaid import mermaid
 from .outline import outline, outline_html
 from .plain import html, not_saved, untypeset
 from .row_words import corner_of, numbers_of, taken_edges, tallies
-from .scene.builder import called_flows, scene
+from .scene.builder import scene
+from .scene.called_flows import called_flows
 from .scene.scene import Frame, Scene, way
 from .widget_hook import Widgets
 

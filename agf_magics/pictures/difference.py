@@ -37,46 +37,47 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
     [('.b[1]', 2, 3)]
     """
     differs = False
-    left: list[tuple[str, Any, Any, int]] = [("", first, other, 0)]
+    waiting: list[tuple[str, Any, Any, int]] = [("", first, other, 0)]
     for _ in range(MOST_PARTS):
-        if not left:
+        if not waiting:
             break
-        at, mine, theirs, depth = left.pop()
+        path, mine, theirs, depth = waiting.pop()
         if depth < MOST_DEEP and type(mine) is type(theirs) is dict:
-            keys = list(dict.fromkeys((*mine, *theirs)))[: MOST_PARTS - len(left)]
-            left += [
-                (_key(at, key), mine.get(key, MISSING), theirs.get(key, MISSING), depth + 1)
+            keys = list(dict.fromkeys((*mine, *theirs)))[: MOST_PARTS - len(waiting)]
+            waiting += [
+                (_below(path, key), mine.get(key, MISSING), theirs.get(key, MISSING), depth + 1)
                 for key in reversed(keys)
             ]
         elif depth < MOST_DEEP and type(mine) is type(theirs) is list:
             size = min(max(len(mine), len(theirs)), MOST_PARTS)
-            left += [
-                (
-                    f"{at}[{n}]",
-                    *(part[n] if n < len(part) else MISSING for part in (mine, theirs)),
-                    depth + 1,
-                )
+            waiting += [
+                (f"{path}[{n}]", _element(mine, n), _element(theirs, n), depth + 1)
                 for n in reversed(range(size))
             ]
-        elif type(mine) in CONTAINERS and type(mine) is type(theirs):  # too deep to name the part
-            if not equal(mine, theirs):
-                differs = True
-                yield at, mine, theirs
-        elif type(mine) is not type(theirs) or (
-            mine != theirs and (mine == mine or theirs == theirs)
-        ):
+        elif _differ(mine, theirs):
             differs = True
-            yield at, mine, theirs
-    if left and not differs:
+            yield path, mine, theirs
+    if waiting and not differs:
         yield "", first, other
 
 
-def _key(at: str, key: object) -> str:
-    return (
-        f"{at}.{key}"
-        if isinstance(key, str) and key.isidentifier()
-        else f"{at}[{line(repr(key), _WIDE)}]"
-    )
+def _differ(mine: Any, theirs: Any) -> bool:
+    """Whether two parts that are not looked into differ; NaN and NaN do not."""
+    if type(mine) is not type(theirs):
+        return True
+    if type(mine) in CONTAINERS:
+        return not equal(mine, theirs)
+    return bool(mine != theirs and (mine == mine or theirs == theirs))
+
+
+def _element(elements: list[Any], number: int) -> Any:
+    return elements[number] if number < len(elements) else MISSING
+
+
+def _below(path: str, key: object) -> str:
+    if isinstance(key, str) and key.isidentifier():
+        return f"{path}.{key}"
+    return f"{path}[{line(repr(key), _WIDE)}]"
 
 
 def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
@@ -87,14 +88,15 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
     """
     if not (type(first) is type(other) is str):
         return _short(first), _short(other)
-    same, end = 0, min(len(first), len(other))
-    while (
-        same < end
-    ):  # the length of what they have in common, by bisection: slices are compared in C
+    # The length of what they have in common, by bisection: slices are compared in C.
+    same = 0
+    end = min(len(first), len(other))
+    while same < end:
         middle = (same + end + 1) // 2
-        same, end = (
-            (middle, end) if first[same:middle] == other[same:middle] else (same, middle - 1)
-        )
+        if first[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            end = middle - 1
     start = max(0, same - _WIDE // 3) if max(len(first), len(other)) > _WIDE else 0
     return _short(first, start), _short(other, start)
 
@@ -102,14 +104,14 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
 def _short(value: Value, start: int = 0) -> str:
     if type(value) is str:
         return f'{"…" if start else ""}"{line(value[start : start + 4 * _WIDE], _WIDE)}"'
-    return line(
-        encode(preview(value, 3, [40])) if type(value) in (dict, list) else value_text(value), _WIDE
-    )
+    is_json = type(value) in (dict, list)
+    text = encode(preview(value, 3, [40])) if is_json else value_text(value)
+    return line(text, _WIDE)
 
 
 def text_difference(title: str, first: str | None, other: str | None) -> str:
-    """A unified diff with three lines around each change; empty if the texts are the same. None:
-    there is no text.
+    """A unified diff with three lines around each change; empty if the texts are the same. None
+    stands for no text.
 
     More than `MOST_LINES` lines are not matched with each other: the whole of what differs is
     removed and added.
@@ -124,9 +126,8 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
     if first == other:
         return ""
     # The end of a cell's last line is no line after it.
-    a, b = (
-        text.removesuffix("\n").split("\n") if text is not None else [] for text in (first, other)
-    )
+    a = first.removesuffix("\n").split("\n") if first is not None else []
+    b = other.removesuffix("\n").split("\n") if other is not None else []
     heads = (
         f"--- {_head(title) if first is not None else 'nothing'}\n",
         f"+++ {_head(title) + ' of the other run' if other is not None else 'nothing'}\n",
@@ -140,11 +141,13 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
             *(f"+{text_line}" for text_line in b[start : len(b) - end]),
         ]
     else:
-        low, high = max(0, start - 3), max(0, end - 3)
+        low = max(0, start - 3)
+        high = max(0, end - 3)
         diff = difflib.unified_diff(a[low : len(a) - high], b[low : len(b) - high], lineterm="")
+        changes = list(diff)[2:]  # without its heads
         lines = [
             _moved(text_line, low) if text_line.startswith("@@") else text_line
-            for text_line in list(diff)[2:]
+            for text_line in changes
         ]
     return "".join(heads) + "".join(f"{text_line}\n" for text_line in lines)
 
@@ -200,6 +203,6 @@ def _line_html(text_line: str) -> str:
 
 def _shown(text: str) -> tuple[list[str], str]:
     lines = text.rstrip("\n").split("\n")
-    kept = [plain(text_line.replace("\t", "    ")[:1_000], 200) for text_line in lines[:MOST_SHOWN]]
-    more = len(lines) - len(kept)
-    return kept, f"… {more:,} more lines: .definitions has all" if more else ""
+    shown = [plain(text.replace("\t", "    ")[:1_000], 200) for text in lines[:MOST_SHOWN]]
+    more = len(lines) - len(shown)
+    return shown, f"… {more:,} more lines: .definitions has all" if more else ""

@@ -51,22 +51,22 @@ def outline_html(flow: Flow, progress: Progress | None = None) -> str:
 
 def _folded(lines: list[tuple[int, str]]) -> Iterator[str]:
     """``lines`` in folds by their depth."""
-    top = lines[0][0]
+    top, _ = lines[0]
     starts = [place for place, (depth, _) in enumerate(lines) if depth <= top]
     plain: list[tuple[int, str]] = []
     for first, after in zip(starts, [*starts[1:], len(lines)], strict=True):
         if after == first + 1:
             plain.append(lines[first])
         if plain and (after > first + 1 or after == len(lines) or len(plain) == _GROUP):
-            title = f"{line(plain[0][1], 80)} and {len(plain) - 1} more"
+            _, text = plain[0]
+            title = f"{line(text, 80)} and {len(plain) - 1} more"
             yield _pre(plain) if len(plain) < _SHORT else _details(title, _pre(plain))
             plain = []
         if after > first + 1:
+            _, text = lines[first]
             inside = lines[first + 1 : after]
-            yield _details(
-                lines[first][1].strip(),
-                "".join(_folded(inside)) if len(inside) > _SHORT else _pre(inside),
-            )
+            body = "".join(_folded(inside)) if len(inside) > _SHORT else _pre(inside)
+            yield _details(text.strip(), body)
 
 
 def _details(title: str, inside: str) -> str:
@@ -78,29 +78,30 @@ def _details(title: str, inside: str) -> str:
 
 
 def _pre(lines: Iterable[tuple[int, str]]) -> str:
-    return f'<pre style="margin:0;white-space:pre-wrap">{html(chr(10).join(text for _, text in lines))}</pre>'
+    text = "\n".join(text for _, text in lines)
+    return f'<pre style="margin:0;white-space:pre-wrap">{html(text)}</pre>'
 
 
 def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
     """The lines of the outline with their depths; the first one is the name."""
     shown = outermost(flow)
-    named = [titled for step in shown for titled in _named(step, _whole(flow), 1)]
+    steps = [part for step in shown for part in _with_roles(step, _whole(flow), 1)]
     about = f"{line(flow.name, 80)} · {flow.language} · {count_steps(flow)}"
-    data, tallied = DataFlow(flow), tallies(progress) if progress else {}
+    data = DataFlow(flow)
+    tallied = tallies(progress) if progress else {}
     rows = []
-    for depth, part, step in named:
-        title = (
-            f"{part}{look.kind(step.word).glyph} {line(step.word, 24)} {line(step.title or step.label, 60)}"
-        ).rstrip()
-        what = "  " * depth + " · ".join(bit for bit in (title, how(step)) if bit)
-        rows.append((what, _flows(step, data), line(step.id, 120), _state(step, progress, tallied)))
+    for depth, role, step in steps:
+        name = line(step.title or step.label, 60)
+        title = f"{role}{look.kind(step.word).glyph} {line(step.word, 24)} {name}".rstrip()
+        text = "  " * depth + " · ".join(filter(None, (title, how(step))))
+        rows.append((text, _flows(step, data), line(step.id, 120), _state(step, progress, tallied)))
     lines = [(0, about + (f" · {progress.status}" if progress else ""))]
     if flow.declared.description:
         lines.append((1, f"  {line(flow.declared.description, 160)}"))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(3)]
-    for (depth, _, _), (what, flows, id, state) in zip(named, rows, strict=True):
-        columns = (padded(what, widths[0]), padded(flows, widths[1]), padded(id, widths[2]), state)
-        lines.append((depth, "  ".join(column for column in columns if column).rstrip()))
+    for (depth, _, _), (*texts, state) in zip(steps, rows, strict=True):
+        columns = [padded(text, width) for text, width in zip(texts, widths, strict=True)]
+        lines.append((depth, "  ".join(filter(None, (*columns, state))).rstrip()))
     return [
         *lines,
         *((1 if text.startswith("  edges") else 2, text) for text in _edges(flow, progress)),
@@ -119,14 +120,14 @@ def _whole(flow: Flow) -> Step:
     return flow.body if outermost(flow) is flow.body.steps else flow.body.steps[0]
 
 
-def _named(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str, Step]]:
+def _with_roles(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str, Step]]:
     """``step`` and every step under it, each with its depth and its role in its parent."""
     if not isinstance(step, Sequence):
-        part = _part(parent, step)
-        yield depth, f"{line(part, 40)}: " if part else "", step
+        role = _role(parent, step)
+        yield depth, f"{line(role, 40)}: " if role else "", step
         depth += 1
     for child in children(step):
-        yield from _named(child, step, depth)
+        yield from _with_roles(child, step, depth)
 
 
 def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
@@ -136,43 +137,43 @@ def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
         yield "  edges:"
         for edge in walk.edges:
             way = f"    {line(edge.source, 40)} → {line(edge.target, 40)}"
-            when = numbers.get((walk.id, edge.source, edge.target))
-            yield "  ".join(
-                [
-                    way,
-                    *filter(
-                        None, (condition_of(edge), f"({numbers_of(when).words})" if when else "")
-                    ),
-                ]
-            )
+            rounds = numbers.get((walk.id, edge.source, edge.target))
+            taken = f"({numbers_of(rounds).words})" if rounds else ""
+            yield "  ".join(filter(None, (way, condition_of(edge), taken)))
         for name, limit in walk.limits.items():
             target = walk.exits.get(name, END)
-            when = numbers.get((walk.id, name, target))
+            rounds = numbers.get((walk.id, name, target))
             way = f"    {line(name, 40)} → {line(target, 40)}  after {limit:,} times"
-            yield f"{way}  ({numbers_of(when).words})" if when else way
+            yield f"{way}  ({numbers_of(rounds).words})" if rounds else way
 
 
-def _part(step: Step, child: Step) -> str:
+def _role(step: Step, child: Step) -> str:
+    """What a step is in the step around it: the name of a branch or a node, the condition of a case."""
     match step:
-        case Branches(branches=parts) | Choose(cases=parts):
-            named = next((name for name, part in parts.items() if part is child), None)
-            if named is not None:
-                return step.conditions.get(named, named) if isinstance(step, Choose) else named
-            return "otherwise" if isinstance(step, Choose) else "collect"
+        case Branches(branches=branches):
+            names = (name for name, branch in branches.items() if branch is child)
+            return next(names, "collect")
+        case Choose(cases=cases, conditions=conditions):
+            labels = (label for label, case in cases.items() if case is child)
+            label = next(labels, None)
+            return conditions.get(label, label) if label is not None else "otherwise"
         case Walk(nodes=nodes):
-            named = next((name for name, node in nodes.items() if node is child), "")
-            return "" if named == child.label else named
+            name = next((name for name, node in nodes.items() if node is child), "")
+            return "" if name == child.label else name
     return "collect" if getattr(step, "collect", None) is child else ""
 
 
 def _flows(step: Step, data: DataFlow) -> str:
-    reads, writes = line(data.reads(step), 48), line(data.writes(step), 48)
+    """``ctx.words → lengths``: what a step reads and writes."""
+    reads = line(data.reads(step), 48)
+    writes = line(data.writes(step), 48)
     if writes:
         return f"{reads} → {writes}".strip()
     return f"{reads} →" if reads else ""
 
 
 def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) -> str:
+    """The state of a step in a run, with its counts."""
     row = progress.rows.get((step.id,)) if progress else None
     if row is None:
         return ""

@@ -24,11 +24,15 @@ MOST_NUMBERS = 4
 MOST_TURNS = 8
 """Turns of a model's session in the name of its row: the last ones."""
 
-TAIL, TAIL_LINES = 400, 5
-"""Characters and lines of an arriving reply, and of prints, that are shown: the last ones."""
+TAIL = 400
+"""Characters of an arriving reply, and of prints, that are shown: the last ones."""
+TAIL_LINES = 5
+"""The same in lines."""
 
-FEW, SOON = 3, 0.5
-"""Ended elements and seconds before which a pace is a guess."""
+FEW = 3
+"""Ended elements below which a pace is a guess."""
+SOON = 0.5
+"""Seconds before which it is one."""
 
 MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
 
@@ -102,8 +106,8 @@ def shown_name(row: Row) -> str:
     if not row.is_request and turns.is_one:  # the row of the requests has the tools
         return _tool_calls(turns)
     if not row.is_request:
-        told = [_turn_words(Turn(name, *counts)) for name, counts in [*turns.tools.items()]]
-        return " · ".join(told)
+        calls = [_turn_words(Turn(name, *counts)) for name, counts in [*turns.tools.items()]]
+        return " · ".join(calls)
     if row.many:
         return counted(turns.requests, "request")
     listed = [*turns]
@@ -113,7 +117,9 @@ def shown_name(row: Row) -> str:
 
 def _tool_calls(turns: Turns) -> str:
     """``3 tool calls, 1 failed``"""
-    calls, failed = (sum(counts[place] for counts in turns.tools.values()) for place in (0, 1))
+    counts = list(turns.tools.values())
+    calls = sum(number for number, _ in counts)
+    failed = sum(number for _, number in counts)
     return counted(calls, "tool call") + (f", {failed:,} failed" if failed else "")
 
 
@@ -175,14 +181,14 @@ def pace(row: Row, tally: Tally | None, now: float) -> str:
     if tally is None or row.when is None or not row.running:
         return ""
     # Results of another run took no time of this one.
-    done = tally.ended - sum(part.earlier for part in row.elements if not part.is_own)
-    left = tally.total - tally.ended
+    ended_here = tally.ended - sum(part.earlier for part in row.elements if not part.is_own)
+    remaining = tally.total - tally.ended
     seconds = now - row.when
-    if done < FEW or seconds < SOON or not left:
+    if ended_here < FEW or seconds < SOON or not remaining:
         return ""
-    each = seconds / done
-    speed = f"{1 / each:,.0f}/s" if each < 0.5 else f"{duration(each)} each"
-    return f"{speed}, {duration(max(1.0, left * each))} left"
+    per_element = seconds / ended_here
+    speed = f"{1 / per_element:,.0f}/s" if per_element < 0.5 else f"{duration(per_element)} each"
+    return f"{speed}, {duration(max(1.0, remaining * per_element))} left"
 
 
 def state_words(row: Row) -> str:
@@ -206,27 +212,28 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
         return Corner(f"{look.mark} {_short(ended)}{of_all}{again}", look)
     if row.times > 1:
         return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
-    return Corner(f"{look.mark} {re.split('[ ,]', look.word)[0]}{again}", look)
+    first_word, *_ = re.split("[ ,]", look.word)
+    return Corner(f"{look.mark} {first_word}{again}", look)
 
 
 def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
     """The taken edges of the walks that run once: for the id of the walk's row, source and target the
     round numbers. An edge from START has the number 1."""
-    found: dict[tuple[str, str, str], list[int]] = {}
-    for at, source, target in list(progress.taken_edges):
-        *path, rounds = at
+    numbers: dict[tuple[str, str, str], list[int]] = {}
+    for path_and_round, source, target in list(progress.taken_edges):
+        *path, rounds = path_and_round
         key = key_of(tuple(path))
         if len(key) == len(path) and isinstance(rounds, int):
-            found.setdefault(("/".join(key), source, target), []).append(rounds + 1)
-    return found
+            numbers.setdefault(("/".join(key), source, target), []).append(rounds + 1)
+    return numbers
 
 
 def numbers_of(numbers: list[int]) -> Corner:
     """The label of an edge that was taken: ``1, 4``."""
-    few = ", ".join(f"{number:,}" for number in numbers[:MOST_NUMBERS])
-    return Corner(
-        f"{few}, … {len(numbers):,}×" if len(numbers) > MOST_NUMBERS else few, state("taken")
-    )
+    words = ", ".join(f"{number:,}" for number in numbers[:MOST_NUMBERS])
+    if len(numbers) > MOST_NUMBERS:
+        words += f", … {len(numbers):,}×"
+    return Corner(words, state("taken"))
 
 
 def count_of(numbers: str) -> str:
@@ -235,10 +242,12 @@ def count_of(numbers: str) -> str:
     >>> count_of("1, 4"), count_of("1, 2, 3, 4, … 12×"), count_of("7")
     ('2×', '12×', '7')
     """
-    parts = numbers.split(", ")
-    if len(parts) == 1:
+    *others, last = numbers.split(", ")
+    if not others:
         return numbers
-    return parts[-1].removeprefix("… ") if parts[-1].endswith("×") else f"{len(parts)}×"
+    if last.endswith("×"):
+        return last.removeprefix("… ")
+    return f"{len(others) + 1}×"
 
 
 def count_words(row: Row) -> str:
@@ -280,7 +289,7 @@ def activity(row: Row) -> str:
     make them. Of many calls, the longest running one that reports: ``#7: 3 of 10, and 4 more``."""
     reported = reports(row)
     more = f", and {len(reported) - 1:,} more" if len(reported) > 1 else ""
-    shown = [report_text(row, one) + more for one in reported[:1]]
+    shown = [report_text(row, report) + more for report in reported[:1]]
     return " · ".join(filter(None, [*shown, on_workers(row)]))
 
 
@@ -288,14 +297,16 @@ def report_text(row: Row, report: Progressed) -> str:
     """``#7: 3 of 10 · page 3``"""
     number = f"#{report.at[-1]}: " if row.many and isinstance(report.at[-1], int) else ""
     total = f" of {_amount(report.total)}" if report.total is not None else ""
-    done = f"{_amount(report.done)}{total}" if report.done is not None else ""
-    return number + " · ".join(filter(None, [done, line(report.text, 120)]))
+    amount = f"{_amount(report.done)}{total}" if report.done is not None else ""
+    return number + " · ".join(filter(None, [amount, line(report.text, 120)]))
 
 
 def share_of(row: Row) -> float | None:
     """The share that the call of a row has done; None if that is not known, or of many calls."""
-    done, total = next(((one.done, one.total) for one in reports(row)), (None, None))
-    return min(done / total, 1.0) if done is not None and total and not row.many else None
+    report = next(iter(reports(row)), None)
+    if row.many or report is None or report.done is None or not report.total:
+        return None
+    return min(report.done / report.total, 1.0)
 
 
 def _amount(number: float) -> str:
@@ -335,11 +346,13 @@ def _tail(text: str) -> str:
     """The last lines of a text; of a line that is written again and again, such as a progress bar,
     its last state."""
     lines = text[-TAIL:].strip("\r\n").split("\n")
-    shown = "\n".join(one.rstrip("\r").rpartition("\r")[2] for one in lines[-TAIL_LINES:])
+    last_states = (text.rstrip("\r").rpartition("\r")[2] for text in lines[-TAIL_LINES:])
+    shown = "\n".join(last_states)
     return plain(shown if len(text) <= TAIL and len(lines) <= TAIL_LINES else f"…{shown}")
 
 
 def _left(row: Row) -> str:
+    """How many calls were left running when the run ended."""
     return f", {row.left:,} left running" if row.left and row.state != "left" else ""
 
 
@@ -351,10 +364,13 @@ def _earlier(row: Row) -> str:
 
 
 def _tally(total: int, parts: tuple[Row, ...]) -> Tally:
-    ok = sum(row.finished for row in parts)
-    failed = sum(max(0, row.failed - row.retried) for row in parts)
+    """The counts of the elements, over the rows of the parts of the body."""
     return Tally(
-        total, ok, failed, sum(row.running for row in parts), sum(row.cancelled for row in parts)
+        total=total,
+        ok=sum(row.finished for row in parts),
+        failed=sum(max(0, row.failed - row.retried) for row in parts),
+        running=sum(row.running for row in parts),
+        cancelled=sum(row.cancelled for row in parts),
     )
 
 

@@ -24,13 +24,14 @@ from ..text.diagnostics import Diagnostic, StepError
 from . import chunk
 from .backends.backend import Lost, WorkerBackend, nothing
 from .backends.chunk_size import WANTED, ChunkSize
-from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Shown
+from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Parcel, Shown
 from .backends.prints import write_print
 from .outcomes import OutcomeReader
+from .sending.argument_files import ArgumentFiles, in_file
 from .sending.functions import Program
 from .sending.losses import NO_SIGN, worker_lost
 from .sending.result_files import packed_size, prefix_in, remove_files, unpacked
-from .sending.shared_data import SharedData
+from .sending.sent_once import SharedValues
 from .sending.tracebacks import raised_there
 from .sending.unsendable import (
     HEAVY,
@@ -217,22 +218,35 @@ class CallLine(Line[CallEntry]):
                 entries.append(entry)
         return entries
 
-    def pack(self, entries: list[CallEntry]) -> bytes:
+    def pack(self, entries: list[CallEntry]) -> Parcel:
         program = self.queue.program(self.function)
         if isinstance(program, Exception):
             # It is raised for each call: its traceback would grow.
             raise program.with_traceback(None)
         fan_out = entries[0].fan_out
         arguments = [entry.call.arguments for entry in entries]
-        return program.pack(arguments, fan_out.shared if fan_out is not None else None)
+        files = prefix_in(getattr(self.backend, "folder", None))
+        shared = fan_out.shared if fan_out is not None else _shared(files, False)
+        try:
+            if type(shared) is ArgumentFiles:
+                data, held = shared.packed(arguments, program.dump)
+                return Parcel(data, files, held)
+            if type(shared) is SharedValues:
+                after = self.waiting[0].call.arguments if self.waiting else {}
+                data, once = shared.packed(arguments, after, program.dump)
+                return Parcel(data, shared=once)
+            return Parcel(program.dump(arguments))
+        except BaseException:
+            remove_files(files)
+            raise
 
-    def flight(self, entries: list[CallEntry], data: bytes) -> CallFlight:
+    def flight(self, entries: list[CallEntry], parcel: Parcel) -> CallFlight:
         program = self.queue.program(self.function)
         assert isinstance(program, Program), "it has packed them"
-        files = prefix_in(getattr(self.backend, "folder", None))
-        options = {**self.options, "files": files}
-        order = (program.pickled, program.digest, data, len(entries), options)
-        flight = CallFlight(self, entries, order, files)
+        given = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
+        options = {**self.options, "files": parcel.files}
+        order = (program.pickled, program.digest, given, len(entries), *parcel.shared, options)
+        flight = CallFlight(self, entries, order, parcel)
         flight.tell_fan_outs(1)
         return flight
 
@@ -270,11 +284,10 @@ class CallFlight(Flight[CallEntry]):
     """A chunk of calls."""
 
     def __init__(
-        self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...], files: str
+        self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...], parcel: Parcel
     ) -> None:
-        """``files``: where the names of the files of its results begin."""
         super().__init__(entries, chunk.run, order)
-        self.line, self.files = line, files
+        self.line, self.files, self._held = line, parcel.files, parcel.held
         self.where = f" on {line.backend.name}"
         """For the message about a call that is left running."""
         self.kills = bool(getattr(line.backend, "kills", False))
@@ -319,6 +332,7 @@ class CallFlight(Flight[CallEntry]):
             except Exception as error:
                 # A backend of a person may return anything.
                 self._fail(error)
+        self._held = []
         remove_files(self.files)
 
     @property
@@ -374,6 +388,14 @@ class CallFlight(Flight[CallEntry]):
         return [read(mark, value, worker) for mark, value in zip(marks, values, strict=True)]
 
 
+def _shared(files: str, sends_once: bool) -> ArgumentFiles | SharedValues | None:
+    """How large arguments travel apart from the others; None: they do not. ``files``: where the
+    names of files for them begin, if there can be files."""
+    if files:
+        return ArgumentFiles(files)
+    return SharedValues() if sends_once else None
+
+
 _CANCELLED: Result = (False, asyncio.CancelledError())
 
 
@@ -395,8 +417,8 @@ class RemoteFanOut(Generic[C]):
         self.halts = halts
         self.in_flight = 0
         self._shown = Shown(queue.dispatcher, show)
-        share: Callable[[], str] | None = getattr(queue.backend, "folder", None)
-        self.shared = SharedData(share()) if share is not None else None
+        files = prefix_in(getattr(queue.backend, "folder", None))
+        self.shared = _shared(files, getattr(queue.backend, "sends_once", False))
         self._is_closed = self.halted = False
         self.held = list[CallEntry]()
         """Calls that wait for the next `hand` after a failure."""

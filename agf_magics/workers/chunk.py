@@ -16,6 +16,7 @@ import mmap
 import os
 import pickle
 import socket
+import stat
 import sys
 import threading
 import time
@@ -33,6 +34,13 @@ KEPT = 256_000_000
 """Bytes of the pickled functions that it keeps at most; the last one stays, whatever its size."""
 IN_FILE = 1_000_000
 """Bytes from which on a buffer of a result, or its pickle, travels in a file."""
+READ = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+"""How a file is opened that may be anything: without following a link, or waiting for a pipe."""
 OURS = "agf_magics."
 MOST_WRITTEN = 100_000
 """Parts of the arguments of an exception that is written as text."""
@@ -51,22 +59,26 @@ Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
 (call, stream, text); the name of the worker."""
 
 
-def run(program: Any, digest: str, given: bytes, count: int, options: dict[str, Any]) -> Outcome:
+def run(program: Any, digest: str, given: Any, count: int, *more: Any) -> Outcome:
     """Make ``count`` calls of a function.
 
     ``program``: the pickled function, or the path of a file with it; ``digest``: its name in this
-    process. ``given``: the pickled list of the keyword arguments. ``options``: ``timeout`` (seconds
-    of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of the
-    calls), ``most`` (bytes of a result), ``kernel`` (its name), ``files`` (where the names of files
-    for large results begin; empty: there is no folder that the kernel sees).
+    process. ``given``: the pickled list of the keyword arguments, or the path and the size of a file
+    with it. ``more``: pickled arguments that other chunks have too, and the options: ``timeout``
+    (seconds of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of
+    the calls), ``most`` (bytes of a result), ``kernel`` (its name), ``files`` (where the names of
+    files for large results begin; empty: there is no folder that the kernel sees).
     """
     held, began = _held(), time.perf_counter()
+    *held.local.shared, options = more
     try:
         function = _function(held, program, digest)
-        arguments = pickle.loads(given)
+        arguments = pickle.loads(_map(*given) if type(given) is tuple else given)
     except BaseException as error:
         # A module that the worker lacks.
         return UNREAD, [described(error)], time.perf_counter() - began, [], _worker()
+    finally:
+        held.local.shared = ()
     capture = _capture_of(held, options.get("kernel"))
     spent: list[float] = []
     marks, values = _make_calls(held, function, arguments, options, capture, spent)
@@ -85,7 +97,7 @@ def _held() -> Any:
         held.functions, held.weights = {}, {}
         held.local = threading.local()
         held.calls = set()
-        held.mapped = _mapped
+        held.mapped, held.shared = _mapped, _shared
     return held
 
 
@@ -107,11 +119,15 @@ def _function(held: Any, program: Any, digest: str) -> Any:
     return function
 
 
-def _mapped(path: str) -> Any:
+def _shared(number: int) -> Any:
+    """A value of its own for each call, of the arguments that chunks share."""
+    return pickle.loads(sys.modules["_agf_chunk"].local.shared[number])
+
+
+def _mapped(path: str, size: int) -> Any:
     """A value that `sending.write_apart` has written: its buffers are the pages of the file until
     something writes to them, and then copies."""
-    with open(path, "rb") as file:
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    data = _map(path, size)
     at = 8 + int.from_bytes(data[:8], "little")
     head, sizes = pickle.loads(data[8:at])
     buffers = []
@@ -120,6 +136,16 @@ def _mapped(path: str) -> Any:
         buffers.append(data[at : at + size])
         at += size
     return pickle.loads(head, buffers=buffers)
+
+
+def _map(path: str, size: int) -> memoryview:
+    """A private map of a file of the kernel. Raises ValueError for what the kernel has not
+    written: a tool may have cut the file, or put a link in its place."""
+    with os.fdopen(os.open(path, READ), "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size != size:
+            raise ValueError("the file of an argument is not what the kernel wrote")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
 
 
 def _worker() -> str:

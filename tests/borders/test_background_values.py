@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agf_magics as agf
 from agf_magics.lifecycle.runs.live import live
-from tests.engine.kept import journal_in, no_journal
+from tests.engine.kept import no_journal
+
+pytestmark = pytest.mark.usefixtures("journaled")
 
 TEXT = "{pipeline: flow, steps: [{tool: {name: big, output: a}}]}"
 
@@ -42,12 +42,6 @@ class Made:
         agf.start("nothing", registry=self.registry).wait()  # the loop has then left the run before
         gc.collect()
         return sum(ref() is not None for ref in self.refs)
-
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with journal_in(tmp_path):
-        yield
 
 
 @pytest.mark.parametrize("start", ["start", "run"])

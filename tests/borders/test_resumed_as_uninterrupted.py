@@ -11,8 +11,7 @@ import sqlite3
 import threading
 import types
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.steps import Invoke
-from tests.engine.kept import journal_in
+
+pytestmark = pytest.mark.usefixtures("journaled")
 
 PIPELINE = """\
 pipeline: flow
@@ -183,12 +183,6 @@ UNCHANGED: dict[str, tuple[Callable[[], Any], Change]] = {
     "a decimal": (lambda: decimal.Decimal("1.5"), float),
     "a generator of numpy": (lambda: np.random.default_rng(1), lambda x: type(x).__name__),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with journal_in(tmp_path):
-        yield
 
 
 class Gate:

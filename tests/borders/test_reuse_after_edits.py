@@ -7,20 +7,14 @@ import importlib
 import os
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import agf_magics as agf
 from tests.borders.cells import TEXTS, Kernel, made
-from tests.engine.kept import journal_in
 
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with journal_in(tmp_path):
-        yield
+pytestmark = pytest.mark.usefixtures("journaled")
 
 
 @pytest.fixture

@@ -192,7 +192,7 @@ def _no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 ONLINE = "connect this computer to the network, and run again"
 CLOSED = "its log may say why; the address may also need https://, or be that of another program"
 
-CONNECTIONS: dict[str, tuple[list[BaseException], str, str, str]] = {
+CONNECTIONS: dict[str, tuple[list[Any], str, str, str]] = {
     "refused": (
         *([ConnectionRefusedError()], "model.no-server"),
         *("there is no server for openai:m at HOST: the connection was refused", ONLINE),

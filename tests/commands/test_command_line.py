@@ -203,6 +203,16 @@ def test_check_for_a_pull_request(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_a_program_gets_the_path_of_a_file_from_the_current_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("flows/team").mkdir(parents=True)
+    Path("flows/team/bad.yaml").write_text(BAD)
+    for what in ("flows", "flows/team", "flows/team/bad.yaml", str(Path("flows").resolve())):
+        assert main(["check", what, "--format", "json"]) == 1
+        assert {row["file"] for row in json.loads(capsys.readouterr().out)} == {"flows/team/bad.yaml"}
+        assert main(["check", what, "--format", "github"]) == 1
+        assert capsys.readouterr().out.startswith("::error file=flows/team/bad.yaml,")
+
+
 def test_an_annotation_cannot_add_another_one(capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.yaml").write_text('pipeline: p\nsteps:\n- tool: {name: "x\\n::error ::y, 100%"}\n')
     main(["check", "p.yaml", "--strict", "--format", "github"])

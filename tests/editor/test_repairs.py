@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from agf_magics.editor.hint_texts import texts_of
-from agf_magics.editor.problems import Place
+from agf_magics.editor.problems import PlacedProblem
 from agf_magics.editor.repairs import MOST_LOOKED_AT, Repair, repairs_of
 from agf_magics.editor.text_group import TextGroup, WrittenFile
 from tests.borders.mistaken import cases
@@ -33,11 +33,11 @@ def opened(*cells: str) -> TextGroup:
     return group
 
 
-def of(file: WrittenFile, one: Place, group: TextGroup) -> list[Repair]:
+def of(file: WrittenFile, one: PlacedProblem, group: TextGroup) -> list[Repair]:
     return [each for each in repairs_of(file, one.start, one.end, group) if each.problem == one]
 
 
-def told() -> Iterator[tuple[str, WrittenFile, Place, TextGroup]]:
+def told() -> Iterator[tuple[str, WrittenFile, PlacedProblem, TextGroup]]:
     """The problems of the mistakes of the vectors whose hint says what to write."""
     for case in cases():
         group = opened(*(part.text for part in case.parts if part.language == "python"))

@@ -1,23 +1,16 @@
 """Two runs side by side: which step is which, after an edit and of different flows."""
 
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 import agf_magics as agf
-from tests.engine.kept import journal_in
+
+pytestmark = pytest.mark.usefixtures("journaled")
 
 TOOLS = ("load", "clean", "dedupe", "text", "since", "extra")
 INNER = "pipeline: inner\nsteps:\n- tool: {name: load, args: {x: !expr ctx.x}, output: a}\n"
 INPUT = {"start": "begin", "items": ["x", "y"]}
-
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with journal_in(tmp_path):
-        yield
 
 
 @pytest.fixture

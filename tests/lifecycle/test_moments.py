@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.lifecycle.forecasts import moments, offline
 from agf_magics.lifecycle.forecasts.moments import Moments, find_moments
-from tests.engine.kept import journal_in
 from tests.lifecycle.test_stale import INPUT, TEXTS, World, tools
 
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with journal_in(tmp_path):
-        yield
+pytestmark = pytest.mark.usefixtures("journaled")
 
 
 def all_states(found: Moments) -> list[dict[str, Any]]:

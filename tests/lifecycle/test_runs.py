@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,8 @@ import pytest
 import agf_magics as agf
 from agf_magics.journal.runs import RunHead
 from agf_magics.lifecycle.past.since import seconds_of
-from tests.engine.kept import journal_in
+
+pytestmark = pytest.mark.usefixtures("journaled")
 
 GRAPH = """\
 name: counts
@@ -25,12 +24,6 @@ edges:
 - {from: add, to: add, condition: n < 3}
 - {from: add, to: END, condition: else}
 """
-
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with journal_in(tmp_path):
-        yield
 
 
 def test_runs_are_selected_by_flow_status_and_time_and_are_a_table() -> None:

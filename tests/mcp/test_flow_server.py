@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -20,13 +19,14 @@ from agf_magics import DefinitionError, Registry
 from agf_magics.engine.host.host import NoUser
 from agf_magics.flow.progress.events import StepFinished
 from agf_magics.flow.progress.question import Question
-from agf_magics.mcp.server.asked import TRIES, Asked
 from agf_magics.mcp.server.flow_tools import flow_tool, flow_tools
+from agf_magics.mcp.server.open_question import TRIES, OpenQuestion
 from agf_magics.mcp.server.own_tools import NAMES
 from agf_magics.mcp.server.protocol import FlowServer
 from agf_magics.mcp.server.run_app import PAGE_TOOL, RUN_ID, URI, document
 from agf_magics.mcp.server.served_run import ServedRun
-from tests.engine import kept
+
+pytestmark = pytest.mark.usefixtures("journaled")
 
 MODES = ("auto", "legacy")
 
@@ -114,12 +114,6 @@ def registry(gate: Gate) -> Registry:
     for text in define:
         agf.define(text, registry=made)
     return made
-
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with kept.journal_in(tmp_path):
-        yield
 
 
 @asynccontextmanager
@@ -391,7 +385,7 @@ def test_a_program_that_fills_the_form_wrongly_is_not_asked_for_ever(registry: R
 
 def test_a_question_that_nobody_answers_is_given_up() -> None:
     told = list[str]()
-    asking = Asked(lambda: told.append("asked"), patience=0)
+    asking = OpenQuestion(lambda: told.append("asked"), patience=0)
     with pytest.raises(NoUser):
         asyncio.run(asking.ask(Question("Which?")))
     assert told == ["asked"]

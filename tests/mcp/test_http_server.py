@@ -87,7 +87,8 @@ def test_a_message_that_is_too_large_is_refused(served: FlowsServed) -> None:
     assert post(served, b"no json", **served.headers).status_code == 400
 
 
-def test_a_client_that_goes_ends_the_run_that_it_waits_for(registry: Registry) -> None:
+def define_held(registry: Registry) -> tuple[threading.Event, threading.Event]:
+    """The flow `held`, which waits until it is cancelled; the events are set when it runs, and when it is cancelled."""
     running, cancelled = threading.Event(), threading.Event()
 
     @agf.tool(registry=registry)
@@ -99,6 +100,11 @@ def test_a_client_that_goes_ends_the_run_that_it_waits_for(registry: Registry) -
             cancelled.set()
 
     agf.define("pipeline: held\nsteps:\n- tool: {name: hold}\n", registry=registry)
+    return running, cancelled
+
+
+def test_a_client_that_goes_ends_the_run_that_it_waits_for(registry: Registry) -> None:
+    running, cancelled = define_held(registry)
 
     async def main(served: FlowsServed) -> None:
         async with connected(served) as client:
@@ -128,17 +134,7 @@ def lost(served: FlowsServed, body: Any, **headers: str) -> socket.socket:
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
 def test_a_connection_that_is_lost_ends_the_run_that_waits_on_it(registry: Registry, version: str) -> None:
-    running, cancelled = threading.Event(), threading.Event()
-
-    @agf.tool(registry=registry)
-    async def hold() -> None:
-        running.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
-    agf.define("pipeline: held\nsteps:\n- tool: {name: hold}\n", registry=registry)
+    running, cancelled = define_held(registry)
     info, about = {"name": "lost", "version": "1"}, "io.modelcontextprotocol"
     headers = {"MCP-Protocol-Version": version}
     params: dict[str, Any] = {"name": "held", "arguments": {}}

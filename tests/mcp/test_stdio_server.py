@@ -13,57 +13,13 @@ from typing import Any
 
 import pytest
 
+from tests.mcp.definitions import write_definitions
 from tests.mcp.hand_client import HandClient
-
-TOOLS = """\
-import asyncio, os, subprocess, sys
-from pathlib import Path
-import agf_magics as agf
-
-print("printed by the import")
-
-@agf.tool
-async def note(word: str) -> str:
-    print("printed by the tool")
-    subprocess.run([sys.executable, "-c", "import sys; print('printed by a child', sys.stdin.read())"])
-    with open("made", "a") as file:
-        file.write(word + "\\n")
-    return word + "!"
-
-@agf.tool
-async def hold(word: str) -> str:
-    if not Path("go").exists():
-        print("holding", word, flush=True)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            print("released", word, flush=True)
-    return word + "?"
-
-@agf.tool
-async def choose(call: agf.ToolContext) -> str:
-    return await call.ask("Which colour?", choices=["red", "blue"])
-"""
-FLOWS = {
-    "hail": "pipeline: hail\ndescription: Greets.\nsteps:\n- tool: {name: note, args: {word: !expr ctx.word}}\n",
-    "long": """\
-pipeline: long
-steps:
-- tool: {name: note, args: {word: !expr ctx.word}, output: noted}
-- tool: {name: hold, args: {word: !expr noted}, output: held}
-- tool: {name: choose, output: colour}
-- transform: {value: "[held, colour]"}
-""",
-}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "tools.py").write_text(TOOLS)
-    for name, text in FLOWS.items():
-        (tmp_path / f"{name}.yaml").write_text(text)
-    return tmp_path
+    return write_definitions(tmp_path)
 
 
 def served(folder: Path, **capabilities: Any) -> HandClient:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.mcp.definitions import write_definitions
 from tests.mcp.hand_client import HandClient
-from tests.mcp.test_stdio_server import FLOWS, TOOLS
 
 VERSION = "2025-11-25"
 RELATED = "io.modelcontextprotocol/related-task"
@@ -17,11 +17,7 @@ RELATED = "io.modelcontextprotocol/related-task"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "tools.py").write_text(TOOLS)
-    for name, text in FLOWS.items():
-        (tmp_path / f"{name}.yaml").write_text(text)
-    return tmp_path
+    return write_definitions(tmp_path)
 
 
 def served(folder: Path, protocol: str = VERSION, **capabilities: Any) -> HandClient:

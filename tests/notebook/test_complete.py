@@ -157,7 +157,7 @@ SCRAPS = st.lists(st.sampled_from([*BITS, "---\n", "|"]), max_size=25)
 
 @given(SCRAPS.map("".join))
 def test_any_text_has_a_spot(text: str) -> None:
-    assert Reading(text).spot.part in ("key", "value", "comment")
+    assert Reading(text).cursor.part in ("key", "value", "comment")
 
 
 @given(SCRAPS.map("".join), SCRAPS.map("".join))

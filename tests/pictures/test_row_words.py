@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,14 +37,9 @@ from agf_magics.pictures.row_words import (
 )
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame
-from tests.engine.kept import journal_in
 from tests.pictures.flows import load
 
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with journal_in(tmp_path):
-        yield
+pytestmark = pytest.mark.usefixtures("journaled")
 
 
 @pytest.fixture

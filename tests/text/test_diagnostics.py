@@ -46,6 +46,30 @@ def test_an_excerpt_of_a_far_line_fits_too(number: int) -> None:
     assert max(map(len, excerpt(Source("f", "x" * 500, number).span(250, 260)))) <= WIDTH
 
 
+LONG = "".join(f"{number:03} " for number in range(1_000))
+"""A line of 4,000 characters."""
+
+SHOWN: dict[str, tuple[str, int, int, str, str]] = {
+    # what: the line, the first and the last marked character, the line as it is shown, the text above the carets
+    "a short line": ("key: value", 5, 10, "key: value", "value"),
+    "nothing marked": ("key: value", 5, 5, "key: value", "v"),
+    "behind its end": ("key", 3, 3, "key", ""),
+    "its beginning": (LONG, 0, 3, LONG[:69] + "…", "000"),
+    "its middle": (LONG, 2_000, 2_003, "…" + LONG[1_946:2_015] + "…", "500"),
+    "its end": (LONG, 3_996, 3_999, "…" + LONG[3_931:], "999"),
+    "more than fits": (LONG, 2_000, 2_500, "…" + LONG[1_978:2_047] + "…", LONG[2_000:2_047]),
+    "wide characters": ("日" * 100, 50, 51, "…" + "日" * 34 + "…", "日"),
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_of_a_long_line_the_part_around_the_mark_is_shown(what: str) -> None:
+    line, start, end, shown, above = SHOWN[what]
+    place, first, carets = excerpt(Source("f", f"a\n{line}").span(2 + start, 2 + end))
+    assert (place, first) == (f"  --> f, line 2, column {start + 1}", f"   2 | {shown}")
+    assert marked([place, first, carets]) == above
+
+
 @given(st.text(st.sampled_from("abc -/[].,\n"), max_size=400))
 def test_wrapping_splits_no_word_and_loses_nothing(text: str) -> None:
     lines = wrap(text).split("\n")

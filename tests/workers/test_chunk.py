@@ -33,7 +33,7 @@ sys.__stdout__.buffer.write(pickle.dumps(outcome))
 def run_bare(function: Any, given: list[dict[str, Any]], **options: Any) -> tuple[str, list[Any], list[Any], str]:
     """Marks, outcomes, prints and the name of the worker."""
     program = Program(function)
-    frame = applied(chunk.run, (program.pickled, program.digest, program.pack(given), len(given), options))
+    frame = applied(chunk.run, (program.pickled, program.digest, program.dump(given), len(given), options))
     packages = str(Path(cloudpickle.__file__).parents[1])
     done = subprocess.run([sys.executable, "-I", "-c", BARE, packages], input=frame, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
@@ -153,7 +153,7 @@ def test_a_worker_drops_large_functions_that_it_has_not_used_last() -> None:
     frames = []
     for number in (1, 2, 3, 1):
         program = Program(reads(bytes([number]) * 100_000_000))
-        frames.append(applied(chunk.run, (program.pickled, program.digest, program.pack([{"x": 1}]), 1, {})))
+        frames.append(applied(chunk.run, (program.pickled, program.digest, program.dump([{"x": 1}]), 1, {})))
     done = subprocess.run([sys.executable, "-c", SMALL_MEMORY], input=pickle.dumps(frames), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert pickle.loads(done.stdout) == [2, 2, ["v"] * 4]
@@ -171,7 +171,7 @@ def test_parts_of_an_order_travel_next_to_the_head_and_are_not_copied() -> None:
 
 def test_a_part_may_be_what_becomes_bytes_on_the_worker() -> None:
     program, later = Program(lambda x: x), object()
-    head, buffers = applied_apart(chunk.run, (Apart(later), program.digest, program.pack([{"x": 1}]), 1, {}))
+    head, buffers = applied_apart(chunk.run, (Apart(later), program.digest, program.dump([{"x": 1}]), 1, {}))
     assert buffers == [later]
     marks, data, *_ = pickle.loads(head, buffers=[program.pickled])
     assert (marks, pickle.loads(data)) == ("v", [1])

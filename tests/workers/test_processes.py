@@ -217,7 +217,7 @@ def test_files_of_large_functions_are_removed_when_runs_no_longer_use_them(proce
     for number in range(5):
         processes.look()
         assert run_fan(reads(bytes([number]) * 1_500_000), [0, 1], processes).output == [number] * 2
-    assert 1 <= len(os.listdir(processes._folder)) <= 3
+    assert 1 <= len(os.listdir(processes.folder())) <= 3
 
 
 EDITED = """

@@ -26,8 +26,12 @@ from ...catalog.digests.places import Place
 CALL = 32
 """Bytes of the first part of a digest."""
 
-_KEY, _STATE = 8, 8
+_KEY = 8
+"""Bytes of the key of a place."""
+_STATE = 8
+"""Bytes of the state of an object."""
 _ENTRY = _KEY + 1 + _STATE
+"""Bytes of an entry: the byte between the two is what it means."""
 
 _SAME = b"="
 """The object had this state before and after the call."""
@@ -46,8 +50,8 @@ RESTS = 20
 NOTHING_CHANGED: frozenset[bytes] = frozenset()
 
 
-class _Seen:
-    """An object that functions of the run name."""
+class _Tracked:
+    """An object that functions of the run name, with what its last look has shown."""
 
     __slots__ = (
         *("changed", "digest", "keys", "place"),
@@ -55,13 +59,14 @@ class _Seen:
     )
 
     def __init__(self, place: Place, digest: FunctionDigest) -> None:
-        self.place, self.digest = place, digest
+        self.place = place
+        self.digest = digest
         self.keys: dict[bytes, None] = {}
         """Its keys: two closures may share a cell."""
         self.changed = False
         """Whether a call of the run changed it."""
         self.state: bytes | None = b""
-        """Its last digest; None: it has none any more."""
+        """Its last digest; None if it cannot be digested any more."""
         self.stamp = -1
         """When that was made: a number that grows."""
         self.value: Any = None
@@ -78,7 +83,7 @@ class _Before(NamedTuple):
     """An object as it was before a call."""
 
     key: bytes
-    seen: _Seen
+    tracked: _Tracked
     state: bytes | None
     value: Any
 
@@ -94,18 +99,18 @@ class Watched(NamedTuple):
     @property
     def is_edited(self) -> bool:
         """Whether a cell has bound a function, a class or a constant again since the call began."""
-        return any(each.places.are_bound_again for each in self.functions)
+        return any(function.places.are_bound_again for function in self.functions)
 
     def binds(self, place: Place) -> bool:
         """Whether a function binds the name of a place to other objects."""
-        return any(place.slot in each.places.bound for each in self.functions)
+        return any(place.slot in function.places.bound for function in self.functions)
 
 
 class Objects:
     """The objects of one run. On the loop of the run."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[int, str], _Seen] = {}
+        self._tracked: dict[tuple[int, str], _Tracked] = {}
         self._stamp = 0
         self._turn = -1
         """The first stamp of this turn of the loop; -1: no turn is known."""
@@ -119,20 +124,24 @@ class Objects:
     ) -> Watched | None:
         """What a call of ``name`` that starts now may read; None if that cannot change.
         ``is_async``: it runs on the loop."""
-        functions = tuple(each for each in functions if each.places.objects or each.places.bindings)
+        functions = tuple(
+            function
+            for function in functions
+            if function.places.objects or function.places.bindings
+        )
         if not functions:
             return None
         objects = list[_Before]()
-        for digest in functions:
-            for place in digest.places.objects.values():
-                seen = self._seen.get(place.identity)
-                if seen is None:
-                    seen = self._seen[place.identity] = _Seen(place, digest)
+        for function in functions:
+            for place in function.places.objects.values():
+                tracked = self._tracked.get(place.identity)
+                if tracked is None:
+                    tracked = self._tracked[place.identity] = _Tracked(place, function)
                 key = key_of_place(place, name)
-                seen.keys[key] = None
-                self._look(seen)
-                seen.open += 1
-                objects.append(_Before(key, seen, seen.state, seen.value))
+                tracked.keys[key] = None
+                self._look(tracked)
+                tracked.open += 1
+                objects.append(_Before(key, tracked, tracked.state, tracked.value))
         return Watched(tuple(objects), functions, self._stamp, is_async)
 
     def after(self, watched: Watched) -> bytes | None:
@@ -140,73 +149,81 @@ class Objects:
         ran, or an object has no digest."""
         if watched.is_async:  # it may have ended in this turn, after its objects were looked at
             self._turn = -1
-        changed, is_edited = list[_Seen](), watched.is_edited
-        for _, seen, state, value in watched.objects:
-            if not seen.place.counts:
-                self._look(seen, watched.stamp + 1)
-            if seen.changed or seen.place.counts or seen.state == state:
+        changed = list[_Tracked]()
+        is_edited = watched.is_edited
+        for _, tracked, state, value in watched.objects:
+            if not tracked.place.counts:
+                self._look(tracked, watched.stamp + 1)
+            if tracked.changed or tracked.place.counts or tracked.state == state:
                 continue
-            if seen.value is not value and not watched.binds(seen.place):
+            if tracked.value is not value and not watched.binds(tracked.place):
                 is_edited = True  # no function binds this name: a cell did
             else:
-                changed.append(seen)
+                changed.append(tracked)
         self.not_made(watched)
         self._note(changed)
         if is_edited:
             return None
-        unwritten, self._unwritten = self._unwritten, []
+        unwritten = self._unwritten
+        self._unwritten = []
         return entries(watched, unwritten)
 
     def not_made(self, watched: Watched) -> None:
         """A call has ended, or is not made."""
-        for _, seen, _, _ in watched.objects:
-            seen.open -= 1
+        for _, tracked, _, _ in watched.objects:
+            tracked.open -= 1
 
     def at_end(self) -> bytes:
         """Entries for the objects that calls changed, as far as no entry of a call has them."""
-        for seen in list(self._seen.values()):
-            if seen.skipped and not seen.place.counts:
-                seen.rests_until = 0.0
-                self._look(seen)
+        for tracked in list(self._tracked.values()):
+            if tracked.skipped and not tracked.place.counts:
+                tracked.rests_until = 0.0
+                self._look(tracked)
         return b"".join(_entry(key, _CHANGED) for key in dict.fromkeys(self._unwritten))
 
-    def _note(self, changed: list[_Seen]) -> None:
+    def _note(self, changed: list[_Tracked]) -> None:
         """Note that calls changed these objects, also under other names."""
         if not changed:
             return
-        for seen in changed:
-            seen.changed = True
-            self._unwritten += seen.keys
-            self._changed[id(seen.value)] = seen.value
-        for seen in self._seen.values():
-            if not seen.changed and not seen.place.counts and id(seen.value) in self._changed:
-                seen.changed = True
-                self._unwritten += seen.keys
+        for tracked in changed:
+            tracked.changed = True
+            self._unwritten += tracked.keys
+            self._changed[id(tracked.value)] = tracked.value
+        for tracked in self._tracked.values():
+            if (
+                not tracked.changed
+                and not tracked.place.counts
+                and id(tracked.value) in self._changed
+            ):
+                tracked.changed = True
+                self._unwritten += tracked.keys
 
-    def _look(self, seen: _Seen, since: int = 0) -> None:
+    def _look(self, tracked: _Tracked, since: int = 0) -> None:
         """Make the digest of an object, unless it was made in this turn of the loop, at the stamp
         ``since`` or later."""
-        if seen.changed:
+        if tracked.changed:
             return
-        value = seen.place.look()
-        is_fresh = self._turn >= 0 and seen.stamp >= max(since, self._turn)
-        if seen.stamp >= 0 and value is seen.value and (is_fresh or is_constant(value)):
+        value = tracked.place.look()
+        is_fresh = self._turn >= 0 and tracked.stamp >= max(since, self._turn)
+        if tracked.stamp >= 0 and value is tracked.value and (is_fresh or is_constant(value)):
             return
-        is_same, begun = seen.stamp >= 0 and value is seen.value, time.monotonic()
-        if is_same and begun < seen.rests_until:
-            seen.skipped = True
+        is_same = tracked.stamp >= 0 and value is tracked.value
+        begun = time.monotonic()
+        if is_same and begun < tracked.rests_until:
+            tracked.skipped = True
             return
-        digest = seen.digest.state(seen.place)
+        digest = tracked.digest.state(tracked.place)
         state = bytes.fromhex(digest)[:_STATE] if digest is not None else None
-        was_changed = is_same and (seen.skipped or seen.open) and state != seen.state
+        was_changed = is_same and (tracked.skipped or tracked.open) and state != tracked.state
         ended = time.monotonic()
-        seen.skipped = False
-        seen.state = state
-        seen.rests_until = ended + RESTS * (ended - begun) if ended - begun > QUICK else 0.0
+        tracked.skipped = False
+        tracked.state = state
+        tracked.rests_until = ended + RESTS * (ended - begun) if ended - begun > QUICK else 0.0
         self._stamp += 1
-        seen.stamp, seen.value = self._stamp, value
-        if was_changed and not seen.place.counts:
-            self._note([seen])
+        tracked.stamp = self._stamp
+        tracked.value = value
+        if was_changed and not tracked.place.counts:
+            self._note([tracked])
         if self._turn < 0:
             self._begin_turn()
 
@@ -222,18 +239,18 @@ class Objects:
 
 
 def entries(watched: Watched, changed: Iterable[bytes] = ()) -> bytes | None:
-    """The entries of a call; None: an object has no digest, so nothing can be said of the call.
+    """The entries of a call; None if an object has no digest, so that nothing can be said of the call.
     ``changed``: the keys of further objects that calls changed."""
     others = dict.fromkeys(changed)
     parts = list(map(_codes, watched.functions))
-    for key, seen, state, _ in watched.objects:
+    for key, tracked, state, _ in watched.objects:
         others.pop(key, None)
-        if seen.changed:
+        if tracked.changed:
             parts.append(_entry(key, _CHANGED))
         elif state is None:
             return None
         else:
-            parts.append(_entry(key, _COUNTS if seen.place.counts else _SAME, state))
+            parts.append(_entry(key, _COUNTS if tracked.place.counts else _SAME, state))
     parts += (_entry(key, _CHANGED) for key in others)
     return b"".join(parts)
 
@@ -251,11 +268,11 @@ def _codes(digest: FunctionDigest) -> bytes:
     """Entries for the functions and classes in objects, by their names."""
     if not digest.places.codes:
         return b""
-    together: dict[str, str] = {}
+    codes: dict[str, str] = {}
     for _, name, code in digest.places.codes.values():
-        together[name] = together.get(name, "") + code
+        codes[name] = codes.get(name, "") + code
     return b"".join(
-        _entry(_hash(name)[:_KEY], _CODE, _hash(code)[:_STATE]) for name, code in together.items()
+        _entry(_hash(name)[:_KEY], _CODE, _hash(code)[:_STATE]) for name, code in codes.items()
     )
 
 
@@ -268,6 +285,7 @@ def _hash(text: str) -> bytes:
 
 
 def _split(digest: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """The entries of a digest: key, meaning and state of each."""
     for start in range(CALL, len(digest) - _ENTRY + 1, _ENTRY):
         entry = digest[start : start + _ENTRY]
         yield entry[:_KEY], entry[_KEY : _KEY + 1], entry[_KEY + 1 :]
@@ -288,9 +306,10 @@ def is_same_call(before: bytes, now: bytes, changed: frozenset[bytes]) -> bool:
     old = {(key, kind == _CODE): state for key, kind, state in _split(before)}
     new = {(key, kind == _CODE): state for key, kind, state in _split(now)}
     for key, is_code in old.keys() | new.keys():
-        pair = old.get((key, is_code)), new.get((key, is_code))
-        is_left_out = key in changed or (is_code and None in pair)
-        if pair[0] != pair[1] and not is_left_out:
+        old_state = old.get((key, is_code))
+        new_state = new.get((key, is_code))
+        is_left_out = key in changed or (is_code and (old_state is None or new_state is None))
+        if old_state != new_state and not is_left_out:
             return False
     return True
 
@@ -331,7 +350,7 @@ def edited_parts(
 
 
 def _key_in(part: str) -> bytes:
-    key = part.partition(" ")[2]
-    return (
-        bytes.fromhex(key) if len(key) == 2 * _KEY and set(key) <= set("0123456789abcdef") else b""
-    )
+    """The key after the digest of a part; empty if it has none."""
+    _, _, key = part.partition(" ")
+    is_key = len(key) == 2 * _KEY and set(key) <= set("0123456789abcdef")
+    return bytes.fromhex(key) if is_key else b""

@@ -68,17 +68,18 @@ class Reuse:
         one that is not read yet; raises DecodeError if that cannot be used. ``identities``: the
         objects of this run in the results that were read."""
         self.run_id = source
-        self._read, self.identities = read, identities
-        self._left: dict[bytes | None, list[_Stored]] = {}
-        """Lists, although they are taken from the front: most digests have one result, and a deque
-        would take ten times the memory."""
+        self._read = read
+        self.identities = identities
+        self._results: dict[bytes | None, list[_Stored]] = {}
+        """The results of the calls with a digest, in order. Lists, although they are taken from the
+        front: most digests have one result, and a deque would take ten times the memory."""
         for run, records in runs:
             self.add(run, self._missing(records))
 
     def count(self, digest: bytes) -> int:
         """How many results are known of the call with this digest, whatever the states of the
         objects that its function names."""
-        return len(self._left.get(digest[:CALL], ()))
+        return len(self._results.get(digest[:CALL], ()))
 
     def add(self, run: EarlierRun, records: Iterable[Record]) -> None:
         """Add results of a run: a result that is the n-th of its digest is added if every newer run has
@@ -90,7 +91,7 @@ class Reuse:
             stored: Any = data if is_text else record
             if not is_text or len(record.digest) > CALL:
                 stored = _Object(stored, record.digest, run)
-            self._left.setdefault(record.digest[:CALL], []).append(stored)
+            self._results.setdefault(record.digest[:CALL], []).append(stored)
 
     def _missing(self, records: Iterable[Record]) -> Iterator[Record]:
         """The results in ``records`` that no newer run has."""
@@ -103,51 +104,54 @@ class Reuse:
                 yield record
 
     def take(
-        self, digest: bytes | None, given: Sequence[Any] = (), reads: bool = True
+        self, digest: bytes | None, arguments: Sequence[Any] = (), reads: bool = True
     ) -> ReusedResult | None:
-        """The next result of an identical call. ``given``: the objects in its arguments. ``reads``:
-        False: a large one may be read later."""
-        left = self._left.get(digest[:CALL]) if digest is not None else None
-        if not left or digest is None:
+        """The next result of an identical call. ``arguments``: the objects in its arguments.
+        ``reads``: False: a large one may be read later."""
+        results = self._results.get(digest[:CALL]) if digest is not None else None
+        if not results or digest is None:
             return None
         place = 0
-        while place < len(left):
-            stored = left[place]
-            now = _digest_if_same(stored, digest)
-            if now is None or not self._is_here(stored, given):
+        while place < len(results):
+            stored = results[place]
+            same_digest = _digest_if_same(stored, digest)
+            if same_digest is None or not self._is_here(stored, arguments):
                 place += 1
                 continue
-            del left[place]
-            # What cannot be read is left out: the next one. `suppress` takes as long as reading.
+            del results[place]
+            # One that cannot be read is left out: the next one. `suppress` takes as long as reading.
             try:
-                return self._result(stored, now, reads)
+                return self._result(stored, same_digest, reads)
             except (DecodeError, ValueError, RecursionError):
                 continue
         return None
 
-    def _is_here(self, stored: _Stored, given: Sequence[Any]) -> bool:
+    def _is_here(self, stored: _Stored, arguments: Sequence[Any]) -> bool:
         """Whether the objects that a result had from elsewhere are objects of this run."""
         record = stored.value if isinstance(stored, _Object) else None
         data = record.result.data if isinstance(record, Record) else None
         if self.identities is None or not isinstance(data, bytes):
             return True
-        return self.identities.is_here(data, given)
+        return self.identities.is_here(data, arguments)
 
-    def _result(self, stored: _Stored, now: bytes, reads: bool) -> ReusedResult:
+    def _result(self, stored: _Stored, digest: bytes, reads: bool) -> ReusedResult:
         value = stored if isinstance(stored, str) else stored.value
         if isinstance(value, str):
-            return ReusedResult(json.loads(value), value, now)
+            return ReusedResult(json.loads(value), value, digest)
         assert isinstance(stored, _Object)
         data = value.result.parts
         is_late = not reads and data is not None and is_alone(data) and opaque_kind(bare(data))
         late = {"is_late": True} if is_late else {}
         record = self._read(value, stored.run.run_id, **late)
-        return ReusedResult(value_of(record), None, now, record.result.parts)
+        return ReusedResult(value_of(record), None, digest, record.result.parts)
 
 
-def _digest_if_same(stored: _Stored, now: bytes) -> bytes | None:
-    """The digest of the call ``now`` if it is the call of a stored result; else None."""
+def _digest_if_same(stored: _Stored, digest: bytes) -> bytes | None:
+    """The digest of a call of this run, if its call is that of a stored result; else None. Objects
+    that the calls of that run changed count as changed in it."""
     if isinstance(stored, str):
-        return now if len(now) == CALL else None
+        return digest if len(digest) == CALL else None
     changed = stored.run.changed
-    return with_changed(now, changed) if is_same_call(stored.digest, now, changed) else None
+    if not is_same_call(stored.digest, digest, changed):
+        return None
+    return with_changed(digest, changed)

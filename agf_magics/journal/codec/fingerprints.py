@@ -79,12 +79,14 @@ class Checksums:
         self._known: dict[tuple[int, int], tuple[memoryview, int]] = {}
 
     def of(self, raw: memoryview) -> int:
-        place = address(raw), raw.nbytes
-        if not place[0] or raw.nbytes < LEAST:
+        start = address(raw)
+        if not start or raw.nbytes < LEAST:
             return memory_checksum(raw)
+        place = (start, raw.nbytes)
         if place not in self._known:
             self._known[place] = raw, memory_checksum(raw)
-        return self._known[place][1]
+        _, checksum = self._known[place]
+        return checksum
 
     def clear(self) -> None:
         """Hold nothing any more."""
@@ -92,7 +94,7 @@ class Checksums:
 
 
 def address(raw: memoryview) -> int:
-    """Where memory is; 0: nobody knows."""
+    """Where memory is; 0 if nobody knows."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is None or not raw.nbytes:
         return 0
@@ -138,11 +140,11 @@ class Fingerprint:
     """The objects that a call gets, as they were before it."""
 
     def __init__(
-        self, given: Value, last: Callable[[Any], Print | None] = lambda thing: None
+        self, arguments: Value, last: Callable[[Any], Print | None] = lambda thing: None
     ) -> None:
         """``last``: the fingerprint of an object that was looked at before, which is then not looked
         at again: a change since then counts as one of this call. Default: there is none."""
-        self._objects = [(each, last(each) or print_of(each)) for each in _objects(given)]
+        self._objects = [(thing, last(thing) or print_of(thing)) for thing in _objects(arguments)]
         self._after: list[Print | None] | None = None
         self.checksums = Checksums()
         """Those of the moment in which the call had ended."""
@@ -150,20 +152,19 @@ class Fingerprint:
     @property
     def unknown(self) -> str:
         """The type of an object that has no fingerprint; empty if all have one."""
-        return next(
-            (type(each).__qualname__ for each, prints in self._objects if prints is None), ""
-        )
+        without = (thing for thing, before in self._objects if before is None)
+        return next((type(thing).__qualname__ for thing in without), "")
 
     @property
     def objects(self) -> list[Any]:
-        return [each for each, _ in self._objects]
+        return [thing for thing, _ in self._objects]
 
     def look(self) -> list[Print | None]:
         """The objects as they are now that the call has ended. Looked at once."""
         if self._after is None:
             self._after = [
-                print_of(each, self.checksums) if before is not None else None
-                for each, before in self._objects
+                print_of(thing, self.checksums) if before is not None else None
+                for thing, before in self._objects
             ]
         return self._after
 
@@ -171,32 +172,32 @@ class Fingerprint:
         """Whether one of the objects has changed."""
         pairs = zip(self._objects, self.look(), strict=True)
         return any(
-            before is not None and not is_same_print(before, now) for (_, before), now in pairs
+            before is not None and not is_same_print(before, after) for (_, before), after in pairs
         )
 
     def after(self, thing: Any) -> Print | None:
-        """The fingerprint of an object after the call; None: it was not one of them."""
-        looked_at = zip(self._objects, self.look(), strict=True)
-        return next((now for (each, _), now in looked_at if each is thing), None)
+        """The fingerprint of an object after the call; None if the call did not get it."""
+        pairs = zip(self.objects, self.look(), strict=True)
+        return next((after for other, after in pairs if other is thing), None)
 
 
 def fingerprint(
-    given: Value, last: Callable[[Any], Print | None] = lambda thing: None
+    arguments: Value, last: Callable[[Any], Print | None] = lambda thing: None
 ) -> Fingerprint | None:
-    """The fingerprint of the objects in ``given`` that a call may change; None if there are none.
-    ``last``: as for `Fingerprint`."""
-    arguments = Fingerprint(given, last)
-    return arguments if arguments._objects else None
+    """The fingerprint of the objects in ``arguments`` that a call may change; None if there are
+    none. ``last``: as for `Fingerprint`."""
+    before = Fingerprint(arguments, last)
+    return before if before.objects else None
 
 
 _UNCHANGED = ATOMS | {Unread}
 """What is not read yet is changed by nobody."""
 
 
-def _objects(given: Value) -> Iterator[Any]:
+def _objects(arguments: Value) -> Iterator[Any]:
     """What is shared with other steps: all but lists and dicts, which are copied, and what nobody can
     change."""
-    waiting = [given]
+    waiting = [arguments]
     while waiting:
         value = waiting.pop()
         if type(value) is list:
@@ -217,21 +218,24 @@ class _Hash:
     """A file that keeps only a hash of what is written."""
 
     def __init__(self) -> None:
-        self.hash, self._left = hashlib.sha256(), MOST
+        self.hash = hashlib.sha256()
+        self._budget = MOST
 
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
         if size >= WHOLE:  # one text, or bytes
             self.hash.update(b"%d %d" % (size, memory_checksum(memoryview(data))))
             return size
-        self._left -= size
-        if self._left < 0:
+        self._budget -= size
+        if self._budget < 0:
             raise _TooLarge
         self.hash.update(data)
         return size
 
 
 class _Printer(pickle.Pickler):
+    """Pickles an object into a hash; its arrays and tables go into a `Print`."""
+
     def __init__(self, file: _Hash, prints: Print, checksums: Checksums) -> None:
         def keep(buffer: pickle.PickleBuffer) -> None:
             with memoryview(buffer) as view:
@@ -243,11 +247,11 @@ class _Printer(pickle.Pickler):
         self._print = prints
 
     def reducer_override(self, thing: Any) -> Any:
+        """What stands for an object in the hash; NotImplemented: what pickle makes of it."""
         if thing is str or thing is bytes:  # what this method itself makes
             return NotImplemented
-        if isinstance(thing, CODE) and not _is_bound(
-            thing
-        ):  # also a lambda, and a class of a function
+        if isinstance(thing, CODE) and not _is_bound(thing):
+            # By its place: pickle refuses a lambda, and a class of a function.
             return str, (f"code {id(thing)}",)
         kind = type(thing)
         if kind in LOCKS:
@@ -263,7 +267,7 @@ class _Printer(pickle.Pickler):
                 return _of_array(thing, self._print)
             case "pandas" if "_pa_array" in getattr(thing, "__dict__", ()):
                 # Its own pickle has a copy of the column.
-                return str, ((kind.__qualname__, _without(vars(thing))),)
+                return str, ((kind.__qualname__, _without_cache_entry(vars(thing))),)
             case "pandas" if "_cache" in getattr(thing, "__dict__", ()):
                 return _without_cache(thing.__reduce_ex__(5))
         return NotImplemented
@@ -285,13 +289,14 @@ def _without_cache(reduced: Any) -> Any:
     """What pickle makes of a column of pandas, without what the column has computed of itself."""
     if type(reduced) is not tuple or len(reduced) < 3:
         return reduced
-    state = reduced[2]
+    make, arguments, state, *others = reduced
     if type(state) is tuple:  # of a class in C: with the attributes, if there are any
-        state = tuple(part for part in map(_without, state) if type(part) is not dict or part)
-    return (*reduced[:2], _without(state) or None, *reduced[3:])
+        parts = map(_without_cache_entry, state)
+        state = tuple(part for part in parts if type(part) is not dict or part)
+    return (make, arguments, _without_cache_entry(state) or None, *others)
 
 
-def _without(part: Any) -> Any:
+def _without_cache_entry(part: Any) -> Any:
     if type(part) is not dict:
         return part
     return {name: value for name, value in part.items() if name != "_cache"}
@@ -299,23 +304,23 @@ def _without(part: Any) -> Any:
 
 def _of_array(array: Any, prints: Print) -> Any:
     """What stands for an array whose memory pickle would copy; else it is left to pickle."""
-    what = ("array", array.dtype, array.shape, array.strides, array.flags.writeable)
+    form = ("array", array.dtype, array.shape, array.strides, array.flags.writeable)
     if array.dtype.hasobject:
         if array.size < MANY or not _has_constants(array):
             return NotImplemented
         prints.columns.append(array.copy())
-        return str, (what,)
+        return str, (form,)
     if not array.ndim:
         return NotImplemented
     if array.flags.c_contiguous or array.flags.f_contiguous:
         if array.dtype.kind in "mM":
-            return str, (what, array.view("i8"))
+            return str, (form, array.view("i8"))
         with contextlib.suppress(ValueError):  # a date in a structure
             memoryview(array)
             return NotImplemented
     for piece in _pieces(array):
         prints.buffers.append((piece.nbytes, memory_checksum(piece)))
-    return str, (what,)
+    return str, (form,)
 
 
 def _has_constants(array: Any) -> bool:
@@ -335,9 +340,10 @@ def _pieces(array: Any) -> Iterator[Any]:
 
 
 def print_of(value: Any, checksums: Checksums | None = None) -> Print | None:
-    """The fingerprint of an object; None: it has none. ``checksums``: those of this moment; default
-    None: none are known."""
-    file, prints = _Hash(), Print(b"", [], [], [])
+    """The fingerprint of an object; None if it cannot be pickled. ``checksums``: those of this
+    moment; default None: none are known."""
+    file = _Hash()
+    prints = Print(b"", [], [], [])
     try:
         _Printer(file, prints, Checksums() if checksums is None else checksums).dump(value)
     except (KeyboardInterrupt, SystemExit):
@@ -347,35 +353,36 @@ def print_of(value: Any, checksums: Checksums | None = None) -> Print | None:
     return prints._replace(pickled=file.hash.digest())
 
 
-def is_same_print(before: Print, now: Print | None) -> bool:
+def is_same_print(before: Print, after: Print | None) -> bool:
     """Whether an object has not changed between two fingerprints."""
-    if now is None or (before.pickled, before.buffers) != (now.pickled, now.buffers):
+    if after is None or (before.pickled, before.buffers) != (after.pickled, after.buffers):
         return False
-    pairs = (before.tables, now.tables), (before.columns, now.columns)
-    if any(len(one) != len(other) for one, other in pairs):
+    if len(before.tables) != len(after.tables) or len(before.columns) != len(after.columns):
         return False
     try:
-        return all(map(_is_same_table, *pairs[0])) and all(map(_has_same_objects, *pairs[1]))
+        return all(map(_is_same_table, before.tables, after.tables)) and all(
+            map(_has_same_objects, before.columns, after.columns)
+        )
     except Exception:  # a column of polars that has objects
         return False
 
 
-def _has_same_objects(before: Any, now: Any) -> bool:
-    return before.shape == now.shape and all(map(is_, before.flat, now.flat))
+def _has_same_objects(before: Any, after: Any) -> bool:
+    return before.shape == after.shape and all(map(is_, before.flat, after.flat))
 
 
-def _is_same_table(before: Any, now: Any) -> bool:
-    if type(before) is not type(now):
+def _is_same_table(before: Any, after: Any) -> bool:
+    if type(before) is not type(after):
         return False
     # One of Arrow is never changed; a lazy one is a plan.
-    if before is now or type(before).__name__ == "LazyFrame":
+    if before is after or type(before).__name__ == "LazyFrame":
         return True
     if type(before).__module__.partition(".")[0] == "pyarrow":
-        return bool(before.equals(now))
+        return bool(before.equals(after))
     names = ("name", "dtype") if type(before).__name__ == "Series" else ("schema",)
-    if not all(getattr(before, name) == getattr(now, name) for name in names):
+    if not all(getattr(before, name) == getattr(after, name) for name in names):
         return False
-    return all(map(_is_same_column, _columns(before), _columns(now)))
+    return all(map(_is_same_column, _columns(before), _columns(after)))
 
 
 def _addresses(chunk: Any) -> list[Any]:
@@ -386,14 +393,14 @@ def _columns(table: Any) -> list[Any]:
     return [table] if type(table).__name__ == "Series" else table.get_columns()
 
 
-def _is_same_column(before: Any, now: Any) -> bool:
+def _is_same_column(before: Any, after: Any) -> bool:
     """Whether two columns of polars have the same memory, or equal values in another one."""
     places = _places(before)
-    return (places is not None and places == _places(now)) or bool(before.equals(now))
+    return (places is not None and places == _places(after)) or bool(before.equals(after))
 
 
 def _places(column: Any) -> list[Any] | None:
-    """Where the memory of a column of polars is; None: it cannot be told."""
+    """Where the memory of a column of polars is; None if that is not known."""
     polars: Any = sys.modules["polars"]
     if module_if_loaded("pyarrow") is None:
         return None

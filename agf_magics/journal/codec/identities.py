@@ -21,9 +21,10 @@ from .encoding import TEXT
 
 _MARK = b"AGFI"
 _NAME = 8
-_KNOWN, _GIVEN = 0x80, 0x40
-"""Bits of the first byte of a name where it stands: the object is of an earlier result or the input;
-it is also an argument of the call."""
+_KNOWN = 0x80
+"""A bit in the first byte of a name: the object is of an earlier result, or of the input."""
+_ARGUMENT = 0x40
+"""Another bit: it is also an argument of the call."""
 
 MOST_NAMED = 1_000
 """Objects in one result; those of a larger one have no names."""
@@ -34,7 +35,10 @@ LARGEST_HELD = 100_000
 
 
 class _Known(NamedTuple):
+    """An object with a name."""
+
     object: Callable[[], Any]
+    """Returns it, as long as somebody has it."""
     name: bytes
     state: bytes | None
     """A hash of its last pickle; None: a call that is made again has changed it since."""
@@ -51,51 +55,53 @@ class Identities:
     def know(self, input: Value) -> None:
         """Give the objects in the input of the run their names: the same ones in each session, and in
         each run."""
-        for place, each in _placed(input):
-            if self._find(each) is None:
-                self._add(each, _name(hashlib.sha256(repr(place).encode()).digest()), 0)
+        for place, thing in _placed(input):
+            if self._find(thing) is None:
+                self._add(thing, _name(hashlib.sha256(repr(place).encode()).digest()), 0)
 
     def new_in(self, value: Value) -> list[Any]:
         """The objects in ``value`` that have no name; all, if it has too many to be named."""
-        objects = [each for each, _ in islice(_objects(value), MOST_NAMED + 1)]
+        objects = [thing for thing, _ in islice(_objects(value), MOST_NAMED + 1)]
         if len(objects) > MOST_NAMED:
             return [value]
-        return [each for each in objects if self._find(each) is None]
+        return [thing for thing in objects if self._find(thing) is None]
 
-    def is_here(self, data: bytes, given: Sequence[Any]) -> bool:
+    def is_here(self, data: bytes, arguments: Sequence[Any]) -> bool:
         """Whether the objects that the result ``data`` of another run had from elsewhere are objects
-        of this run: those of its arguments are among ``given``."""
+        of this run, and those that were arguments of its call are among ``arguments``."""
         for name in _names(data):
-            if not name[0] & (_KNOWN | _GIVEN):
+            if not name[0] & (_KNOWN | _ARGUMENT):
                 continue
-            look = self._by_name.get(_name(name))
-            thing = look() if look is not None else None
-            if thing is None or (name[0] & _GIVEN and not any(each is thing for each in given)):
+            thing = self.find(_name(name))
+            if thing is None:
+                return False
+            if name[0] & _ARGUMENT and not _has(arguments, thing):
                 return False
         return True
 
-    def named(self, value: Value, data: bytes, given: Sequence[Any] = ()) -> bytes | None:
-        """The pickle ``data`` of a result, with the names of the objects in ``value``; ``given``: those
-        of the arguments. None: the result is an object that an earlier call returned, and nobody has
-        seen what changed it."""
-        state, names = hashlib.sha256(data).digest(), list[bytes]()
+    def named(self, value: Value, data: bytes, arguments: Sequence[Any] = ()) -> bytes | None:
+        """The pickle ``data`` of a result, with the names of the objects in ``value``.
+        ``arguments``: the objects that its call got. None if the result is an object that an earlier
+        call returned, and nobody has seen what changed it."""
+        state = hashlib.sha256(data).digest()
+        names = list[bytes]()
         objects = list(islice(_objects(value), MOST_NAMED + 1))
-        for each, _ in objects if len(objects) <= MOST_NAMED else ():
-            entry = self._find(each)
+        for thing, _ in objects if len(objects) <= MOST_NAMED else ():
+            entry = self._find(thing)
             bits = 0 if entry is None else _KNOWN
-            if entry is not None and any(other is each for other in given):
-                bits |= _GIVEN
+            if entry is not None and _has(arguments, thing):
+                bits |= _ARGUMENT
             if entry is None:
-                entry = self._add(each, _name(secrets.token_bytes(_NAME)), len(data))
-            elif each is value and entry.state not in (None, state):
+                entry = self._add(thing, _name(secrets.token_bytes(_NAME)), len(data))
+            elif thing is value and entry.state not in (None, state):
                 return None
-            if each is value and id(each) in self._known:
-                self._known[id(each)] = entry._replace(state=state)
+            if thing is value and id(thing) in self._known:
+                self._known[id(thing)] = entry._replace(state=state)
             names.append(bytes((entry.name[0] | bits, *entry.name[1:])))
         return data + _MARK + b"".join(names) + len(names).to_bytes(4, "big")
 
     def name_of(self, data: bytes) -> bytes:
-        """The name of the opaque value that is read from ``data``; empty: it has none."""
+        """The name of the opaque value that is read from ``data``; empty if it has none."""
         names = _names(data)
         return _name(names[0]) if len(names) == 1 else b""
 
@@ -118,7 +124,7 @@ class Identities:
         self._by_name.pop(self.name_of(data), None)
 
     def find(self, name: bytes) -> Value:
-        """The object of this name; None: it is not known, or nobody has it."""
+        """The object of this name; None if it is not known, or nobody has it any more."""
         look = self._by_name.get(name)
         return look() if look is not None else None
 
@@ -136,12 +142,11 @@ class Identities:
         places = list(_objects(value)) if names else []
         if len(places) != len(names):
             return value
-        for name, (each, put) in zip(map(_name, names), places, strict=True):
-            look = self._by_name.get(name)
-            earlier = look() if look is not None else None
+        for name, (thing, put) in zip(map(_name, names), places, strict=True):
+            earlier = self.find(name)
             if earlier is None:
                 if learns:
-                    self._add(each, name, len(data))
+                    self._add(thing, name, len(data))
             elif put is None:
                 return earlier
             else:
@@ -153,6 +158,7 @@ class Identities:
         return entry if entry is not None and entry.object() is thing else None
 
     def _add(self, thing: Any, name: bytes, size: int) -> _Known:
+        """Give an object its name, as long as somebody has it. ``size``: the bytes of its pickle."""
         number = id(thing)
 
         def forget(_: object = None) -> None:
@@ -164,18 +170,26 @@ class Identities:
         except TypeError:
             if size > LARGEST_HELD:
                 return _Known(lambda: None, name, None)
-            look, self._held[number] = lambda: thing, forget
+            look = lambda: thing  # noqa: E731
+            self._held[number] = forget
             if len(self._held) > MOST_HELD:
-                self._held.popitem(last=False)[1]()
+                _, forget_oldest = self._held.popitem(last=False)
+                forget_oldest()
+        entry = _Known(look, name, None)
         self._by_name[name] = look
-        self._known[number] = entry = _Known(look, name, None)
+        self._known[number] = entry
         return entry
 
 
 def is_alone(data: bytes) -> bool:
     """Whether ``data`` is of one object that no earlier result and no argument was."""
     names = _names(data)
-    return len(names) == 1 and not names[0][0] & (_KNOWN | _GIVEN)
+    return len(names) == 1 and not names[0][0] & (_KNOWN | _ARGUMENT)
+
+
+def _has(things: Sequence[Any], thing: Any) -> bool:
+    """Whether an object itself is among others."""
+    return any(other is thing for other in things)
 
 
 def bare(data: bytes) -> bytes:
@@ -185,8 +199,8 @@ def bare(data: bytes) -> bytes:
 
 
 def _name(digest: bytes) -> bytes:
-    """A name without the bits of a place."""
-    return bytes((digest[0] & ~(_KNOWN | _GIVEN) & 0xFF, *digest[1:_NAME]))
+    """A name without the bits of the place where it stands."""
+    return bytes((digest[0] & ~(_KNOWN | _ARGUMENT) & 0xFF, *digest[1:_NAME]))
 
 
 def _placed(value: Value) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -195,47 +209,49 @@ def _placed(value: Value) -> Iterator[tuple[tuple[Any, ...], Any]]:
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), value)]
     seen = set[int]()
     while waiting:
-        place, each = waiting.pop()
-        if type(each) is list:
-            parts: Iterable[tuple[Any, Any]] = enumerate(each)
-        elif type(each) is dict and TEXT.issuperset(map(type, each)):
-            parts = each.items()
+        place, thing = waiting.pop()
+        if type(thing) is list:
+            parts: Iterable[tuple[Any, Any]] = enumerate(thing)
+        elif type(thing) is dict and TEXT.issuperset(map(type, thing)):
+            parts = thing.items()
         else:
-            if type(each) not in ATOMS:
-                yield place, each
+            if type(thing) not in ATOMS:
+                yield place, thing
             continue
-        if id(each) not in seen:
-            seen.add(id(each))
+        if id(thing) not in seen:
+            seen.add(id(thing))
             waiting += (((*place, key), part) for key, part in parts if type(part) not in ATOMS)
 
 
 def _names(data: bytes) -> list[bytes]:
-    start = _start_of_names(data)
-    return [data[at : at + _NAME] for at in range(start, len(data) - 4, _NAME)] if start else []
+    """The names after a pickle, with their bits."""
+    first = _start_of_names(data)
+    starts = range(first, len(data) - 4, _NAME) if first else ()
+    return [data[start : start + _NAME] for start in starts]
 
 
 def _start_of_names(data: bytes) -> int:
-    """Where the names begin; 0: there are none."""
+    """Where the names begin; 0 if there are none."""
     start = len(data) - 4 - int.from_bytes(data[-4:], "big") * _NAME
     return start if start >= len(_MARK) and data[start - len(_MARK) : start] == _MARK else 0
 
 
 def _objects(value: Value) -> Iterator[tuple[Any, Callable[[Any], None] | None]]:
     """The objects in lists and dicts of JSON, in order: each with a function that puts another one
-    into its place; None: it is the value itself."""
+    into its place, which is None for the value itself."""
     # Iterators and not the parts themselves: a list may have millions.
     waiting: list[Iterator[tuple[Any, Any, Any]]] = [iter([(value, None, None)])]
     while waiting:
-        for each, holder, place in waiting[-1]:
-            kind = type(each)
+        for thing, holder, place in waiting[-1]:
+            kind = type(thing)
             if kind is list:
-                waiting.append(zip(each, repeat(each), count()))
+                waiting.append(zip(thing, repeat(thing), count()))
                 break
-            if kind is dict and TEXT.issuperset(map(type, each)):
-                waiting.append(zip(each.values(), repeat(each), each))
+            if kind is dict and TEXT.issuperset(map(type, thing)):
+                waiting.append(zip(thing.values(), repeat(thing), thing))
                 break
             if kind not in ATOMS:
-                yield each, _setter(holder, place) if holder is not None else None
+                yield thing, _setter(holder, place) if holder is not None else None
         else:
             waiting.pop()
 

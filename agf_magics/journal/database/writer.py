@@ -41,6 +41,7 @@ results of 1 MB is a quarter more, with 64 MB as much; for small rows the length
 
 
 STATEMENT = operator.itemgetter(0)
+"""Gives the statement of a row with its statement."""
 
 
 class Writer:
@@ -111,8 +112,9 @@ class Writer:
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         *before, (statement, last) = rows
-        for same, some in itertools.groupby(before, STATEMENT):
-            self._queue.append(PendingWrite(same, [row for _, row in some], None, None, failed))
+        for same_statement, group in itertools.groupby(before, STATEMENT):
+            same_rows = [row for _, row in group]
+            self._queue.append(PendingWrite(same_statement, same_rows, None, None, failed))
         self._queue.append(PendingWrite(statement, (last,), done, loop, None))
         if self._is_for_thread:
             self._wake_thread()
@@ -184,8 +186,7 @@ class Writer:
             ) from None
         if (facts.st_dev, facts.st_ino) != self._file:
             # SQLite finds a log by its name: it would apply this one to the file that replaced
-            # ours.
-            # It is moved and not deleted, because it has rows of this run.
+            # ours. It is moved and not deleted, because it has rows of this run.
             for place, log in self._log_files.items():
                 if log is not None and identity(place) == log:
                     with contextlib.suppress(OSError):
@@ -245,29 +246,31 @@ class Writer:
     # --- on the thread ---
 
     def _serve(self) -> None:
-        commits, first = 0, None
+        """Commit what a loop leaves to the thread, until it is asked to end."""
+        commits = 0
+        first: PendingWrite | None = None
         while True:
             try:
-                done = self._requests.get(timeout=None if self._sleeps else BEAT)
+                request = self._requests.get(timeout=None if self._sleeps else BEAT)
             except Empty:
                 # The same row was first a beat ago, so a call blocks the loop that should commit
                 # it.
-                before, first = first, _first(self._queue)
-                done = _nothing if first is not None and first is before else None
+                before = first
+                first = _first(self._queue)
+                request = _nothing if first is not None and first is before else None
                 # Nothing was written for a beat. The queue is looked at after `_sleeps` is set,
-                # because who
-                # adds a row looks at `_sleeps` after that: so no row is left behind.
+                # because who adds a row looks at `_sleeps` after that: so no row is left behind.
                 self._sleeps = commits == self._commits
                 self._sleeps &= not self._queue
                 commits = self._commits
             else:
-                if done is None:
+                if request is None:
                     self._end()
                     return
-            if done is not None:
+            if request is not None:
                 with self._committing:
                     self._commit()
-                done()
+                request()
             self._move_log()
 
     def _end(self) -> None:
@@ -296,8 +299,7 @@ class Writer:
             self._full = size + LOG
             self.check_place()
             # A connection of its own, which does not hold up the commits; `rw` does not create a
-            # file
-            # that was removed.
+            # file that was removed.
             uri = f"{self._path.absolute().as_uri()}?mode=rw"
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as other:
                 other.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -307,7 +309,8 @@ class Writer:
                 ).fetchone()
                 # The next commit starts the log again; until then it keeps its size.
                 if not busy and pages == moved:
-                    self._full, self._moved = LOG, size
+                    self._full = LOG
+                    self._moved = size
                 # The rows that waited for this.
                 self._commit()
 
@@ -364,6 +367,7 @@ class Writer:
         return True
 
     def _write_batch(self, batch: list[PendingWrite]) -> JournalError | None:
+        """Write rows in the transaction that was begun, and end it."""
         connection = self._connection
         try:
             for statement, writes in itertools.groupby(batch, STATEMENT):

@@ -31,13 +31,13 @@ def error_json(error: BaseException, secrets: Secrets) -> str:
     ]
     if isinstance(error, AgfError):
         diagnostics = error.diagnostics[:20]
-    said = []
+    messages = []
     for masked in map(secrets.diagnostic, diagnostics):
         span = masked.span
         place = (span.source.name, span.start, span.end) if span is not None else None
-        said.append([masked.code, masked.message, masked.hint, place, masked.severity])
-    at = error.path if isinstance(error, StepError) else None
-    stored: dict[str, Any] = {"at": at, "said": said}
+        messages.append([masked.code, masked.message, masked.hint, place, masked.severity])
+    path = error.path if isinstance(error, StepError) else None
+    stored: dict[str, Any] = {"at": path, "said": messages}
     # The whole chain is searched, because a traceback shows the whole chain.
     if error.__cause__ is not None and not secrets.raised(error.__cause__):
         stored["cause"] = _cause_json(error.__cause__)
@@ -69,10 +69,9 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
     if not _is_failure(stored):
         raise ValueError("a failure consists of errors, their places and a cause")
     by_name: dict[str | None, Source] = {source.name: source for source in sources}
-    at = stored["at"]
-    error = StepError(*(_diagnostic(by_name, *said) for said in stored["said"]))
-    if at is not None:
-        error.path = tuple(at)
+    error = StepError(*(_diagnostic(by_name, *message) for message in stored["said"]))
+    if stored["at"] is not None:
+        error.path = tuple(stored["at"])
         error.where = format_path(error.path)
     error.__cause__ = _cause(*stored["cause"]) if "cause" in stored else None
     return error
@@ -87,7 +86,8 @@ def _diagnostic(
     severity: Any,
 ) -> Diagnostic:
     name, start, end = place or (None, 0, 0)
-    source, span = sources.get(name), None
+    source = sources.get(name)
+    span = None
     # The text may be another one now, and then a caret would point at anything.
     if source is not None and 0 <= start <= end <= len(source.text):
         span = Span(source, start, end)
@@ -96,7 +96,8 @@ def _diagnostic(
 
 def _cause_json(cause: BaseException) -> list[Value]:
     """The class, the text, and the arguments if they are JSON."""
-    text, args = text_of(cause, ""), list(args_of(cause))
+    text = text_of(cause, "")
+    args = list(args_of(cause))
     return [kind_of(cause), text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
 

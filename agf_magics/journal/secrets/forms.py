@@ -45,14 +45,19 @@ T = TypeVar("T")
 
 
 class SecretParts(NamedTuple):
+    """The parts of a secret that are searched for."""
+
     texts: frozenset[str] = frozenset()
     raws: frozenset[bytes] = frozenset()
     numbers: frozenset[int | float] = frozenset()
     short: bool = False
+    """Whether a part is too short to be searched for."""
     opaque: bool = False
+    """Whether a part cannot be read."""
 
     @property
     def found(self) -> bool:
+        """Whether anything can be searched for."""
         return bool(self.texts or self.raws or self.numbers)
 
 
@@ -82,17 +87,18 @@ def parts_of(secret: Any) -> SecretParts:
     found_numbers = set[int | float]()
     short = opaque = False
     # The objects are kept with their ids: an object that is freed gives its id to the next one.
-    seen, left = {id(secret): secret}, [secret]
-    while left:
-        part = left.pop()
+    seen = {id(secret): secret}
+    waiting = [secret]
+    while waiting:
+        part = waiting.pop()
         if len(seen) > MOST_PARTS:
             opaque = True
             break
         members = _members(part)
         if members is not None:
-            news = [member for member in members if id(member) not in seen]
-            seen.update((id(member), member) for member in news)
-            left += news
+            new = [member for member in members if id(member) not in seen]
+            seen.update((id(member), member) for member in new)
+            waiting += new
         elif (
             part is None
             or isinstance(part, bool)
@@ -205,12 +211,13 @@ def _names(slots: Any) -> Iterable[str]:
 
 
 def forms_of(parts: SecretParts) -> Forms:
+    """All forms in which the parts of a secret may stand in a value."""
     texts = set[str]()
     raws = set[bytes]()
     slices = set[str]()
-    for whole in (*parts.texts, *parts.raws):
-        part: Any = whole  # a slice of str | bytes has no type that mypy knows
-        if len(whole) > LONGEST_SECRET:
+    for secret in (*parts.texts, *parts.raws):
+        part: Any = secret  # a slice of str | bytes has no type that mypy knows
+        if len(secret) > LONGEST_SECRET:
             # From the middle: long secrets begin alike, as keys and certificates do.
             part = part[len(part) // 2 :][: LONGEST_SECRET // 10]
         forms = {form for text in _read(part) for form in _texts(text)}
@@ -219,7 +226,7 @@ def forms_of(parts: SecretParts) -> Forms:
             raws.add(part)
         raws |= {form for text in _read(part) for form in _encoded(text)}
         texts |= forms
-        slices |= forms if part is not whole else set()
+        slices |= forms if part is not secret else set()
     for number in parts.numbers:
         written = list(_number_texts(number))
         texts |= {form for text in written for form in _texts(text)}
@@ -231,6 +238,7 @@ def forms_of(parts: SecretParts) -> Forms:
 
 
 def _read(part: str | bytes) -> Iterator[str]:
+    """A part as texts: bytes may be text in two encodings."""
     if isinstance(part, str):
         yield part
         return
@@ -257,6 +265,7 @@ def _texts(text: str) -> Iterator[str]:
 
 
 def _of_bytes(raw: bytes) -> Iterator[str]:
+    """Bytes as `repr`, quoted for a URL, in hex, as numbers, and in base64."""
     yield repr(raw)[2:-1]
     yield repr(raw + b"'\"")[2:-4]
     quoted = quote_from_bytes(raw, safe="")
@@ -303,14 +312,14 @@ def _number_texts(number: int | float) -> Iterator[str]:
 def _number_bytes(number: int | float) -> Iterator[bytes]:
     """A number as a pickle writes it, and as it lies in an array."""
     if isinstance(number, int) or number.is_integer():
-        for whole in (int(number), -int(number)):
-            if 0 <= whole < 1 << 16:
-                yield b"M" + struct.pack("<H", whole)
+        for integer in (int(number), -int(number)):
+            if 0 <= integer < 1 << 16:
+                yield b"M" + struct.pack("<H", integer)
             for form, bits in (("<i", 32), (">i", 32), ("<q", 64), (">q", 64)):
-                if -(1 << bits - 1) <= whole < 1 << bits - 1:
-                    yield struct.pack(form, whole)
-            if abs(whole) >> 31:
-                yield whole.to_bytes(whole.bit_length() // 8 + 1, "little", signed=True)
+                if -(1 << bits - 1) <= integer < 1 << bits - 1:
+                    yield struct.pack(form, integer)
+            if abs(integer) >> 31:
+                yield integer.to_bytes(integer.bit_length() // 8 + 1, "little", signed=True)
     try:
         double = float(number)
     except OverflowError:

@@ -361,8 +361,7 @@ class Secrets:
         """How many characters at the beginning of ``text`` can be masked and shown while more of it
         arrives: no secret begins in them and ends after them."""
         # Not those of the environment: nearly every text ends like the beginning of one of them,
-        # and
-        # each reply would be held back.
+        # and each reply would be held back.
         forms = self._learned.texts
         if not forms:
             return len(text)

@@ -46,9 +46,9 @@ Scope = Any
 """A flow: the ids of the calls that lead to it, or for all its calls together its identity."""
 
 Node = tuple[Any, ...]
-"""The scope, what it is, and which. ``value``, ``element`` or ``acc`` of a step; an ``argument`` of
-a call; a field of the ``input``; a ``store``. Of decisions: the step ``reads`` something, and
-``whether`` it runs."""
+"""The scope, the kind, and the step or the name. Values: ``value``, ``element`` or ``acc`` of a step; an
+``argument`` of a call; a field of the ``input``; a ``store``. Decisions: the step ``reads``
+something, and ``whether`` it runs."""
 
 Links = Mapping[Node, list[Node]]
 
@@ -71,8 +71,8 @@ def dependents(linked: Linked, changed: Collection[Key]) -> set[Key]:
     values = [(key[:-1], "value", key[-1]) for key in changed]
     return {
         (*scope, step)
-        for scope, what, step, *_ in spread(values, graph.carries, graph.decides)
-        if what == "reads"
+        for scope, kind, step, *_ in spread(values, graph.carries, graph.decides)
+        if kind == "reads"
     }
 
 
@@ -103,13 +103,14 @@ def find_secret_sources(linked: Linked) -> SecretSources:
     names = set[str]()
     steps = set[tuple[int, str]]()
     paths = set[tuple[str, ...]]()
-    for scope, what, which, *_ in spread(secret, backwards(graph.carries), backwards(graph.stores)):
-        if what == "value":
-            steps.add((id(graph.flows[scope].flow), which))
-        elif what == "store":
-            names.add(which[-1])
+    sources = spread(secret, backwards(graph.carries), backwards(graph.stores))
+    for scope, kind, step_or_path, *_ in sources:
+        if kind == "value":
+            steps.add((id(graph.flows[scope].flow), step_or_path))
+        elif kind == "store":
+            names.add(step_or_path[-1])
             if scope == id(linked):
-                paths.add(which)
+                paths.add(step_or_path)
     return SecretSources(frozenset(names), frozenset(steps), frozenset(paths))
 
 
@@ -152,6 +153,7 @@ class Influence:
         self._reads.append((scope, path, links, reader))
 
     def _add_call(self, scope: Scope, call: Invoke, inner: Scope, called: Linked) -> None:
+        """The links into a called flow, of its arguments, and out of it, of its value."""
         body = called.flow.body.id
         for name in {ALL, PIPE, *_names(call)}:
             self._fields[inner].add(name)
@@ -160,7 +162,7 @@ class Influence:
             self.carries[inner, "value", last.id].append((scope, "value", call.id))
         self.decides[inner, "value", body].append((scope, "value", call.id))
         self.decides[scope, "whether", call.id].append((inner, "whether", body))
-        if called.agent is not None:  # a model reads all that it is given
+        if called.agent is not None:  # a model reads all of its arguments
             self.decides[scope, "reads", call.id].append((inner, "whether", body))
 
 
@@ -176,6 +178,7 @@ class _Flow:
         """Of each call, by the paths that its arguments read: their names."""
 
     def add(self) -> None:
+        """Add all links."""
         steps = list(every(self.flow.body))
         # These run in no fixed order: `feeds` tells which of them reads what another one wrote.
         fed = {inner.id for step in steps if isinstance(step, Walk | Dag) for inner in every(step)}
@@ -189,10 +192,11 @@ class _Flow:
             store = self._store(path)
             self.graph.read_input(self.scope, path[-1:], self.graph.stores, store)
 
-    def _at(self, what: str, step: Step, *more: str) -> Node:
-        return (self.scope, what, step.id, *more)
+    def _node(self, kind: str, step: Step, *more: str) -> Node:
+        return (self.scope, kind, step.id, *more)
 
     def _add_read(self, read: Read, is_fed: bool) -> None:
+        """Links from what was written to what the step that reads it makes of it."""
         graph = self.graph
         step = read.step
         path = read.ref.path
@@ -202,10 +206,10 @@ class _Flow:
         if is_fed:
             return
         linked = [(graph.carries, reader) for reader in readers]
-        for links, reader in (*linked, (graph.decides, self._at("reads", step))):
+        for links, reader in (*linked, (graph.decides, self._node("reads", step))):
             for write in read.writes:
                 role = write.role if write.role in ("element", "acc") else "value"
-                links[self._at(role, write.step)].append(reader)
+                links[self._node(role, write.step)].append(reader)
             if read.unwritten:
                 graph.read_input(self.scope, path, links, reader)
 
@@ -213,50 +217,54 @@ class _Flow:
         """What the value that a step reads becomes; nothing if it only decides."""
         match step:
             case Compute():
-                yield self._at("value", step)
+                yield self._node("value", step)
             case Each():
-                yield self._at("element", step)
+                yield self._node("element", step)
             case Fold():
-                yield self._at("acc" if ref in step.init.reads() else "element", step)
+                yield self._node("acc" if ref in step.init.reads() else "element", step)
             case Invoke():
                 if step.id not in self._arguments:
                     self._arguments[step.id] = _arguments(step)
                 for name in self._arguments[step.id][ref.path]:
-                    yield self._at("argument", step, name)
+                    yield self._node("argument", step, name)
 
     def _add_values(self, step: Step) -> None:
-        graph, value = self.graph, self._at("value", step)
+        """Links from the values of the steps inside a step to its value, and from it to stores."""
+        graph = self.graph
+        value = self._node("value", step)
         for inner in _giving(step):
-            graph.carries[self._at("value", inner)].append(value)
+            graph.carries[self._node("value", inner)].append(value)
         written = [(value, step.target)]
         match step:
             case Fold():
-                graph.carries[self._at("acc", step)].append(value)
-                written.append((self._at("element", step), step.element))
+                graph.carries[self._node("acc", step)].append(value)
+                written.append((self._node("element", step), step.element))
             case Each():
-                written.append((self._at("element", step), step.element))
+                written.append((self._node("element", step), step.element))
             case Dag():
                 self._add_messages(step)
             case Walk():
                 for name, keys in step.written.items():
-                    self._store_inside(
-                        step.nodes[name], ((*self.flow.dialect.stores, k) for k in keys)
-                    )
+                    paths = ((*self.flow.dialect.stores, key) for key in keys)
+                    self._store_inside(step.nodes[name], paths)
         for node, target in written:
             for ref in target.writes() if target is not None else ():
                 if ref.path[:-1] == self.flow.dialect.stores:
                     graph.stores[node].append(self._store(ref.path))
 
     def _add_decisions(self, step: Step) -> None:
-        decides, inside = self.graph.decides, children(step)
-        value, reads = self._at("value", step), self._at("reads", step)
-        inner_runs = [self._at("whether", inner) for inner in inside]
-        decides[self._at("whether", step)] += [reads, *inner_runs]
+        """Links from what a step reads to whether the steps inside it run, and to its value."""
+        decides = self.graph.decides
+        inside = children(step)
+        value = self._node("value", step)
+        reads = self._node("reads", step)
+        inner_runs = [self._node("whether", inner) for inner in inside]
+        decides[self._node("whether", step)] += [reads, *inner_runs]
         decides[reads] += [value, *inner_runs]
         for inner in inside:
             # An iteration may depend on the one before.
             changed = reads if isinstance(step, Repeat) else value
-            decides[self._at("value", inner)].append(changed)
+            decides[self._node("value", inner)].append(changed)
         if isinstance(step, Dag | Walk):
             self._add_feeds(step.feeds)
         if isinstance(step, Walk):
@@ -269,7 +277,7 @@ class _Flow:
         """Any step in ``outer`` may make the values that it writes to these paths."""
         stores = list(map(self._store, paths))
         for step in every(outer):
-            self.graph.stores[self._at("value", step)] += stores
+            self.graph.stores[self._node("value", step)] += stores
 
     def _read_store(self, path: tuple[str, ...], readers: Iterable[Node]) -> None:
         self._read_stores.add(path)
@@ -290,6 +298,7 @@ class _Flow:
                 self._store_inside(step, below.get(written[:2], set()) | above)
 
     def _add_edges(self, walk: Walk) -> None:
+        """Links from what a graph's nodes write to the nodes behind the conditions that read it."""
         edges = [(edge.source, edge.target) for edge in walk.edges]
         after = {name: reachable_from(name, edges) for name in (START, *walk.nodes)}
         for edge in walk.edges:
@@ -298,14 +307,14 @@ class _Flow:
             # A condition that reads what a node writes decides about all nodes behind the edge.
             parts = {part for ref in edge.when.reads() for part in ref.path}
             inside = after[edge.source] & walk.nodes.keys()
-            behind = [self._at("whether", walk.nodes[name]) for name in inside]
+            behind = [self._node("whether", walk.nodes[name]) for name in inside]
             for name, node in walk.nodes.items():
                 if not parts.isdisjoint(walk.written.get(name) or parts):
-                    self.graph.decides[self._at("value", node)] += behind
+                    self.graph.decides[self._node("value", node)] += behind
         # The feeds follow the edges. But all nodes share one state, so a node also reads what one
         # writes that no edge connects with it: it may run in an earlier round.
         names = {node.id: name for name, node in walk.nodes.items()}
-        for dest, key in {feed[1:] for feed in walk.feeds}:
+        for dest, key in {(dest, key) for _, dest, key in walk.feeds}:
             reader = names[dest]
             for writer, keys in walk.written.items():
                 is_after = writer in (reader, *after[reader])
@@ -339,7 +348,8 @@ def _names(call: Invoke) -> list[str]:
 def _arguments(call: Invoke) -> dict[tuple[str, ...], set[str]]:
     """The names of the arguments that read each path, and of the pipe into a called flow."""
     names: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    args, arguments = call.args, _names(call)
+    args = call.args
+    arguments = _names(call)
     for name in arguments:
         for ref in args.of(name) if isinstance(args, NamedArguments) else ():
             names[ref.path].add(name)
@@ -357,10 +367,10 @@ def spread(start: Iterable[T], *links: Mapping[T, list[T]]) -> set[T]:
     queue = list(nodes)
     while queue:
         node = queue.pop()
-        for each in links:
-            more = {*each.get(node, ())} - nodes
-            nodes |= more
-            queue += more
+        for targets in links:
+            new = {*targets.get(node, ())} - nodes
+            nodes |= new
+            queue += new
     return nodes
 
 

@@ -58,7 +58,8 @@ class Moments:
     """The states of one run, in their order."""
 
     def __init__(self, flow: Flow, moments: list[Moment], note: str, secrets: Secrets) -> None:
-        self._flow, self._moments = flow, moments
+        self._flow = flow
+        self._moments = moments
         self.note = note
         """Why the last moments are missing; empty if none is missing."""
         self._mask = secrets.shown
@@ -84,7 +85,8 @@ class Moments:
     def differences(self, first: int, other: int) -> tuple[list[Difference], bool]:
         """At most `MOST_DIFFERENCES` parts that differ between two moments, and whether more parts
         differ."""
-        before, after = self.state(first), self.state(other)
+        before = self.state(first)
+        after = self.state(other)
         # Most values are the very same object at both moments, however large.
         for name in before.keys() & after.keys():
             if before[name] is after[name]:
@@ -101,7 +103,8 @@ class _MomentMaker:
         self, flow: Flow, journal: RecordedJournal, clock: Callable[[float], float]
     ) -> None:
         self.moments: list[Moment] = []
-        self._journal, self._clock = journal, clock
+        self._journal = journal
+        self._clock = clock
         steps = list(every(flow.body))
         names_of_parts = {id: name for step in steps for id, name in part_names(step).items()}
         self._labels = {
@@ -115,7 +118,9 @@ class _MomentMaker:
             self._ended.setdefault(str(event.at[0]))
 
     def on_frame(self, frame: Frame) -> None:
-        moments, ended = self.moments, self._journal.last_end
+        """Make a moment of a frame, unless it is that of the last one."""
+        moments = self.moments
+        ended = self._journal.last_end
         if moments and frame is moments[-1].frame:
             return
         if len(moments) >= MOST_MOMENTS:

@@ -120,7 +120,7 @@ class Stale(Trace):
         """One sentence about all of it."""
         again = counted(len(self.again), "step") if self.again else "no step"
         counts = {"new": self.new, "removed": self.removed, "not known": self.unknown}
-        parts = [f"{len(steps)} {what}" for what, steps in counts.items() if steps]
+        parts = [f"{len(steps)} {name}" for name, steps in counts.items() if steps]
         return "; ".join(filter(None, (f"{again} would run again", *parts, self.note)))
 
     def _repr_html_(self) -> str:
@@ -146,9 +146,9 @@ def find_stale(
     past = find_past_run(run.run_id)
     is_live = isinstance(run, Run) and past.name not in registry.flows
     flow = run.flow if is_live else find_registered(past.name, registry)
-    now = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
-    forecast, bounded = _forecast(past, now, unpickles)
-    state = state_of(now)
+    planned = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
+    forecast, bounded = _forecast(past, planned, unpickles)
+    state = state_of(planned)
     connect_journal(state, forecast)
     error = run_offline(
         state.linked,
@@ -162,14 +162,14 @@ def find_stale(
     if isinstance(error, NeedsUnpickling):
         raise error
     forecast.count_questions()
-    return _table(past, now, forecast, error, bounded.note)
+    return _table(past, planned, forecast, error, bounded.note)
 
 
-def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
+def _forecast(past: PastRun, planned: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
     """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
     store, num = place_in_journal(past)
     bounded = Bounded()
-    read, identities = reader_of_results(store, state_of(now).flow_input.input)
+    read, identities = reader_of_results(store, state_of(planned).flow_input.input)
     read_again: ReadValue = partial(
         unpickle, trust=False, files=store.files, identities=identities, learns=False
     )
@@ -177,7 +177,7 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
         read = read_again = _json_only
     with as_definition_errors():
         with store.reading() as connection:
-            heads = latest_runs(store, now.name)
+            heads = latest_runs(store, planned.name)
             changed = {head.num: changed_objects(connection, head.num) for head in heads}
             changed_here = changed_objects(connection, num)
         calls = RecordedCalls(
@@ -195,7 +195,7 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
         )
         results = Reuse("", last_runs, read, identities)
     most = current.settings.journal_value
-    return Forecast(most, past.run_id, linked_flow(now), results, calls), bounded
+    return Forecast(most, past.run_id, linked_flow(planned), results, calls), bounded
 
 
 def _json_only(record: Record, run_id: str) -> Record:
@@ -205,17 +205,19 @@ def _json_only(record: Record, run_id: str) -> Record:
 
 
 def _table(
-    past: PastRun, now: Run, forecast: Forecast, error: BaseException | None, note: str
+    past: PastRun, planned: Run, forecast: Forecast, error: BaseException | None, note: str
 ) -> Stale:
     """The rows of the definition as it is now, then the removed ones of the run."""
-    aligned = align(list(past.progress.rows.values()), list(now.progress.rows.values()))
-    depend = dependents(linked_flow(now), forecast.made_again)
+    aligned = align(list(past.progress.rows.values()), list(planned.progress.rows.values()))
+    depend = dependents(linked_flow(planned), forecast.made_again)
     is_cut = error is not None and (bool(forecast.made_again) or past.status == "ok")
-    rows, rows_of_run = [], dict[str, dict[str, Any]]()
-    for row in now.progress.rows.values():
+    rows = list[dict[str, Any]]()
+    rows_of_run = dict[str, dict[str, Any]]()
+    for row in planned.progress.rows.values():
         state, why = _state(row, forecast, depend, is_cut)
         before = aligned.get(row.key)
-        change, calls = "new" if before is None else "", forecast.made_again[row.key]
+        change = "new" if before is None else ""
+        calls = forecast.made_again[row.key]
         rows.append(_table_row(row, state, why, change, calls, forecast.reused_calls[row.key]))
         if before is not None:
             rows_of_run[before.id] = rows[-1]
@@ -224,7 +226,8 @@ def _table(
             rows.append(_table_row(row, "", "the definition no longer has it", "removed"))
             rows_of_run[row.id] = rows[-1]
     table = Stale(rows)
-    table.run_id, table.rows_of_run = past.run_id, rows_of_run
+    table.run_id = past.run_id
+    table.rows_of_run = rows_of_run
     has_moved = list(rows_of_run) != [row.id for row in past.progress.rows.values()]
     table.is_edited = forecast.shows_edit or has_moved or any(row["change"] for row in table)
     why = f" ({type(error).__name__})"
@@ -253,6 +256,8 @@ def _table_row(
 
 
 def _state(row: Row, forecast: Forecast, depend: set[Key], is_cut: bool) -> tuple[State, str]:
+    """What a new run would do with a step, and why. ``depend``: the steps that depend on one that
+    runs again; ``is_cut``: whether the evaluation ended early."""
     key = row.key
     if forecast.made_again[key]:
         return "again", forecast.misses[key].why

@@ -55,6 +55,7 @@ def settle_fields(input: Value, names: Iterable[str] = ()) -> dict[str, Value]:
 
 
 LATER = "no step writes it before this one; in a fold, acc is the value so far"
+"""The hint for a field that is also a store."""
 
 
 def missing_fields(flow: Flow, input: Mapping[str, Value]) -> Sequence[Diagnostic]:
@@ -62,33 +63,33 @@ def missing_fields(flow: Flow, input: Mapping[str, Value]) -> Sequence[Diagnosti
     absent = [ref for ref in flow.inputs if ref.certain and ref.path[-1] not in input]
     if not absent:
         return ()
+    stores = [write.store for write in follow(flow).writes]
+    hints = _hints_of_warnings(flow)
     missing = []
-    # The hint of a warning about the same token is more specific.
-    hints = {
-        warning.span.text.rpartition(".")[2]: warning.hint
-        for warning in reversed(flow.warnings)
-        if warning.span is not None
-    }
-    at_place = {
-        (warning.span.start, warning.span.end): warning.hint
-        for warning in reversed(flow.warnings)
-        if warning.span is not None
-    }
-    written = [write.store for write in follow(flow).writes]
     for ref in absent:
         name = ref.path[-1]
-        # Only where a name is an expression is a text without quotes taken for one.
-        bare = ref.span if flow.dialect.reads_are_complete else None
-        otherwise = filter(None, (suggest(name, written), _give(name, bare)))
-        hint = (
-            (at_place.get((ref.span.start, ref.span.end)) if ref.span else None)
-            or hints.get(name)
-            or suggest(name, input)
-            or (LATER if name in written else " else ".join(otherwise))
-        )
+        place = (ref.span.start, ref.span.end) if ref.span else ""
+        # The hint of a warning about the same token is more specific.
+        hint = hints.get(place) or hints.get(name) or suggest(name, input)
+        if not hint and name in stores:
+            hint = LATER
+        elif not hint:
+            # Only where a name is an expression is a text without quotes taken for one.
+            bare = ref.span if flow.dialect.reads_are_complete else None
+            hint = " else ".join(filter(None, (suggest(name, stores), _give(name, bare))))
         message = f"{flow.name!r} reads {name!r}, which the input lacks"
         missing.append(Diagnostic("run.missing-input", message, ref.span, hint))
     return missing
+
+
+def _hints_of_warnings(flow: Flow) -> Mapping[tuple[int, int] | str, str | None]:
+    """The hints of the warnings of a definition, by the place and by the word that each is about."""
+    hints = dict[tuple[int, int] | str, str | None]()
+    for warning in flow.warnings:
+        if warning.span is not None:
+            hints.setdefault((warning.span.start, warning.span.end), warning.hint)
+            hints.setdefault(warning.span.text.rpartition(".")[2], warning.hint)
+    return hints
 
 
 def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[Diagnostic]:
@@ -98,39 +99,37 @@ def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[D
     is, or a field of it that is passed on.
     """
     flow = linked.flow
-    seen = {ref.path[-1] for ref in flow.inputs if ref.certain}  # `missing_fields` tells these
-    unwritten, ran = _unwritten(flow), False
+    known = {ref.path[-1] for ref in flow.inputs if ref.certain}  # by `missing_fields`
+    unwritten = _unwritten(flow)
+    is_first = True
     for read in follow(flow).reads:
         if not (read.sure and read.unwritten) or not isinstance(read.step, Invoke):
             continue
         callee = linked.callees.get(read.step.id)
-        needs, properties = (
-            _required_fields(callee),
-            (accepts_of(callee) or {}).get("properties", {}),
-        )
+        needs = _required_fields(callee)
+        properties = (accepts_of(callee) or {}).get("properties", {})
         if read.key == flow.dialect.stores:  # all of it
             if read.step.args.names is not None and not read.ref.into:
                 continue  # as the value of one argument, which is there
-            among = needs if unwritten is None else needs & unwritten.keys()
-            lacks = [name for name in properties or needs if name in among]
+            of_input = needs if unwritten is None else needs & unwritten.keys()
+            names = [name for name in properties or needs if name in of_input]
         elif read.ref.into and read.store:
-            lacks = (
-                [read.store] if read.ref.into in needs or read.ref.into not in properties else []
-            )
+            is_needed = read.ref.into in needs or read.ref.into not in properties
+            names = [read.store] if is_needed else []
         else:
             continue
-        is_first, ran = not ran, True
-        for name in lacks:
-            if name in input or name in seen or name in _defaults(flow):
+        for name in names:
+            if name in input or name in known or name in _defaults(flow):
                 continue
-            seen.add(name)
+            known.add(name)
             span = (unwritten or {}).get(name) or read.ref.span or read.step.name.span
-            who = f"{read.step.kind} {read.step.name.text!r}"
+            callee_text = f"{read.step.kind} {read.step.name.text!r}"
             hint = suggest(name, input) or _give(name, None)
             if unwritten is None and (input or not is_first):
                 hint = _mapping_hint(read.step, name, flow, input) or hint
-            message = f"{who} needs {name!r}, which the input lacks"
+            message = f"{callee_text} needs {name!r}, which the input lacks"
             yield Diagnostic("run.missing-input", message, span, hint)
+        is_first = False
 
 
 def _mapping_hint(step: Invoke, name: str, flow: Flow, input: Mapping[str, Value]) -> str | None:
@@ -144,7 +143,7 @@ def _mapping_hint(step: Invoke, name: str, flow: Flow, input: Mapping[str, Value
 
 
 def _unwritten(flow: Flow) -> Mapping[str, Span | None] | None:
-    """Of a graph: the keys that only its input can have; None: the flow gets the input itself."""
+    """Of a graph: the keys that only its input can have; None for a flow that gets the input itself."""
     for step in flow.body.steps:
         if isinstance(step, Walk):
             return step.unwritten
@@ -178,23 +177,23 @@ def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic
     if input.keys() == {ref.path[-1] for ref in flow.inputs}:
         return
     read = set(read_names(flow))
-    whole = "".join(flow.dialect.stores[-1:]) in read
-    left = sorted(read - input.keys())
+    reads_all = "".join(flow.dialect.stores[-1:]) in read
+    absent = sorted(read - input.keys())
     # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
-    named = [warning.span.text for warning in flow.warnings if warning.span is not None]
-    unread = sorted(input.keys() - read - misspelled_names(named, input))
-    if whole:  # nothing is unread, so the name that is read is wrong
+    warned = [warning.span.text for warning in flow.warnings if warning.span is not None]
+    unread = sorted(input.keys() - read - misspelled_names(warned, input))
+    if reads_all:  # nothing is unread, so the name that is read is wrong
         for ref in flow.inputs:
-            name, hint = ref.path[-1], suggest(ref.path[-1], unread)
+            name = ref.path[-1]
+            hint = suggest(name, unread)
             if name not in input and hint is not None:
                 message = f"{flow.name!r} reads {name!r}, which the input lacks"
                 yield Diagnostic("run.missing-input", message, ref.span, hint, "warning")
         return
     for name in unread:
-        hint = suggest(name, left)
-        warned_of_text = (
-            not read and flow.warnings
-        )  # probably of the text that was meant to read it
+        hint = suggest(name, absent)
+        # Probably of the text that was meant to read it.
+        warned_of_text = not read and flow.warnings
         if hint is None and (warned_of_text or not flow.dialect.reads_are_complete):
             continue
         message = f"{flow.name!r} does not read {name!r}, which the input has"
@@ -213,6 +212,7 @@ def read_names(flow: Flow) -> Iterator[str]:
 
 
 def _settle(copy: Callable[[], R]) -> R:
+    """The copy of an input. Raises DefinitionError."""
     try:
         return copy()
     except Exception as error:  # it contains itself, or a user's class that raises

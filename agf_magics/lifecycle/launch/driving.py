@@ -64,11 +64,10 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
                 notify(shown)
             except Exception as error:
                 listeners.remove(notify)
-                what = "tracing" if notify is spans else "on_event"
-                message = f"{what} raised {describe_exception(error)}; it is not called again"
-                progress.apply(
-                    Warned(clock(), Diagnostic("run.listener", message, severity="warning"))
-                )
+                name = "tracing" if notify is spans else "on_event"
+                message = f"{name} raised {describe_exception(error)}; it is not called again"
+                warning = Diagnostic("run.listener", message, severity="warning")
+                progress.apply(Warned(clock(), warning))
 
     return emit
 
@@ -158,7 +157,8 @@ async def run_here(run: Run) -> None:
 
 
 async def _outcome_of(state: RunState) -> tuple[engine.Done] | BaseException:
-    """What came of it. As a value: a KeyboardInterrupt that leaves a task ends the loop, too."""
+    """The result of a run, or its error as a value: a KeyboardInterrupt that leaves a task ends the
+    loop, too."""
     try:
         return (await here(partial(_main, state)),)
     except BaseException as error:
@@ -166,7 +166,8 @@ async def _outcome_of(state: RunState) -> tuple[engine.Done] | BaseException:
 
 
 async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
-    """Wait until ``task`` ends, and cancel it if this one is cancelled; with what cancelled it."""
+    """Wait until ``task`` ends, and cancel it if this one is cancelled. Returns what cancelled this
+    one."""
     stop: asyncio.CancelledError | None = None
     try:
         while not task.done():
@@ -183,8 +184,10 @@ async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
 
 
 async def _main(state: RunState, place: host.Host) -> engine.Done:
+    """Run the flow of a run at a place, on the loop."""
     state.place = place
-    options, recording = state.options, state.options.recording
+    options = state.options
+    recording = options.recording
     place.asker = options.ask or (current.ask if place.waited else current.ask_in_background)
     replaying.set(recording)
     # A call that is not recorded is made here: there may be few.
@@ -213,7 +216,8 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
     match outcome:
         case (done,):
             state.output = done.ended.output
-            state.calls, state.sessions = done.calls, done.sessions
+            state.calls = done.calls
+            state.sessions = done.sessions
         case asyncio.CancelledError() as stop:
             state.end_early("cancelled", getattr(stop, "left_running", "left running"))
             state.error = _cancellation(run, stop)
@@ -240,8 +244,8 @@ def _cancellation(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
     reason = state_of(run).cancel_reason
     why = f" ({reason})" if reason not in (None, "cancelled") else ""
     message = f"run of {run.name!r} was cancelled{where}{why}"
-    left = getattr(stop, "left_running", None)
-    error = RunCancelled(Diagnostic("run.cancelled", message, hint=left))
+    hint = getattr(stop, "left_running", None)
+    error = RunCancelled(Diagnostic("run.cancelled", message, hint=hint))
     error.run = run
     return error
 

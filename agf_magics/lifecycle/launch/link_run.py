@@ -103,5 +103,7 @@ def _new_warnings(
         *unused_fields(flow, fields),
         *problems,
     )
-    seen = {(warning.code, warning.span) for warning in options.shown_warnings}
+    # A cell that runs a flow leaves its notes, such as the model that answers, to the page of the run.
+    shown = (problem for problem in options.shown_warnings if problem.severity == "warning")
+    seen = {(warning.code, warning.span) for warning in shown}
     return (warning for warning in warnings if (warning.code, warning.span) not in seen)

@@ -132,7 +132,8 @@ class _Spans:
     def __init__(self, run: Run, chosen: Tracing) -> None:
         from opentelemetry import context
 
-        self._run, self._content = run, chosen.content
+        self._run = run
+        self._content = chosen.content
         self._trace = _opentelemetry()
         provider = chosen.provider or self._trace.get_tracer_provider()
         attributes = {"agf.gen_ai_conventions": CONVENTIONS}
@@ -151,20 +152,20 @@ class _Spans:
         match event:
             case ev.RunStarted(name, when):
                 self._start_run(name, when)
-            case ev.StepStarted(at, when, attempt):
-                self._start(at, when, attempt)
-            case ev.CallStarted(at, _, kind, name, arguments):
-                self._name(self._open.get(at), kind, name, arguments)
-            case ev.TokensUsed(at, _, input, output):
-                self._set(at, {NAMES["input tokens"]: input, NAMES["output tokens"]: output})
-            case ev.StepReplayed(at, _, source):
-                self._set(at, {"agf.kept_from": source})
-            case ev.StepFinished(at, when, value):
-                self._end(at, when, value=value)
-            case ev.StepFailed(at, when, error):
-                self._end(at, when, error)
-            case ev.StepCancelled(at, when) | ev.StepAbandoned(at, when):
-                self._end(at, when, status="cancelled")
+            case ev.StepStarted(path, when, attempt):
+                self._start(path, when, attempt)
+            case ev.CallStarted(path, _, kind, name, arguments):
+                self._name(self._open.get(path), kind, name, arguments)
+            case ev.TokensUsed(path, _, input, output):
+                self._set(path, {NAMES["input tokens"]: input, NAMES["output tokens"]: output})
+            case ev.StepReplayed(path, _, source):
+                self._set(path, {"agf.kept_from": source})
+            case ev.StepFinished(path, when, value):
+                self._end(path, when, value=value)
+            case ev.StepFailed(path, when, error):
+                self._end(path, when, error)
+            case ev.StepCancelled(path, when) | ev.StepAbandoned(path, when):
+                self._end(path, when, status="cancelled")
             case ev.RunEnded(when, status, failure):
                 self._end_run(when, status, failure)
 
@@ -174,27 +175,28 @@ class _Spans:
         self._name(self._root, kind, name)
         self._root.set_attribute("agf.run", self._run.run_id)
 
-    def _start(self, at: StepPath, when: float, attempt: int) -> None:
-        row = self._run.progress.row(at)
+    def _start(self, path: StepPath, when: float, attempt: int) -> None:
+        """Begin the span of a step, below that of the step around it."""
+        row = self._run.progress.row(path)
         if row.key not in self._run.progress.rows:  # a step without a row for a person
             return
         if self._started >= MOST_SPANS:
             self._dropped += 1
             return
         self._started += 1
-        parent = self._trace.set_span_in_context(self._above(at), self._outside)
+        parent = self._trace.set_span_in_context(self._above(path), self._outside)
         kind = row.step.kind if isinstance(row.step, Invoke) else ""
         span = self._span(f"{row.word} {row.id}", parent, when, is_client=kind == "model")
-        span.set_attributes({"agf.step": format_path(at)})
+        span.set_attributes({"agf.step": format_path(path)})
         if attempt > 1:
             span.set_attributes({"agf.attempt": attempt})
-        self._open[at] = span
+        self._open[path] = span
         if isinstance(row.step, Invoke) and row.step.pick is None:
             self._name(span, kind, row.step.name.text)
 
-    def _above(self, at: StepPath) -> Any:
+    def _above(self, path: StepPath) -> Any:
         """The innermost open span around a path."""
-        outer = [path for path in around(at) if path in self._open]
+        outer = [outer_path for outer_path in around(path) if outer_path in self._open]
         return self._open[outer[-1]] if outer else self._root
 
     def _span(self, name: str, parent: Any, when: float, is_client: bool = False) -> Any:
@@ -222,29 +224,30 @@ class _Spans:
         if arguments is not None:
             self._add_content(span, f"{kind} given", arguments)
 
-    def _add_content(self, span: Any, what: str, value: Value) -> None:
-        if self._content and what in NAMES:
+    def _add_content(self, span: Any, fact: str, value: Value) -> None:
+        """Add a prompt, a reply, arguments or a result, if a person wants them in spans."""
+        if self._content and fact in NAMES:
             # Masked again: the preview writes out the fields of an object.
             mask = self._run.secrets.shown
             text = encode(mask(preview(mask(value))))
-            span.set_attribute(NAMES[what], text[:LONGEST_CONTENT])
+            span.set_attribute(NAMES[fact], text[:LONGEST_CONTENT])
 
-    def _set(self, at: StepPath, attributes: Mapping[str, Value]) -> None:
-        if span := self._open.get(at):
+    def _set(self, path: StepPath, attributes: Mapping[str, Value]) -> None:
+        if span := self._open.get(path):
             span.set_attributes(attributes)
 
     def _end(
         self,
-        at: StepPath,
+        path: StepPath,
         when: float,
         error: BaseException | None = None,
         status: str = "",
         value: Value = None,
     ) -> None:
-        span = self._open.pop(at, None)
+        span = self._open.pop(path, None)
         if span is None:
             return
-        row = self._run.progress.row(at)
+        row = self._run.progress.row(path)
         if error is None and not status and isinstance(row.step, Invoke):
             self._add_content(span, f"{row.step.kind} value", value)
         self._close(span, when, error, status)
@@ -252,8 +255,8 @@ class _Spans:
     def _end_run(self, when: float, status: str, error: BaseException | None) -> None:
         if self._root is None:  # it was cancelled before it started
             return
-        for at in list(self._open):
-            self._end(at, when, status=status)
+        for path in list(self._open):
+            self._end(path, when, status=status)
         if self._dropped:
             self._root.set_attribute("agf.spans_dropped", self._dropped)
         self._close(self._root, when, error, status)

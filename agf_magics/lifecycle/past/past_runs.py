@@ -97,19 +97,18 @@ def runs(
     """
     if run_id is not None:
         filters = {"flow": flow, "status": status, "since": since}
-        named = next((name for name, value in filters.items() if value is not None), None)
-        if named is not None:
+        if any(value is not None for value in filters.values()):
             message = "runs takes the name of one run or filters of a list, not both"
             hint = f"write agf.runs(flow={flow or run_id!r})"
             raise refused("journal.unknown-run", message, hint)
         return find_named(run_id)
-    keep = _filter(flow, status, since)
-    here = {run.run_id: run for run in live if run.journal is None}
+    unjournaled = {run.run_id: run for run in live if run.journal is None}
     lines = [
-        *map(_live_line, reversed(here.values())),
+        *map(_live_line, reversed(unjournaled.values())),
         *map(_line, journaled_runs()),
     ]
-    return Runs(sorted(filter(keep, lines), key=lambda line: line.started, reverse=True))
+    selected = filter(_filter(flow, status, since), lines)
+    return Runs(sorted(selected, key=lambda line: line.started, reverse=True))
 
 
 def _filter(
@@ -119,15 +118,15 @@ def _filter(
     if status is not None and status not in STATUSES:
         hint = "it is one of " + ", ".join(STATUSES)
         raise refused("journal.filter", f"{status!r} is not the status of a run", hint)
-    wanted, first = None if flow is None else same_name(flow), None
+    name = None if flow is None else same_name(flow)
     try:
-        first = None if since is None else seconds_of(since)
+        earliest = None if since is None else seconds_of(since)
     except ValueError:
         raise refused("journal.filter", f"{since!r} is not a time", HINT) from None
     return lambda line: (
-        (wanted is None or same_name(line.name) == wanted)
+        (name is None or same_name(line.name) == name)
         and (status is None or line.status == status)
-        and (first is None or line.started >= first)
+        and (earliest is None or line.started >= earliest)
     )
 
 
@@ -167,9 +166,9 @@ def delete(run_ids: Sequence[str]) -> list[str]:
                 )
         deletion.forget(store, heads)
         deletion.shrink(store)
-        left = {head.run_id for head in queries.list_runs(store)}
+        remaining = {head.run_id for head in queries.list_runs(store)}
     for head in heads:
-        if head.run_id in left:
+        if head.run_id in remaining:
             message = f"run {head.run_id!r} was resumed by another kernel just now"
             raise refused("journal.running", message, CANCEL.format(head.run_id))
     return [head.run_id for head in heads]
@@ -183,7 +182,8 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
     Returns the number of deleted runs and the bytes that the journal takes with its values. Raises
     DefinitionError.
     """
-    settings, store = current.settings, journal()
+    settings = current.settings
+    store = journal()
     with as_definition_errors():
         most = most_bytes(store) if size is None else size
         count = forget_old(store, settings.journal_days if days is None else days, most)
@@ -207,11 +207,9 @@ def find_unfinished() -> tuple[list[RunHead], str]:
         note_given_up(__name__, "the journal cannot be listed", error)
         return ([], f"the journal cannot be read: {type(error).__name__} [journal.damaged]")
     damaged = sum(head.status == "damaged" for head in heads)
-    problem = (
-        f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]"
-        if damaged
-        else ""
-    )
+    problem = ""
+    if damaged:
+        problem = f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]"
     return [head for head in heads if head.status in UNFINISHED], problem
 
 
@@ -225,7 +223,8 @@ def _line(head: RunHead) -> RunLine:
 
 
 def _live_line(run: Run) -> RunLine:
-    seconds, tokens = run.progress.seconds, run.usage.tokens if run.usage.requests else None
+    seconds = run.progress.seconds
+    tokens = run.usage.tokens if run.usage.requests else None
     facts = (run.run_id, run.name, run.status, started_at(run), seconds, "not in the journal")
     return RunLine(*facts, tokens, run.cost, dropped=run.progress.failed)
 

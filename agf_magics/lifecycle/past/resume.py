@@ -164,22 +164,25 @@ def prepare_resumed(
         row = find_resumable(store, run_id, default(options.registry).flows)
         resumed = _resume_row(store, row, row.head.run_id, input, options)
         if options.answer is not None:
-            otherwise = options.ask or (
-                current.ask_in_background if options.background else current.ask
-            )
-            waits = _waits_for(
-                row, resumed.journal.log if resumed.journal is not None else NO_RECORDS
-            )
-            answering = Answering(options.answer, otherwise, waits)
-            state = state_of(resumed)
-            state.options = replace(state.options, ask=answering.ask, notes=answering.notes)
+            _answer_question(resumed, row, options)
     return resumed, row.head
+
+
+def _answer_question(resumed: Run, row: RunRow, options: RunOptions) -> None:
+    """Let a resumed run take the answer of its options for the question that it waits for."""
+    otherwise = options.ask or (current.ask_in_background if options.background else current.ask)
+    log = resumed.journal.log if resumed.journal is not None else NO_RECORDS
+    answering = Answering(options.answer, otherwise, _waits_for(row, log))
+    state = state_of(resumed)
+    state.options = replace(state.options, ask=answering.ask, notes=answering.notes)
 
 
 def _resume_row(
     store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
-    head, registry = row.head, default(options.registry)
+    """The run of a row of the journal with its results so far, ready to go on."""
+    head = row.head
+    registry = default(options.registry)
     with _unreadable(run_id):
         order = _order(row, run_id, options.trust)
     linked, problems = link_as_it_was(order, registry)
@@ -236,26 +239,24 @@ def _earlier(
 
 def _go_on(progress: Progress, store: Store, head: RunHead, times: Times) -> None:
     """The clock of the run goes on from where its last session stopped."""
-    last = pause(store, head)
-    progress.ran, progress.pauses = head.clock(last[0]), (*head.pauses, last)
+    stopped, goes_on = pause(store, head)
+    progress.ran = head.clock(stopped)
+    progress.pauses = (*head.pauses, (stopped, goes_on))
     clocked = {key: (head.clock(begin), head.clock(end)) for key, (begin, end) in times.items()}
     progress.earlier = with_outer(clocked)
 
 
 @contextlib.contextmanager
 def _unreadable(run_id: str) -> Iterator[None]:
-    """Tells why the journal of a run cannot be read."""
+    """In the block, an unreadable part of the journal is the reason why a run cannot be resumed."""
     try:
         yield
     except DecodeError as error:
-        hint = (
-            "trust it only if you know who wrote it: --trust (in Python: trust=True)"
-            if isinstance(error, SignatureError)
-            else None
-        )
-        raise refused(
-            "journal.unreadable", f"run {run_id!r} cannot be resumed: {error}", hint
-        ) from None
+        hint = None
+        if isinstance(error, SignatureError):
+            hint = "trust it only if you know who wrote it: --trust (in Python: trust=True)"
+        message = f"run {run_id!r} cannot be resumed: {error}"
+        raise refused("journal.unreadable", message, hint) from None
 
 
 def _manifest(row: RunRow, trust: bool) -> Manifest:
@@ -291,8 +292,8 @@ def _input_again(order: Manifest, input: Value, run_id: str) -> Value:
         if name not in order.secret and (name not in original or not _same(value, original[name]))
     ]
     if other or not isinstance(input, dict):
-        what = ", ".join(map(repr, other)) or type_name(input)
-        message = f"a resumed run uses its original input: {what} cannot be changed"
+        changed = ", ".join(map(repr, other)) or type_name(input)
+        message = f"a resumed run uses its original input: {changed} cannot be changed"
         raise refused("journal.other-input", message, "leave it out, or start another run")
     extra = {name: fields[name] for name in order.secret}
     return {**original, **extra} if extra else order.input
@@ -335,14 +336,14 @@ class Waiting(NamedTuple):
 
 def _waits_for(row: RunRow, log: EarlierOutcomes) -> Waiting | None:
     """The question that ended the run; else the one that was asked first and not answered, else the
-    only call of unknown outcome. None: there is none, or it is not certain which."""
+    only call of unknown outcome. None if there is none, or it is not certain which."""
     ended = None
     with contextlib.suppress(*UNREADABLE):
         ended = error_from(row.error, ()).path if row.error is not None else None
-    asked = sorted(log.open.items(), key=lambda each: each[0].at != ended)
-    if asked:
-        key, text = asked[0]
-        return Waiting(format_path(key.at), text)
+    open_questions = [(key.at, text) for key, text in log.open.items()]
+    if open_questions:
+        path, text = min(open_questions, key=lambda question: question[0] != ended)
+        return Waiting(format_path(path), text)
     unknown = {key.at for key in log.unknown}
     return Waiting(format_path(unknown.pop())) if len(unknown) == 1 else None
 
@@ -352,13 +353,14 @@ class Answering:
     others: a run that is resumed may come to another question first."""
 
     def __init__(self, answer: Value, otherwise: Asker | None, waits: Waiting | None) -> None:
-        self.left = [answer]
+        self.unused = [answer]
+        """The answer until its question has come; then nothing."""
         self.otherwise = otherwise
         self.waits = waits
 
     def ask(self, question: Question) -> Any:
-        if self.left and self.waits is not None and self.waits.is_of(question):
-            return parse_given(question, self.left.pop(), "--answer ")
+        if self.unused and self.waits is not None and self.waits.is_of(question):
+            return parse_given(question, self.unused.pop(), "--answer ")
         if self.otherwise is None:
             raise EOFError
         return self.otherwise(question)
@@ -369,5 +371,5 @@ class Answering:
         if self.waits is not None:
             message = f"the question of {self.waits.where} did not come, so the answer was not used"
         hint = "remove the answer; %runs --status waiting lists the runs that wait for one"
-        unused = Diagnostic("run.unused-answer", message, hint=hint, severity="warning")
-        return (unused,) * len(self.left)
+        warning = Diagnostic("run.unused-answer", message, hint=hint, severity="warning")
+        return [warning for _ in self.unused]

@@ -39,13 +39,12 @@ ANY_JSON: Final = [{"type": name} for name in ("string", "number", "boolean", "o
 """One schema for each type: not every provider accepts a list of types."""
 INSTRUCTIONS: Final = """\
 You plan calls of tools. You get a task and the messages of a context. Reply with `calls`, the \
-calls to make next, and \
-`output`: null until the task is done, then the answer or a reference to it.
+calls to make next, and `output`: null until the task is done, then the answer or a reference \
+to it.
 An argument can be a reference such as †state.total: the call then waits for the call that \
-writes this value. The \
-result of a call is stored at its _outputPath, and you see it in the next round. †input cannot \
-be changed. A failed \
-call is in the context as a message of the kind error: change it before you repeat it."""
+writes this value. The result of a call is stored at its _outputPath, and you see it in the \
+next round. †input cannot be changed. A failed call is in the context as a message of the kind \
+error: change it before you repeat it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +155,14 @@ def _call(
     for definition, schema in accepts.get("$defs", {}).items():
         defs[prefix + definition] = _prefix_references(schema, prefix)
     secret = callee.secret if isinstance(callee, Tool) else frozenset[str]()
-    arguments = {
-        argument: {**REFERENCE, "description": "A secret: only a reference"}
-        if argument in secret
-        else _or_reference(_prefix_references(schema, prefix))
-        for argument, schema in accepts.get("properties", {}).items()
-        if not argument.startswith(
-            "_"
-        )  # a call has keys of these names; the engine fills such parameters
-    }
+    arguments = dict[str, Any]()
+    for argument, schema in accepts.get("properties", {}).items():
+        if argument.startswith("_"):
+            continue  # a call has keys of these names; the engine fills such parameters
+        if argument in secret:
+            arguments[argument] = {**REFERENCE, "description": "A secret: only a reference"}
+        else:
+            arguments[argument] = _or_reference(_prefix_references(schema, prefix))
     required = [field for field in accepts.get("required", ()) if field in arguments]
     call = _call_schema(name, arguments, required, path, interface.description)
     more = accepts.get("additionalProperties", "properties" not in accepts)
@@ -180,13 +178,15 @@ def _call_schema(
 ) -> dict[str, Any]:
     """The schema of a call of the tool ``name``. ``path``: its prescribed output path; None: the
     model chooses (the seed's two modes)."""
-    where, needed = PATH, ["_tool", *required]
+    output_path = PATH
+    needed = ["_tool", *required]
     if path is not None:
-        where, needed = {"type": "string", "const": path}, [*needed, "_outputPath"]
+        output_path = {"type": "string", "const": path}
+        needed.append("_outputPath")
     return {
         "type": "object",
         **({"description": description} if description else {}),
-        "properties": {"_tool": {"const": name}, **arguments, "_outputPath": where},
+        "properties": {"_tool": {"const": name}, **arguments, "_outputPath": output_path},
         "required": needed,
         "additionalProperties": False,
     }
@@ -230,24 +230,20 @@ def context_text(messages: Iterable[Mapping[str, Value]], secrets: Secrets) -> s
     """The messages as a model gets them, one JSON object per line: without the engine's own fields
     (ACT-6), with secrets masked, and each at most 100,000 characters long."""
     masked = map(secrets.shown, map(_visible, messages))
-    return "\n".join(
-        format_for_model(line)
-        for line in format_lines(entry for entry in masked if isinstance(entry, dict))
-    )
+    lines = format_lines(message for message in masked if isinstance(message, dict))
+    return "\n".join(map(format_for_model, lines))
 
 
 def _visible(message: Mapping[str, Value]) -> dict[str, Value]:
-    seen = render(message)
-    if isinstance(seen.get("content"), dict):
-        seen["content"] = render(seen["content"])
-    data = seen.get("data")
-    if (
-        kind_of(message) == "error"
-        and isinstance(data, dict)
-        and isinstance(data.get("call"), dict)
-    ):
-        seen["data"] = {**data, "call": render(data["call"])}
-    return seen
+    """A message without the engine's own fields, also in its content and in a failed call."""
+    visible = render(message)
+    if isinstance(visible.get("content"), dict):
+        visible["content"] = render(visible["content"])
+    data = visible.get("data")
+    call = data.get("call") if isinstance(data, dict) else None
+    if kind_of(message) == "error" and isinstance(data, dict) and isinstance(call, dict):
+        visible["data"] = {**data, "call": render(call)}
+    return visible
 
 
 def secret_fields(offer: PlanOffer, input: Mapping[str, Value]) -> Iterator[str]:

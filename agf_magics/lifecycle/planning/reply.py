@@ -65,20 +65,16 @@ class ReplyReader:
         """The plan in a reply that is JSON. Raises StepError ``planner.reply``."""
         text = json.dumps(reply, ensure_ascii=False, indent=1)
         if len(text) > LONGEST_REPLY:
-            message = (
-                f"the reply has {len(text):,} characters, and a plan has at most {LONGEST_REPLY:,}"
-            )
-            raise self._refusal(
-                message, text, "plan fewer calls, and pass large values by reference"
-            )
+            size = f"{len(text):,} characters"
+            message = f"the reply has {size}, and a plan has at most {LONGEST_REPLY:,}"
+            hint = "plan fewer calls, and pass large values by reference"
+            raise self._refusal(message, text, hint)
         source = Source(self.name, text)
         problems = Diagnostics()
         nodes = documents(source, problems)
         if problems.errors:
-            why = problems.errors[0].message
-            raise self._refusal(
-                f"the reply cannot be read: {why}", text, "plan fewer calls, with simpler values"
-            )
+            message = f"the reply cannot be read: {problems.errors[0].message}"
+            raise self._refusal(message, text, "plan fewer calls, with simpler values")
         self._refuse(self._violations(reply, nodes[0]))
         assert isinstance(reply, dict), "its violations were checked"
         return self._load_flow(reply, source)
@@ -93,6 +89,7 @@ class ReplyReader:
         raise self._refusal(diagnostic.message, answer, "reply with JSON alone")
 
     def _violations(self, reply: Value, node: Node) -> Iterator[Diagnostic]:
+        """What is wrong with a reply. ``node``: the same with its places."""
         hint = 'reply with {"calls": [...], "output": ...}'
         if not isinstance(reply, dict):
             yield _problem(f"a reply must be an object, not {type_name(reply)}", node, hint)
@@ -100,7 +97,8 @@ class ReplyReader:
         fields = node.fields if isinstance(node, Fields) else {}
         for name in reply.keys() - {"calls", "output"}:
             yield _problem(f"unknown key {name!r} of a reply", fields.get(name), hint)
-        calls, listed = reply.get("calls"), fields.get("calls")
+        calls = reply.get("calls")
+        listed = fields.get("calls")
         if not isinstance(calls, list):
             yield _problem("a reply must have 'calls', a list", listed or node, hint)
             return
@@ -119,6 +117,7 @@ class ReplyReader:
     def _call_violations(
         self, number: int, call: Value, fields: Node | None
     ) -> Iterator[Diagnostic]:
+        """What is wrong with one call, by the schema of the tool that it names."""
         tool = call.get("_tool") if isinstance(call, dict) else None
         if not isinstance(tool, str) or not isinstance(fields, Fields):
             hint = 'for example {"_tool": "NAME", "ARGUMENT": …, "_outputPath": "†state.NAME"}'
@@ -190,6 +189,8 @@ class ReplyReader:
         )
 
     def _plan_problems(self, flow: Flow) -> Iterator[Diagnostic]:
+        """What a plan may not do although its calls are right: write what is read-only, pass on a
+        secret, or go on from this log."""
         assert isinstance(flow.dialect, PlanDialect), "the text is a plan"
         plan = flow.dialect.plan
         for call in plan.calls:

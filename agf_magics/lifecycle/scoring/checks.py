@@ -51,7 +51,9 @@ class CheckReport:
     ) -> None:
         """``at_least``: the least figures by name; ``against``: the column with the right labels.
         Raises DefinitionError for an unknown name."""
-        self.table, self.at_least, self.against = table, at_least, against
+        self.table = table
+        self.at_least = at_least
+        self.against = against
         self.figures = compute_figures(table)
         """The figures by name."""
         for name in at_least:
@@ -62,7 +64,9 @@ class CheckReport:
                     message = f"the score {name!r} has no numbers: a least one cannot be compared"
                 raise DefinitionError(Diagnostic("score.unknown", message, hint=hint))
         self.missed = {
-            n: self.figures[n] for n, least in at_least.items() if self.figures[n] < least
+            name: self.figures[name]
+            for name, least in at_least.items()
+            if self.figures[name] < least
         }
         """The figures that are too low."""
 
@@ -75,16 +79,12 @@ class CheckReport:
         if self.passed:
             return self
         hint = f"%runs {self.table.run.run_id} shows the run; .table has its rows"
-        error = CheckFailed(
-            *(
-                Diagnostic(
-                    "score.below",
-                    f"{name!r} is {figure:.3g}, and at least {self.at_least[name]:.3g} is wanted",
-                    hint=hint,
-                )
-                for name, figure in self.missed.items()
-            )
-        )
+        problems = []
+        for name, figure in self.missed.items():
+            least = self.at_least[name]
+            message = f"{name!r} is {figure:.3g}, and at least {least:.3g} is wanted"
+            problems.append(Diagnostic("score.below", message, hint=hint))
+        error = CheckFailed(*problems)
         error.report = self
         raise error
 
@@ -141,7 +141,7 @@ class CheckReport:
         return list(islice(low, MOST_ROWS))
 
     def _right_labels(self) -> Sequence[Value]:
-        """The right label of each row; None: it has none, or no score that is checked has labels."""
+        """The right label of each row; None if it has none, or no score that is checked has labels."""
         scores = self.table.scores
         has_labels = any(name in scores and scores[name].against for name in self.at_least)
         if self.against is None or not has_labels:
@@ -167,15 +167,16 @@ class CheckReport:
         return ("score", "over all rows", "at least", ""), rows
 
     def _page(self) -> str:
+        """The report as an HTML file."""
         title = f"{self.table.terms.over} over {len(self.table):,} rows"
         low = self._low()
         columns = list(dict.fromkeys(name for row in low for name in row))
         cells = tuple(
             tuple(cell_text(row.get(name), most=LONGEST_CELL) for name in columns) for row in low
         )
-        rows = (
-            table_html(tuple(columns), cells, "Rows that failed or have a low score") if low else ""
-        )
+        rows = ""
+        if low:
+            rows = table_html(tuple(columns), cells, "Rows that failed or have a low score")
         verdict = "✓ passed" if self.passed else "✗ failed"
         return (
             f'<!doctype html><meta charset="utf-8"><title>{html(title)}</title>'
@@ -195,7 +196,8 @@ class CheckReport:
 def compute_figures(table: RowTable) -> dict[str, float]:
     """By name: the share of rows that did not fail, and each score over all rows. A row without a
     value counts as 0."""
-    total, figure_by_score = len(table), {OK: table.counts.get("ok", 0) / len(table)}
+    total = len(table)
+    figure_by_score = {OK: table.counts.get("ok", 0) / total}
     for name, score in table.scores.items():
         if score.mean is not None:
             figure_by_score[name] = score.mean.mean * score.rows / total
@@ -247,13 +249,13 @@ def check_over(
 
     Raises CheckFailed, DefinitionError, and StepError if the run itself fails.
     """
-    wanted = {OK: 1.0} if at_least is None else at_least
-    _refuse_no_numbers(wanted)
+    floors = {OK: 1.0} if at_least is None else at_least
+    _refuse_no_numbers(floors)
     scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
     name_scorers(scores, default(registry))
-    done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
-    score_over(done, *scores, against=against, seed=seed, registry=registry)
-    return CheckReport(done.table, wanted, against).refuse()
+    ended = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
+    score_over(ended, *scores, against=against, seed=seed, registry=registry)
+    return CheckReport(ended.table, floors, against).refuse()
 
 
 def _refuse_no_numbers(at_least: object) -> None:

@@ -60,7 +60,8 @@ def score_over(
     Raises DefinitionError for a score that is none, before one is computed.
     """
     table = table_of(run)
-    registry, rows = default(registry), list(table.rows())
+    registry = default(registry)
+    rows = list(table.rows())
     names = [*table.terms.columns, *table.added]
     if against is not None and against not in names:
         hint = suggest(against, names, "the columns")
@@ -71,26 +72,30 @@ def score_over(
         ScoredRow(row.number, None if label is None else str(label))
         for row, label in zip(rows, right, strict=True)
     ]
-    named = name_scorers(scores, registry, yes)
-    summaries, taken = (Scores(), {*table.columns} - {*table.added} | {table.label_column})
-    for name, scorer in named:
-        # A score that is one value has one column, without a name of its own.
-        parts = [
-            (value if isinstance(value, dict) and value else {"": value}, why)
-            for value, why in scorer(rows)
-        ]
-        keys = dict.fromkeys(chain.from_iterable(mapping for mapping, _ in parts))
-        if len(keys) > 1:
-            keys.pop("", None)  # of rows that failed
-        for key in keys:
+    summaries = Scores()
+    columns_before = {*table.columns} - {*table.added} | {table.label_column}
+    for name, scorer in name_scorers(scores, registry, yes):
+        for key, outcomes in _by_key(scorer(rows)).items():
             column = ".".join(filter(None, (name, key)))
-            column = f"score.{column}" if column in taken else column
-            values = [(mapping.get(key), why) for mapping, why in parts]
-            kept, summary = summarize(column, scored_rows, values, seed)
-            table.add_column(column, kept)
+            column = f"score.{column}" if column in columns_before else column
+            values, summary = summarize(column, scored_rows, outcomes, seed)
+            table.add_column(column, values)
             summaries[column] = summary
     table.scores.update(summaries)
     return summaries
+
+
+def _by_key(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """The outcomes of a score over all rows, by the keys of its values. A score that is one value
+    has one column, whose key is empty."""
+    mappings = [
+        (value if isinstance(value, dict) and value else {"": value}, why)
+        for value, why in outcomes
+    ]
+    keys = dict.fromkeys(chain.from_iterable(mapping for mapping, _ in mappings))
+    if len(keys) > 1:
+        keys.pop("", None)  # of rows that failed
+    return {key: [(mapping.get(key), why) for mapping, why in mappings] for key in keys}
 
 
 Scorer = Callable[[Sequence[TableRow]], list[Outcome]]
@@ -101,14 +106,14 @@ def name_scorers(
 ) -> list[tuple[str, Scorer]]:
     """The scores with their names. Raises DefinitionError for one that is none, and for two of one
     name, of which the table would have only one: before a run, so that nothing was paid for."""
-    named = [(_name(score), _scorer(score, registry, yes)) for score in scores]
-    counts = Counter(name for name, _ in named)
+    scorers = [(_name(score), _scorer(score, registry, yes)) for score in scores]
+    counts = Counter(name for name, _ in scorers)
     double = next((name for name, count in counts.items() if count > 1), None)
     if double is not None:
         message = f"two scores are called {double!r}"
         hint = "give each a name of its own: def NAME(output, row): …"
         raise DefinitionError(Diagnostic("score.double", message, hint=hint))
-    return named
+    return scorers
 
 
 def _name(score: object) -> str:
@@ -119,6 +124,7 @@ def _name(score: object) -> str:
 
 
 def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
+    """What computes a score. Raises DefinitionError for what is none."""
     evals = module_if_loaded("pydantic_evals.evaluators")
     if evals is not None and isinstance(score, evals.Evaluator):
         return lambda rows: [_of_row(row, lambda r: _evaluate(evals, score, r)) for row in rows]
@@ -129,11 +135,9 @@ def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
         raise _no_score(score, f"it is {type_name(score)}")
     if inspect.iscoroutinefunction(score):
         raise _no_score(score, "it is async, and nothing awaits it")
-    both = _takes_both(score)
-    return lambda rows: [
-        _of_row(row, lambda r: score(r.output, dict(r.input)) if both else score(r.output))
-        for row in rows
-    ]
+    if _takes_row(score):
+        return lambda rows: [_of_row(row, lambda r: score(r.output, dict(r.input))) for row in rows]
+    return lambda rows: [_of_row(row, lambda r: score(r.output)) for row in rows]
 
 
 def _no_score(score: object, why: str) -> DefinitionError:
@@ -145,16 +149,16 @@ def _no_score(score: object, why: str) -> DefinitionError:
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _takes_both(score: Callable[..., Value]) -> bool:
+def _takes_row(score: Callable[..., Value]) -> bool:
     """Whether a function takes the row beside the output: a second parameter with a default is an
     option of its own, unless it is called ``row``. Raises DefinitionError if it takes neither."""
     try:
         signature = inspect.signature(score)
     except (TypeError, ValueError):  # a function of C whose signature is not known
         return False
-    others = [each for each in signature.parameters.values() if each.kind in _BY_PLACE][1:]
-    is_option = bool(others) and others[0].default is not others[0].empty
-    is_option = is_option and others[0].name != "row"
+    parameters = [p for p in signature.parameters.values() if p.kind in _BY_PLACE]
+    second = parameters[1] if len(parameters) > 1 else None
+    is_option = second is not None and second.default is not second.empty and second.name != "row"
     takes = [count for count in (1, 2) if _can_bind(signature, count)]
     if not takes:
         raise _no_score(
@@ -172,6 +176,7 @@ def _can_bind(signature: inspect.Signature, count: int) -> bool:
 
 
 def _of_row(row: TableRow, call: Callable[[TableRow], Value]) -> Outcome:
+    """The score of a row, or why it has none."""
     if row.status != "ok":
         return None, None
     try:
@@ -209,6 +214,7 @@ def _judge(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool) 
 
 
 def _evaluate(evals: Any, evaluator: Any, row: TableRow) -> Value:
+    """The value of an evaluator of pydantic-evals, which gets a row as a case."""
     context = evals.EvaluatorContext(
         name=str(row.number),
         inputs=dict(row.input),

@@ -44,28 +44,29 @@ def find_run(store: Store, run: object, flows: Collection[str] | None = None) ->
 
 
 def find_resumable(store: Store, run: object, flows: Collection[str] | None = None) -> RunRow:
-    """The run that ``run`` names; of the name of a flow the last one that can be resumed. None: the
-    last one of this notebook. ``flows``: see `identify`. Raises DefinitionError, JournalError."""
+    """The run that ``run`` names; of the name of a flow the last one that can be resumed; without a
+    name the last one of this notebook. ``flows``: see `identify`. Raises DefinitionError, JournalError."""
     runs = named_runs(store)
     if run is not None:
         word = word_of(run)
-        runs = [] if any(each.run_id == word for each in runs) else runs_of(word, runs)
+        runs = [] if any(other.run_id == word for other in runs) else runs_of(word, runs)
         if not runs:
             return find_run(store, word, flows)
         if len(runs) == 1:
-            return find_run(store, runs[0].run_id)  # what is wrong with it is told of it
-    others, errors = list[NamedRun](), list[JournalError]()
-    for each in runs:
-        if each.status not in RESUMABLE:
+            return find_run(store, runs[0].run_id)  # its own error says what is wrong with it
+    others = list[NamedRun]()
+    errors = list[JournalError]()
+    for named in runs:
+        if named.status not in RESUMABLE:
             continue
         try:
-            row = find_run(store, each.run_id)
+            row = find_run(store, named.run_id)
         except JournalError as error:  # a damaged run does not hide the others
             errors.append(error)
             continue
         if run is not None or _notebook(row) == this_notebook():
             return row
-        others.append(each)
+        others.append(named)
     if errors:
         raise errors[0]
     raise _none_resumable(store, word if run is not None else None, runs, others)
@@ -75,15 +76,15 @@ def _none_resumable(
     store: Store, name: str | None, runs: Sequence[NamedRun], others: Sequence[NamedRun]
 ) -> DefinitionError:
     """The error if none of ``runs`` can be resumed. ``others``: those that can, of other notebooks."""
-    running = [each for each in runs if each.status in ("running", "pending")]
+    running = [other for other in runs if other.status in ("running", "pending")]
     if name is not None and running:
         return still_running(running[0].run_id)
     hint = current.words.list_runs
     if others:
         hint = f"of another notebook: {current.words.resume_run.format(others[0].run_id)}"
     whose = "this notebook" if name is None else repr(name)
-    ended = (each for each in runs if each.status == "ok")
-    has_ended = name is not None or any(_is_of_this_notebook(store, each) for each in ended)
+    ended = (other for other in runs if other.status == "ok")
+    has_ended = name is not None or any(_is_of_this_notebook(store, other) for other in ended)
     why = "all ended well" if has_ended else "there is none in the journal"
     return refused("journal.unknown-run", f"no run of {whose} can be resumed: {why}", hint)
 

@@ -94,15 +94,9 @@ class Manifest(NamedTuple):
 
 def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
     """The manifest of a run as JSON."""
-    flows, input = state.linked.reachable, state.flow_input.input
-    numbers = {id(each): number for number, each in enumerate(flows)}
-    secret, public = frozenset[str](), input
-    if isinstance(input, dict):
-        names, holds = state.secrets.names, state.secrets.holds
-        secret = frozenset(
-            name for name, value in input.items() if name in names or holds(value, near=False)
-        )
-        public = {name: value for name, value in input.items() if name not in secret}
+    flows = state.linked.reachable
+    numbers = {id(flow): number for number, flow in enumerate(flows)}
+    secret, public = _without_secrets(state)
     context_name, context = _context(state, journal)
     manifest = {
         "format": FORMAT,
@@ -110,7 +104,7 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
         "python": sys.version.split()[0],
         "folder": str(notebook_folder.path),
         "notebook": this_notebook(),
-        "flows": [_text(each, numbers) for each in flows],
+        "flows": [_text(flow, numbers) for flow in flows],
         "schemas": list(_schemas(flows)),
         "functions": _functions(journal, state.linked),
         "input": _pack(public, state.run_id, "input"),
@@ -125,6 +119,19 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
     return encode(manifest)
 
 
+def _without_secrets(state: RunState) -> tuple[frozenset[str], Value]:
+    """The names of the input's fields with a secret, and the input without these fields."""
+    input = state.flow_input.input
+    if not isinstance(input, dict):
+        return frozenset(), input
+    names = state.secrets.names
+    holds = state.secrets.holds
+    secret = frozenset(
+        name for name, value in input.items() if name in names or holds(value, near=False)
+    )
+    return secret, {name: value for name, value in input.items() if name not in secret}
+
+
 def _context(state: RunState, journal: Journal) -> tuple[str, str]:
     """The name of a run's named context, and the digest that names its messages, without secrets,
     in the journal. Raises JournalError."""
@@ -137,8 +144,8 @@ def _context(state: RunState, journal: Journal) -> tuple[str, str]:
 
 
 def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
-    """``trust``: None unpickles nothing (for display), False only values that the user has signed,
-    True everything.
+    """The manifest of a run of the journal. ``trust``: None unpickles nothing (for display), False
+    only values that the user has signed, True everything.
 
     Raises DecodeError.
     """
@@ -151,9 +158,10 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
         _check_calls([list(chain(*flow["calls"].values())) for flow in stored["flows"]])
         sources: dict[tuple[str, str], Source] = {}
 
-        def source(of: list[Any]) -> Source:
-            name, body, first = of
-            return sources.setdefault((name, body), Source(name, body, first))
+        def source(place: list[Any]) -> Source:
+            """The same object for all definitions of one text."""
+            name, body, first_line = place
+            return sources.setdefault((name, body), Source(name, body, first_line))
 
         flows = tuple(
             DefinitionText(
@@ -176,7 +184,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
         tools = stored["tools"]
         return Manifest(
             flows=flows,
-            schemas=tuple((language, source(of)) for language, of in stored["schemas"]),
+            schemas=tuple((language, source(place)) for language, place in stored["schemas"]),
             input=input,
             packed=_as_stored(stored["input"]),
             unkept=next(filter(None, (why, *(lost for _, lost in messages))), ""),
@@ -255,6 +263,7 @@ def _check_calls(calls: list[list[int]]) -> None:
 
 
 def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
+    """A definition as a `_StoredText`. ``numbers``: those of all definitions, by identity."""
     flow = linked.flow
     calls = {
         step: [numbers[id(inner)] for inner in flows_of(callee)]
@@ -276,9 +285,9 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
 
 def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
     """The texts of the schemas that none of these definitions declares."""
-    sources = {each.flow.source for each in flows}
-    for each in flows:
-        for schema in each.schemas.values():
+    sources = {linked.flow.source for linked in flows}
+    for linked in flows:
+        for schema in linked.schemas.values():
             if schema.span is not None and schema.span.source not in sources:
                 sources.add(schema.span.source)
                 yield ["pipeline", _source(schema.span.source)]
@@ -299,7 +308,9 @@ def _source(source: Source) -> list[Any]:
     return [source.name, source.text, source.first_line]
 
 
-def _pack(value: Value, run_id: str, what: str) -> dict[str, Any]:
+def _pack(value: Value, run_id: str, kind: str) -> dict[str, Any]:
+    """A value as the manifest has it: as JSON, else as a signed pickle with a preview, else as the
+    preview with the reason. ``kind``: input or message."""
     packed = encode_value(value, current.settings.journal_value)
     if packed.form == "json":
         return {"json": value}
@@ -308,19 +319,20 @@ def _pack(value: Value, run_id: str, what: str) -> dict[str, Any]:
     if packed.form == "again" or key is None or not isinstance(packed.data, bytes):
         return {"shown": shown, "why": packed.why or "there is no key to sign it with"}
     data = base64.b64encode(packed.data).decode("ascii")
-    return {"pickle": data, "shown": shown, "sign": sign(key, run_id, what, packed.data).hex()}
+    return {"pickle": data, "shown": shown, "sign": sign(key, run_id, kind, packed.data).hex()}
 
 
 def _unpack(
-    stored: Mapping[str, Any], run_id: str, what: str, trust: bool | None
+    stored: Mapping[str, Any], run_id: str, kind: str, trust: bool | None
 ) -> tuple[Value, str]:
+    """The value that `_pack` has stored, or its preview with the reason. Raises SignatureError."""
     if "json" in stored:
         return stored["json"], ""
     if "pickle" not in stored or trust is None:
         return stored["shown"], stored.get("why", "")
     data = base64.b64decode(stored["pickle"])
-    if not trust and not is_signed(user_key(), bytes.fromhex(stored["sign"]), run_id, what, data):
-        raise SignatureError(f"its {what} is not signed with your key")
+    if not trust and not is_signed(user_key(), bytes.fromhex(stored["sign"]), run_id, kind, data):
+        raise SignatureError(f"its {kind} is not signed with your key")
     return decode_value("pickle", data), ""
 
 
@@ -342,5 +354,5 @@ def _version() -> str:
 
 
 def asked_model(flow: Flow) -> str:
-    """The name of the model that a session asks; empty: the configured one."""
+    """The name of the model that a session asks; empty for the configured one."""
     return next((step.name.text for step in calls(flow.body) if step.kind == "model"), "")

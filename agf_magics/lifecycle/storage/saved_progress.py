@@ -44,7 +44,8 @@ TIMES = ("when", "ended")
 Times = dict[Key, tuple[float, float]]
 """The first begin and the last end of the calls of each row, in seconds since 1970."""
 
-_counts_of, _others_of = attrgetter(*COUNTS), attrgetter(*OTHERS)
+_counts_of = attrgetter(*COUNTS)
+_others_of = attrgetter(*OTHERS)
 
 
 _Time = int | Annotated[float, isfinite] | None
@@ -93,6 +94,7 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
 
 
 def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
+    """A row as `_is_row` checks it, without its key. ``zero``: the begin of the run."""
     times = [None if when is None else when - zero for when in (row.when, row.ended)]
     described = None
     if isinstance(row.error, AgfError):
@@ -113,53 +115,70 @@ def restore_calls(
     """Restore the times of calls, and the dropped elements, with their errors. ``clock``: of a time,
     what the run's clock said. ``has_rows``: without them, the run has not ended, and its tree is filled
     from its calls."""
-    rows, containers, last = progress.rows, set[Key](), Key()
-    times: dict[tuple[str, ...], tuple[float, float]] = {}
+    rows = progress.rows
+    containers = set[Key]()
+    last = Key()
+    times: Times = {}
     for record in records:
         if record.what not in ("finished", "failed", "dropped"):
             continue
         key = key_of(record.at)
-        error = record.failure
         if record.what == "dropped":
-            progress.failures.total += 1
-            if error is not None and len(progress.failures) < FAILURES_KEPT:
-                progress.failures.append(Failure(record.at, error))
-        elif not has_rows:
-            last = key
-            containers.update(map(key_of, [*around(key)][:-1]))
-            if key in rows:  # not a step of a definition without a text: a model's session
-                _count(rows[key], record, error)
-        if record.what != "dropped" and key in rows and (turns := rows[key].turns) is not None:
-            turns.begin(record.at, record.kind, record.name)
-            if error is not None:
-                turns.fail(record.at)
+            _add_dropped(progress, record)
+        else:
+            if not has_rows:
+                last = key
+                containers.update(map(key_of, [*around(key)][:-1]))
+            # Without a row it is not a step of a definition with a text: a model's session.
+            if key in rows:
+                _add_call(rows[key], record, counts=not has_rows)
         while key and key not in rows:  # the time counts for the step around it
             key = key[:-1]
-        if key and record.started is not None and record.ended is not None:
-            first, end = times.get(key, (record.started, record.ended))
-            times[key] = min(first, record.started), max(end, record.ended)
+        if key:
+            _add_time(times, key, record)
     # The last call is in those that had not ended.
     open_rows = {*around(last)}
     for key in containers & rows.keys():
-        row, is_open = rows[key], key in open_rows
-        row.started = 1
-        row.finished = int(not is_open)
-        row.cancelled = int(is_open)
+        is_open = key in open_rows
+        rows[key].started = 1
+        rows[key].finished = int(not is_open)
+        rows[key].cancelled = int(is_open)
     for key, (first, end) in times.items():
-        rows[key].when, rows[key].ended = clock(first), clock(end)
+        rows[key].when = clock(first)
+        rows[key].ended = clock(end)
 
 
 def noting_times(records: Iterable[Record], times: Times) -> Iterator[Record]:
     """The records, and into ``times`` when the calls of each row were made."""
     for record in records:
-        if record.kind and record.started is not None and record.ended is not None:
-            key = key_of(record.at)
-            first, last = times.get(key, (record.started, record.ended))
-            times[key] = min(first, record.started), max(last, record.ended)
+        if record.kind:
+            _add_time(times, key_of(record.at), record)
         yield record
 
 
-def _count(row: Row, record: Record, error: StepError | None) -> None:
+def _add_time(times: Times, key: Key, record: Record) -> None:
+    """Extend the time of a row by that of a call."""
+    if record.started is not None and record.ended is not None:
+        first, last = times.get(key, (record.started, record.ended))
+        times[key] = min(first, record.started), max(last, record.ended)
+
+
+def _add_dropped(progress: Progress, record: Record) -> None:
+    progress.failures.total += 1
+    error = record.failure
+    if error is not None and len(progress.failures) < FAILURES_KEPT:
+        progress.failures.append(Failure(record.at, error))
+
+
+def _add_call(row: Row, record: Record, counts: bool) -> None:
+    """Add a call to the turns of its row, and, where the row was not stored, to its counts."""
+    error = record.failure
+    if row.turns is not None:
+        row.turns.begin(record.at, record.kind, record.name)
+        if error is not None:
+            row.turns.fail(record.at)
+    if not counts:
+        return
     row.started += 1
     if error is None:
         row.finished += 1

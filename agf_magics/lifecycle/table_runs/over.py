@@ -160,9 +160,9 @@ def _check_columns(
     places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
     certain = {*declared, *(ref.path[-1] for ref in flow.inputs if ref.certain)}
     read = places | dict.fromkeys((*declared, *read_names(flow))) | places
-    whole = "".join(flow.dialect.stores[-1:])
-    if whole in read and whole not in certain:
-        del read[whole]  # the whole input, which is no column
+    all_of_it = "".join(flow.dialect.stores[-1:])
+    if all_of_it in read and all_of_it not in certain:
+        del read[all_of_it]  # the whole input, which is no column
     else:
         problems.extend(_unread_names(flow, renamed, read))
     optional = {ref.path[-1] for ref in flow.inputs if ref.optional} - certain
@@ -170,16 +170,12 @@ def _check_columns(
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
         near = suggest(name, names, "the columns")
-        cure = join_hints(
-            near, _separator_hint(names) or f"--map {name}=COLUMN binds another column"
-        )
+        cure = _separator_hint(names) or f"--map {name}=COLUMN binds another column"
         message = f"{flow.name!r} reads {name!r}, and the table has no such column"
         # Where a language does not say that a name must be there, its absence may be meant.
-        fails = name in certain or (
-            name not in optional and (bool(alike) or len(missing) == len(read))
-        )
-        severity: Severity = "error" if fails else "warning"
-        problems.add(Diagnostic("over.column", message, span, cure, severity))
+        is_meant = name in optional or not (alike or len(missing) == len(read))
+        severity: Severity = "warning" if is_meant and name not in certain else "error"
+        problems.add(Diagnostic("over.column", message, span, join_hints(near, cure), severity))
     problems.refuse()
     return tuple(problems)
 
@@ -215,10 +211,10 @@ def _separator_hint(names: Sequence[str]) -> str | None:
     """The hint for the only column of a file whose names stand between other signs than commas."""
     if len(names) != 1:
         return None
-    sign_word = next((word for sign, word in _SEPARATORS.items() if sign in names[0]), None)
-    return (
-        sign_word and f"{sign_word} separate its names: write commas, or open the file with pandas"
-    )
+    for sign, word in _SEPARATORS.items():
+        if sign in names[0]:
+            return f"{word} separate its names: write commas, or open the file with pandas"
+    return None
 
 
 def _unread_names(
@@ -244,14 +240,15 @@ def _only_inputs(flow: Flow) -> list[str] | None:
 
 
 def _numbers(rows: Rows, chosen: Over) -> tuple[Sequence[int] | None, str]:
-    """The numbers of the rows that run, None: all; and what a person must know about them."""
+    """The numbers of the rows that run, None for all; and what a person must know about them."""
     if chosen.numbers is not None:
         return list(chosen.numbers), f"{len(chosen.numbers):,} of {len(rows):,} rows"
     count = min(len(rows), chosen.limit) if chosen.limit is not None else len(rows)
-    if chosen.sample is None or chosen.sample >= count:
-        return (
-            (None, "") if count == len(rows) else (list(range(count)), f"the first {count:,} rows")
-        )
+    has_sample = chosen.sample is not None and chosen.sample < count
+    if not has_sample and count == len(rows):
+        return None, ""
+    if chosen.sample is None or not has_sample:
+        return list(range(count)), f"the first {count:,} rows"
     seed = secrets.randbits(31) if chosen.seed is None else chosen.seed
     numbers = sorted(random.Random(seed).sample(range(count), chosen.sample))
     return numbers, f"a sample of {chosen.sample:,} of {count:,} rows, seed {seed}"

@@ -72,11 +72,12 @@ def arrow_table(table: CellsOfRun, form: str) -> Any:
 
 
 def _refuse(places: Places, form: str, otherwise: str) -> None:
+    """Raise DefinitionError if there are cells that the form of a file cannot hold."""
     if not places:
         return
     kinds = ", ".join(dict.fromkeys(kind for *_, kind in sorted(places)))
-    named = places_text([(row, column) for row, column, _ in sorted(places)])
-    message = f"{form} cannot hold {kinds}: {named}"
+    cells = places_text([(row, column) for row, column, _ in sorted(places)])
+    message = f"{form} cannot hold {kinds}: {cells}"
     hint = f"let the flow return what it can hold (a list, a number, a text); {otherwise}"
     raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
 
@@ -138,11 +139,12 @@ def _write_jsonl(table: CellsOfRun, path: Path) -> str:
 
 
 def _write_csv(table: CellsOfRun, path: Path) -> str:
-    _refuse_cells(
-        table, "a CSV file", "a .parquet file and to_pandas() hold more",
-        lambda value: is_utf8(value) and _has_json(value),
-    )  # fmt: skip
-    columns, quoted = table.all_columns(), list[tuple[int, str]]()
+    def is_held(value: Value) -> bool:
+        return is_utf8(value) and _has_json(value)
+
+    _refuse_cells(table, "a CSV file", "a .parquet file and to_pandas() hold more", is_held)
+    columns = table.all_columns()
+    quoted = list[tuple[int, str]]()
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(map(_inert, columns))
@@ -151,8 +153,8 @@ def _write_csv(table: CellsOfRun, path: Path) -> str:
             safe = [_inert(text) if isinstance(text, str) else text for text in texts]
             quoted += [
                 (number, name)
-                for name, text, kept in zip(columns, texts, safe, strict=True)
-                if text != kept
+                for name, text, safe_text in zip(columns, texts, safe, strict=True)
+                if text != safe_text
             ]
             writer.writerow(safe)
     if not quoted:

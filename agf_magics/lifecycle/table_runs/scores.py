@@ -81,6 +81,7 @@ class Scores(dict[str, ScoreSummary]):
     """The summaries by the names of the scores."""
 
     def _rows(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """The columns of the table, and a row for each score."""
         columns = ("score", "rows", "missing", "mean [95 %]", "median", "labels", "agreement")
         rows = tuple(
             (
@@ -142,8 +143,9 @@ def summarize(
     """The values of a score as they are kept, and their summary. A text among numbers is no value,
     nor is anything but a number, a boolean or a text."""
     kinds = Counter(_kind(value) for value, _ in outcomes)
-    kind = max(("number", "label"), key=lambda each: kinds[each])
-    kept, faults = list[Value](), list[tuple[int, Diagnostic]]()
+    kind = max(("number", "label"), key=lambda kind: kinds[kind])
+    values = list[Value]()
+    faults = list[tuple[int, Diagnostic]]()
     for row, (value, why) in zip(rows, outcomes, strict=True):
         kind_of_value = _kind(value)
         if kind_of_value not in (kind, "none"):
@@ -151,26 +153,26 @@ def summarize(
             message += f", and those of other rows are {kind}s" if kind_of_value != "other" else ""
             hint = "return a number or a boolean for each row, or a text (a label) for each"
             value, why = None, Diagnostic("score.mixed", message, hint=hint)
-        kept.append(value)
+        values.append(value)
         if why is not None:
             faults.append((row.number, why))
-    missing = kept.count(None)
-    count = len(kept) - missing
+    missing = values.count(None)
+    count = len(values) - missing
     summary = ScoreSummary(name, count, missing, faults=tuple(faults[:FAULTS]))
     if not count:
-        return kept, summary
-    pairs = [pair for pair in zip(kept, rows, strict=True) if pair[0] is not None]
+        return values, summary
+    pairs = [(value, row) for value, row in zip(values, rows, strict=True) if value is not None]
     if kind == "label":
         labels = Counter(value for value, _ in pairs)
         against = Counter((value, row.right) for value, row in pairs if row.right is not None)
-        return kept, summary._replace(labels=dict(labels.most_common()), against=against)
+        return values, summary._replace(labels=dict(labels.most_common()), against=against)
     by_row: dict[int, list[float]] = defaultdict(list)  # those of its repetitions
     for value, row in pairs:
         by_row[row.number].append(float(value))
     seed = secrets.randbits(31) if seed is None else seed
     groups = list(by_row.values())
     middle = median(chain.from_iterable(groups))
-    return kept, summary._replace(mean=interval(groups, seed), median=middle, seed=seed)
+    return values, summary._replace(mean=interval(groups, seed), median=middle, seed=seed)
 
 
 def _kind(value: Value) -> str:

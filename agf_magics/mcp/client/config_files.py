@@ -1,4 +1,4 @@
-"""An entry of the files in which other programs list their servers.
+"""The files in which other programs list their servers: an entry as a target.
 
 Claude and ``.mcp.json`` have ``{"mcpServers": {NAME: …}}``, VS Code has ``{"servers": {NAME: …}}``;
 an entry is a command or an address. A person names the file and the entry: a file alone starts
@@ -43,19 +43,19 @@ def read_entries(path: Path) -> dict[str, Target]:
 
 
 def _list(path: Path) -> Fields:
+    """The mapping of a file that has an entry for each server."""
     try:
         text = _COMMENT.sub("", read_file(path).decode("utf-8"))
     except UNUSABLE as error:
         raise _wrong(f"{path.name} cannot be read: {path_error_reason(error)}", None) from None
-    source, problems = Source(path.name, text), Diagnostics()
-    nodes = documents(source, problems)
+    problems = Diagnostics()
+    nodes = documents(Source(path.name, text), problems)
     root = nodes[0] if len(nodes) == 1 and not problems.errors else None
     if not isinstance(root, Fields):
         why = problems.errors[0].message if problems.errors else "it is no object"
         raise _wrong(f"{path.name} cannot be read: {why}", None)
-    servers = next(
-        (each for key in LISTS if isinstance(each := root.fields.get(key), Fields)), None
-    )
+    lists = [root.fields[key] for key in LISTS if key in root.fields]
+    servers = next((fields for fields in lists if isinstance(fields, Fields)), None)
     if servers is None:
         hint = 'it has {"mcpServers": {…}}, as other clients, or {"servers": {…}}, as VS Code'
         raise _wrong(f"{path.name} lists no MCP servers", root.span, hint)
@@ -63,6 +63,8 @@ def _list(path: Path) -> Fields:
 
 
 def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Target:
+    """What an entry starts or reaches. ``node``: the same with its places."""
+
     def texts(key: str) -> dict[str, str]:
         values = entry.get(key) or {}
         if not isinstance(values, Mapping):

@@ -27,10 +27,13 @@ class Target(Protocol):
         """What follows ``%mcp connect NAME``."""
         ...
 
-    def warnings(self, who: str) -> list[Diagnostic]: ...
+    def warnings(self, who: str) -> list[Diagnostic]:
+        """A warning for each secret that is written as it is. ``who``: the server, in messages."""
+        ...
 
     def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
-        """What opens the transport, and the secrets that it reads. Raises DefinitionError."""
+        """What opens the transport, and the secrets that it reads. ``complain`` gets what a process
+        writes to stderr. Raises DefinitionError."""
         ...
 
 

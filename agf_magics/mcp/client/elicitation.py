@@ -37,15 +37,17 @@ class Call:
     """A call in flight, and how it reaches the person."""
 
     def __init__(self, context: ToolContext, masked: Masked) -> None:
-        self.context, self.masked = context, masked
+        self.context = context
+        self.masked = masked
 
     async def report(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         """The server says how far it is."""
         if 0 <= progress <= LARGEST:
-            whole = total if total is not None and 0 < total <= LARGEST else None
-            self.context.progress(progress, whole, self.masked(clean(message or "", 200)))
+            if total is not None and not 0 < total <= LARGEST:
+                total = None
+            self.context.progress(progress, total, self.masked(clean(message or "", 200)))
 
 
 class Elicitation:
@@ -93,11 +95,11 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
     fields = dict(list(schema.get("properties", {}).items())[:MOST_FIELDS])
     choices = _choices(fields)
     violations = judge(schema)
-    asked = f"{message} (for the server of this tool)"
+    question = f"{message} (for the server of this tool)"
     if not choices:
-        asked += f"\n{_form(fields, schema.get('required', ()))}"
+        question += f"\n{_form(fields, schema.get('required', ()))}"
     for _ in range(TRIES):
-        shown = call.masked(clean(asked, LONGEST_QUESTION))
+        shown = call.masked(clean(question, LONGEST_QUESTION))
         try:
             answer = await call.context.ask(shown, [*choices, DECLINE] if choices else ())
         except StepError:
@@ -108,12 +110,12 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
         wrong = "it is no mapping" if content is None else describe_all(violations(content))
         if content is not None and not wrong:
             return content
-        asked = f"this answer cannot be used: {wrong}\n{asked}"
+        question = f"this answer cannot be used: {wrong}\n{question}"
     return None
 
 
 def _no_form(schema: Mapping[str, Any]) -> str:
-    """Why a schema asks for nothing that a person can fill in; empty: it does."""
+    """Why a schema is no form that a person can fill in; empty if it is one."""
     fields = schema.get("properties", {})
     wrong = [name for name, field in fields.items() if not isinstance(field, Mapping)]
     return f"says nothing about its field {clean(wrong[0], 80)!r}" if wrong else ""
@@ -126,10 +128,12 @@ def _choices(fields: Mapping[str, Any]) -> dict[str, Value]:
     (field,) = fields.values()
     if field.get("type") == "boolean":
         return {"yes": True, "no": False}
-    return {clean(each, 200): each for each in field.get("enum", ()) if isinstance(each, str)}
+    texts = [value for value in field.get("enum", ()) if isinstance(value, str)]
+    return {clean(text, 200): text for text in texts}
 
 
 def _form(fields: Mapping[str, Any], required: Any) -> str:
+    """The fields of a form as lines of a question, and how to answer it."""
     lines = []
     for name, field in fields.items():
         about = clean(str(field.get("description") or field.get("title") or ""), 200)
@@ -147,5 +151,5 @@ def _content(answer: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
     nodes = documents(Source("", answer), problems)
     if problems.errors or len(nodes) != 1 or not isinstance(nodes[0], Fields):
         return None
-    defaults = {name: each["default"] for name, each in fields.items() if "default" in each}
+    defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
     return {**defaults, **plain(nodes[0])}

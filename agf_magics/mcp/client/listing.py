@@ -78,11 +78,11 @@ async def read_pages(list_page: Callable[[str | None], Any]) -> tuple[list[Any],
 
 
 def usable_tools(
-    server: str, tools: Iterable[Any], only: Collection[str] | None, taken: Callable[[str], bool]
+    server: str, tools: Iterable[Any], only: Collection[str] | None, is_taken: Callable[[str], bool]
 ) -> tuple[list[Listed], list[Diagnostic]]:
     """The tools that can be registered, and a note for each that is left out.
 
-    ``only``: the names that the person wants; None: all. ``taken``: whether something else is
+    ``only``: the names that the person wants; None: all. ``is_taken``: whether something else is
     registered under a name.
     """
     usable: dict[str, Listed] = {}
@@ -91,7 +91,7 @@ def usable_tools(
         if only is not None and tool.name not in only:
             continue
         registered = f"{server}__{tool.name}"
-        why = _why_not(tool, registered, usable, taken)
+        why = _why_left_out(tool, registered, usable, is_taken)
         if why:
             shown = clean(tool.name, LONGEST_NAME)
             notes.append(left_out(f"MCP server {server!r}: tool {shown!r} is left out: {why}"))
@@ -112,16 +112,17 @@ def left_out(message: str) -> Diagnostic:
     return Diagnostic("mcp.tool-left-out", message, severity="note")
 
 
-def _why_not(
-    tool: Any, registered: str, usable: Collection[str], taken: Callable[[str], bool]
+def _why_left_out(
+    tool: Any, registered: str, usable: Collection[str], is_taken: Callable[[str], bool]
 ) -> str:
+    """Why a tool cannot be registered; empty if it can."""
     if not _NAME.fullmatch(tool.name):
         return "a name has letters, digits, _, - and ."
     if len(registered) > LONGEST_NAME:
         return f"its name {registered[:80]!r} has more than {LONGEST_NAME} characters"
     if tool.name in usable:
         return "the server lists the name twice"
-    if taken(registered):
+    if is_taken(registered):
         return f"another tool is registered as {registered!r}"
     for schema in (tool.input_schema, output_schema(tool)):
         if schema is not None and (why := unusable(schema)):
@@ -130,7 +131,7 @@ def _why_not(
 
 
 def unusable(schema: dict[str, Any]) -> str:
-    """Why a server's schema is not used; empty: it is."""
+    """Why a server's schema cannot be used; empty if it can."""
     waiting: list[tuple[Any, int]] = [(schema, 0)]
     parts = 0
     # A stack and not a recursion: a hostile schema nests deeper than Python.

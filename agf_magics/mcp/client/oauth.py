@@ -48,7 +48,7 @@ class SignIn:
         self._listener = await asyncio.start_server(
             self._serve, "127.0.0.1", 0, limit=LONGEST_REQUEST
         )
-        port = self._listener.sockets[0].getsockname()[1]
+        _, port = self._listener.sockets[0].getsockname()
         metadata = OAuthClientMetadata.model_validate(
             {
                 "client_name": "agf-magics",
@@ -90,8 +90,9 @@ class SignIn:
         self._answer = asyncio.get_running_loop().create_future()
         if why := _first(text, "error"):
             raise OAuthFlowError(f"the sign-in was refused: {why[:100]}")
-        code, state, iss = (_first(text, name) for name in ("code", "state", "iss"))
-        return AuthorizationCodeResult(code=code or "", state=state, iss=iss)
+        return AuthorizationCodeResult(
+            code=_first(text, "code") or "", state=_first(text, "state"), iss=_first(text, "iss")
+        )
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request of the browser."""

@@ -38,12 +38,13 @@ EXPIRED = 1.0
 class Provider(OAuthClientProvider):
     """What authorizes the requests to one address, for as long as the connection."""
 
-    def __init__(self, address: str, kept: Tokens, **handlers: Any) -> None:
+    def __init__(self, address: str, tokens: Tokens, **handlers: Any) -> None:
         """``handlers``: what else the SDK takes: who we are, what asks a person, what waits for
         the answer."""
-        super().__init__(address, storage=kept, **handlers)
-        self._kept, self._turn = kept, _Turn(address)
-        kept.context = self.context
+        super().__init__(address, storage=tokens, **handlers)
+        self._tokens = tokens
+        self._turn = _Turn(address)
+        tokens.context = self.context
 
     async def async_auth_flow(
         self, request: httpx2.Request
@@ -54,15 +55,16 @@ class Provider(OAuthClientProvider):
             await self._prepare()
             flow = super().async_auth_flow(request)
             try:
-                asked = await anext(flow)
+                # Ours, or one of the SDK to the service that renews the token.
+                sent = await anext(flow)
                 while True:
-                    if asked is request:
+                    if sent is request:
                         self._turn.end()
-                    response = yield asked
-                    refused = asked is request and response.status_code == 401
-                    if refused and may_renew and await self._prepare_retry():
+                    response = yield sent
+                    is_refused = sent is request and response.status_code == 401
+                    if is_refused and may_renew and await self._prepare_retry():
                         break
-                    asked = await flow.asend(response)
+                    sent = await flow.asend(response)
             except StopAsyncIteration:
                 return
             finally:
@@ -90,7 +92,8 @@ class Provider(OAuthClientProvider):
 
     async def _adopt(self) -> bool:
         """Take the entry's token; True if it is another one than ours."""
-        entry, ours = await self._kept.read(), self.context.current_tokens
+        entry = await self._tokens.read()
+        ours = self.context.current_tokens
         if entry is None or (ours is not None and entry.tokens == ours):
             return False
         self.context.current_tokens = entry.tokens

@@ -68,15 +68,17 @@ class Server:
         self.ref = ref
         self.is_trusted = is_trusted
         self._throttle = throttle
-        self._target, self._only, self._timeout, self._wait = target, only, timeout, wait
-        self._mode, self.registry = mode, registry
+        self._target = target
+        self._only = only
+        self._timeout = timeout
+        self._wait = wait
+        self._mode = mode
+        self.registry = registry
         self._state: State = "closed"
         self._session: Session | None = None
         self._masked = Masked()
         self._listed: dict[str, Listed] = {}
-        self._problems: dict[str, Diagnostic] = {
-            each.message: each for each in target.warnings(self._who)
-        }
+        self._problems = {warning.message: warning for warning in target.warnings(self._who)}
         self._stderr = deque[str](maxlen=STDERR_PIECES)
         self._links = set[str]()
         """The addresses of resources that results have linked to."""
@@ -111,7 +113,7 @@ class Server:
     @property
     def tools(self) -> tuple[str, ...]:
         """The names of its tools on the registry."""
-        return tuple(each.registered for each in self._listed.values())
+        return tuple(listed.registered for listed in self._listed.values())
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
@@ -133,7 +135,9 @@ class Server:
         """End it and start it again. Raises DefinitionError ``mcp.unreachable``."""
         home = HomeLoop.current()
         home.wait(self._end_session(), CLOSING)
-        self._failures, self._rests_until, self.was_closed = 0, 0.0, False
+        self._failures = 0
+        self._rests_until = 0.0
+        self.was_closed = False
         home.wait(self.open())
 
     # --- its life, on the home loop ---
@@ -145,8 +149,8 @@ class Server:
                 return self._session
             if self.was_closed:
                 raise self._unreachable(*self._closed)
-            if (left := self._rests_until - time.monotonic()) > 0:
-                message = f"{self._who} failed {FAILURES} times: not started for {left:.0f} s"
+            if (rest := self._rests_until - time.monotonic()) > 0:
+                message = f"{self._who} failed {FAILURES} times: not started for {rest:.0f} s"
                 raise self._unreachable(message, f"start it now: %mcp {self.name} --restart")
             return await self._open()
 
@@ -166,15 +170,18 @@ class Server:
         return Gone(f"{self._who} was closed", hint)
 
     async def _end_session(self) -> None:
-        session, self._session = self._session, None
+        session = self._session
+        self._session = None
         if session is not None:
             await session.close()
         self._state = "closed"
 
     async def _open(self) -> Session:
+        """Start a session. After `FAILURES` starts in a row that fail there is a rest."""
         self._state = "opening"
         opens, self._masked = self._target.prepare(self._who, self._stderr.append)
-        session = self._session = Session(self.name, opens, self._mode, self._masked)
+        session = Session(self.name, opens, self._mode, self._masked)
+        self._session = session
         session.on_listing = self._take
         session.on_log = self._log.append
         session.on_noise = self._note_noise
@@ -188,11 +195,14 @@ class Server:
         except BaseException as error:
             failure = error
         else:
-            self._state, self._failures = "open", 0
-            self.protocol, self.instructions = session.protocol, session.instructions
+            self._state = "open"
+            self._failures = 0
+            self.protocol = session.protocol
+            self.instructions = session.instructions
             self._register(session.version)
             return session
-        self._session, self._state = None, "failed"
+        self._session = None
+        self._state = "failed"
         self._failures += 1
         if self._failures >= FAILURES:
             self._rests_until = time.monotonic() + REST
@@ -203,6 +213,7 @@ class Server:
             self._state = "closed"
 
     def _failed(self, error: BaseException, session: Session) -> DefinitionError:
+        """The error of a start that failed, with the reason and what the server wrote."""
         if isinstance(error, FileNotFoundError) and not session.why:
             why = f"there is no program {self._target.text.split(' ')[0]!r}"
         elif isinstance(error, TimeoutError):
@@ -224,7 +235,7 @@ class Server:
 
     def _take(self, tools: list[Any], more: bool) -> None:
         """A list of tools was read."""
-        mine = {each.registered for each in self._listed.values()}
+        mine = {listed.registered for listed in self._listed.values()}
         usable, notes = usable_tools(
             self.name,
             tools,
@@ -236,7 +247,7 @@ class Server:
             notes.append(left_out(message))
         for note in notes:
             self._note(note)
-        fresh = {each.name: each for each in usable}
+        fresh = {listed.name: listed for listed in usable}
         reader = reader_of_links(self.name)
         self._reads_links = (
             self._session is not None
@@ -247,12 +258,12 @@ class Server:
         )
         if self._reads_links:
             fresh[reader.name] = reader
-        for name, listed in self._listed.items():
-            if name in fresh and fresh[name].fingerprint != listed.fingerprint:
-                message = f"{self._who} has changed its tool {listed.registered!r}"
-                self._note(Diagnostic("mcp.tool-changed", message, severity="note"))
+        for name, older in self._listed.items():
             if name not in fresh:
-                self.registry.tools.remove(listed.registered)
+                self.registry.tools.remove(older.registered)
+            elif fresh[name].fingerprint != older.fingerprint:
+                message = f"{self._who} has changed its tool {older.registered!r}"
+                self._note(Diagnostic("mcp.tool-changed", message, severity="note"))
         self._listed = fresh
         if self._session is not None and self._session.is_open:
             self._register(self._session.version)
@@ -273,15 +284,16 @@ class Server:
 
     # --- calls, from any loop ---
 
-    async def call(self, name: str, given: dict[str, Value], context: ToolContext) -> Value:
+    async def call(self, name: str, arguments: dict[str, Value], context: ToolContext) -> Value:
         """The value of a call. Raises StepError."""
-        return await HomeLoop.current().cross(self._call(name, given, context))
+        return await HomeLoop.current().cross(self._call(name, arguments, context))
 
-    async def _call(self, name: str, given: dict[str, Value], context: ToolContext) -> Value:
+    async def _call(self, name: str, arguments: dict[str, Value], context: ToolContext) -> Value:
+        """The same on the home loop. Remembers the links in the value, which may be read then."""
         if self._reads_links and name == READER:
-            return await self._read_link(given)
+            return await self._read_link(str(arguments["uri"]))
         session = await self._opened()
-        result = await session.call(name, given, Call(context, self._masked))
+        result = await session.call(name, arguments, Call(context, self._masked))
         if result.is_error:
             text = self._masked(clean(text_of(result), LONGEST_ERROR))
             message = f"{self.name}__{name} failed: {text}"
@@ -300,18 +312,19 @@ class Server:
         self._links.update(islice(short, MOST_LINKS - len(self._links)))
         return value
 
-    async def _read_link(self, given: dict[str, Value]) -> Value:
+    async def _read_link(self, uri: str) -> Value:
         """What a link leads to, if a result of this server had it: a model must not read whatever
         else the server has."""
-        uri = given["uri"]
         if uri not in self._links:
             message = f"no result of MCP server {self.name!r} has linked to {uri!r:.200}"
             hint = "call the tool whose result has the link first, in this process"
             raise StepError(Diagnostic("mcp.not-linked", message, hint=hint))
         session = await self._opened()
-        return contents((await session.read_resource(str(uri))).contents)
+        resource = await session.read_resource(uri)
+        return contents(resource.contents)
 
     async def _opened(self) -> Session:
+        """The open session. Raises StepError: here a step calls."""
         failure: DefinitionError
         try:
             return await self.open()

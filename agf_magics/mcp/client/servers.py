@@ -34,18 +34,19 @@ class Servers(Mapping[str, Server]):
     def __init__(self) -> None:
         self._servers: dict[str, Server] = {}
 
-    def _kept(self) -> dict[str, Server]:
-        """Without those that a person has closed."""
-        return {name: each for name, each in self._servers.items() if not each.was_closed}
+    def _connected(self) -> dict[str, Server]:
+        """The servers without those that a person has closed."""
+        servers = self._servers.items()
+        return {name: server for name, server in servers if not server.was_closed}
 
     def __getitem__(self, name: str) -> Server:
-        return self._kept()[name]
+        return self._connected()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._kept())
+        return iter(self._connected())
 
     def __len__(self) -> int:
-        return len(self._kept())
+        return len(self._connected())
 
     def __repr__(self) -> str:
         return f"<MCP servers: {', '.join(self) or 'none'}>"
@@ -67,7 +68,8 @@ class Servers(Mapping[str, Server]):
 
     def close_all(self) -> None:
         """Close all servers, at the same time."""
-        closing, self._servers = list(self._servers.values()), {}
+        closing = list(self._servers.values())
+        self._servers = {}
         atexit.unregister(self.close_all)
         if closing:
             HomeLoop.current().wait(_end_all(closing), CLOSING)
@@ -199,6 +201,7 @@ def _target(
     file: str | Path | None,
     sign_in: bool,
 ) -> Target:
+    """How a server is started or reached, from the parameters of `connect`."""
     if (address is not None) + (command is not None) + (file is not None) != 1:
         message = f"MCP server {name!r} needs one of an address, a command and a file"
         hint = 'for example command=["python", "server.py"]'

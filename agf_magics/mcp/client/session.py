@@ -37,7 +37,9 @@ class Session:
     """One connection."""
 
     def __init__(self, name: str, opens: Opens, mode: str, masked: Masked) -> None:
-        self.name, self._mode, self._masked = name, mode, masked
+        self.name = name
+        self._mode = mode
+        self._masked = masked
         self._opens = opens
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
@@ -92,6 +94,7 @@ class Session:
         return clean(text or "", LONGEST_ERROR)
 
     async def _live(self, seconds: float) -> None:
+        """Enter the SDK's client, serve its messages until the connection is over, and leave it."""
         failure: BaseException | None = None
         try:
             async with asyncio.timeout(seconds) as start:
@@ -110,8 +113,10 @@ class Session:
                     self._client = client
                     self._opened.set_result(None)
                     async with asyncio.TaskGroup() as group:
-                        watching = [group.create_task(self._listen(client))]
-                        watching.append(group.create_task(self._list_again(client)))
+                        watching = [
+                            group.create_task(self._listen(client)),
+                            group.create_task(self._list_again(client)),
+                        ]
                         await self._over.wait()
                         for task in watching:
                             task.cancel()
@@ -122,7 +127,7 @@ class Session:
             self._client = None
         if not self._opened.done():
             self._opened.set_exception(failure or RuntimeError("it ended"))
-            self._opened.exception()  # whoever opened it may have left
+            self._opened.exception()  # asyncio would complain if nobody waits for it any more
         else:
             self.on_end()
 

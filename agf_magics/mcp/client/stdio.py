@@ -98,6 +98,7 @@ async def _read(
     ended: Callable[[str], None],
     longest: int,
 ) -> None:
+    """Hand on the messages of its stdout, until that ends or has a line that is too long."""
     assert process.stdout is not None
     why = ""
     try:
@@ -122,10 +123,12 @@ def _messages(line: bytes) -> list[SessionMessage | Exception]:
     """The message of a line. For an answer that cannot be read, what is wrong with it, and an error
     in its place: the call would wait for its whole time otherwise."""
     with suppress(ValueError):
-        return [SessionMessage(hide_output_schemas(read_line(line)[1]))]
+        _, message = read_line(line)
+        return [SessionMessage(hide_output_schemas(message))]
     shown = line[:80].decode(errors="replace").strip()
     noise = ValueError(f"it wrote what is no message: {shown!r}")
-    start, end = line[:ENDS], line[-ENDS:]
+    start = line[:ENDS]
+    end = line[-ENDS:]
     is_answer = b'"jsonrpc"' in start + end and _ANSWER.search(start) is not None
     if not is_answer or (id := id_of(start, end)) is None:
         return [noise]
@@ -136,8 +139,9 @@ def _messages(line: bytes) -> list[SessionMessage | Exception]:
 async def _write(process: asyncio.subprocess.Process, outbound: Any, inbound: Any) -> None:
     assert process.stdin is not None
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-        async for each in outbound:
-            text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+        async for session_message in outbound:
+            message = session_message.message
+            text = message.model_dump_json(by_alias=True, exclude_unset=True)
             process.stdin.write(text.encode() + b"\n")
             await process.stdin.drain()
     inbound.close()

@@ -45,18 +45,13 @@ class Tokens:
         """What the SDK knows of the service, which it does not store."""
 
     async def read(self) -> Entry | None:
-        """The entry; None: there is none, or it cannot be read."""
-        text = _MEMORY.get(self._address) or await asyncio.to_thread(_kept, self._address)
+        """The entry; None if there is none, or it cannot be read."""
+        text = _MEMORY.get(self._address) or await asyncio.to_thread(_read_keyring, self._address)
         if not text:
             return None
         try:
             return _entry(json.loads(text))
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-            KeyError,
-        ):  # what another program has written
+        except (ValueError, TypeError, AttributeError, KeyError):  # written by another program
             return None
 
     async def get_tokens(self) -> OAuthToken | None:
@@ -69,7 +64,7 @@ class Tokens:
         service = context.oauth_metadata if context is not None else None
         until = None if tokens.expires_in is None else time.time() + tokens.expires_in
         text = _text(Entry(tokens, until, client, service))
-        if await asyncio.to_thread(_keep, self._address, text):
+        if await asyncio.to_thread(_write_keyring, self._address, text):
             _MEMORY.pop(self._address, None)
         else:
             _MEMORY[self._address] = text
@@ -97,7 +92,7 @@ def _entry(fields: dict[str, Any]) -> Entry:
 
 
 def _text(entry: Entry) -> str:
-    """As short as possible: a keyring may take few characters."""
+    """An entry as a text, as short as possible: a keyring may take few characters."""
 
     def plain(model: Any, **options: Any) -> Any:
         if model is None:
@@ -114,8 +109,8 @@ def _text(entry: Entry) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-def _kept(key: str) -> str | None:
-    """What the keyring has; None: nothing, or there is no keyring."""
+def _read_keyring(key: str) -> str | None:
+    """The text in the keyring; None if it has none, or there is no keyring."""
     try:
         import keyring
 
@@ -126,13 +121,13 @@ def _kept(key: str) -> str | None:
     return token if isinstance(token, str) else None
 
 
-def _keep(key: str, text: str) -> bool:
-    """Whether the keyring has the text now: some take none, or none of this length, and say so or
-    not."""
+def _write_keyring(key: str, text: str) -> bool:
+    """Put a text into the keyring; False if it is not there then. Some keyrings take no text, or
+    none of this length, and do not say so."""
     try:
         import keyring
 
         keyring.set_password(SERVICE, key, text)
     except Exception:
         return False
-    return _kept(key) == text
+    return _read_keyring(key) == text

@@ -9,7 +9,7 @@ from ...catalog import Registry, default
 from ...editor.error_pages import entries
 from ...editor.language_text import language_text, registered_text
 from ...editor.pasting import Edit
-from ...editor.problems import Place, places_of, read_file_text
+from ...editor.problems import PlacedProblem, places_of, read_file_text
 from ...editor.repairs import repairs_of
 from ...editor.text_group import TextGroup, WrittenFile
 from ...languages import LANGUAGES
@@ -38,20 +38,22 @@ def check_definition(
 
     Raises DefinitionError if there is no such language.
     """
-    registry, chosen = default(registry), known_language(language or detect_language(definition))
+    registry = default(registry)
+    chosen = known_language(language or detect_language(definition))
     file = WrittenFile(UNNAMED, definition, read=read_file_text(definition, chosen, UNNAMED))
     assert file.read is not None, "it was read just now"
-    file.problems, group = places_of(file.read, registry), TextGroup()
+    file.problems = places_of(file.read, registry)
+    group = TextGroup()
     group.registry = registry
     fixes = repairs_of(file, 0, len(definition), group)
     source = Source(UNNAMED, definition)
-    problems = [_problem(one, source) for one in file.problems]
+    problems = [_problem(problem, source) for problem in file.problems]
     for fix in fixes:
-        at = _place(fix.problem, source)
+        place = _place(fix.problem, source)
         for problem in problems:
-            if problem["code"] == fix.problem.code and at.items() <= problem.items():
+            if problem["code"] == fix.problem.code and place.items() <= problem.items():
                 problem["fix"] = _replacement(definition, fix.edit)
-    is_refused = any(one.found.severity == "error" for one in file.problems)
+    is_refused = any(problem["severity"] == "error" for problem in problems)
     return {"language": chosen, "ok": not is_refused, "problems": problems}
 
 
@@ -109,18 +111,18 @@ def languages() -> Iterable[str]:
     return tuple(LANGUAGES)
 
 
-def _problem(one: Place, source: Source) -> dict[str, Any]:
+def _problem(problem: PlacedProblem, source: Source) -> dict[str, Any]:
     return {
-        **_place(one, source),
-        "severity": one.found.severity,
-        "code": one.code,
-        "message": one.message,
-        "hint": one.hint,
+        **_place(problem, source),
+        "severity": problem.diagnostic.severity,
+        "code": problem.code,
+        "message": problem.message,
+        "hint": problem.hint,
     }
 
 
-def _place(one: Place, source: Source) -> dict[str, int]:
+def _place(problem: PlacedProblem, source: Source) -> dict[str, int]:
     """Where a problem begins and ends, as in an editor."""
-    line, column = source.place(one.start)
-    end_line, end_column = source.place(one.end)
+    line, column = source.place(problem.start)
+    end_line, end_column = source.place(problem.end)
     return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}

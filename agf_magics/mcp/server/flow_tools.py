@@ -14,8 +14,10 @@ from ...values.value import Value
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """What MCP allows as the name of a tool."""
 
-INPUT, RESULT = "input", "result"
-"""The names of an input and of an output that are no objects, as MCP needs objects."""
+INPUT = "input"
+"""The field with an input that is no object; MCP needs objects."""
+RESULT = "result"
+"""The field with an output that is no object."""
 
 Schema = dict[str, Any]
 
@@ -63,11 +65,12 @@ def flow_tool(flow: Flow) -> FlowTool:
 def flow_tools(flows: Iterable[Flow], reserved: Iterable[str]) -> dict[str, FlowTool]:
     """The tools of ``flows``, by name. Raises DefinitionError ``mcp.serve-name`` for names that MCP
     does not allow, and for those of other tools of the server."""
-    taken, wrong = frozenset(reserved), list[Diagnostic]()
+    reserved = frozenset(reserved)
+    wrong = list[Diagnostic]()
     tools = {flow.name: flow_tool(flow) for flow in flows}
     for name in tools:
         why = ""
-        if name in taken:
+        if name in reserved:
             why = "the server has a tool of its own with this name"
         elif not NAME.fullmatch(name):
             why = "the name of a tool has 1 to 64 letters a to z, digits, and _ . -"
@@ -99,8 +102,10 @@ def _as_object(schema: Mapping[str, Any] | None, name: str) -> tuple[Schema | No
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     if _refers_to_its_root(inner):  # it would refer to the object around it
         return None, True
-    whole: Schema = {"type": "object", "properties": {name: inner}, "required": [name]}
-    return ({**whole, "$defs": schema["$defs"]} if "$defs" in schema else whole), True
+    around: Schema = {"type": "object", "properties": {name: inner}, "required": [name]}
+    if "$defs" in schema:
+        around["$defs"] = schema["$defs"]
+    return around, True
 
 
 def _refers_to_its_root(schema: Schema) -> bool:

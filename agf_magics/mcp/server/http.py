@@ -40,8 +40,8 @@ class HttpServer:
 
     def __init__(self, flows: FlowServer, port: int, token: str) -> None:
         """Raises DefinitionError ``mcp.port`` if the port cannot be had."""
-        self._socket = bound(port)
-        self.url = f"http://{HOST}:{self._socket.getsockname()[1]}{PATH}"
+        self._socket = bind(port)
+        self.url = _address(self._socket)
         self._uvicorn = uvicorn.Server(_config(flows, token))
         self._started = Event()
         self._thread = Thread(target=self._serve, name="agf-mcp-server", daemon=True)
@@ -73,13 +73,13 @@ class HttpServer:
 
 def serve_here(flows: FlowServer, port: int, token: str, tell: Callable[[str], object]) -> None:
     """Serve on this thread until an interrupt. ``tell``: called with the address."""
-    listening = bound(port)
-    tell(f"http://{HOST}:{listening.getsockname()[1]}{PATH}")
+    listening = bind(port)
+    tell(_address(listening))
     with suppress(KeyboardInterrupt):
         asyncio.run(uvicorn.Server(_config(flows, token)).serve(sockets=[listening]))
 
 
-def bound(port: int) -> socket.socket:
+def bind(port: int) -> socket.socket:
     """A socket that listens on this port of the loopback; 0: a free one."""
     listening = socket.socket()
     try:
@@ -94,7 +94,13 @@ def bound(port: int) -> socket.socket:
     return listening
 
 
+def _address(listening: socket.socket) -> str:
+    _, port = listening.getsockname()
+    return f"http://{HOST}:{port}{PATH}"
+
+
 def _config(flows: FlowServer, token: str) -> uvicorn.Config:
+    """The SDK's server behind the token, as an application for uvicorn."""
     app = flows.server().streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=LARGEST_BODY,
@@ -114,12 +120,12 @@ def _config(flows: FlowServer, token: str) -> uvicorn.Config:
 def _guarded(app: App, token: str) -> App:
     """``app`` for requests with the token. On a machine of several people each of them reaches the
     loopback."""
-    wanted = f"Bearer {token}".encode()
+    expected = f"Bearer {token}".encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             header = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(header, wanted):
+            if not hmac.compare_digest(header, expected):
                 await _refuse(send)
                 return
             scope[GONE] = gone = asyncio.Event()

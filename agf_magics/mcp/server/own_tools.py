@@ -1,4 +1,4 @@
-"""The tools of the server that are no flows: they start runs and follow them by id, and help to write definitions."""
+"""The tools of the server beside those of its flows: to start and follow runs, and to write definitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OwnTool(NamedTuple):
     accepts: Schema
     call: Callable[[Arguments], Awaitable[dict[str, Value] | str]]
     """Gets arguments that fit ``accepts``. May raise DefinitionError."""
-    reads_only: bool
+    reads_only: bool = False
     """Whether it changes nothing."""
     meta: Mapping[str, Any] | None = None
     """What it says about the page of a run: that the page shows its result, or calls it."""
@@ -60,7 +60,8 @@ class _RunTools:
     """What the tools for runs do."""
 
     def __init__(self, served: ServedRuns, tools: Mapping[str, FlowTool]) -> None:
-        self._served, self._tools = served, tools
+        self._served = served
+        self._tools = tools
 
     async def launch(self, arguments: Arguments) -> Envelope:
         tool = self._tools[arguments["name"]]
@@ -75,7 +76,7 @@ class _RunTools:
         return await self._served.answer(arguments["run_id"], arguments["answer"])
 
     async def page(self, arguments: Arguments) -> dict[str, Any]:
-        return await asyncio.to_thread(page, await self._served.found(arguments["run_id"]))
+        return await asyncio.to_thread(page, await self._served.find_run(arguments["run_id"]))
 
     async def cancel(self, arguments: Arguments) -> Envelope:
         return await self._served.cancel(arguments["run_id"])
@@ -87,6 +88,7 @@ def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[Own
 
 
 def _to_begin(act: _RunTools, names: Sequence[str]) -> Sequence[OwnTool]:
+    """The tool that starts one of the flows ``names``."""
     name = _text("The flow.", enum=list(names)) if names else _text("The flow.")
     input = {"type": "object", "description": "Its arguments, as for the tool of this name."}
     return (
@@ -94,12 +96,14 @@ def _to_begin(act: _RunTools, names: Sequence[str]) -> Sequence[OwnTool]:
             "run_pipeline_async",
             "Start a flow that takes long and return its run_id at once. run_result returns the result.",
             _schema(required=("name",), name=name, input=input),
-            *(act.launch, False, META),
+            act.launch,
+            meta=META,
         ),
     )
 
 
 def _to_follow(act: _RunTools) -> Sequence[OwnTool]:
+    """The tools about a run that was started, which take its id."""
     run_id = _text("The id that the start returned.")
     about_answer = (
         "yes or no, one of the choices, or a text; instead of a yes a mapping of changed arguments, "
@@ -112,32 +116,40 @@ def _to_follow(act: _RunTools) -> Sequence[OwnTool]:
             "Return the result of a run, the status started while it is running, or the question that "
             "it asks. A run that the end of the server interrupted goes on.",
             _schema(run_id=run_id),
-            *(act.result, False, META),
+            act.result,
+            meta=META,
         ),
         OwnTool(
             "run_answer",
             "Answer the question of a run with what the person said. Never answer for the person.",
             _schema(run_id=run_id, answer=of_person),
-            *(act.answer, False, META),
+            act.answer,
+            meta=META,
         ),
         OwnTool(
             "run_cancel",
             "Cancel a run. What it has done stays in the journal.",
             _schema(run_id=run_id),
-            *(act.cancel, False, META),
+            act.cancel,
+            meta=META,
         ),
         OwnTool(
             PAGE_TOOL,
             "Return the page of a run as it is now, for the client to show.",
             _schema(run_id=run_id),
-            *(act.page, True, PAGE_META),
+            act.page,
+            reads_only=True,
+            meta=PAGE_META,
         ),
     )
 
 
 def _for_authors(registry: Registry) -> Sequence[OwnTool]:
+    """The tools for an agent that writes definitions (authoring.py)."""
+
     async def check(arguments: Arguments) -> dict[str, Any]:
-        definition, language = arguments["definition"], arguments.get("language", "")
+        definition = arguments["definition"]
+        language = arguments.get("language", "")
         # On a thread: a long text takes time, and other clients have calls.
         return await asyncio.to_thread(check_definition, definition, language, registry)
 
@@ -147,27 +159,25 @@ def _for_authors(registry: Registry) -> Sequence[OwnTool]:
     async def describe(arguments: Arguments) -> str:
         return describe_language(arguments["language"], registry)
 
-    language = _text("The language; without it, it is recognised.", enum=list(languages()))
-    named = _text("The language.", enum=list(languages()))
+    names = list(languages())
+    to_check = _schema(
+        required=("definition",),
+        definition=_text("The text, in YAML or JSON."),
+        language=_text("The language; without it, it is recognised.", enum=names),
+    )
+    to_explain = _schema(code=_text("The code."))
+    to_describe = _schema(language=_text("The language.", enum=names))
+    about = _first_paragraph
     return (
+        OwnTool("check_definition", about(check_definition), to_check, check, reads_only=True),
+        OwnTool("explain", about(explain), to_explain, page, reads_only=True),
         OwnTool(
-            "check_definition",
-            _first(check_definition),
-            _schema(
-                required=("definition",),
-                definition=_text("The text, in YAML or JSON."),
-                language=language,
-            ),
-            *(check, True),
-        ),
-        OwnTool("explain", _first(explain), _schema(code=_text("The code.")), page, True),
-        OwnTool(
-            "describe_language", _first(describe_language), _schema(language=named), describe, True
+            "describe_language", about(describe_language), to_describe, describe, reads_only=True
         ),
     )
 
 
-def _first(function: Callable[..., Any]) -> str:
+def _first_paragraph(function: Callable[..., Any]) -> str:
     """The first paragraph of a docstring, on one line."""
     return " ".join(inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].split())
 

@@ -39,7 +39,7 @@ from .served_run import ServedRun
 from .served_runs import MOST_RUNNING, ServedRuns
 from .tasks import CAPABILITY, ON_DEMAND, Context, Tasks
 
-ASKED = "question"
+QUESTION_KEY = "question"
 """The key of the question in a result that requires input."""
 
 CANCELLED = "the client of the MCP server cancelled it"
@@ -138,12 +138,12 @@ class FlowServer:
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Wait for the end of a run, report how far it is, and bring its questions to the client."""
         assert served.run is not None, "it was started"
-        told = 0
+        reported = 0
         while not served.has_ended:
-            question = await served.next(told)
-            if question is None and served.done > told:
-                told = served.done
-                await context.session.report_progress(told, None, served.at)
+            question = await served.next(reported)
+            if question is None and served.done > reported:
+                reported = served.done
+                await context.session.report_progress(reported, None, served.at)
             elif question is None:
                 continue
             elif not _can_ask(context):
@@ -160,13 +160,13 @@ class FlowServer:
         run_id = params.request_state
         if run_id is None:
             return None
-        run = await self.served.found(run_id)
+        run = await self.served.find_run(run_id)
         if run.name != params.name:
             raise MCPError(types.INVALID_PARAMS, f"the run {run_id[:80]!r} is not one of this tool")
-        reply = (params.input_responses or {}).get(ASKED)
+        reply = (params.input_responses or {}).get(QUESTION_KEY)
         served = self.served.served(run_id)
         if isinstance(reply, types.ElicitResult):
-            if served is not None and (question := served.asked.current) is not None:
+            if served is not None and (question := served.open_question.current) is not None:
                 _take(served, question, reply)
             elif reply.action == "accept" and (content := reply.content or {}):
                 await self.served.answer(run_id, content.get(questions.FIELD))
@@ -284,24 +284,26 @@ def _can_ask(context: Context) -> bool:
 
 def _request(served: ServedRun, question: Question) -> types.ElicitRequestFormParams:
     text = questions.question_text(question)
-    if complaint := served.asked.complaint:
+    if complaint := served.open_question.complaint:
         text = f"{plain(complaint)}\n{text}"
     return types.ElicitRequestFormParams(message=text, requested_schema=questions.form(question))
 
 
-def _input_required(run: Run, asked: types.ElicitRequestFormParams) -> types.InputRequiredResult:
+def _input_required(run: Run, form: types.ElicitRequestFormParams) -> types.InputRequiredResult:
     """The client brings the question to its person and calls again; the id of the run is no secret."""
-    request = types.ElicitRequest(params=asked)
-    return types.InputRequiredResult(input_requests={ASKED: request}, request_state=run.run_id)
+    request = types.ElicitRequest(params=form)
+    return types.InputRequiredResult(
+        input_requests={QUESTION_KEY: request}, request_state=run.run_id
+    )
 
 
 async def _elicit(context: Context, served: ServedRun, question: Question) -> None:
     """Ask on the connection of the call, as protocols before 2026-07-28 do."""
-    asked = _request(served, question)
+    form = _request(served, question)
     reply = await context.session.elicit_form(
-        asked.message, asked.requested_schema, related_request_id=context.request_id
+        form.message, form.requested_schema, related_request_id=context.request_id
     )
-    if served.asked.current is question:  # it may have been given up
+    if served.open_question.current is question:  # it may have been given up
         _take(served, question, reply)
 
 
@@ -309,6 +311,6 @@ def _take(served: ServedRun, question: Question, reply: types.ElicitResult) -> N
     """Hand the reply of the person to the run. One that does not fit leaves the question open."""
     answer = questions.form_answer(question, reply.action, reply.content)
     if answer is None:
-        served.asked.give_up()
+        served.open_question.give_up()
     else:
-        served.asked.try_answer(answer)
+        served.open_question.try_answer(answer)

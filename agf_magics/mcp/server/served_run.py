@@ -11,7 +11,7 @@ from ...flow.progress import events as ev
 from ...flow.progress.question import Question
 from ...flow.step_path import format_path
 from ...lifecycle.runs.run import Run, state_of
-from .asked import Asked
+from .open_question import OpenQuestion
 
 EVERY = 0.2
 """Seconds between two reports of progress."""
@@ -23,18 +23,19 @@ class ServedRun:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        self.asked = Asked(self._tell)
+        self.open_question = OpenQuestion(self._tell)
         self.done = 0
-        """Steps that had finished when progress was told last."""
+        """Steps that had finished at the last report of progress."""
         self.at = ""
         """The path of the last of them."""
         self._finished = 0
-        self._told = 0.0
+        self._reported = 0.0
+        """The time of the last report, on the monotonic clock."""
         self.run: Run | None = None
         self.ended: asyncio.Future[None] | None = None
 
     def begin(self, run: Run, at_end: Callable[[], None]) -> None:
-        """Watch ``run``, which was started with `listen` and `asked`. ``at_end``: called on the loop when
+        """Watch ``run``, which was started with `listen` and `open_question`. ``at_end``: called on the loop when
         it has ended."""
         self.run = run
         self.ended = asyncio.ensure_future(self._wait())
@@ -51,8 +52,9 @@ class ServedRun:
         if type(event) is ev.StepFinished:
             self._finished += 1
             now = time.monotonic()
-            if now - self._told > EVERY:
-                self._told, self.at = now, format_path(event.at)
+            if now - self._reported > EVERY:
+                self._reported = now
+                self.at = format_path(event.at)
                 self.done = self._finished
                 self._tell()
 
@@ -61,22 +63,22 @@ class ServedRun:
             self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
-        self._changed, changed = asyncio.Event(), self._changed
-        changed.set()
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     @property
     def has_ended(self) -> bool:
         return self.ended is not None and self.ended.done()
 
-    async def next(self, known: int) -> Question | None:
-        """Wait for a change; the question that is open then. ``known``: the steps that the caller knows
-        to have finished. Ends at once if there is nothing to wait for: a step may have finished
+    async def next(self, reported: int) -> Question | None:
+        """Wait for a change; the question that is open then. ``reported``: the finished steps that the
+        caller has reported. Ends at once if there is nothing to wait for: a step may have finished
         before anybody waited."""
         assert self.ended is not None, "it has begun"
-        if not self.has_ended and self.asked.current is None and self.done <= known:
+        if not self.has_ended and self.open_question.current is None and self.done <= reported:
             changed = asyncio.ensure_future(self._changed.wait())
             try:
                 await asyncio.wait((changed, self.ended), return_when=asyncio.FIRST_COMPLETED)
             finally:
                 changed.cancel()
-        return self.asked.current
+        return self.open_question.current

@@ -40,8 +40,10 @@ class ServedRuns:
     ) -> None:
         """``limits``: of each run; None: those of the settings."""
         self.flows = {flow.name: flow for flow in flows}
-        self._registry, self._limits = registry, limits
-        self._most, self._most_waiting = most, most_waiting
+        self._registry = registry
+        self._limits = limits
+        self._most = most
+        self._most_waiting = most_waiting
         self._running: dict[str, ServedRun] = {}
         self._starting = 0
         self._waiting: list[asyncio.Future[None]] = []
@@ -62,9 +64,9 @@ class ServedRuns:
         """The state of a run. One that the end of its process interrupted is resumed: whoever asks for
         its result wants it."""
         if (served := self._running.get(run_id)) is not None:
-            question = served.asked.current
+            question = served.open_question.current
             return asks(run_id, question) if question is not None else started(run_id)
-        run = await self.found(run_id)
+        run = await self.find_run(run_id)
         if run.status in ("pending", "running"):
             return started(run_id)
         if run.status == "interrupted":
@@ -76,10 +78,10 @@ class ServedRuns:
     async def answer(self, run_id: str, answer: Value) -> Envelope:
         """Answer the question of a run. One that waits in the journal is resumed with the answer."""
         served = self._running.get(run_id)
-        if served is not None and served.asked.current is not None:
-            served.asked.answer(answer)
+        if served is not None and served.open_question.current is not None:
+            served.open_question.answer(answer)
             return started(run_id)
-        run = await self.found(run_id)
+        run = await self.find_run(run_id)
         if isinstance(run, Run) and not run.done:  # of an earlier server of this process
             await asyncio.to_thread(run.answer, answer)
         elif run.status in ("waiting", "interrupted"):
@@ -92,7 +94,7 @@ class ServedRuns:
 
     async def cancel(self, run_id: str) -> Envelope:
         """Cancel a run and wait for its end; a run that has ended stays as it is."""
-        run = await self.found(run_id)
+        run = await self.find_run(run_id)
         if isinstance(run, Run) and not run.done:
             run.cancel("a client of the MCP server cancelled it")
             await asyncio.to_thread(run.wait)
@@ -108,9 +110,11 @@ class ServedRuns:
     async def settle(self, seconds: float) -> None:
         """Wait until the runs that were cancelled have ended, at most ``seconds``."""
         ends = [
-            each.ended
-            for each in self._running.values()
-            if each.ended is not None and each.run is not None and state_of(each.run).cancel_reason
+            served.ended
+            for served in self._running.values()
+            if served.run is not None
+            and served.ended is not None
+            and state_of(served.run).cancel_reason
         ]
         if ends:
             await asyncio.wait(ends, timeout=seconds)
@@ -149,6 +153,7 @@ class ServedRuns:
         self._starting -= 1  # `_begin` counts it from here, without a turn of the loop in between
 
     def _call_next(self) -> None:
+        """Let as many of the waiting calls begin as there is room for."""
         while self._waiting and self._count < self._most:
             turn = self._waiting.pop(0)
             if not turn.done():
@@ -174,11 +179,12 @@ class ServedRuns:
             raise
 
     async def _started(self, start: Callable[[RunOptions], Run], answer: Value) -> ServedRun:
+        """The run that ``start`` starts, watched from its first event to its end."""
         served = ServedRun()
         options = RunOptions(
             registry=self._registry,
             background=True,
-            ask=served.asked.ask,
+            ask=served.open_question.ask,
             on_event=served.listen,
             answer=answer,
         )
@@ -197,7 +203,7 @@ class ServedRuns:
             del self._running[run_id]
         self._call_next()
 
-    async def found(self, run_id: str) -> Run | PastRun:
+    async def find_run(self, run_id: str) -> Run | PastRun:
         """A run that this server has started, in this process or before. Raises DefinitionError
         ``journal.unknown-run`` for any other."""
         run: Run | PastRun | None = None

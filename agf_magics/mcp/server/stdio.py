@@ -69,9 +69,9 @@ class _Replies:
 
     def put(self, line: bytes) -> None:
         with self._lock, suppress(OSError):  # it reads no more; the end of stdin ends the server
-            left = memoryview(line)
-            while left:
-                left = left[self._file.write(left) :]
+            unwritten = memoryview(line)
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) :]
 
 
 class _Lines:
@@ -105,10 +105,12 @@ class _Lines:
                 if not line.strip():  # at the end, and where there is nothing to answer
                     return line
                 with suppress(ValueError):
-                    return read_line(line)[0]
+                    readable, _ = read_line(line)
+                    return readable
                 self._refuse(line[:ENDS], line[-ENDS:], PARSE_ERROR, unreadable())
                 continue
-            size, end = len(line), line[-ENDS:]
+            size = len(line)
+            end = line[-ENDS:]
             while not end.endswith(b"\n") and (more := self._file.readline(1_000_000)):
                 size += len(more)
                 end = (end + more)[-ENDS:]
@@ -116,7 +118,8 @@ class _Lines:
 
     def _refuse(self, start: bytes, end: bytes, code: int, why: DefinitionError) -> None:
         """Tell the client, if the id of its request is found, else the person."""
-        message, id = error_text(why), id_of(start, end)
+        message = error_text(why)
+        id = id_of(start, end)
         if id is None:
             print(f"agf-magics: {message}", file=sys.stderr)
             return

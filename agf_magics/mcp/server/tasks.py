@@ -30,7 +30,7 @@ from .served_run import ServedRun
 from .served_runs import ServedRuns
 
 VERSION = "2025-11-25"
-"""The only protocol that has them so."""
+"""The only protocol with tasks of this form."""
 
 POLL = 1_000
 """Milliseconds after which a client asks again."""
@@ -77,8 +77,10 @@ class Tasks:
         follow: Follow,
         result: Result,
     ) -> None:
-        self._served, self._tools = served, tools
-        self._follow, self._result_of = follow, result
+        self._served = served
+        self._tools = tools
+        self._follow = follow
+        self._result_of = result
 
     def serve(self, server: Server[Any]) -> None:
         """Add them to the SDK's server."""
@@ -89,17 +91,17 @@ class Tasks:
 
     async def _begin(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer a call that asks for a task; hand on every other request."""
-        asked = ctx.params if isinstance(ctx.params, Mapping) else {}
+        written = ctx.params if isinstance(ctx.params, Mapping) else {}
         is_call = ctx.method == "tools/call" and ctx.protocol_version == VERSION
         # A client that has not greeted is refused by the SDK.
-        if not is_call or asked.get("task") is None or ctx.session.client_capabilities is None:
+        if not is_call or written.get("task") is None or ctx.session.client_capabilities is None:
             return await call_next(ctx)
-        params = types.CallToolRequestParams.model_validate(asked, by_name=False)
+        params = types.CallToolRequestParams.model_validate(written, by_name=False)
         tool = self._tools.get(params.name)
         if tool is None:
             message = f"{params.name[:80]!r} cannot be called as a task"
             raise MCPError(types.METHOD_NOT_FOUND, message)
-        with _told():
+        with _errors_of_the_protocol():
             run = await self._served.launch(tool.name, tool.input_of(params.arguments or {}))
         assert run.run is not None, "it was started"
         return {"task": _about(run.run, started(run.run.run_id))}
@@ -113,16 +115,17 @@ class Tasks:
         """The result of the call. Waits for the end of the run, which does not end with the client
         that waits."""
         run, _ = await self._state(params.task_id)
-        tool, running = self._tools[run.name], self._served.served(params.task_id)
+        tool = self._tools[run.name]
+        running = self._served.served(params.task_id)
         result: types.CallToolResult | types.InputRequiredResult
         if running is not None:
             result = await self._follow(context, tool, running)
         else:
             result = await self._result_of(tool, run)
-        about = {**(result.meta or {}), RELATED: {"taskId": params.task_id}}
-        whole = result.model_copy(update={"meta": about})
+        meta = {**(result.meta or {}), RELATED: {"taskId": params.task_id}}
+        result = result.model_copy(update={"meta": meta})
         # As the SDK writes the result of a call, which this is.
-        written = whole.model_dump(by_alias=True, mode="json", exclude_none=True)
+        written = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         return serialize_server_result("tools/call", VERSION, written)
 
     async def _cancel(
@@ -132,20 +135,20 @@ class Tasks:
         if envelope["status"] not in ("started", "waiting"):
             message = f"the task {params.task_id!r} has ended: {STATUSES[envelope['status']]}"
             raise MCPError(types.INVALID_PARAMS, message)
-        with _told():
+        with _errors_of_the_protocol():
             envelope = await self._served.cancel(params.task_id)
         return _about(run, envelope)
 
     async def _state(self, run_id: str) -> tuple[Run | PastRun, Envelope]:
         """The run of a task, and its state; one that the end of the server interrupted goes on."""
-        with _told():
+        with _errors_of_the_protocol():
             envelope = await self._served.state(run_id)
-            return await self._served.found(run_id), envelope
+            return await self._served.find_run(run_id), envelope
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """In the block, our refusals are those of the protocol."""
+def _errors_of_the_protocol() -> Iterator[None]:
+    """In the block, an error of ours becomes an error of the protocol."""
     try:
         yield
     except DefinitionError as error:

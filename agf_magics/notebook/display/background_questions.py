@@ -59,13 +59,13 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
             return ask_at_prompt(question)
         if run is None:
             raise NoUser
-        around = nullcontext() if has_views() and Explorer.shows(run) else _explored(run)
-        with _asked(question, run) as asked, around:
-            asked.slot.reserve(unanswered(asked.question, WAITING, run.run_id))
-            if not (await asked.pending.is_answered_within(PATIENCE) or page.has_reported):
-                told = UNSEEN.format(line(run.run_id, 90))
-                asked.slot.put(unanswered(asked.question, told, run.run_id))
-            return asked.take(await asked.pending.wait())
+        explorer = nullcontext() if has_views() and Explorer.shows(run) else _own_explorer(run)
+        with _in_document(question, run) as shown, explorer:
+            shown.slot.reserve(unanswered(shown.question, WAITING, run.run_id))
+            if not (await shown.pending.is_answered_within(PATIENCE) or page.has_reported):
+                how = UNSEEN.format(line(run.run_id, 90))
+                shown.slot.put(unanswered(shown.question, how, run.run_id))
+            return shown.take(await shown.pending.wait())
 
     return ask_in_explorer
 
@@ -80,54 +80,55 @@ def cell_asker(has_views: Callable[[], bool]) -> Callable[[Question], Value]:
         is_shown = run is not None and has_views() and Explorer.shows(run) and not IN_BROWSER
         if run is None or not is_shown or not page.hears_soon(SOON, current.meanwhile):
             return ask_at_prompt(question)
-        with _asked(question, run) as asked:
-            asked.slot.reserve(unanswered(asked.question, WAITING, run.run_id))
-            return asked.take(asked.pending.wait_here(current.meanwhile))
+        with _in_document(question, run) as shown:
+            shown.slot.reserve(unanswered(shown.question, WAITING, run.run_id))
+            return shown.take(shown.pending.wait_here(current.meanwhile))
 
     return ask_in_cell
 
 
-class _Asked:
+class _ShownQuestion:
     """A question that an explorer asks, and its place in the document."""
 
     def __init__(self, question: Question, run: Run) -> None:
-        self.slot, self.pending, self.shown = OutputSlot(), PendingQuestion(question), NOT_ANSWERED
-        progress = run.progress
-        at = next((at for at, one in list(progress.open_questions.items()) if one is question), ())
-        self.question = question._replace(where=call_words(progress.rows, at) or question.where)
+        self.slot = OutputSlot()
+        self.pending = PendingQuestion(question)
+        self.answer = NOT_ANSWERED
+        """The answer as the document has it."""
+        asking = list(run.progress.open_questions.items())
+        path = next((path for path, other in asking if other is question), ())
+        where = call_words(run.progress.rows, path) or question.where
+        self.question = question._replace(where=where)
         """The question with the words of its author for the step that asks."""
 
     def take(self, answer: Value) -> Value:
-        """The answer, which the document tells."""
-        self.shown = describe_answer(self.pending.question, answer)
+        """The same answer, which the document then has."""
+        self.answer = describe_answer(self.pending.question, answer)
         return answer
 
 
 @contextmanager
-def _asked(question: Question, run: Run) -> Iterator[_Asked]:
-    """While a question waits; then the document has it with its answer."""
-    asked = _Asked(question, run)
+def _in_document(question: Question, run: Run) -> Iterator[_ShownQuestion]:
+    """The question while it waits; afterwards the document has it with its answer."""
+    shown = _ShownQuestion(question, run)
     try:
-        yield asked
+        yield shown
     finally:
-        asked.slot.end(frozen(asked.question, asked.shown))
-        asked.pending.close()
+        shown.slot.end(frozen(shown.question, shown.answer))
+        shown.pending.close()
 
 
 def _run_of(question: Question) -> Run | None:
-    return next(
-        (
-            run
-            for run in live
-            if any(one is question for one in list(run.progress.open_questions.values()))
-        ),
-        None,
-    )
+    """The live run that asks."""
+    for run in live:
+        if any(other is question for other in list(run.progress.open_questions.values())):
+            return run
+    return None
 
 
 @contextmanager
-def _explored(run: Run) -> Iterator[None]:
-    """An explorer of its own shows ``run`` meanwhile."""
+def _own_explorer(run: Run) -> Iterator[None]:
+    """In the block, an explorer that is opened for its questions shows ``run``."""
     try:
         own = _OwnExplorer.of(run)
     except Exception as error:  # the widgets of this environment do not work
@@ -148,7 +149,9 @@ class _OwnExplorer:
     def __init__(self, run: Run) -> None:
         from ..explorer.run_channel import Channel
 
-        self._run, self._count = run, 0
+        self._run = run
+        self._count = 0
+        """Questions that are open."""
         self._channel = Channel(run, waits=False, show=lambda _: None)
         self._slot = OutputSlot()
         page: Bundle = framed(EMPTY, self._channel.mark)
@@ -156,12 +159,13 @@ class _OwnExplorer:
 
     @classmethod
     def of(cls, run: Run) -> _OwnExplorer:
+        """The explorer of a run, for one question more."""
         with cls._lock:
-            own = cls._open.get(run.run_id) or cls(run)
-            cls._open[run.run_id] = own
-            own._count += 1
-            own._channel.tick()
-            return own
+            explorer = cls._open.get(run.run_id) or cls(run)
+            cls._open[run.run_id] = explorer
+            explorer._count += 1
+            explorer._channel.tick()
+            return explorer
 
     def leave(self) -> None:
         """One question less; the last one closes the explorer."""

@@ -28,42 +28,44 @@ from .context_timeline import NO_MESSAGE, messages, references, state, writer
 def static(name: str, log: Log) -> Bundle:
     """The values of the context, and its messages folded."""
     title = f"context {line(name, 80)}"
-    now, all_ = state(log), messages(log)
-    folded = details(html(all_.title), all_.html) if len(log) else ""
-    page = f"<p><strong>{html(title)}</strong></p>{now.html}{folded}"
-    return {"text/html": page, "text/plain": "\n\n".join([title, now.text, all_.text])}
+    values = state(log)
+    written = messages(log)
+    folded = details(html(written.title), written.html) if len(log) else ""
+    page = f"<p><strong>{html(title)}</strong></p>{values.html}{folded}"
+    return {"text/html": page, "text/plain": "\n\n".join([title, values.text, written.text])}
 
 
-def moment_json(log: Log, at: int, since: int) -> Json:
-    """The values after ``at`` messages, and how they differ from those after ``since``
+def moment_json(log: Log, moment: int, since: int) -> Json:
+    """The values after ``moment`` messages, and how they differ from those after ``since``
     messages."""
-    if max(at, since) > len(log):
-        raise Refused(f"the context has no moment {max(at, since) + 1}")
-    now, then = (_values(log.until(count)) for count in (at, since))
-    parts = list(islice(_differences(then, now), MOST_DIFFERENCES + 1))
+    if max(moment, since) > len(log):
+        raise Refused(f"the context has no moment {max(moment, since) + 1}")
+    values = _values(log.until(moment))
+    before = _values(log.until(since))
+    parts = list(islice(_differences(before, values), MOST_DIFFERENCES + 1))
     changed = {name for name, *_ in parts}
     return {
-        "label": writer(log[at - 1]) if at else NO_MESSAGE,
+        "label": writer(log[moment - 1]) if moment else NO_MESSAGE,
         "took": "",
         "values": [
-            StoreRow(name, value_json(now[name]), is_new=name in changed)
-            for name in sorted(now, key=lambda name: name not in changed)
+            StoreRow(name, value_json(values[name]), is_new=name in changed)
+            for name in sorted(values, key=lambda name: name not in changed)
         ],
         "more": 0,
         "differs": [
-            describe_difference(name + path, *both)
-            for name, path, *both in parts[:MOST_DIFFERENCES]
+            describe_difference(name + path, first, other)
+            for name, path, first, other in parts[:MOST_DIFFERENCES]
         ],
         "isMore": len(parts) > MOST_DIFFERENCES,
     }
 
 
 def _differences(
-    then: dict[str, Value], now: dict[str, Value]
+    before: dict[str, Value], after: dict[str, Value]
 ) -> Iterator[tuple[str, str, Any, Any]]:
     """The name, the path in the value, and both values of each part that differs."""
-    for name in {**then, **now}:
-        for part in find_differences(then.get(name, MISSING), now.get(name, MISSING)):
+    for name in {**before, **after}:
+        for part in find_differences(before.get(name, MISSING), after.get(name, MISSING)):
             yield name, *part
 
 

@@ -37,11 +37,9 @@ class Cells(NamedTuple):
 
     @property
     def html(self) -> str:
-        return (
-            table_html(self.columns, self.rows, html(self.title))
-            if self.rows
-            else f"<p>{html(self.title)}</p>"
-        )
+        if not self.rows:
+            return f"<p>{html(self.title)}</p>"
+        return table_html(self.columns, self.rows, html(self.title))
 
     @property
     def text(self) -> str:
@@ -54,9 +52,9 @@ def messages(log: Log) -> Cells:
         row for number, message in _last(log) for row in _writes(log.until(number + 1), message)
     ]
     title = counted(len(log), "message")
-    return Cells(
-        title + (f", the last {MOST_ROWS:,}" if len(log) > MOST_ROWS else ""), _LOG, tuple(rows)
-    )
+    if len(log) > MOST_ROWS:
+        title += f", the last {MOST_ROWS:,}"
+    return Cells(title, _LOG, tuple(rows))
 
 
 def state(log: Log) -> Cells:
@@ -64,16 +62,16 @@ def state(log: Log) -> Cells:
     wrote it."""
     written = list(references(log))
     rows = tuple(_row(log, reference) for reference in written[-MOST_ROWS:])
-    more = f", the last {MOST_ROWS:,} of {len(written):,}" if len(written) > MOST_ROWS else ""
-    after = (
-        f"after {counted(len(log), 'message')}, the last by {writer(log[-1])}"
-        if len(log)
-        else NO_MESSAGE
-    )
-    return Cells(after + more, _STATE, rows)
+    title = NO_MESSAGE
+    if len(log):
+        title = f"after {counted(len(log), 'message')}, the last by {writer(log[-1])}"
+    if len(written) > MOST_ROWS:
+        title += f", the last {MOST_ROWS:,} of {len(written):,}"
+    return Cells(title, _STATE, rows)
 
 
 def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
+    """The last messages, each with its number."""
     start = max(0, len(log) - MOST_ROWS)
     return enumerate(log[start:], start)
 
@@ -81,19 +79,19 @@ def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
 def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
     """The writes of the last message of ``log``, each with the resulting value if that is another
     one."""
-    content, number = read_content(message), str(len(log) - 1)
-    by, when = writer(message), line(str(message.get("_date", "")), 30)
+    content = read_content(message)
+    number = str(len(log) - 1)
+    by = writer(message)
+    when = line(str(message.get("_date", "")), 30)
     if content is None:
         yield number, by, "", "", "", "", when
         return
     for writing in content.writings[:MOST_ROWS]:
         reference = Reference(content.kind, writing.path, content.instance)
-        written, then = _value(writing.value), _row(log, reference)[1]
-        name, method = (
-            line(str(reference), 100),
-            "" if writing.method in ("set", PATCH) else writing.method,
-        )
-        yield number, by, name, method, written, then if then != written else "", when
+        name, result, _ = _row(log, reference)
+        written = _value(writing.value)
+        method = "" if writing.method in ("set", PATCH) else writing.method
+        yield number, by, name, method, written, result if result != written else "", when
 
 
 def references(log: Log) -> list[Reference]:
@@ -106,6 +104,7 @@ def references(log: Log) -> list[Reference]:
 
 
 def _row(log: Log, reference: Reference) -> tuple[str, str, str]:
+    """A reference, its value, and the messages that wrote it."""
     try:
         value = log.read(reference)
         numbers = log.used(reference)
@@ -125,10 +124,11 @@ def writer(message: Mapping[str, Value]) -> str:
 
 
 def _value(value: Any) -> str:
+    def named(part: Any) -> str:
+        return f"<{type_name(part)}>"
+
     try:
-        text = dump_bounded(
-            value, 1_000_000, ensure_ascii=False, default=lambda part: f"<{type_name(part)}>"
-        )
+        text = dump_bounded(value, 1_000_000, ensure_ascii=False, default=named)
     except (ValueError, RecursionError):
         text = f"<{type_name(value)}>"
     return line(text, 100)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import CoroutineType, TracebackType
@@ -28,7 +28,9 @@ from .print_problems import MOST, print_problems
 
 HOOK = "_render_traceback_"
 OURS = str(Path(__file__).parents[2])
-RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
+RED = "\x1b[31m"
+BOLD = "\x1b[1m"
+OFF = "\x1b[0m"
 
 
 def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
@@ -61,22 +63,30 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
         shell.set_custom_exc((TypeError, ValueError, LookupError, AttributeError), wrong_call)
         undo.callback(shell.set_custom_exc, (), None)
 
-    told = set[int]()
+    warned = set[int]()
+    """The coroutines that were warned about, by their ids."""
 
     def after_cell(result: Any) -> None:
-        if match := _UNKNOWN_MAGIC.match(str(result.error_in_exec)):
-            sign, kind = match[1], "line" if match[1] == "%" else "cell"
-            names = [f"{sign}{name}" for name in shell.magics_manager.magics[kind]]
-            if near := suggest(sign + match[2], names):
-                print(near, file=sys.stderr)  # where IPython prints the error
+        if near := _near_magic(shell, str(result.error_in_exec)):
+            print(near, file=sys.stderr)  # where IPython prints the error
         waiting = {id(value) for value in shell.user_ns.values() if _is_run_not_awaited(value)}
-        if waiting - told:
+        if waiting - warned:
             print_problems([_NOT_AWAITED])
-        told.clear()  # a later coroutine may have the id of one that is gone
-        told.update(waiting)
+        warned.clear()  # a later coroutine may have the id of one that is gone
+        warned.update(waiting)
 
     shell.events.register("post_run_cell", after_cell)
     undo.callback(shell.events.unregister, "post_run_cell", after_cell)
+
+
+def _near_magic(shell: Any, message: str) -> str | None:
+    """What to write in the place of a magic that IPython does not know."""
+    match = _UNKNOWN_MAGIC.match(message)
+    if match is None:
+        return None
+    sign = match["sign"]
+    names = shell.magics_manager.magics["line" if sign == "%" else "cell"]
+    return suggest(sign + match["name"], [f"{sign}{name}" for name in names])
 
 
 def _full(shell: Any, error: BaseException) -> list[str]:
@@ -128,10 +138,8 @@ def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
     if isinstance(error, StepError) and cause is not None:
         frames = _theirs(trace_of(cause))
         if frames is not None:
-            lines += [
-                "",
-                *(_COLOUR_OR_NOT.sub(_safe, frame) for frame in _frames(shell, cause, frames)),
-            ]
+            texts = _frames(shell, cause, frames)
+            lines += ["", *(_COLOUR_OR_CONTROL.sub(_safe, text) for text in texts)]
         else:
             lines += _remote_frames(shell, cause)
     return lines
@@ -165,15 +173,17 @@ def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
     return ["", "On the worker:", *(plain(text, 2_000) for text in lines)]
 
 
-_COLOUR_OR_NOT = re.compile(r"(\x1b\[[0-9;]*m)|\x1b|[^\n\t\x1b -~]+")
+_COLOUR_OR_CONTROL = re.compile(r"(?P<colour>\x1b\[[0-9;]*m)|\x1b|[^\n\t\x1b -~]+")
 
 
 def _safe(match: re.Match[str]) -> str:
-    """A colour of IPython's as it is; what else is not plain text, as it is shown everywhere."""
-    return match[1] or plain(match[0], 20_000)
+    """A colour of IPython's as it is; anything else as `plain` shows it."""
+    return match["colour"] or plain(match[0], 20_000)
 
 
-_UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found\.")
+_UNKNOWN_MAGIC = re.compile(
+    r"(?:Line magic function|Cell magic) `(?P<sign>%%?)(?P<name>\w+)` not found\."
+)
 """IPython's own message; it knows of no near names. Where the other kind of magic has that name, it
 says so, and a near name would lead astray."""
 
@@ -181,23 +191,28 @@ says so, and a near name would lead astray."""
 def _without_ours(tb: TracebackType) -> TracebackType | None:
     """The traceback up to the call of the function that refused it, if a function of ours did."""
     frames = []
-    at: TracebackType | None = tb
-    while at is not None:
-        frames.append(at)
-        at = at.tb_next
+    trace: TracebackType | None = tb
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
     generated = "<string>"  # the constructor of a dataclass
     while len(frames) > 1 and frames[-1].tb_frame.f_code.co_filename.startswith((OURS, generated)):
         frames.pop()
-    shown = None
+    return _traceback_of(frames)
+
+
+def _traceback_of(frames: Sequence[TracebackType]) -> TracebackType | None:
+    """A traceback of these frames alone, the outermost first."""
+    trace = None
     for frame in reversed(frames):
-        shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return shown
+        trace = TracebackType(trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return trace
 
 
 def _for_debugger(error: BaseException) -> TracebackType | None:
     """The frames of an error, and of what has failed its step, without ours and those of IPython:
     `%debug` and `%pdb on` begin at the innermost one, in the tool, and `up` leads to the cell.
-    None: there are no others."""
+    None if there are no others."""
     cause = cause_of(error) if is_a(error, StepError) else None
     frames: list[TracebackType] = []
     for trace in (trace_of(error), trace_of(cause) if cause is not None else None):
@@ -207,14 +222,11 @@ def _for_debugger(error: BaseException) -> TracebackType | None:
             if not frame.f_code.co_filename.startswith(OURS) and module != "IPython":
                 frames.append(trace)
             trace = trace.tb_next
-    shown = None
-    for trace in reversed(frames):
-        shown = TracebackType(shown, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
-    return shown
+    return _traceback_of(frames)
 
 
 def _theirs(tb: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback that begins in code that is not ours."""
+    """The part of a traceback that begins in code of others."""
     while tb is not None and tb.tb_frame.f_code.co_filename.startswith(OURS):
         tb = tb.tb_next
     return tb

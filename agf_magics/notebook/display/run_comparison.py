@@ -21,43 +21,45 @@ MOST_COMPARED = 500
 """Steps of a comparison in the page."""
 MOST_COMPARED_TEXT = 2_000
 """Characters of a value in it."""
-FEW_ELEMENTS, SHOWN_ELEMENTS = 3, 5
-"""Parts of a list up to which each is a row, and those that one row for all of them shows."""
+FEW_ELEMENTS = 3
+"""Parts of a list up to which each is a row."""
+SHOWN_ELEMENTS = 5
+"""Parts of a list that one row for all of them shows."""
 
 _ELEMENT = re.compile(r"\[\d+\]")
 
 
-def compare_runs(given: Json) -> Json:
-    """Two runs side by side."""
-    ids = texts_of(given.get("runs"))
+def compare_runs(arguments: Json) -> Json:
+    """The two ``runs`` side by side."""
+    ids = texts_of(arguments.get("runs"))
     if len(ids) != 2:
         raise Refused("two runs are compared")
     first, other = map(past_run.find_past_run, ids)
-    found = first.compare(other)
+    comparison = first.compare(other)
+    _, title_of_values, _ = comparison._titles
     return {
         "runs": [
             ComparedRunRow(line(run.run_id, 90), duration(run.seconds)) for run in (first, other)
         ],
-        "steps": [_compared_step(row) for row in found[:MOST_COMPARED]],
-        "values": list(_values(found.values)),
-        "title": found._titles[1],
-        "isCut": found.is_cut or len(found) > MOST_COMPARED,
-        "definitions": diff_text(found.definitions) if found.definitions else "",
+        "steps": [_compared_step(row) for row in comparison[:MOST_COMPARED]],
+        "values": list(_values(comparison.values)),
+        "title": title_of_values,
+        "isCut": comparison.is_cut or len(comparison) > MOST_COMPARED,
+        "definitions": diff_text(comparison.definitions) if comparison.definitions else "",
     }
 
 
 def _compared_step(row: Mapping[str, Any]) -> ComparedStepRow:
-    cost, other_cost = [
-        money(row[key]) if row[key] else "" for key in ("cost", "cost of the other")
-    ]
+    cost = row["cost"]
+    other_cost = row["cost of the other"]
     return ComparedStepRow(
         name=line(row["name"], 60),
         step=line(row["step"], 100),
         differs=row["differs"],
         seconds=row["seconds"],
         other_seconds=row["seconds of the other"],
-        cost=cost,
-        other_cost=other_cost,
+        cost=money(cost) if cost else "",
+        other_cost=money(other_cost) if other_cost else "",
         calls=row["calls"],
         other_calls=row["calls of the other"],
     )

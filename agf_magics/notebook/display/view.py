@@ -84,7 +84,8 @@ class Page(View):
         """``flow``: shown as a picture above the steps, as soon as it is drawn. ``elsewhere``:
         whether the run asks its questions in the output of another cell; in its own output the page
         does not repeat them."""
-        self.config, self._elsewhere = config, elsewhere
+        self.config = config
+        self._elsewhere = elsewhere
         self.slot = OutputSlot()
         self._flow = flow
         self._drawing = Drawing(flow) if flow else None
@@ -100,11 +101,13 @@ class Page(View):
             self._drawing.begin(self._show_picture, linked_flow(run).callees)
 
     def tick(self, run: Run) -> None:
-        now, changes = time.monotonic(), run.progress.changes
+        now = time.monotonic()
+        changes = run.progress.changes
         if now - self._started < self.config.progress_after:
             return
         if changes != self._seen or now - self._drawn >= CLOCK:
-            self._seen, self._drawn = changes, now
+            self._seen = changes
+            self._drawn = now
             self.draw(run)
 
     def draw(self, run: Run) -> None:
@@ -122,8 +125,7 @@ class Page(View):
     def page(self, run: Run) -> Bundle:
         """The page of the run. A notebook that is saved during the run has it for good, so it says
         that."""
-        # The picture is empty if none is wanted or, during the run, if it is not ready.
-        picture = ""
+        picture = ""  # also during the run, until it is ready
         if self._drawing is not None:
             if run.done:
                 self._drawing.wait()
@@ -134,13 +136,13 @@ class Page(View):
         parts = {"error": run.background, "questions": self._elsewhere or run.done}
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
         page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
-        told = ""
+        conversations = ""
         if run.done:
             # Imported here: what answers the explorer is an eighth of the package.
             from .conversation import conversations_html
 
-            told = conversations_html(run)
-        page += body_html(run, **parts, more=[("the conversations", told)])
+            conversations = conversations_html(run)
+        page += body_html(run, **parts, more=[("the conversations", conversations)])
         if not run.done:
             saved = f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
             page += f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>'
@@ -199,7 +201,8 @@ class Explorer(Page):
         if self._channel is not None and not self.slot.is_updated:
             # The page at the end is another output, over which another explorer draws.
             close_explorer(self._mark)
-            self._channel, self._mark = None, new_mark()
+            self._channel = None
+            self._mark = new_mark()
         if self._channel is not None:
             self._channel.finish()
         self._put(run)
@@ -207,8 +210,13 @@ class Explorer(Page):
     def _put(self, run: Run) -> None:
         """Show the page, and open the explorer over it."""
         if self._channel is None:
-            waits, draw = self._waits and not run.done, self._flow is not None
-            self._channel = Explorer.open(run, waits, self._put, draw, self._mark)
+            self._channel = Explorer.open(
+                run,
+                waits=self._waits and not run.done,
+                show=self._put,
+                draw=self._flow is not None,
+                mark=self._mark,
+            )
         self._seen = run.progress.changes
         view = self._channel.widget_view if in_frames() and not run.done else {}
         bundle = {**view, **framed(self.page(run), self._channel.mark, run.run_id)}
@@ -220,11 +228,12 @@ class Explorer(Page):
             do(run)
         except Exception as error:
             note_given_up(__name__, "no explorer could be shown; the page of the run is", error)
-            self._broken, self._channel = True, None
+            self._broken = True
+            self._channel = None
             Explorer._broken_runs.append(run.run_id)
             for question in list(run.progress.open_questions.values()):
                 if (pending := PendingQuestion.of(question)) is not None:
-                    # no field is left: the run ends, and can be resumed with an answer
+                    # There is no field to type into: the run ends, and can be resumed with an answer.
                     pending.give_up()
             self.draw(run)
 
@@ -279,7 +288,8 @@ def show_over(page: Bundle, shell: Any, begin: Json, requests: Requests) -> None
 def show_ended(run: Run | PastRun, shell: Any) -> None:
     """Show the page of a run that has ended, with an explorer over it; the page of a run that it
     starts replaces it."""
-    page, slot = dict(run._repr_mimebundle_()), OutputSlot()
+    page = dict(run._repr_mimebundle_())
+    slot = OutputSlot()
     if not is_watched(shell):
         return show(page)
     # A run whose definitions can no longer be loaded has its page only.
@@ -306,23 +316,33 @@ class TextView(View):
 
     def tick(self, run: Run) -> None:
         for row in listed(run.progress):
-            # A fan-out has one line; an iteration or a visit has a line of its own.
-            if (
-                self._printed.get(row.id) != row.times
-                and not row.many
-                and row.state not in ("pending", "running")
-            ):
-                self._printed[row.id] = row.times
+            if self._has_ended_again(row) or self._has_news(row):
                 self._live.clear()
                 print(_line(row))
-            elif reports(row):
-                now = time.monotonic()
-                # Lines, and not one that is written again: what the tool prints stays readable.
-                if now - self._reported.setdefault(row.id, now - REPORTS + 1) >= REPORTS:
-                    self._reported[row.id] = now
-                    self._live.clear()
-                    print(_line(row))
         self._live.show(run.progress, clock())
+
+    def _has_ended_again(self, row: Row) -> bool:
+        """Whether a step has ended since its last line. An iteration or a visit has a line of its
+        own, a fan-out only one."""
+        if (
+            row.many
+            or row.state in ("pending", "running")
+            or self._printed.get(row.id) == row.times
+        ):
+            return False
+        self._printed[row.id] = row.times
+        return True
+
+    def _has_news(self, row: Row) -> bool:
+        """Whether a line about the progress of a step is due. It is a further line, and not one
+        that is written again: what the tool prints stays readable."""
+        now = time.monotonic()
+        if not reports(row):
+            return False
+        if now - self._reported.setdefault(row.id, now - REPORTS + 1) < REPORTS:
+            return False
+        self._reported[row.id] = now
+        return True
 
     def close(self, run: Run) -> None:
         self.tick(run)
@@ -337,12 +357,13 @@ class EndLine(View):
     """For a terminal: one line about the end of a background run, at the next prompt and not while
     a person types."""
 
-    def __init__(self, shell: Any, wanted: bool) -> None:
-        self._shell, self._wanted = shell, wanted
+    def __init__(self, shell: Any, has_notices: bool) -> None:
+        self._shell = shell
+        self._has_notices = has_notices
 
     def close(self, run: Run) -> None:
         events = self._shell.events
-        if not self._wanted:
+        if not self._has_notices:
             return
 
         def prompt(result: Any = None) -> None:
@@ -387,12 +408,10 @@ def choose_view(
     flow of the picture; ``elsewhere``: whether the run asks its questions in the output of another
     cell."""
     mode = "off" if quiet else view_mode(config.progress, shell)
-    if mode in ("widget", "html"):
-        return (
-            Explorer(config, drawn, elsewhere, not background)
-            if mode == "widget"
-            else Page(config, drawn, elsewhere)
-        )
+    if mode == "widget":
+        return Explorer(config, drawn, elsewhere, waits=not background)
+    if mode == "html":
+        return Page(config, drawn, elsewhere)
     if drawn is not None and getattr(shell, "kernel", None) is None:
         from ...pictures.diagram import Diagram
 
@@ -404,11 +423,11 @@ def choose_view(
     return lines if drawn is None else Pictured(lines, drawn)
 
 
-def view_mode(wanted: str, shell: Any) -> str:
-    """``widget``, ``html``, ``text`` or ``off``: the wanted view, or with ``auto`` the one that
-    fits the front end."""
-    if wanted != "auto":
-        return wanted
+def view_mode(setting: str, shell: Any) -> str:
+    """``widget``, ``html``, ``text`` or ``off``: the view of the setting, or with ``auto`` the one
+    that fits the front end."""
+    if setting != "auto":
+        return setting
     if getattr(shell, "kernel", None) is None:
         return "text"
     return "widget" if is_watched(shell) else "html"
@@ -425,10 +444,10 @@ def is_watched(shell: Any) -> bool:
 
 def _line(row: Row) -> str:
     """``✓ ok  page tool fetch  steps[0]  12 ms``"""
-    what = f"{line(shown_name(row), 60)} {line(does(row), 60)}".rstrip() + (
-        f" ×{row.times:,}" if row.times > 1 else ""
-    )
+    name = f"{line(shown_name(row), 60)} {line(does(row), 60)}".rstrip()
+    if row.times > 1:
+        name += f" ×{row.times:,}"
     share = share_of(row)
     bar = f"{'▰' * int(share * 10):▱<10}" if share is not None else ""
-    parts = (state_words(row), what, line(row.id, 100), duration(row.seconds), bar, activity(row))
+    parts = (state_words(row), name, line(row.id, 100), duration(row.seconds), bar, activity(row))
     return "  ".join(filter(None, parts))

@@ -22,46 +22,54 @@ def evaluation_pages(run: AnyRun, rows: Sequence[Row]) -> Iterator[tuple[Row, li
     """All pages of what these steps read and gave, from one evaluation of the run."""
     from ...lifecycle.forecasts.evaluations import find_all_evaluations
 
-    for row, (kept, note) in zip(rows, find_all_evaluations(run, rows), strict=True):
-        kept.sort(key=lambda evaluation: evaluation.error is None)
-        places = range(0, max(len(kept), 1), PAGE)
-        yield row, [_evaluation_page(run, kept, note, offset) for offset in places]
+    for row, (evaluations, note) in zip(rows, find_all_evaluations(run, rows), strict=True):
+        evaluations.sort(key=lambda evaluation: evaluation.error is None)
+        offsets = range(0, max(len(evaluations), 1), PAGE)
+        yield row, [_evaluation_page(run, evaluations, note, offset) for offset in offsets]
 
 
 class _LastEvaluations:
     """The last evaluations that a page asked for: its next pages are of the same ones."""
 
     of: tuple[str, str] = ("", "")
-    found: tuple[list[Evaluation], str] = ([], "")
+    """The ids of the run and of the step."""
+    evaluations: Sequence[Evaluation] = ()
+    note = ""
 
 
 def answer_evaluations(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """A page of what a step that only evaluates read and gave, failed ones first."""
-    row, offset = row_of(run, arguments), natural(arguments.get("offset"))
-    journal_of(run)
+    row = row_of(run, arguments)
+    offset = natural(arguments.get("offset"))
+    journal_of(run)  # without a journal the request is refused
     if offset == 0 or _LastEvaluations.of != (run.run_id, row.id):
         from ...lifecycle.forecasts.evaluations import find_evaluations
 
-        kept, note = find_evaluations(run, row)
-        kept.sort(key=lambda evaluation: evaluation.error is None)
-        _LastEvaluations.of, _LastEvaluations.found = (run.run_id, row.id), (kept, note)
-    return _evaluation_page(run, *_LastEvaluations.found, offset)
+        evaluations, note = find_evaluations(run, row)
+        evaluations.sort(key=lambda evaluation: evaluation.error is None)
+        _LastEvaluations.of = (run.run_id, row.id)
+        _LastEvaluations.evaluations = evaluations
+        _LastEvaluations.note = note
+    return _evaluation_page(run, _LastEvaluations.evaluations, _LastEvaluations.note, offset)
 
 
-def _evaluation_page(run: AnyRun, kept: Sequence[Evaluation], note: str, offset: int) -> Json:
+def _evaluation_page(
+    run: AnyRun, evaluations: Sequence[Evaluation], note: str, offset: int
+) -> Json:
+    shown = evaluations[offset : offset + PAGE]
     return {
-        "total": len(kept),
+        "total": len(evaluations),
         "offset": offset,
         "page": PAGE,
         "note": plain(note, 400),
-        "rows": [_evaluation_row(run, evaluation) for evaluation in kept[offset : offset + PAGE]],
+        "rows": [_evaluation_row(run, evaluation) for evaluation in shown],
     }
 
 
 def _evaluation_row(run: AnyRun, evaluation: Evaluation) -> EvaluationRow:
-    value, why = value_text(evaluation.value), ""
-    if evaluation.error is not None:
-        value, why = "", run.secrets.text(format_exception(evaluation.error))
+    error = evaluation.error
+    value = value_text(evaluation.value) if error is None else ""
+    why = run.secrets.text(format_exception(error)) if error is not None else ""
     return EvaluationRow(
         numbers=list(evaluation.numbers),
         given=[

@@ -40,9 +40,12 @@ from .open_views import Answers, open_explorer
 from .replies import MOST_WHY
 from .request_types import AnyRun, Json, Refused, Requests
 
-COUNTERS, LONG = 0.25, 10.0
+COUNTERS = 0.25
 """Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is
-in it, and the page a frame. Twice as many for a run that takes longer than ``LONG`` seconds."""
+in it, and the page a frame. Twice as many for a long run."""
+
+LONG = 10.0
+"""Seconds after which a run is long."""
 
 COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is
@@ -69,7 +72,10 @@ class Channel(Answers):
         """``waits``: whether a cell waits for the run. ``show``: puts the static page of a run that
         this explorer started into the output. ``draw``: whether the picture is shown first.
         ``mark``, ``alone``: see `Answers`."""
-        self.run, self._waits, self._show, self._draw = run, waits, show, draw
+        self.run = run
+        self._waits = waits
+        self._show = show
+        self._draw = draw
         self._lock = threading.RLock()
         self._updates = Updates(run.progress)
         self._seen = -1
@@ -86,9 +92,8 @@ class Channel(Answers):
         """The tree and all rows."""
         with self._lock:
             progress = self.run.progress
-            update = Updates(progress).complete(
-                clock()
-            )  # ours knows what the pages that are open have
+            # Not by `_updates`, which knows what the pages that are open have.
+            update = Updates(progress).complete(clock())
             return {
                 "tree": describe_tree(progress),
                 "update": {"n": self._sent, **self._described(update)},
@@ -105,21 +110,25 @@ class Channel(Answers):
             if changes == self._seen:
                 return
             now = time.monotonic()
-            counters = now - self._counted >= COUNTERS * (1 + (now - self._opened > LONG))
-            if counters:
-                self._seen, self._counted = changes, now
+            pause = COUNTERS if now - self._opened <= LONG else 2 * COUNTERS
+            with_counters = now - self._counted >= pause
+            if with_counters:
+                self._seen = changes
+                self._counted = now
             if now - self._completed >= COMPLETE:
-                self._completed, self._head = now, {}
+                self._completed = now
+                self._head = {}
                 update: Update | None = self._updates.complete(clock())
             else:
-                update = self._updates.changes(clock(), counters)
+                update = self._updates.changes(clock(), with_counters)
             if update is not None:
                 self._send_update(update)
 
     def finish(self) -> None:
         """Send the end: after it every kernel receives requests."""
         with self._lock:
-            self._waits, self._head = False, {}
+            self._waits = False
+            self._head = {}
             self._send_update(self._updates.complete(clock()))
 
     @property
@@ -152,26 +161,31 @@ class Channel(Answers):
         self.send({"type": "update", "n": self._sent, **changed})
 
     def _described(self, update: Update) -> Update:
+        """An update with the buttons of now, and why the run has failed."""
         error = self.run.error if self.has_ended else None
         why = line(self.run.secrets.text(format_exception(error)), 200) if error is not None else ""
         return {**update, "can": self._actions(), "hears": self.hears, "why": why}
 
-    def _answer_question(self, given: dict[str, Any]) -> None:
+    def _answer_question(self, arguments: dict[str, Any]) -> None:
         """Answer an open question by a ``text`` or by the number of a ``choice``. Raises
         Refused."""
-        where, text, choice = given.get("where"), given.get("text"), given.get("choice")
+        where = arguments.get("where")
+        text = arguments.get("text")
+        choice = arguments.get("choice")
         # By its mark too: the page may still show the question before it at the same step.
-        asked = [
-            one
-            for one in list(self.run.progress.open_questions.values())
-            if line(one.where, 100) == where and question_mark(one) == given.get("mark")
-        ]
-        pending = PendingQuestion.of(asked[0]) if asked else None
-        if pending is None:
+        questions = (
+            question
+            for question in list(self.run.progress.open_questions.values())
+            if line(question.where, 100) == where
+            and question_mark(question) == arguments.get("mark")
+        )
+        question = next(questions, None)
+        pending = PendingQuestion.of(question) if question is not None else None
+        if question is None or pending is None:
             raise Refused("this question is not open here: answer it in the cell that asks")
-        is_text = isinstance(text, str) and pending.answer(text[:MOST_ANSWER])
-        if not is_text and not (type(choice) is int and pending.choose(choice)):
-            raise Refused(f"this is not an answer to the question: {line(asked[0].text, 200)}")
+        is_answered = isinstance(text, str) and pending.answer(text[:MOST_ANSWER])
+        if not is_answered and not (type(choice) is int and pending.choose(choice)):
+            raise Refused(f"this is not an answer to the question: {line(question.text, 200)}")
 
     def _actions(self) -> list[str]:
         """The buttons that do something now."""
@@ -188,14 +202,15 @@ class Channel(Answers):
         """What the page may ask: those of `requests_of`, and those that act."""
         from .requests import requests_of
 
-        run, again = self.run, RunOptions(background=True, stream=True)
+        run = self.run
+        options = RunOptions(background=True, stream=True)
         cancel = {"cancel": lambda _: run.cancel("Cancel button")} if isinstance(run, Run) else {}
 
-        def rerun(given: Json) -> None:
-            self.follow(lambda: rerun_from(run, str(given.get("step")), options=again))
+        def rerun(arguments: Json) -> None:
+            self.follow(lambda: rerun_from(run, str(arguments.get("step")), options=options))
 
-        def opened(given: Json) -> Json:
-            step = str(given.get("step"))
+        def opened(arguments: Json) -> Json:
+            step = str(arguments.get("step"))
             return open_call(get_ipython(), default(), run.run_id, step)._asdict()
 
         return {
@@ -203,7 +218,7 @@ class Channel(Answers):
             **cancel,
             "start": lambda _: self.start(),
             "answer": self._answer_question,
-            "resume": lambda _: self.follow(lambda: resume_run(run.run_id, options=again)),
+            "resume": lambda _: self.follow(lambda: resume_run(run.run_id, options=options)),
             "rerun": rerun,
             "open": opened,
         }
@@ -217,7 +232,10 @@ class Channel(Answers):
             if not name.startswith("_"):
                 names[name] = run
         with self._lock:
-            self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
+            self.run = run
+            self._updates = Updates(run.progress)
+            self._seen = -1
+            self._head = {}
             self._sent += 1
             self._opened = time.monotonic()
             self.send({"type": "run", **self.start()})

@@ -28,7 +28,8 @@ ROWS_SHOWN = 50
 """Rows of a page."""
 MOST_COLUMNS = 40
 
-CHANGED, FAILED = "changed", "failed"
+CHANGED = "changed"
+FAILED = "failed"
 
 RowOrder = tuple[str, bool, str, float | None]
 """The column by which rows are sorted (empty: the order of the table), whether the largest is the
@@ -36,7 +37,8 @@ first, a filter (empty, failed or changed), and the number below which the colum
 
 
 class _LastTable:
-    """The table that a page asked for last, and the places of its rows in that order."""
+    """The table that a page asked for last, and the places of its rows in the order that it asked
+    for. The second number of ``order`` is that of the finished rows."""
 
     run_id = ""
     table: RowTable
@@ -54,9 +56,10 @@ def table_page(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         str(arguments.get("only") or ""),
         float(below) if isinstance(below, int | float) and math.isfinite(below) else None,
     )
-    done = sum(table.counts.values()) - table.counts.get("not run", 0)
-    if _LastTable.order != (order, done):
-        _LastTable.places, _LastTable.order = _places(table, order), (order, done)
+    finished = sum(table.counts.values()) - table.counts.get("not run", 0)
+    if _LastTable.order != (order, finished):
+        _LastTable.places = _places(table, order)
+        _LastTable.order = (order, finished)
     places = _LastTable.places
     offset = min(
         natural(arguments.get("offset")), max(0, len(places) - 1) // ROWS_SHOWN * ROWS_SHOWN
@@ -87,24 +90,30 @@ def table_page(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 def label_row(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """Label the row at ``place`` with ``text``."""
-    table, text = _table_of(run), arguments.get("text")
-    if natural(arguments.get("place")) >= len(table) or not isinstance(text, str):
+    table = _table_of(run)
+    place = natural(arguments.get("place"))
+    text = arguments.get("text")
+    if place >= len(table) or not isinstance(text, str):
         raise Refused("this row does not exist")
-    table.label(natural(arguments.get("place")), text.strip())
+    table.label(place, text.strip())
     return {}
 
 
 def has_table(run: AnyRun) -> bool:
     """Whether it is a run over a table."""
-    return definition_of(run)[0] == OVER
+    language, *_ = definition_of(run)
+    return language == OVER
 
 
 def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
+    """The table of a run. ``is_first``: whether the first page is asked for, which begins anew."""
     if not has_table(run):
         raise Refused("this run has no table")
     # A running run has more rows by now, and another page may have changed a label.
     if _LastTable.run_id != run.run_id or (is_first and run.status == "running"):
-        _LastTable.run_id, _LastTable.table, _LastTable.order = run.run_id, run.table, None
+        _LastTable.run_id = run.run_id
+        _LastTable.table = run.table
+        _LastTable.order = None
     elif is_first:
         _LastTable.table.refresh()
     return _LastTable.table
@@ -118,6 +127,7 @@ def _columns(table: RowTable, rows: Sequence[Mapping[str, Value]]) -> list[str]:
 
 
 def _places(table: RowTable, order: RowOrder) -> Sequence[int]:
+    """The places of the rows in the order that a page asks for."""
     sort, down, only, below = order
     places: Sequence[int] = range(len(table))
     if only == FAILED:
@@ -153,7 +163,7 @@ def _sort_key(value: Value) -> tuple[int, float, str] | None:
 
 
 def _earlier(run: AnyRun) -> str:
-    """The id of the run over a table of the same flow before this one; empty: there is none."""
+    """The id of the run over a table of the same flow before this one; empty if there is none."""
     if place_in_journal(run) is None:
         return ""
     ids = [
@@ -173,6 +183,6 @@ def _changed(table: RowTable) -> list[int]:
     from ...lifecycle.scoring.table_comparison import TableComparison
 
     compared = TableComparison(other.table, table)
-    changed = {(one.other.number, one.other.repeat) for one in compared.changed}
+    changed = {(pair.other.number, pair.other.repeat) for pair in compared.changed}
     rows = enumerate(table.rows())
     return [place for place, row in rows if (row.number, row.repeat) in changed]

@@ -67,8 +67,8 @@ def later_script() -> str:
 def loader() -> str:
     """The module of the model: it unpacks the script, which a page loads once."""
     name = f"agf-{hashlib.sha256(script().encode()).hexdigest()[:16]}"
-    named = f"{script()}\nglobalThis[{json.dumps(name)}] = ours;"
-    packed = base64.b64encode(gzip.compress(named.encode(), mtime=0)).decode()
+    code = f"{script()}\nglobalThis[{json.dumps(name)}] = ours;"
+    packed = base64.b64encode(gzip.compress(code.encode(), mtime=0)).decode()
     text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
     return text.replace("$NAME", name).replace("$PACKED", packed)
 
@@ -124,9 +124,8 @@ class Model(anywidget.AnyWidget):
                 cls._shared = shared = cls(explored)
                 return shared
             shared._explored[explored.mark] = explored
-            shared.send(
-                {"type": "run", "mark": explored.mark, "gone": shared._told(), **explored.start()}
-            )
+            gone = shared._take_gone()
+            shared.send({"type": "run", "mark": explored.mark, "gone": gone, **explored.start()})
             return shared
 
     def leave(self, explored: Explored, tell: bool = True) -> None:
@@ -138,15 +137,17 @@ class Model(anywidget.AnyWidget):
                 self._forget()
                 self.close()
             elif tell:
-                self.send({"type": "gone", "gone": self._told()})
+                self.send({"type": "gone", "gone": self._take_gone()})
 
     def starts(self) -> dict[str, Any]:
         """What a page needs to show each explorer."""
         return {mark: explored.start() for mark, explored in self._explored.copy().items()}
 
-    def _told(self) -> list[str]:
-        told, self._gone = self._gone, []
-        return told
+    def _take_gone(self) -> list[str]:
+        """The closed explorers that the page does not know of yet."""
+        gone = self._gone
+        self._gone = []
+        return gone
 
     def _forget(self, _: Any = None) -> None:
         """Explorers are no longer added to this one: it is closed here or by the front end."""
@@ -154,6 +155,7 @@ class Model(anywidget.AnyWidget):
             Model._shared = None
 
     def _receive(self, _: Any, message: Any, __: Any) -> None:
+        """Hand a message of the page to its explorer."""
         if not isinstance(message, dict):
             return
         page.report()
@@ -162,13 +164,6 @@ class Model(anywidget.AnyWidget):
         elif (explored := self._explored.get(str(message.get("mark")))) is not None:
             explored.receive(message)
         else:
+            reply = {"type": "reply", "mark": message.get("mark"), "id": message.get("id")}
             why = "this explorer is closed: show the run again with %runs"
-            self.send(
-                {
-                    "type": "reply",
-                    "mark": message.get("mark"),
-                    "id": message.get("id"),
-                    "ok": False,
-                    "why": why,
-                }
-            )
+            self.send({**reply, "ok": False, "why": why})

@@ -36,8 +36,8 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
     """Make a method a magic: it gets the parsed line, its help is that of the command, its errors
     are short."""
 
-    def wrap(magic: Magic) -> Magic:
-        @functools.wraps(magic)
+    def make_magic(method: Magic) -> Magic:
+        @functools.wraps(method)
         def called(
             self: NotebookMagics, rest: str, *body: str, local_ns: Mapping[str, Any] | None = None
         ) -> Any:
@@ -48,7 +48,7 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
                 if parsed is None:
                     print(command.help)
                     return None
-                return magic(self, with_run_ids(parsed, self.notebook.names), *body)
+                return method(self, with_run_ids(parsed, self.notebook.names), *body)
             except AgfError as error:
                 failure = error
             except RunInterrupted as interrupt:
@@ -65,4 +65,4 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
         del called.__dict__["__wrapped__"]
         return no_var_expand(called)
 
-    return wrap
+    return make_magic

@@ -39,38 +39,41 @@ def show_context(name: str, log: Log, shell: Any) -> None:
 
 
 def run_context(notebook: Notebook, parsed: ParsedLine) -> Any:
+    """Do what a line of ``%context`` says; returns the value of a reference."""
     name, reference = _operands(parsed)
-    source, target = parsed.word("--load"), parsed.word("--save")
+    source = parsed.word("--load")
     if source is not None:
         _load(notebook, name, source)
-    held = _context(notebook, name, parsed)
+    context = _context(notebook, name, parsed)
     if "--clear" in parsed:
-        notebook.registry.contexts.renew(held.name)
-        print(f"context {held.name}: empty")
+        notebook.registry.contexts.renew(context.name)
+        print(f"context {context.name}: empty")
         return None
-    log, at = as_log(held.log if held.log is not None else ()), count(parsed, "--at", None)
-    log = log.until(at) if at is not None else log
+    log = as_log(context.log if context.log is not None else ())
+    moment = count(parsed, "--at", None)
+    if moment is not None:
+        log = log.until(moment)
+    target = parsed.word("--save")
     if target is not None:
         write_file(target, "".join(f"{line}\n" for line in format_lines(log)))
     elif reference is not None:
         return Reading(reference).evaluate({"messages": log})
     else:
-        show_context(held.name, log, notebook.ipython if at is None else None)
+        show_context(context.name, log, notebook.ipython if moment is None else None)
     return None
 
 
 def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Context:
+    """The context of this name; without one that of the last run, else the first."""
     contexts = notebook.registry.contexts
     if name is None:
         last = notebook.last
-        context = (state_of(last).flow_input.context if last is not None else None) or next(
-            iter(contexts.values()), None
-        )
+        context = state_of(last).flow_input.context if last is not None else None
+        context = context or next(iter(contexts.values()), None)
         if context is None:
+            message = "there is no context yet"
             hint = "run a plan, or write %context NAME --load FILE"
-            raise line_error(
-                "unknown-context", "there is no context yet", parsed.source.span(), hint
-            )
+            raise line_error("unknown-context", message, parsed.source.span(), hint)
         return context
     message = f"there is no context {name.text!r}"
     otherwise = "a plan creates the context of its name when it runs"
@@ -93,7 +96,8 @@ def _load(notebook: Notebook, name: Token | None, word: Token) -> None:
 
 def _operands(parsed: ParsedLine) -> tuple[Token | None, Token | None]:
     """The name and the reference, both optional."""
-    name, reference = parsed.word("NAME"), parsed.word("REFERENCE")
+    name = parsed.word("NAME")
+    reference = parsed.word("REFERENCE")
     if name is not None and reference is None and name.text.lstrip("( ")[:1] in ("†", "$"):
         return None, name
     return name, reference

@@ -34,15 +34,17 @@ class DefinitionMagics(NotebookMagics):
         problems: list[Diagnostic] = []
         files = dict[Path, None]()
         for word in parsed.words("FILE"):
-            named = [file for file in definition_files(word.text) if file.exists()]
-            if not named:
+            existing = [file for file in definition_files(word.text) if file.exists()]
+            if not existing:
                 message = f"no file {word.text!r}"
                 if Path(word.text).is_dir():
                     message = f"no definition in the folder {word.text!r}"
                 problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
-            files |= dict.fromkeys(named)
+            files |= dict.fromkeys(existing)
         registry = self.notebook.registry
-        names_from = registry_with(files, registry)[0] if len(files) > 1 else registry
+        names_from = registry
+        if len(files) > 1:  # a file may call what a later one defines
+            names_from, _ = registry_with(files, registry)
         for file in files:
             try:
                 self.notebook.define(
@@ -56,20 +58,20 @@ class DefinitionMagics(NotebookMagics):
     @line_magic
     @takes(magics.FLOWS)
     def flows(self, parsed: ParsedLine) -> None:
-        unwanted = parsed.word("--delete")
+        deleted = parsed.word("--delete")
         name = parsed.word("NAME")
         target = parsed.word("--export")
         if target is not None and name is None:
             hint = f"write %flows NAME --export {target.text}"
             raise line_error("missing", "--export needs the NAME of a flow", target, hint)
-        if unwanted is not None:
-            self.notebook.registry.flows.remove(self.notebook.flow(unwanted).name)
-            print(f"deleted {unwanted.text}")
+        if deleted is not None:
+            self.notebook.registry.flows.remove(self.notebook.flow(deleted).name)
+            print(f"deleted {deleted.text}")
         if name is not None and target is not None:
             write_file(target, definition_text(self.notebook.flow(name)))
         elif name is not None:
             print(definition_text(self.notebook.flow(name)))
-        elif unwanted is None:
+        elif deleted is None:
             show(registry_page.flows(self.notebook.registry))
 
     @line_magic
@@ -88,14 +90,15 @@ class DefinitionMagics(NotebookMagics):
         from ...pictures.diagram import Diagram
         from ...pictures.layout.arrange import DIRECTIONS, Direction
 
-        wanted = parsed.word("--direction")
-        if wanted is not None and wanted.text not in DIRECTIONS:
+        word = parsed.word("--direction")
+        if word is not None and word.text not in DIRECTIONS:
             hint = f"write {' or '.join(DIRECTIONS)}"
-            raise line_error("direction", f"{wanted.text!r} is not a direction", wanted, hint)
-        flow = self.notebook.flow(parsed.words("NAME")[0])
-        callees = link_flow(flow, self.notebook.registry)[0].callees
-        direction = cast(Direction, wanted.text) if wanted else "auto"
-        picture = Diagram(flow, direction=direction, callees=callees)
+            raise line_error("direction", f"{word.text!r} is not a direction", word, hint)
+        direction = cast(Direction, word.text) if word is not None else "auto"
+        (name,) = parsed.words("NAME")
+        flow = self.notebook.flow(name)
+        linked, _ = link_flow(flow, self.notebook.registry)
+        picture = Diagram(flow, direction=direction, callees=linked.callees)
         target = parsed.word("--save")
         if target is None:
             return picture

@@ -58,9 +58,10 @@ class HistoryMagics(NotebookMagics):
     @line_magic
     @takes(magics.RUNS)
     def runs(self, parsed: ParsedLine) -> Any:
-        unwanted, word = parsed.word("--cancel"), parsed.word("RUN")
-        if unwanted is not None:
-            cancel_run(live_run(unwanted))
+        cancelled = parsed.word("--cancel")
+        word = parsed.word("RUN")
+        if cancelled is not None:
+            cancel_run(live_run(cancelled))
         if "--wait" in parsed:
             for run in [live_run(word)] if word is not None else live.live:
                 if run.background:
@@ -100,28 +101,27 @@ class HistoryMagics(NotebookMagics):
     @needs_local_scope
     @takes(magics.ANSWER)
     def answer(self, parsed: ParsedLine) -> None:
-        (word,), (answer_word,), step = (
-            parsed.words("RUN"),
-            parsed.words("VALUE"),
-            parsed.word("--step"),
-        )
-        run, answer = live_run(word), value(answer_word, self.notebook.names)
-        with_place_of(
-            step or answer_word, lambda: run.answer(answer, step.text if step is not None else None)
-        )
+        (word,) = parsed.words("RUN")
+        (answer_word,) = parsed.words("VALUE")
+        step = parsed.word("--step")
+        run = live_run(word)
+        answer = value(answer_word, self.notebook.names)
+        step_id = step.text if step is not None else None
+        with_place_of(step or answer_word, lambda: run.answer(answer, step_id))
 
     @line_magic
     @needs_local_scope
     @takes(magics.RERUN)
     def rerun(self, parsed: ParsedLine) -> Any:
-        (word,), step = parsed.words("RUN"), parsed.word("--from")
+        (word,) = parsed.words("RUN")
+        step = parsed.word("--from")
         input = inputs(parsed, self.notebook.names)
         past = _past(word)
         drawn = self.notebook.registry.flows.get(past.name) if "--draw" in parsed else None
 
         def rerun(options: RunOptions) -> run_module.Run:
-            wanted = step.text if step is not None else failed_step(past)
-            return rerun_from(past, wanted, input, options)
+            first = step.text if step is not None else failed_step(past)
+            return rerun_from(past, first, input, options)
 
         return self._show(parsed, step or word, drawn, rerun)
 
@@ -134,7 +134,8 @@ class HistoryMagics(NotebookMagics):
     ) -> Any:
         """Begin a run from an earlier one and show it in this cell. ``place``: the word that its
         errors are about."""
-        notebook, out = self.notebook, new_name(parsed.word("--out"))
+        notebook = self.notebook
+        out = new_name(parsed.word("--out"))
         run, _ = notebook.start(
             lambda options: with_place_of(place, lambda: begin(options)),
             RunOptions(
@@ -150,9 +151,11 @@ class HistoryMagics(NotebookMagics):
     @line_magic
     @takes(magics.STEP)
     def step(self, parsed: ParsedLine) -> None:
-        (word,), (place,) = parsed.words("RUN"), parsed.words("STEP")
+        (word,) = parsed.words("RUN")
+        (place,) = parsed.words("STEP")
         name = new_name(parsed.word("--out")) or ARGUMENTS
-        notebook, run_id = self.notebook, _past(word).run_id
+        notebook = self.notebook
+        run_id = _past(word).run_id
         opened = with_place_of(
             place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name)
         )
@@ -164,15 +167,15 @@ class HistoryMagics(NotebookMagics):
 
 def delete_runs(parsed: ParsedLine) -> None:
     """``--delete`` and ``--prune``."""
-    unwanted, pruned = parsed.word("--delete"), parsed.word("--prune")
-    if unwanted is not None:
-        (deleted,) = with_place_of(unwanted, lambda: past_runs.delete([unwanted.text]))
+    word = parsed.word("--delete")
+    if word is not None:
+        (deleted,) = with_place_of(word, lambda: past_runs.delete([word.text]))
         print(f"deleted {deleted}")
+    pruned = parsed.word("--prune")
     if pruned is not None:
         before = past_runs.journal_bytes()
-        number, size = past_runs.prune(
-            amount(parsed, "--prune", None) if pruned.text != "--prune" else None
-        )
+        days = amount(parsed, "--prune", None) if pruned.text != "--prune" else None
+        number, size = past_runs.prune(days)
         freed = f", which frees {_bytes(before - size)}" if before > size else ""
         print(f"deleted {counted(number, 'run')}{freed}; the journal has {_bytes(size)}")
 
@@ -240,10 +243,10 @@ def describe_on_load() -> str:
     lines = [line(damage, 300)]
     if unfinished:
         names = ", ".join(line(head.run_id, 60) for head in unfinished[:MOST_NAMED])
-        left = len(unfinished) - MOST_NAMED
-        more = f" and {left} more" if left > 0 else ""
-        told = f"{counted(len(unfinished), 'run')} did not finish: {names}{more}"
-        lines.insert(0, f"{told} · %resume RUN continues one, %runs lists them")
+        others = len(unfinished) - MOST_NAMED
+        more = f" and {others} more" if others > 0 else ""
+        sentence = f"{counted(len(unfinished), 'run')} did not finish: {names}{more}"
+        lines.insert(0, f"{sentence} · %resume RUN continues one, %runs lists them")
     return "\n".join(filter(None, lines))
 
 
@@ -255,8 +258,8 @@ def _past(word: Token) -> PastRun:
 def cancel_run(run: run_module.Run) -> None:
     if not run.done:
         print(f"cancelling {run.run_id}")
-    elif fired := run_module.state_of(run).background_calls:
-        print(f"cancelling {counted(fired, 'background call')} of {run.run_id}")
+    elif number := run_module.state_of(run).background_calls:
+        print(f"cancelling {counted(number, 'background call')} of {run.run_id}")
     else:
         print(f"{run.run_id} has ended: {run.status}")
     run.cancel("%runs --cancel")
@@ -269,7 +272,8 @@ def _named(word: Token) -> run_module.Run | PastRun:
 
 def live_run(word: Token) -> run_module.Run:
     """The run of this process that a word names."""
-    here, runs = {run.run_id: run for run in live.live}, named_runs(None)
+    runs_here = {run.run_id: run for run in live.live}
+    runs = named_runs(None)
     try:
         run_id = with_place_of(
             word,
@@ -279,11 +283,12 @@ def live_run(word: Token) -> run_module.Run:
         )
     except DefinitionError as unknown:
         raise _elsewhere(word) or unknown from None
-    return here[run_id]
+    return runs_here[run_id]
 
 
 def _elsewhere(word: Token) -> DefinitionError | None:
-    """The error for a run that is none of this process; None if the journal has none either."""
+    """The error for a run of the journal that is not one of this process; None if the journal has
+    no such run."""
     try:
         run = past_run.find_past_run(word.text)
     except DefinitionError:

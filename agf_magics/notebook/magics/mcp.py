@@ -30,7 +30,7 @@ CONNECT = "connect"
 
 
 def connected() -> Servers | None:
-    """The servers of this process; None: the client was not used, and needs no import."""
+    """The servers of this process; None if the client was not used, which needs no import then."""
     module = module_if_loaded("agf_magics.mcp.client.servers")
     return module.servers if module is not None else None
 
@@ -60,21 +60,23 @@ class McpMagics(NotebookMagics):
             show(list_servers())
 
     def _connect(self, parsed: ParsedLine) -> None:
+        """Connect the server that the line describes."""
         from ...mcp import connect
         from ...mcp.client.servers import entry_text
 
-        name, words = parsed.word("NAME"), parsed.words("COMMAND")
-        address, file = parsed.text("ADDRESS"), parsed.text("--from")
-        if name is None or (bool(words) + bool(address) + bool(file) != 1):
+        name = parsed.word("NAME")
+        command = [word.text for word in parsed.words("COMMAND")]
+        address = parsed.text("ADDRESS")
+        file = parsed.text("--from")
+        if name is None or (bool(command) + bool(address) + bool(file) != 1):
             message = "connect needs a name and a command, an address or a file"
             place = parsed.source.span()
             raise line_error("missing", message, place, "write %mcp connect NAME -- COMMAND")
         only = parsed.text("--only")
-        command = [each.text for each in words]
         options = dict[str, Any](
             command=command or None,
-            env=dict(_pair(each) for each in parsed.words("--env")),
-            headers=dict(_pair(each) for each in parsed.words("--header")),
+            env=dict(map(_pair, parsed.words("--env"))),
+            headers=dict(map(_pair, parsed.words("--header"))),
             file=file,
             sign_in="--sign-in" in parsed,
             tools=only.split(",") if only is not None else None,
@@ -124,7 +126,7 @@ def _summary(server: Server) -> str:
     """A server, its tools and its problems, as text."""
     tools = ", ".join(server.tools[:20]) + ", …" * (len(server.tools) > 20)
     lines = [f"{server.name}: {server.state}, {counted(len(server.tools), 'tool')}: {tools}"]
-    lines += [f"{each.severity}: {each}" for each in server.problems]
+    lines += [f"{problem.severity}: {problem}" for problem in server.problems]
     return "\n".join(lines)
 
 
@@ -133,14 +135,14 @@ def list_servers() -> Bundle:
     servers = [*(connected() or {}).values()]
     rows = [
         (
-            line(each.name, 40),
-            each.state,
-            each.protocol,
-            f"{len(each.tools):,}",
-            f"{len(each.problems):,}" if each.problems else "",
-            line(each.target, 80),
+            line(server.name, 40),
+            server.state,
+            server.protocol,
+            f"{len(server.tools):,}",
+            f"{len(server.problems):,}" if server.problems else "",
+            line(server.target, 80),
         )
-        for each in servers
+        for server in servers
     ]
     return list_rows(SERVER_COLUMNS, rows, counted(len(servers), "MCP server"), NO_SERVER)
 
@@ -148,6 +150,6 @@ def list_servers() -> Bundle:
 def list_tools(server: Server) -> Bundle:
     """The tools of a server as a table by MIME type."""
     tools = [server.registry.tools[name] for name in server.tools]
-    rows = [(each.name, line(each.takes, 120), line(each.description, 120)) for each in tools]
+    rows = [(tool.name, line(tool.takes, 120), line(tool.description, 120)) for tool in tools]
     title = counted(len(tools), "tool")
     return list_rows(TOOL_COLUMNS, rows, title, f"{server.name} has no tools")

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from ...catalog import Registry
 from ...commands.line import ParsedLine
 from ...commands.output_files import write_file
 from ...commands.values import count, value, with_place_of
@@ -66,7 +67,7 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
     )
     if (target := parsed.word("--write")) is not None:
         write_file(target, body)
-    input: Mapping[str, Value] = settle_fields({**header.input, **request.given})
+    input: Mapping[str, Value] = settle_fields({**header.input, **request.input})
     resume = "--resume" in parsed
     recorded = parsed.word("--replay")
     # All ticks take their calls from one recording.
@@ -121,14 +122,15 @@ def _reply_bundle(run: Run, reply: Mapping[str, Value]) -> Bundle:
 
 def _call_line(call: Mapping[str, Value]) -> str:
     """``price(fruit: fig) → †state.price``, ``think: …``"""
-    tool, path = line(str(call["_tool"]), 60), call.get("_outputPath")
+    tool = line(str(call["_tool"]), 60)
+    path = call.get("_outputPath")
     arguments = ", ".join(
         f"{line(name, 40)}: {_shown(value, 60)}"
         for name, value in call.items()
         if not name.startswith("_")
     )
-    what = f"{tool}: {_shown(call['_output'])}" if "_output" in call else f"{tool}({arguments})"
-    return f"{what} → {line(str(path), 100)}" if path else what
+    text = f"{tool}: {_shown(call['_output'])}" if "_output" in call else f"{tool}({arguments})"
+    return f"{text} → {line(str(path), 100)}" if path else text
 
 
 def _shown(value: Value, most: int = 400) -> str:
@@ -154,16 +156,11 @@ def _model(notebook: Notebook, word: Token) -> Any:
 
 
 def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:
-    registry, names = notebook.registry, None
-    for listed in parsed.words("--tools"):
-        names = [name.strip() for name in listed.text.split(",") if name.strip()]
-        callees = [*registry.tools, *registry.flows]
-        for name in names:
-            if name not in callees:
-                start = listed.text.index(name)
-                hint = suggest(name, callees, "tools and flows")
-                place = listed.part(start, start + len(name))
-                raise line_error("unknown-tool", f"no tool {name!r} is registered", place, hint)
+    """The tools that the model may call: those of ``--tools``, else all, and those that the header
+    declares."""
+    registry = notebook.registry
+    listed = parsed.word("--tools")
+    names = _listed_tools(registry, listed) if listed is not None else None
     declared = {name: schema for name, schema in header.tools.items() if name not in registry.tools}
     latent = {name: str(schema.get("description", "")) for name, schema in declared.items()}
     latent |= {word.text: "" for word in parsed.words("--latent")}
@@ -173,6 +170,19 @@ def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:
         if (path := _prescribed(schema)) is not None
     }
     return make_offer(registry, names, latent or THINK, paths, None)
+
+
+def _listed_tools(registry: Registry, listed: Token) -> list[str]:
+    """The names in a word, separated by commas, all of which are registered."""
+    names = [name.strip() for name in listed.text.split(",") if name.strip()]
+    callees = [*registry.tools, *registry.flows]
+    for name in names:
+        if name not in callees:
+            start = listed.text.index(name)
+            hint = suggest(name, callees, "tools and flows")
+            place = listed.part(start, start + len(name))
+            raise line_error("unknown-tool", f"no tool {name!r} is registered", place, hint)
+    return names
 
 
 def _prescribed(schema: Mapping[str, Any]) -> str | None:

@@ -74,12 +74,13 @@ def is_page(link: str) -> bool:
 
 
 def _rows(backend: BackendStatus) -> Iterable[tuple[str, ...]]:
-    in_flight = (
-        "" if backend.in_flight is None else f"{counted(backend.in_flight, 'chunk')} in flight"
-    )
+    """The row of a backend, and one for each of its workers."""
+    working = ""
     if backend.starting:
-        in_flight = f"starting {counted(backend.starting, 'worker')}"
-    yield (line(backend.name, 80), f"{backend.lanes:,}", in_flight, "", "", "")
+        working = f"starting {counted(backend.starting, 'worker')}"
+    elif backend.in_flight is not None:
+        working = f"{counted(backend.in_flight, 'chunk')} in flight"
+    yield (line(backend.name, 80), f"{backend.lanes:,}", working, "", "", "")
     for worker in backend.workers:
         if worker.name != backend.name:
             yield _row(worker)
@@ -106,13 +107,13 @@ def _versions(versions: Mapping[str, str]) -> str:
     """The versions that differ from those of this process."""
     from ...workers.backends.dask.tasks import describe_process
 
-    here = describe_process()
-    other = [
+    ours = describe_process()
+    others = [
         f"{name} {version}"
         for name, version in versions.items()
-        if version and version != here.get(name)
+        if version and version != ours.get(name)
     ]
-    return ", ".join(other) or ("as here" if versions else "")
+    return ", ".join(others) or ("as here" if versions else "")
 
 
 def _megabytes(size: int) -> str:

@@ -50,17 +50,17 @@ def arrange(
     if count > MOST_BOXES:
         raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
     if breaks is not None and direction != "auto":
-        kept = _arranged(scene, _cut(scene, breaks), direction == "TB")
-        return kept._replace(layout=with_clear_labels(scene, kept.layout))
+        arranged = _arranged(scene, _cut(scene, breaks), direction == "TB")
+        return arranged._replace(layout=with_clear_labels(scene, arranged.layout))
     plain = {
         is_down: _arranged(scene, [scene.parts], is_down)
         for is_down in (True, False)
         if direction in ("auto", "TB" if is_down else "LR")
     }
-    choices = [(1, whole) for whole in plain.values()]
-    if is_chain(scene) and not any(_fits(_size(whole.layout), room) for whole in plain.values()):
+    choices = list(plain.values())
+    if is_chain(scene) and not any(_fits(_size(choice.layout), room) for choice in choices):
         choices += _best_lines(scene, plain, room)
-    best = min(choices, key=lambda choice: _cost(choice[0], choice[1], room))[1]
+    best = min(choices, key=lambda choice: _cost(choice, room))
     return best._replace(layout=with_clear_labels(scene, best.layout))
 
 
@@ -74,14 +74,19 @@ def _fits(size: tuple[float, float], room: tuple[float, float]) -> bool:
 
 def _misfit(size: tuple[float, float], room: tuple[float, float]) -> tuple[float, float]:
     """How far a picture is from being read in the width of the room, and its height from the room's."""
-    scale = min(1.0, room[0] / size[0])
-    return (0.0 if scale >= READABLE else 1 - scale), max(0.0, size[1] * scale - room[1])
+    width, height = size
+    room_width, room_height = room
+    scale = min(1.0, room_width / width)
+    return (0.0 if scale >= READABLE else 1 - scale), max(0.0, height * scale - room_height)
 
 
-def _cost(count: int, arranged: Arranged, room: tuple[float, float]) -> tuple[float, ...]:
-    size = _size(arranged.layout)
-    height = size[1] * (1.0 if arranged.layout.is_down else 1.33)
-    return *_misfit(size, room), count, height
+def _cost(arranged: Arranged, room: tuple[float, float]) -> tuple[float, ...]:
+    """What makes a layout worse than another one, the most important first: how it fits, its lines,
+    its height."""
+    layout = arranged.layout
+    line_count = len(arranged.breaks) + 1
+    height = layout.height * (1.0 if layout.is_down else 1.33)
+    return *_misfit(_size(layout), room), line_count, height
 
 
 def _arranged(scene: Scene, chunks: Sequence[Sequence[Box]], is_down: bool) -> Arranged:
@@ -104,20 +109,20 @@ def _cut(scene: Scene, breaks: Collection[str]) -> list[list[Box]]:
 
 def _best_lines(
     scene: Scene, plain: dict[bool, Arranged], room: tuple[float, float]
-) -> Iterator[tuple[int, Arranged]]:
-    """The number of lines for which a chain fits best, estimated from the sizes of its parts, and its
-    layout. If that does not fit after all, the best one of the other direction, too."""
+) -> Iterator[Arranged]:
+    """The layout of a chain in the number of lines that fits best, estimated from the sizes of its
+    parts. If that does not fit after all, the best one of the other direction, too."""
     estimates = {
         is_down: min(
-            (*_misfit(estimated_size(scene, whole.layout, number), room), number)
+            (*_misfit(estimated_size(scene, uncut.layout, number), room), number)
             for number in range(2, min(20, len(scene.parts)))
         )
-        for is_down, whole in plain.items()
+        for is_down, uncut in plain.items()
     }
     for is_down in sorted(estimates, key=lambda is_down: (estimates[is_down], is_down)):
         *_, number = estimates[is_down]
         chunks = split_chain(scene, plain[is_down].layout, number)
         arranged = _arranged(scene, chunks, is_down)
-        yield len(chunks), arranged
+        yield arranged
         if _fits(_size(arranged.layout), room):
             return

@@ -57,7 +57,8 @@ def shortened(base: Point, tip: Point, pills: Covered) -> tuple[Point, Point] | 
     """The head of an arrow, moved back along its direction until nothing covers any of it; None: it
     would be too far from its end, and the line alone shows the way."""
     length = hypot(tip.x - base.x, tip.y - base.y) or 1.0
-    dx, dy = (tip.x - base.x) / length, (tip.y - base.y) / length
+    dx = (tip.x - base.x) / length
+    dy = (tip.y - base.y) / length
     for number in range(FARTHEST):
         ends = (
             Point(base.x - number * dx, base.y - number * dy),
@@ -70,14 +71,15 @@ def shortened(base: Point, tip: Point, pills: Covered) -> tuple[Point, Point] | 
 
 def head_area(base: Point, tip: Point) -> Area:
     """The area of the head of an arrow."""
-    across, down = sorted((base.x, tip.x)), sorted((base.y, tip.y))
     length = hypot(tip.x - base.x, tip.y - base.y) or 1.0
-    wide, high = WING * abs(tip.y - base.y) / length, WING * abs(tip.x - base.x) / length
+    # Of the base of the head, at each side of the line.
+    half_width = WING * abs(tip.y - base.y) / length
+    half_height = WING * abs(tip.x - base.x) / length
     return Area(
-        min(across[0], base.x - wide),
-        min(down[0], base.y - high),
-        max(across[1], base.x + wide),
-        max(down[1], base.y + high),
+        min(tip.x, base.x - half_width),
+        min(tip.y, base.y - half_height),
+        max(tip.x, base.x + half_width),
+        max(tip.y, base.y + half_height),
     )
 
 

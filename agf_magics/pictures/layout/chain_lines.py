@@ -71,24 +71,25 @@ def in_lines(
     longest = max(layout.height for layout in layouts)
     boxes: dict[str, Rectangle] = {}
     lines: list[Line] = []
-    at, edges = 0.0, []
+    edges = list[float]()
+    left = 0.0
     for layout in layouts:
-        moved = partial(_moved, at, TURN)
+        moved = partial(_moved, left, TURN)
         boxes |= {
-            id: Rectangle(box.left + at, box.top + TURN, box.width, box.height)
+            id: Rectangle(box.left + left, box.top + TURN, box.width, box.height)
             for id, box in layout.boxes.items()
         }
         lines += [_with_points(line, moved) for line in layout.lines]
-        at += layout.width
-        edges.append(at)
-        at += GUTTER
+        edges.append(left + layout.width)
+        left += layout.width + GUTTER
     for (before, after), edge in zip(pairwise(chunks), edges, strict=False):
-        ends = before[-1].id, after[0].id
-        joining = [link for link in links if (link.tail, link.head) == ends and link.kind != "hold"]
-        link = min(joining, key=lambda link: link.kind != "flow")
-        way = _connector(boxes[ends[0]], boxes[ends[1]], edge + GUTTER / 2, longest)
+        tail, head = before[-1].id, after[0].id
+        joining = [link for link in links if (link.tail, link.head) == (tail, head)]
+        visible = [link for link in joining if link.kind != "hold"]
+        link = min(visible, key=lambda link: link.kind != "flow")
+        way = _connector(boxes[tail], boxes[head], edge + GUTTER / 2, longest)
         lines.append(Line(link._replace(label=""), _rounded(way), None))
-    return Layout(at - GUTTER, longest + 2 * TURN, boxes, tuple(lines), True)
+    return Layout(left - GUTTER, longest + 2 * TURN, boxes, tuple(lines), True)
 
 
 def _flipped(layout: Layout) -> Layout:
@@ -111,17 +112,25 @@ def _with_points(line: Line, change: Callable[[Point], Point]) -> Line:
 
 def _connector(tail: Rectangle, head: Rectangle, middle: float, longest: float) -> list[Point]:
     """From the end of one column of a chain around to the begin of the next."""
-    far = longest + 2 * TURN
-    x, x2 = tail.left + tail.width / 2, head.left + head.width / 2
-    way = [(x, tail.top + tail.height), (x, far), (middle, far), (middle, 0), (x2, 0)]
-    return [Point(*corner) for corner in (*way, (x2, head.top))]
+    bottom = longest + 2 * TURN
+    tail_x = tail.left + tail.width / 2
+    head_x = head.left + head.width / 2
+    return [
+        Point(tail_x, tail.top + tail.height),
+        Point(tail_x, bottom),
+        Point(middle, bottom),
+        Point(middle, 0),
+        Point(head_x, 0),
+        Point(head_x, head.top),
+    ]
 
 
 def _rounded(corners: Sequence[Point]) -> tuple[Point, ...]:
     """Straight lines as one curve with round corners, and its tip."""
     curve = [corners[0]]
     for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
-        start, end = _toward(corner, before, RADIUS), _toward(corner, after, RADIUS)
+        start = _toward(corner, before, RADIUS)
+        end = _toward(corner, after, RADIUS)
         curve += [curve[-1], start, start, corner, corner, end]
     tip = corners[-1]
     base = _toward(tip, corners[-2], 12)

@@ -28,25 +28,36 @@ COURIER = 0.6
 """The width of a letter of Courier, as a part of its size."""
 MARGIN = 12
 """Points around the parts of a frame."""
-BETWEEN, BETWEEN_NUMBERED = 0.3, 0.42
-"""Inches between two ranks of boxes, and where the edges have numbers when the flow runs: these need room
-beside heads and states, and so do the labels of a picture that goes to the right."""
-BESIDE_DOWN, BESIDE_RIGHT = 0.26, 0.2
-"""Inches between two boxes of a rank, of a picture that goes down or to the right."""
+BETWEEN = 0.3
+"""Inches between two ranks of boxes."""
+BETWEEN_NUMBERED = 0.42
+"""The same where the edges have numbers when the flow runs, which need room beside heads and states;
+so do the labels of a picture that goes to the right."""
+BESIDE_DOWN = 0.26
+"""Inches between two boxes of a rank, of a picture that goes down."""
+BESIDE_RIGHT = 0.2
+"""The same of one that goes to the right."""
 EFFORT = 4
 """How long graphviz looks for better places, in multiples of the number of boxes."""
-LABEL_POINTS, TITLE_POINTS = 9, 11
-"""The sizes of the texts that reserve room for a label and a title."""
+LABEL_POINTS = 9
+"""The size of the text that reserves room for a label."""
+TITLE_POINTS = 11
+"""The size of the text that reserves room for the title of a frame."""
 LABEL_MARGIN = 8.0
 """Points around a label."""
 HEAD_LENGTH = 7.0
 """Points from the base of an arrow's head to its tip."""
-FROM_CORNER, FROM_LINE = 14.0, 6.0
-"""Points between a straight line and the corner of a box, and between a line and its label."""
-SHORTEST_STRAIGHT, LONGEST_STRAIGHT = 9.0, 70.0
+FROM_CORNER = 14.0
+"""Points between a straight line and the corner of a box."""
+FROM_LINE = 6.0
+"""Points between a line and its label."""
+SHORTEST_STRAIGHT = 9.0
+LONGEST_STRAIGHT = 70.0
 """Points between two boxes that a straight line connects: a longer one would cross others."""
-LOOP_BEGIN, LOOP_END = 12.0, 9.0
-"""Points from the corner of a box to where a loop leaves its upper border and enters its left one."""
+LOOP_BEGIN = 12.0
+"""Points from the corner of a box to where a loop leaves its upper border."""
+LOOP_END = 9.0
+"""Points from the corner of a box to where a loop enters its left border."""
 LOOP_SIZE = 26.0
 """How far the handles of the curve of a loop are from its box; each further one is larger."""
 
@@ -95,9 +106,12 @@ def laid_out(
             (left, top), (right, bottom) = corners[f"cluster_{number}"]
             boxes[box.id] = Rectangle(left, top, right - left, bottom - top)
         elif f"n{number}" in middles:
-            (x, y), size = middles[f"n{number}"], text.sizes[box.id]
-            stack, pill = STACK * box.many, PILL * bool(box.case)
-            left, top = x - (size.width + stack) / 2, y - (size.height - stack - pill) / 2
+            x, y = middles[f"n{number}"]
+            size = text.sizes[box.id]
+            stack = STACK * box.many
+            pill = PILL * bool(box.case)
+            left = x - (size.width + stack) / 2
+            top = y - (size.height - stack - pill) / 2
             boxes[box.id] = Rectangle(left, top, size.width, size.height)
     lines: list[Line] = []
     for name, points, label in read_edges(answer):
@@ -155,7 +169,9 @@ class _Text:
         )
 
     def part(self, box: Box) -> Iterator[str]:
-        size, number = self.sizes[box.id], self.number[box.id]
+        """A box, or a frame with its parts."""
+        size = self.sizes[box.id]
+        number = self.number[box.id]
         if not isinstance(box, Frame):
             width = size.width + STACK * box.many
             height = size.height + STACK * box.many + PILL * bool(box.case)
@@ -171,15 +187,19 @@ class _Text:
         yield "}"
 
     def link(self, place: int, link: Link) -> Iterator[str]:
-        before, after = self.box(link.tail), self.box(link.head)
-        tails, heads = last_boxes(before), first_boxes(after)
-        tail, head = self.name(tails[len(tails) // 2]), self.name(heads[len(heads) // 2])
+        """A line between the middle boxes at which its ends are; hidden lines to the others keep all
+        of them before what comes after."""
+        tails = last_boxes(self.box(link.tail))
+        heads = first_boxes(self.box(link.head))
         if link.kind == "back":
             # Written the other way round, or it would turn the frame upside down.
             if heads[0].id != tails[-1].id:
-                head, tail = self.name(heads[0]), self.name(tails[-1])
+                head = self.name(heads[0])
+                tail = self.name(tails[-1])
                 yield f"{head} -> {tail} [dir=back, weight=0, id=e{place}]"
             return
+        tail = self.name(tails[len(tails) // 2])
+        head = self.name(heads[len(heads) // 2])
         is_framed = bool({link.tail, link.head} & self.frames)
         # One weight for all boxes with which a frame begins: a heavier line makes a chain drift.
         weight = 1 if len(tails) + len(heads) > 2 else WEIGHT[link.kind]
@@ -203,6 +223,7 @@ class _Text:
                     yield f"{tail} -> {other} {hidden}"
 
     def rows(self) -> Iterator[str]:
+        """The boxes that stand beside each other, in the order of the text."""
         for frame in self.every:
             if isinstance(frame, Frame) and frame.word.removeprefix("agf.") in BESIDE:
                 pairs = pairwise(map(self.name, frame.first))
@@ -239,7 +260,8 @@ class _Labels(NamedTuple):
         return _quoted(line(self.title, 80))
 
     def box(self, box: Box, size: Measured) -> list[str]:
-        colours, state = look.colours(look.kind(box.word)), self.states.get(box.id)
+        colours = look.colours(look.kind(box.word))
+        state = self.states.get(box.id)
         texts = (*size.names, *size.does, *map(" ".join, size.rows))
         head = (state.words,) if state else ()
         return [
@@ -280,19 +302,25 @@ def _reserved(width: float, points: int, lines: int) -> str:
 
 def _direct(link: Link, boxes: Mapping[str, Rectangle], is_down: bool) -> tuple[Point, ...]:
     """A straight line from a box to another, for which graphviz found no way."""
-    a, b = (upright(boxes[id], is_down) for id in (link.tail, link.head))
-    begin, end = (a.left + a.width / 2, a.top + a.height), (b.left + b.width / 2, b.top)
-    return tuple(Point(*(p if is_down else p[::-1])) for p in (begin, begin, end, end, end))
+    tail = upright(boxes[link.tail], is_down)
+    head = upright(boxes[link.head], is_down)
+    begin = Point(tail.left + tail.width / 2, tail.top + tail.height)
+    end = Point(head.left + head.width / 2, head.top)
+    return tuple(_turned(point, is_down) for point in (begin, begin, end, end, end))
 
 
 def _loop(box: Rectangle, earlier: int) -> tuple[Point, ...]:
     """A loop at the upper left corner of a box: graphviz ends it where the state of the step is, on the
     upper border. ``earlier``: the number of loops that the box has already."""
-    left, top = box.left, box.top
-    wide, end = LOOP_SIZE * (1 + 0.4 * earlier), top + LOOP_END + HEAD_LENGTH * earlier
-    base = Point(left - HEAD_LENGTH, end)
-    turns = Point(left + LOOP_BEGIN, top - wide), Point(left - wide, end - 3)
-    return (Point(left + LOOP_BEGIN, top), *turns, base, Point(left, end))
+    size = LOOP_SIZE * (1 + 0.4 * earlier)
+    end = box.top + LOOP_END + HEAD_LENGTH * earlier
+    return (
+        Point(box.left + LOOP_BEGIN, box.top),
+        Point(box.left + LOOP_BEGIN, box.top - size),
+        Point(box.left - size, end - 3),
+        Point(box.left - HEAD_LENGTH, end),
+        Point(box.left, end),
+    )
 
 
 def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_down: bool) -> Line:
@@ -300,23 +328,31 @@ def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_d
     link = line.link
     if link.kind not in ("then", "flow") or not frames & {link.tail, link.head}:
         return line
-    a, b = (upright(boxes[id], is_down) for id in (link.tail, link.head))
-    low = max(a.left, b.left) + FROM_CORNER
-    high = min(a.left + a.width, b.left + b.width) - FROM_CORNER
-    only_tail = link.tail in frames and link.head not in frames
-    middle = b.left + b.width / 2 if only_tail else a.left + a.width / 2
-    begin, end = a.top + a.height, b.top
+    tail = upright(boxes[link.tail], is_down)
+    head = upright(boxes[link.head], is_down)
+    low = max(tail.left, head.left) + FROM_CORNER
+    high = min(tail.left + tail.width, head.left + head.width) - FROM_CORNER
+    begin = tail.top + tail.height
+    end = head.top
     if low > high or not SHORTEST_STRAIGHT < end - begin < LONGEST_STRAIGHT:
         return line
-    x = min(max(middle, low), high)
-    base = (x, end - HEAD_LENGTH)
-    points = [(x, begin), (x, begin), base, base, (x, end)]
+    # At the middle of the box, as the other one is a frame.
+    box = head if link.tail in frames and link.head not in frames else tail
+    x = min(max(box.left + box.width / 2, low), high)
+    start = Point(x, begin)
+    base = Point(x, end - HEAD_LENGTH)
+    points = (start, start, base, base, Point(x, end))
     label = line.label
     if label is not None:
         half = look.width(link.label, SMALL) / 2
         y = (begin + end) / 2
         label = Point(x + half + FROM_LINE, y) if is_down else Point(y, x - FROM_LINE)
-    return Line(link, tuple(Point(*(p if is_down else p[::-1])) for p in points), label)
+    return Line(link, tuple(_turned(point, is_down) for point in points), label)
+
+
+def _turned(point: Point, is_down: bool) -> Point:
+    """A point of an upright picture, with its axes exchanged if the picture goes to the right."""
+    return point if is_down else Point(point.y, point.x)
 
 
 def upright(box: Rectangle, is_down: bool) -> Rectangle:

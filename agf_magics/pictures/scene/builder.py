@@ -13,11 +13,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
 
 from ...flow.flow import Flow
 from ...flow.graph_steps import END, START, Dag, Walk
-from ...flow.progress.rows import flows_of
 from ...flow.step import Step
 from ...flow.step_names import (
     COLLECT,
@@ -38,7 +36,6 @@ from ...flow.steps import (
     Fold,
     Invoke,
     Repeat,
-    calls,
     children,
     every,
 )
@@ -55,52 +52,16 @@ from .data_flow import DataFlow
 from .scene import Box, Frame, Link, Scene, first_boxes, last_boxes, way
 from .step_text import CONDITION, condition, how
 
-MANY_NODES, MANY_RANKS = 40, 220
-"""Nodes of a graph, and ranks that its edges pass together, above which an edge back, or past more than
-`NEAR_NODES` ranks, is a tag of its source: long edges take graphviz a cubic time."""
+MANY_NODES = 40
+"""Nodes above which a graph is dense: an edge back, or past more than `NEAR_NODES` ranks, is then a tag
+of its source, because long edges take graphviz a cubic time."""
+MANY_RANKS = 220
+"""Ranks that the edges of a graph pass together, above which it is dense, too."""
 NEAR_NODES = 3
 MANY_ENDS = 3
 """Edges to END above which they are tags of their sources."""
 DOES = 80
 """Characters of what a box does."""
-
-
-class Called(NamedTuple):
-    """The calls of a flow and of the flows that it calls, by the path of each: the ids of the calls
-    that lead to it and its own."""
-
-    opened: Mapping[str, Flow]
-    """Those that are drawn as frames with the steps of their flows."""
-    closed: frozenset[str]
-    """Those that are boxes."""
-
-
-def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
-    """The calls of written flows, outer ones first, opened as long as the picture has at most
-    ``most`` boxes. A flow of one step says no more than its call. ``callees``: `Linked.callees`."""
-    count, opened, closed = _count(scene(flow)), dict[str, Flow](), set[str]()
-    waiting = [(flow, callees, "")]
-    for caller, linked, before in waiting:  # it grows
-        for call in calls(caller.body):
-            path = f"{before}{call.id}"
-            inner = [
-                inner_flow
-                for inner_flow in flows_of(linked.get(call.id))
-                if not inner_flow.flow.origin.is_built
-            ]
-            more = _count(scene(inner[0].flow), within_a_call=True) - 1 if len(inner) == 1 else 0
-            if more and count + more <= most:
-                count += more
-                opened[path] = inner[0].flow
-                waiting.append((inner[0].flow, inner[0].callees, f"{path}/"))
-            elif inner:
-                closed.add(path)
-    return Called(opened, frozenset(closed))
-
-
-def _count(drawn: Scene, within_a_call: bool = False) -> int:
-    """The boxes of a scene; in a call its flow has no input and no terminals of its own."""
-    return sum(not within_a_call or box.step is not None for box in drawn.boxes)
 
 
 def scene(
@@ -111,11 +72,13 @@ def scene(
 ) -> Scene:
     """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames.
     ``called``, ``opened``: the paths of the calls of flows that are boxes, and that are frames (see
-    `Called`)."""
+    `called_flows.Called`)."""
     return _Builder(flow, frozenset(folded), frozenset(called), opened or {}).scene()
 
 
 class _Builder:
+    """Builds the boxes of one flow and collects the lines between them on the way."""
+
     def __init__(
         self,
         flow: Flow,
@@ -188,13 +151,15 @@ class _Builder:
         return box
 
     def drawn(self, step: Step, many: bool, name: str, case: str) -> Box:
+        """The box of a step, or its frame. A step around one call has the box of the call."""
         call = only_call(step)
-        said = call or step
+        named = call or step
         output = self.short(self.data.writes(step) or step.label.partition(" → ")[2])
-        shown, does, output = self.texts(said, name_of(step, name), output)
+        shown, does, output = self.texts(named, name_of(step, name), output)
         if call is not None:
             does = " · ".join(filter(None, (does, how(step))))
-        id, path = f"{self.before}{step.id}", f"{self.before}{said.id}"
+        id = f"{self.before}{step.id}"
+        path = f"{self.before}{named.id}"
         box = Box(
             id=id,
             word=step.word,
@@ -205,7 +170,7 @@ class _Builder:
             many=many,
             opens=id in self.folded
             or path in self.called
-            or (isinstance(said, Invoke) and said.kind == "flow"),
+            or (isinstance(named, Invoke) and named.kind == "flow"),
             tooltip=self.tooltip(step, shown),
             step=step,
         )
@@ -232,20 +197,22 @@ class _Builder:
         return name, " · ".join(filter(None, bits)), output
 
     def tooltip(self, step: Step, name: str) -> str:
-        reads, writes = self.data.reads(step), self.data.writes(step)
+        """Everything about a step, a line for each fact."""
+        reads = self.data.reads(step)
+        writes = self.data.writes(step)
+        tools = (step.tools if isinstance(step, Invoke) else None) or ()
         facts = (
             f"{step.id}: {step.word} {name if name != step.word else ''}".rstrip(),
             step.label if step.label != name else "",
             how(step),
-            f"tools: {', '.join(tool.text for tool in step.tools)}"
-            if isinstance(step, Invoke) and step.tools
-            else "",
+            f"tools: {', '.join(tool.text for tool in tools)}" if tools else "",
             f"reads {reads}" if reads else "",
             f"writes {writes}" if writes else "",
         )
         return "\n".join(line(fact, TOOLTIP) for fact in facts if fact)
 
     def frame(self, step: Step, head: Box) -> Box:
+        """The frame ``head`` around the boxes of the steps in a step."""
         begin: Sequence[Box] = ()
         end: Sequence[Box] = ()
         match step:
@@ -259,7 +226,8 @@ class _Builder:
                     )
             case Each(body=body):
                 parts = self.chain([body], many=True)
-                begin, end = first_boxes(parts[0]), last_boxes(parts[-1])
+                begin = first_boxes(parts[0])
+                end = last_boxes(parts[-1])
                 if step.collect is not None:
                     parts, end = self.collected(step.collect, parts, [], head.many, end)
             case Fold(body=body) | Repeat(body=body):
@@ -309,14 +277,15 @@ class _Builder:
         return (*parts, box), last_boxes(box)
 
     def chain(self, steps: Sequence[Step], many: bool) -> tuple[Box, ...]:
-        spoken = [
+        """The boxes of steps after each other, without those that only hand a value on."""
+        shown = [
             step
             for step in steps
             if len(steps) == 1
             or self.data.writes(step)
             or not says_nothing(step, tuple(self.data.reads(step).split(", ")))
         ]
-        boxes = tuple(self.step(step, many) for step in spoken)
+        boxes = tuple(self.step(step, many) for step in shown)
         self.links += [Link(before.id, after.id, "then") for before, after in pairwise(boxes)]
         return boxes
 
@@ -329,44 +298,57 @@ class _Builder:
         return tuple(self.step(call, False, names[call.id]) for call in step.steps)
 
     def walked(self, step: Walk, head: Box | None) -> tuple[Box, ...]:
+        """The nodes of a graph; without a frame also its two terminals, as far as lines reach them."""
         nodes = {name: self.step(node, False, name) for name, node in step.nodes.items()}
         for name, most in step.limits.items():
             if name in nodes:
                 self.leaving.setdefault(nodes[name].id, []).append(f"at most {most:,} times")
-        ends = (
-            {}
-            if head
-            else {name: _terminal(f"{self.before}{step.id}", name) for name in (START, END)}
-        )
+        ends = dict[str, Box]()
+        if head is None:
+            ends = {name: _terminal(f"{self.before}{step.id}", name) for name in (START, END)}
         boxes = nodes | ends
-        seen = set[tuple[str, str]]()
-        is_dense = len(nodes) > MANY_NODES or passed_ranks(step.edges) > MANY_RANKS
+        self.link_edges(step, boxes, many_ends_are_tags=head is None)
+        self.link_limits(step, boxes)
+        linked = {id for link in self.links for id in (link.tail, link.head)}
+        start = [box for name, box in ends.items() if name == START]
+        end = [box for name, box in ends.items() if name == END and box.id in linked]
+        return (*start, *nodes.values(), *end)
+
+    def link_edges(self, step: Walk, boxes: Mapping[str, Box], many_ends_are_tags: bool) -> None:
+        """The edges of a graph as lines, or as tags of their sources where there are too many."""
+        is_dense = len(step.nodes) > MANY_NODES or passed_ranks(step.edges) > MANY_RANKS
         far = edges_far(step.edges, NEAR_NODES) if is_dense else set[int]()
-        leaving = sum(edge.target == END for edge in step.edges) > MANY_ENDS and not head
+        end_count = sum(edge.target == END for edge in step.edges)
+        ends_are_tags = many_ends_are_tags and end_count > MANY_ENDS
+        linked = set[tuple[str, str]]()
         for place, edge in enumerate(step.edges):
             # Loading reports an edge to an unknown node; it cannot be drawn.
             if edge.source not in boxes or edge.target not in boxes:
                 continue
             label = condition_of(edge)
-            if place in far or (edge.target == END and leaving and edge.source != START):
-                shown = f"{label} ▸ {edge.target}".strip()
-                self.leaving.setdefault(last_boxes(boxes[edge.source])[-1].id, []).append(shown)
+            is_end = edge.target == END and edge.source != START
+            if place in far or (is_end and ends_are_tags):
+                source = last_boxes(boxes[edge.source])[-1]
+                self.leaving.setdefault(source.id, []).append(f"{label} ▸ {edge.target}".strip())
                 continue
-            key = way(f"{self.before}{step.id}", edge.source, edge.target)
-            ends_of = boxes[edge.source].id, boxes[edge.target].id
-            first_time = (edge.source, edge.target) not in seen
-            self.links.append(Link(*ends_of, "then", label, key if first_time else ""))
-            seen.add((edge.source, edge.target))
+            pair = (edge.source, edge.target)
+            key = "" if pair in linked else way(f"{self.before}{step.id}", *pair)
+            linked.add(pair)
+            self.links.append(
+                Link(boxes[edge.source].id, boxes[edge.target].id, "then", label, key)
+            )
+
+    def link_limits(self, step: Walk, boxes: Mapping[str, Box]) -> None:
+        """A line from each node with a limit to where the walk goes above it, unless an edge has it."""
+        edges = {(link.tail, link.head) for link in self.links}
         for name in step.limits:
             target = step.exits.get(name, END)
-            if name in boxes and target in boxes and (name, target) not in seen:
+            if name not in boxes or target not in boxes:
+                continue
+            pair = (boxes[name].id, boxes[target].id)
+            if pair not in edges:
                 key = way(f"{self.before}{step.id}", name, target)
-                self.links.append(
-                    Link(boxes[name].id, boxes[target].id, "limit", "limit reached", key)
-                )
-        used = {id for link in self.links for id in link[:2]}
-        start, end = ([ends[name]] if name in ends else [] for name in (START, END))
-        return (*start, *nodes.values(), *(box for box in end if box.id in used))
+                self.links.append(Link(*pair, "limit", "limit reached", key))
 
     def ends_of(self, step: Dag | Walk, parts: tuple[Box, ...]) -> tuple[list[Box], list[Box]]:
         """The boxes with which the frame of a plan or a graph begins and ends."""
@@ -380,9 +362,9 @@ class _Builder:
         node = {name: self.box_of[inner.id] for name, inner in step.nodes.items()}
         into = [node[e.target] for e in step.edges if e.source == START and e.target in node]
         out = [node[e.source] for e in step.edges if e.target == END and e.source in node]
-        return [*chain.from_iterable(map(first_boxes, into))], [
-            *chain.from_iterable(map(last_boxes, out))
-        ]
+        first = [*chain.from_iterable(map(first_boxes, into))]
+        last = [*chain.from_iterable(map(last_boxes, out))]
+        return first, last
 
     def with_leaving(self, box: Box) -> Box:
         """``box``, and what is in it, with the edges that are tags: these are known when the whole
@@ -460,11 +442,12 @@ def _frames_around(
 
 def _without_fields(names: Iterable[str]) -> Iterable[str]:
     """A field is not shown next to its whole value: ``rivers``, and not ``rivers, rivers → name``."""
-    whole = set(names)
-    return (name for name in names if (head := name.split(" → ")[0]) == name or head not in whole)
+    values = set(names)
+    return (name for name in names if (head := name.split(" → ")[0]) == name or head not in values)
 
 
 def _common_prefix(data: DataFlow, step: Dag) -> str:
+    """The beginning that all paths of a plan share, to its last dot."""
     fed = [name for _, _, name in step.feeds]
     outputs = [name for call in step.steps for name in data.writes(call).split(", ")] + fed
     paths = [name for name in outputs if name.startswith("†state")]

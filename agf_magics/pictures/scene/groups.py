@@ -25,11 +25,12 @@ def with_groups(drawn: Scene, folded: Collection[str]) -> Scene:
     if drawn.is_free or len(parts) <= LONG_CHAIN:
         return drawn
     size = ceil(len(parts) / GROUPS)
-    groups = [_group(parts[at : at + size], folded) for at in range(0, len(parts), size)]
+    chunks = [parts[start : start + size] for start in range(0, len(parts), size)]
+    groups = [_group(chunk, folded) for chunk in chunks]
     group_of = {
         inner.id: group.id
-        for place, group in enumerate(groups)
-        for inner in within(parts[place * size : (place + 1) * size])
+        for chunk, group in zip(chunks, groups, strict=True)
+        for inner in within(chunk)
     }
     shown = {id: group for id, group in group_of.items() if group in folded}
     return replace(
@@ -48,7 +49,9 @@ def steps_of_groups(drawn: Scene) -> Mapping[str, list[str]]:
 
 
 def _group(parts: Sequence[Box], folded: Collection[str]) -> Box:
-    first, last = parts[0], parts[-1]
+    """A group as a frame around its parts, or as a box."""
+    first = parts[0]
+    last = parts[-1]
     id = f"{first.id} … {last.id}"
     box = Box(
         id=id,
@@ -70,9 +73,10 @@ def _links(
     """Groups follow each other, and what is inside a folded one has no lines."""
     moved: list[Link] = []
     for link in links:
-        ends = [group_of.get(id, id) for id in link[:2]]
-        if ends[0] != ends[1]:
-            moved.append(link._replace(tail=ends[0], head=ends[1]))
+        tail = group_of.get(link.tail, link.tail)
+        head = group_of.get(link.head, link.head)
+        if tail != head:
+            moved.append(link._replace(tail=tail, head=head))
         elif link.tail not in shown:
             moved.append(link)
     return tuple(moved)
@@ -83,8 +87,9 @@ def _values(
 ) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """The values that enter or leave a folded group are those of its steps."""
     names_by_ends: dict[tuple[str, str], dict[str, None]] = {}
-    for (tail, head), names in values.items():
-        ends = shown.get(tail, tail), shown.get(head, head)
-        if ends[0] != ends[1]:
-            names_by_ends.setdefault(ends, {}).update(dict.fromkeys(names))
+    for (source, reader), names in values.items():
+        tail = shown.get(source, source)
+        head = shown.get(reader, reader)
+        if tail != head:
+            names_by_ends.setdefault((tail, head), {}).update(dict.fromkeys(names))
     return {ends: tuple(names) for ends, names in names_by_ends.items()}

@@ -31,6 +31,8 @@ def wired(scene: Scene, chunks: Sequence[Sequence[Box]]) -> tuple[list[Link], Ma
 
 
 class _Wiring:
+    """Decides for each value of a scene whether it is a line or a tag."""
+
     def __init__(self, scene: Scene, chunks: Sequence[Sequence[Box]]) -> None:
         self.scene = scene
         self.boxes = {box.id: box for box in scene.every}
@@ -41,9 +43,12 @@ class _Wiring:
         self.order = {(link.tail, link.head) for link in scene.links if link.kind == "then"}
         self.tags: dict[str, dict[str, str]] = {}
         self.near: dict[Ends, list[str]] = {}
+        """The names of the values that are lines, by the ends of each."""
         self.late = set[Ends]()
+        """Far values that are lines all the same: see `of_dead_ends`."""
 
     def result(self) -> tuple[list[Link], Mapping[str, Tags]]:
+        """The lines and the tags."""
         rank = ranks(self.scene)
         fans = Counter((tail, self.frame_id(head)) for tail, head in self.scene.values)
         self.near = {
@@ -59,32 +64,38 @@ class _Wiring:
                 self.tag(*ends, names)
         self.enter_frames()
         lines = [self.line_of(ends, names) for ends, names in self.near.items() if names]
-        return [*lines, *self.links_beside({link[:2] for link in lines})], self.tags
+        drawn = {(line.tail, line.head) for line in lines}
+        return [*lines, *self.links_beside(drawn)], self.tags
 
     def of_dead_ends(self) -> Iterable[Ends]:
         """The far values of the calls of a plan from which no line would lead away."""
         leading = {INPUT, *(tail for tail, _ in self.near)}
-        far = [ends for ends in self.scene.values if self.scene.is_free and ends[0] not in leading]
-        read = Counter(head for _, head in far)
-        return [ends for ends in far if read[ends[1]] <= FAN]
+        values = self.scene.values if self.scene.is_free else ()
+        far = [(tail, head) for tail, head in values if tail not in leading]
+        counts = Counter(head for _, head in far)
+        return [(tail, head) for tail, head in far if counts[head] <= FAN]
 
     def is_near(self, ends: Ends, rank: Mapping[str, int], fans: Counter[tuple[str, str]]) -> bool:
+        """Whether a value gets a line: its reader is near, and no frame is between."""
         tail, head = ends
-        source, reader = self.boxes[tail], self.boxes[head]
-        far = min(rank[box.id] for box in first_boxes(reader)) - max(
-            rank[b.id] for b in last_boxes(source)
-        )
-        if not 1 <= far <= NEAR or self.passes_a_frame(tail, head):
+        end = max(rank[box.id] for box in last_boxes(self.boxes[tail]))
+        begin = min(rank[box.id] for box in first_boxes(self.boxes[head]))
+        distance = begin - end
+        if not 1 <= distance <= NEAR or self.passes_a_frame(tail, head):
             return False
         if self.frame_id(tail) != self.frame_id(head):
-            return far == 1 and fans[tail, self.frame_id(head)] <= FAN and self.is_together(ends)
+            return (
+                distance == 1 and fans[tail, self.frame_id(head)] <= FAN and self.is_together(ends)
+            )
         return self.is_together(ends)
 
     def is_together(self, ends: Ends) -> bool:
         """Whether both are in one line of the picture, or it leads from one line to the next."""
-        return self.chunk_of[ends[0]] == self.chunk_of[ends[1]] or ends in self.order
+        tail, head = ends
+        return self.chunk_of[tail] == self.chunk_of[head] or ends in self.order
 
     def passes_a_frame(self, tail: str, head: str) -> bool:
+        """Whether a frame stands between two boxes beside each other."""
         frame = self.frame_of.get(tail)
         level = [box.id for box in (frame.parts if frame else self.scene.parts)]
         if head not in level or self.scene.is_free:
@@ -116,6 +127,7 @@ class _Wiring:
             names[:] = [name for name in names if name not in inside]
 
     def tag(self, tail: str, head: str, names: Iterable[str]) -> None:
+        """Give the box ``head`` tags of these values of the box ``tail``."""
         tags = self.tags.setdefault(head, {})
         for name in (name.split(" → ")[0] for name in names):
             # Two values of one name: toxicity.score and spam.score.
@@ -123,12 +135,15 @@ class _Wiring:
             tags[f"{self.boxes[tail].name}.{name}" if is_taken else name] = tail
 
     def line_of(self, ends: Ends, names: Sequence[str]) -> Link:
-        source, text = self.boxes[ends[0]], ", ".join(names)
-        says_the_box = text in ("pipe", source.output, source.name)
-        says_the_box = says_the_box or (source.id == INPUT and text == source.does)
+        """The line of these values; its label is empty where the box already says it."""
+        tail, head = ends
+        source = self.boxes[tail]
+        text = ", ".join(names)
+        is_said = text in ("pipe", source.output, source.name)
+        is_said = is_said or (source.id == INPUT and text == source.does)
         kind: LineKind = "late" if ends in self.late else "value"
         kind = "flow" if ends in self.order else kind
-        return Link(*ends, kind, "" if says_the_box else line(text, MOST_OF_NAMES))
+        return Link(tail, head, kind, "" if is_said else line(text, MOST_OF_NAMES))
 
     def links_beside(self, drawn: Iterable[Ends]) -> Iterable[Link]:
         """The order of steps and the edges of a graph. Where a value flows, the order only keeps the
@@ -143,8 +158,9 @@ class _Wiring:
                 yield link
 
     def flows(self, ends: Ends, drawn: set[Ends]) -> bool:
-        inside = [{box.id for box in within([self.boxes[id]])} for id in ends]
-        return any(tail in inside[0] and head in inside[1] for tail, head in drawn)
+        """Whether a line of values leads from one box, or what is in it, to the other."""
+        sources, readers = ({box.id for box in within([self.boxes[id]])} for id in ends)
+        return any(tail in sources and head in readers for tail, head in drawn)
 
     def frame_id(self, id: str) -> str:
         frame = self.frame_of.get(id)

@@ -11,10 +11,11 @@ import contextvars
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ...engine.host.remote_calls import Placement
 from ...text.diagnostics import Diagnostic
+from ..sending.sent_once import SentOnce
 from .backend import Cancel, Lost, WorkerBackend, nothing
 from .chunk_size import ChunkSize
 
@@ -24,6 +25,17 @@ LOSSES = 3
 
 AHEAD = 2
 """Chunks in flight for each lane: one that runs and one that waits for it."""
+
+
+class Parcel(NamedTuple):
+    """The arguments of a chunk."""
+
+    data: bytes
+    files: str = ""
+    """Where the names of the files of the chunk begin; empty: it has none."""
+    held: Sequence[Any] = ()
+    """The values whose files must stay until the chunk is back."""
+    shared: Sequence[SentOnce] = ()
 
 
 class Entry:
@@ -86,11 +98,11 @@ class Line(ABC, Generic[E]):
         """Take what the next chunk has; empty if that was cancelled."""
 
     @abstractmethod
-    def pack(self, entries: list[E]) -> bytes:
+    def pack(self, entries: list[E]) -> Parcel:
         """Their arguments as bytes. Raises whatever pickling raises."""
 
     @abstractmethod
-    def flight(self, entries: list[E], data: bytes) -> Flight[E]:
+    def flight(self, entries: list[E], parcel: Parcel) -> Flight[E]:
         """A chunk of packed ``entries``."""
 
     @abstractmethod
@@ -123,15 +135,15 @@ class Line(ABC, Generic[E]):
         """A chunk; None: the only one in it cannot be sent. Of a chunk with such a one, only the
         first is sent now."""
         try:
-            data = self.pack(entries)
+            parcel = self.pack(entries)
         except Exception as error:
             if len(entries) > 1:
                 self.give_back(entries[1:], self.waiting)
                 return self._packed(entries[:1])
             self.refuse(entries[0], error)
             return None
-        self.size.weigh_given(len(data) / len(entries))
-        return self.flight(entries, data)
+        self.size.weigh_given(len(parcel.data) / len(entries))
+        return self.flight(entries, parcel)
 
     def lose(self, flight: Flight[E], lost: Lost) -> None:
         """The worker of a chunk is lost: what it had is sent again, each alone."""

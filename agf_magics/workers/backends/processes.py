@@ -12,11 +12,9 @@ import contextlib
 import os
 import pickle
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import weakref
@@ -30,6 +28,7 @@ from ...compat.imports import for_the_person
 from ...compat.memory import memory_of
 from ...engine.calls.tool_context import hear
 from .. import chunk
+from ..sending.file_folders import FileFolders
 from ..sending.functions import applied
 from ..sending.unsendable import HEAVY
 from . import child
@@ -68,7 +67,9 @@ class Processes:
         """The files of large functions, by digest, and the last run that used each."""
         self._runs = 0
         """Runs that were started."""
-        self._folder = ""
+        self._folders = FileFolders()
+        # A TemporaryDirectory warns of a program that ends without closing its workers.
+        weakref.finalize(self, self._folders.close)
 
     @property
     def pids(self) -> list[int]:
@@ -136,16 +137,11 @@ class Processes:
             self._jobs.put(None)
         for process in list(self._children):
             process.kill()
-        if self._folder:
-            _remove(self._folder, self._pid)
+        self._folders.close()
 
     def folder(self) -> str:
         """A folder for what several chunks need. It goes with this process."""
-        if not self._folder:
-            self._folder = tempfile.mkdtemp(prefix="agf-")
-            # A TemporaryDirectory warns of a program that ends without closing its workers.
-            weakref.finalize(self, _remove, self._folder, self._pid)
-        return self._folder
+        return self._folders.folder()
 
     def _file(self, digest: str, program: bytes) -> str:
         path = str(Path(self.folder(), digest))
@@ -227,12 +223,6 @@ class Processes:
     def _end(self, process: _Child) -> str:
         self._children.discard(process)
         return process.end()
-
-
-def _remove(folder: str, owner: int) -> None:
-    """Remove the folder of the process ``owner``, not of the one that it was forked from."""
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Job:

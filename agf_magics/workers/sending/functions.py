@@ -17,14 +17,13 @@ import sysconfig
 import threading
 import types
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ...catalog.digests.origins import is_ours
 from ..chunk import ByName, reduce_exception
 from .later import Later
-from .shared_data import SharedData
 
 _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()
@@ -43,16 +42,16 @@ class Program:
         self.pickled = dumped_by_value(function, self.modules)
         self.digest = hashlib.sha256(self.pickled).hexdigest()
 
-    def pack(
-        self, arguments: Sequence[Mapping[str, Any]], shared: SharedData | None = None
+    def dump(
+        self,
+        value: Any,
+        *,
+        reduce: Callable[[Any], Any] = reduce_exception,
+        buffers: list[Any] | None = None,
     ) -> bytes:
-        """The arguments of calls. An object that several of them share is written once; ``shared``
-        has the large ones, of which each call gets a copy."""
-        if shared is not None:
-            arguments = [
-                {name: shared.apart(value) for name, value in each.items()} for each in arguments
-            ]
-        return dumped(arguments, self.modules)
+        """Its arguments, or a part of them: see `dumped`. An object that several calls share is
+        written once."""
+        return dumped(value, self.modules, reduce, buffers)
 
 
 def own_modules() -> list[str]:
@@ -83,17 +82,24 @@ compiled code of a function can crash it. Pickle evaluates this before it gets t
 
 
 def dumped(
-    value: Any, modules: Sequence[str], reduce: Callable[[Any], Any] = reduce_exception
+    value: Any,
+    modules: Sequence[str],
+    reduce: Callable[[Any], Any] = reduce_exception,
+    buffers: list[Any] | None = None,
 ) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows, such as the notebook's own
-    ``modules``. ``reduce``: asked first."""
+    ``modules``. ``reduce``: asked first. ``buffers``: gets the large buffers, which are then not in
+    the pickle; default None: they are."""
+    aside = None if buffers is None else buffers.append
     with contextlib.suppress(Exception):
         file = io.BytesIO()
-        pickler = ByName(file, 5)
+        pickler = ByName(file, 5, buffer_callback=aside)
         pickler.own, pickler.reduce = {"__main__", *modules}, reduce
         pickler.dump(value)
         return file.getvalue()
-    return dumped_by_value(value, modules, asking(by_value_pickler(), reduce))
+    if buffers is not None:
+        buffers.clear()
+    return dumped_by_value(value, modules, asking(by_value_pickler(), reduce), aside=aside)
 
 
 def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
@@ -108,13 +114,18 @@ def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
 
 
 def dumped_by_value(
-    value: Any, modules: Sequence[str], pickler: Any = None, most: int = sys.maxsize
+    value: Any,
+    modules: Sequence[str],
+    pickler: Any = None,
+    most: int = sys.maxsize,
+    aside: Callable[[Any], None] | None = None,
 ) -> bytes:
-    """``pickler``: default `by_value_pickler`. Raises ValueError as soon as there are more than
-    ``most`` bytes."""
+    """``pickler``: default `by_value_pickler`; ``aside``: gets the buffers that are then not in the
+    pickle, default None: all are. Raises ValueError as soon as there are more than ``most``
+    bytes."""
     file = _Bounded(most)
     with by_value([sys.modules[name] for name in modules if name in sys.modules]):
-        (pickler or by_value_pickler())(file, 5, file.has_room).dump(value)
+        (pickler or by_value_pickler())(file, 5, aside or file.has_room).dump(value)
     return file.getvalue()
 
 

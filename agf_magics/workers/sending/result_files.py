@@ -17,13 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...values.value import Value
-
-_READ = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+from ..chunk import READ
 
 
 def prefix_in(share: Callable[[], str] | None) -> str:
@@ -59,7 +53,7 @@ def remove_files(prefix: str) -> None:
 
 
 def _read(path: str, size: int) -> bytearray:
-    file = os.open(path, _READ)
+    file = os.open(path, READ)
     with os.fdopen(file, "rb", buffering=0) as reader:
         facts = os.fstat(file)
         if not stat.S_ISREG(facts.st_mode) or facts.st_size != size:

@@ -24,6 +24,7 @@ from ....engine.calls.tool_context import hear
 from ....text.diagnostics import Diagnostic
 from ....text.giving_up import giving_up
 from ...sending.functions import Apart, applied_apart, loadable
+from ...sending.sent_once import SentOnce
 from ..backend import Cancel, Lost, nothing, options_of
 from ..dispatcher import AHEAD, Dispatcher
 from ..prints import write_print
@@ -46,7 +47,7 @@ from .flights import (
     explain_end,
     find_failure,
     lost_connection,
-    submit_program,
+    submit_bytes,
 )
 from .versions import compare_versions
 
@@ -65,6 +66,8 @@ class Dask:
 
     # Dask names all chunks that were queued on the worker.
     identifies_lost_chunk = False
+    sends_once = True
+    """It keeps a `SentOnce` on the cluster; its workers get the bytes from each other."""
 
     def __init__(
         self,
@@ -228,8 +231,7 @@ class Dask:
         options = options_of(flight.order)
         if len(program) > HEAVY:
             if digest not in self._programs:
-                key = f"{self._prefix}-program-{next(self._numbers)}"
-                self._programs[digest] = submit_program(self.client, key, program)
+                self._programs[digest] = self._send_bytes(program)
             program = self._programs[digest]
         where: dict[str, Any] = {}
         if options.get("resources"):
@@ -241,7 +243,12 @@ class Dask:
         # Any other chunk may go to any worker, also to one of another Python, which refuses it. Dask
         # never starts a task that only prefers workers (`allow_other_workers`) if no worker was left
         # and the next one has another address.
-        parts = [Apart(part) if type(part) is bytes else part for part in rest]
+        parts = [
+            Apart(part.sent(self._send_bytes) if type(part) is SentOnce else part)
+            if type(part) in (bytes, SentOnce)
+            else part
+            for part in rest
+        ]
         order = (
             flight.key,
             token,
@@ -252,6 +259,9 @@ class Dask:
             *parts,
         )
         return *applied_apart(tasks.run_task, order), where
+
+    def _send_bytes(self, data: bytes) -> Any:
+        return submit_bytes(self.client, f"{self._prefix}-bytes-{next(self._numbers)}", data)
 
     async def _free_worker(self) -> tuple[str, str]:
         """A worker with a lane that has no pinned chunk, and its token.

@@ -1,8 +1,9 @@
 """What the Dask backend knows of a chunk that it sent, or that waits for the cluster.
 
-A chunk never raises: a task of Dask that did not finish is a loss. A large function is sent once to
-the cluster instead of with each chunk. It is the result of a task, because Dask repeats a task
-whose worker was lost. Scattered data, and all chunks that need it, would be lost.
+A chunk never raises: a task of Dask that did not finish is a loss. A large function, or an argument
+that chunks share, is sent once to the cluster and not with each chunk. It is the result of a task,
+because Dask repeats a task whose worker was lost. Scattered data, and all chunks that need it,
+would be lost.
 """
 
 from __future__ import annotations
@@ -96,11 +97,11 @@ async def explain_end(client: Any, worker: str) -> str:
     return f"worker {worker} ended during it"
 
 
-def submit_program(client: Any, key: str, program: bytes) -> Any:
-    """The future of a pickled function, for the chunks that depend on it. ``key``: the name of its
-    task."""
+def submit_bytes(client: Any, key: str, data: bytes) -> Any:
+    """The future of a pickled function or argument, for the chunks that depend on it. ``key``: the
+    name of its task."""
     from dask import config
 
     with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
         # `on.heavy` has the warning.
-        return client.submit(bytes, program, key=key, pure=False)
+        return client.submit(bytes, data, key=key, pure=False)

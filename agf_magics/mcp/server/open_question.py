@@ -19,15 +19,16 @@ TRIES = 5
 """Answers to a question that are tried: a program may fill the form."""
 
 
-class Asked:
+class OpenQuestion:
     """Puts the questions of one run to a client. Runs on the engine's loop; `current` is read by any
     thread."""
 
     def __init__(self, tell: Callable[[], None], patience: float = PATIENCE) -> None:
         """``tell``: called when a question is open; never blocks. ``patience``: in seconds."""
-        self._tell, self._patience = tell, patience
+        self._tell = tell
+        self._patience = patience
         self.complaint = ""
-        """Why the last answer to the open question does not fit; empty: there was none."""
+        """Why the last answer to the open question does not fit; empty before the first one."""
         self._tries = 0
         self._pending: PendingQuestion | None = None
 
@@ -46,7 +47,8 @@ class Asked:
             pending.take(fitting)
 
     def try_answer(self, answer: Value) -> None:
-        """`answer`, which a wrong one leaves open with a complaint, `TRIES` times."""
+        """The same for a client that may try again: a wrong answer leaves the question open, with a
+        complaint, up to `TRIES` times."""
         try:
             self.answer(answer)
         except DefinitionError as error:
@@ -64,7 +66,9 @@ class Asked:
     async def ask(self, question: Question) -> Value:
         """The answer. Raises NoUser if nobody gives one."""
         pending = PendingQuestion(question)
-        self._pending, self.complaint, self._tries = pending, "", 0
+        self._pending = pending
+        self.complaint = ""
+        self._tries = 0
         try:
             self._tell()
             if not await pending.is_answered_within(self._patience):

@@ -1,0 +1,146 @@
+"""Large arguments for workers of this machine: each is a file, of which a call gets a private map.
+
+A page that a call changes becomes its own, so no call changes what another one gets, here or there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import operator
+import os
+import secrets
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from ...journal.codec.pickles import bytes_of_data
+from ..chunk import IN_FILE, reduce_exception
+from .later import Later
+from .result_files import remove_files
+
+LARGE = 200_000
+"""Bytes from which on an array or a table travels in a file."""
+
+ALIGNED = 64
+"""Bytes; `chunk._mapped` knows it too."""
+
+
+class Dump(Protocol):
+    """What makes a pickle for a worker: `functions.Program.dump`."""
+
+    def __call__(
+        self, value: Any, *, reduce: Callable[[Any], Any] = ..., buffers: list[Any] | None = None
+    ) -> bytes: ...
+
+
+class ArgumentFiles:
+    """The files of the large arrays and tables that calls get, wherever they are in the arguments.
+    A file goes with its value: a sequence whose elements are dropped needs no more room here than
+    in memory.
+
+    The calls that share files are concurrent: none can rely on what another one, or somebody here,
+    does to its arguments. So each is sent as it was when it was first needed."""
+
+    def __init__(self, prefix: str) -> None:
+        """``prefix``: where the names of the files begin."""
+        self._prefix = prefix
+        self._known: dict[int, tuple[weakref.ref[Any], str, int]] = {}
+
+    def packed(self, arguments: Sequence[Mapping[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
+        """The arguments of calls as a pickle that names the files, and the values whose files must
+        stay until it is read."""
+        held: list[Any] = []
+
+        def apart(value: Any) -> Any:
+            found = self._file(value, dump)
+            if found is None:
+                return None
+            held.append(value)
+            return found
+
+        def reduce(thing: Any) -> Any:
+            found = apart(thing)
+            return reduce_exception(thing) if found is None else (_MAPPED, found)
+
+        # An argument is its own object for each call. Pickle would make one for all.
+        own = [
+            {
+                name: value if (found := apart(value)) is None else Later(_MAPPED, *found)
+                for name, value in each.items()
+            }
+            for each in arguments
+        ]
+        return dump(own, reduce=reduce), held
+
+    def _file(self, value: Any, dump: Dump) -> tuple[str, int] | None:
+        """The file of a value and its size; None: it is small, bytes, or there is no room."""
+        if not type(value).__weakrefoffset__ or bytes_of_data(value) < LARGE:
+            return None
+        # By identity, and not by content: comparing large arrays costs more than writing one
+        # again.
+        key = id(value)
+        if key not in self._known:
+            path = f"{self._prefix}{secrets.token_hex(8)}"
+            try:
+                size = write_apart(value, path, dump)
+            except OSError:
+                _remove(path)
+                return None
+            # Weak: the file must not keep a table of 1 GB in memory, and its id is free once it
+            # is gone.
+            self._known[key] = weakref.ref(value, lambda _: self._forget(key)), path, size
+        return self._known[key][1:]
+
+    def _forget(self, key: int) -> None:
+        known = self._known.pop(key, None)
+        if known is not None:
+            _remove(known[1])
+
+    def close(self) -> None:
+        self._known.clear()
+        remove_files(self._prefix)
+
+
+def write_apart(value: Any, path: str, dump: Dump) -> int:
+    """Write ``value`` to a new file, its buffers as they are and at places that fit any type: see
+    `chunk._mapped`. Returns its size."""
+    buffers: list[Any] = []
+    head = dump(value, buffers=buffers)
+    views = [buffer.raw() for buffer in buffers]
+    index = dump((head, [view.nbytes for view in views]))
+    with open(path, "xb", opener=_private) as file:
+        file.write(len(index).to_bytes(8, "little"))
+        file.write(index)
+        for view in views:
+            file.seek(-file.tell() % ALIGNED, os.SEEK_CUR)
+            file.write(view)
+        return file.tell()
+
+
+def in_file(data: bytes, path: str) -> bytes | tuple[str, int]:
+    """Large ``data`` as a new file and its size; itself if it is small, or if there is no folder or
+    no room."""
+    if len(data) < IN_FILE or not path:
+        return data
+    try:
+        with open(path, "xb", opener=_private) as file:
+            file.write(data)
+    except OSError:
+        _remove(path)
+        return data
+    return path, len(data)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        # Windows: a worker still maps it; the folder goes at our end.
+        os.unlink(path)
+
+
+_MAPPED = Later(operator.attrgetter("mapped"), Later(importlib.import_module, "_agf_chunk"))
+"""On a worker `chunk._mapped`, which that has put into its module."""

@@ -1,0 +1,83 @@
+"""Where the files of large arguments and results are: folders of this process alone.
+
+In memory (``/dev/shm``) where there is room, as joblib does: a file on a disk costs three times the
+CPU. A folder goes with its process. That of a process that was killed goes when the next process of
+this user needs one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from pathlib import Path
+
+from ...journal.database.locks import NAME, ProcessLock, alive
+
+ROOM = 2_000_000_000
+"""Bytes that must be free in the memory file system, as for joblib: a container often has 64 MB."""
+IN_MEMORY = "/dev/shm"
+PREFIX, FILES = "agf-workers-", "files"
+"""A folder has a lock, and a folder with the files."""
+
+
+class FileFolders:
+    """The folders of one backend."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[Path, ProcessLock]] = {}
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+
+    def folder(self) -> str:
+        """A folder that only this user can read, with room."""
+        base = IN_MEMORY if _has_room(IN_MEMORY) else tempfile.gettempdir()
+        with self._lock:
+            if base not in self._made:
+                remove_dead(base)
+                self._made[base] = _make(base)
+            return str(self._made[base][0] / FILES)
+
+    def close(self) -> None:
+        """Remove them, if they are of this process and not of the one that it was forked from."""
+        made, self._made = self._made, {}
+        for path, lock in made.values() if self._pid == os.getpid() else ():
+            shutil.rmtree(path / FILES, ignore_errors=True)
+            lock.leave()
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _make(base: str) -> tuple[Path, ProcessLock]:
+    path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+    lock = ProcessLock(path)
+    (path / FILES).mkdir(mode=0o700)
+    return path, lock
+
+
+def _user(owner: int) -> int:
+    """This user; on Windows, where a temporary folder is of one user, the owner of the file."""
+    return os.getuid() if hasattr(os, "getuid") else owner
+
+
+def _has_room(base: str) -> bool:
+    try:
+        free = os.statvfs(base)
+    except (OSError, AttributeError):
+        return False
+    return free.f_bavail * free.f_frsize >= ROOM and os.access(base, os.W_OK | os.X_OK)
+
+
+def remove_dead(base: str) -> None:
+    """Remove the folders of processes of this user that have ended without removing them."""
+    for path in Path(base).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            facts = os.lstat(path)
+            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != _user(facts.st_uid):
+                continue
+            # Before it has a lock it is being made.
+            locks = [name for name in os.listdir(path) if NAME.fullmatch(name)]
+            if locks and not any(alive(path, name) for name in locks):
+                shutil.rmtree(path, ignore_errors=True)

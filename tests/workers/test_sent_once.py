@@ -1,0 +1,89 @@
+"""A large argument that the calls of a fan-out share is sent to a cluster once, and each call has a copy of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agf_magics as agf
+from agf_magics.workers.sending.functions import Program
+from agf_magics.workers.sending.sent_once import SentOnce, SharedValues
+from tests.workers.fans import FAN
+from tests.workers.test_sent_bytes import Relay
+
+SIZE = 8_000_000
+COUNT = 40
+
+
+def work(x: int, frame: Any) -> Any:
+    if type(frame) is str:
+        return len(frame)
+    frame[0] += x
+    return frame[0]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    with (
+        dask.config.set({"distributed.comm.compression": None}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
+        ) as found,
+    ):
+        yield found
+
+
+def run(on: object, frame: Any) -> agf.Run:
+    registry = agf.Registry()
+    agf.tool(work, registry=registry)
+    text = FAN.format(on_error="abort").replace("x: !expr item", "x: !expr item, frame: !expr ctx.frame")
+    return agf.run(text, {"xs": list(range(COUNT)), "frame": frame}, registry=registry, on=on)
+
+
+SHARED: dict[str, tuple[Any, list[Any]]] = {
+    "an array": (np.zeros(SIZE // 8), [float(x) for x in range(COUNT)]),
+    "a text": ("a" * SIZE, [SIZE] * COUNT),
+}
+
+
+@pytest.mark.parametrize("what", SHARED)
+def test_the_bytes_of_a_shared_argument_are_sent_once(what: str, cluster: Any) -> None:
+    from distributed import Client
+
+    given, expected = SHARED[what]
+    host, _, port = cluster.scheduler_address.removeprefix("tcp://").partition(":")
+    relay = Relay(host, int(port))
+    try:
+        with Client(relay.address, set_as_default=False) as client:
+            assert run(client, given).output == expected
+        # Twice if the loop was so slow that the first call was sent before the second one was built.
+        assert SIZE <= sum(map(len, relay.sent)) < 2.5 * SIZE
+    finally:
+        relay.listener.close()
+
+
+def test_what_calls_do_not_share_travels_with_them() -> None:
+    values, dump = SharedValues(), Program(work).dump
+    frames = [np.full(SIZE // 8, number) for number in range(3)]
+    data, once = values.packed([{"frame": frames[0]}], {"frame": frames[1]}, dump)
+    assert (len(data) > SIZE, once) == (True, [])
+    data, once = values.packed([{"frame": frames[0]}] * 2 + [{"frame": frames[1]}], {"frame": frames[2]}, dump)
+    assert SIZE < len(data) < 1.1 * SIZE, "the last call of the chunk does not know that the first one is shared"
+    assert len(once) == 1
+    again, once_again = values.packed([{"frame": frames[0]}], {}, dump)
+    assert (len(again) < 1000, once_again) == (True, once)
+
+
+def test_a_shared_argument_is_given_to_the_cluster_once() -> None:
+    one, sent = SentOnce(b"abc"), []
+
+    def send(data: bytes) -> str:
+        sent.append(data)
+        return "there"
+
+    assert [one.sent(send), one.sent(send)] == ["there", "there"]
+    assert (sent, one.data) == ([b"abc"], b"")
