@@ -1,114 +1,207 @@
-"""A run with large results is killed and resumed: `python -m tests.bench.large_results --megabytes 1000`.
+"""What large results cost: `python -m tests.bench.large_results --megabytes 1000 --rounds 3`.
 
-Five steps, each of which needs some seconds, pass on a frame of pandas that grows by a column. The process is killed in
-the fifth. Prints the calls, the seconds and the seconds of CPU of the resumed run, the bytes of the store to the
-distinct bytes of the columns, and what storing has cost: the CPU of a whole run with and without the journal.
+Runs with and without the journal, in pairs, each in a process of its own: five steps pass on a table of numbers or of
+texts that grows, ten steps pass on one table, and 300 elements return 100 kB each. Everything is stored, also what was
+quicker to make. A run that failed after two tables is resumed by another process, which needs one of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+MEGABYTES = 300
+"""Of the first table, for the page."""
+ROUNDS = 3
 
 SESSION = """
-import json, os, resource, signal, sys, time
+import json, os, sys, time
 from dataclasses import replace
 from pathlib import Path
+
+os.environ["BENCH_TOKEN"] = "nobody knows these words"
 
 import numpy as np
 import pandas as pd
 
 import agf_magics as agf
+from agf_magics.journal.database import value_files
 from agf_magics.settings.settings import current
 
-what, rows, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-journal = None if what == "without" else os.path.abspath("runs.sqlite")
+flow, what, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+journal = None if what == "off" else os.path.abspath("runs.sqlite")
 current.settings = replace(current.settings, journal=journal)
-made = []
+value_files.RATE = 1e18  # every result took longer than it takes to store it
+made, random = [], np.random.default_rng(1)
 
 @agf.tool
-def load() -> object:
-    made.append("load")
-    time.sleep(2 * pause)
-    random = np.random.default_rng(1)
-    return pd.DataFrame({name: random.random(rows) for name in "abcdefgh"})
+def load(name: str) -> object:
+    made.append(name)
+    if name == "text":
+        return pd.DataFrame({c: random.integers(10**9, 10**10, size // 72).astype(str) for c in "abcd"})
+    return pd.DataFrame({c: random.random(size // 64) for c in "abcdefgh"})
 
 @agf.tool
 def grow(frame: object, name: str) -> object:
     made.append(name)
-    time.sleep(pause)
-    return frame.assign(**{name: frame["a"] * ord(name)})
+    of = name if flow == "text" else float(ord(name))
+    return frame.assign(**{f"{name}{c}": frame[c] + of for c in "ab"})
+
+@agf.tool
+def same(frame: object) -> object:
+    return frame
+
+@agf.tool
+def small(number: int) -> object:
+    return np.full(12_500, number)
 
 @agf.tool
 def last(frame: object) -> list:
     made.append("last")
-    if what == "killed":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return [float(frame[name].sum()) for name in frame]
+    if what == "fails":
+        raise LookupError("not yet")
+    return [str(frame[name].max()) for name in frame]
 
-agf.define('''
-pipeline: growing
-steps:
-- tool: {name: load, output: one}
-- tool: {name: grow, args: {frame: !expr one, name: i}, output: two}
-- tool: {name: grow, args: {frame: !expr two, name: j}, output: three}
-- tool: {name: grow, args: {frame: !expr three, name: k}, output: four}
-- tool: {name: last, args: {frame: !expr four}}
-''')
-counters = Path("/proc/self/io")
-bytes_before = int(counters.read_text().split()[1]) if counters.exists() else 0
-begun, before = time.monotonic(), time.process_time()
-run = agf.resume("growing") if what == "resumed" else agf.run("growing")
+def pipeline(*steps):
+    return "\\n".join([f"pipeline: {flow}", "steps:", *(f"- {step}" for step in steps)])
+
+def load_as(name, output="t0"):
+    return f"tool: {{name: load, args: {{name: {name}}}, output: {output}}}"
+
+def five(name):
+    grown = (f"frame: !expr t{n}, name: {c}}}, output: t{n + 1}}}" for n, c in enumerate("xyz"))
+    grown = (f"tool: {{name: grow, args: {{{given}" for given in grown)
+    return pipeline(load_as(name), *grown, "tool: {name: last, args: {frame: !expr t3}}")
+
+passed = (f"tool: {{name: same, args: {{frame: !expr t{n}}}, output: t{n + 1}}}" for n in range(9))
+each = (
+    "for_each: {over: ctx.numbers, on_error: abort, max_parallel: 1, collect: {transform: {value: pipe}},"
+    " do: {tool: {name: small, args: {number: !expr item}}}}"
+)
+agf.define({
+    "numbers": lambda: five("numbers"),
+    "text": lambda: five("text"),
+    "ten": lambda: pipeline(load_as("numbers"), *passed, "transform: {value: '1'}"),
+    "small": lambda: pipeline(each),
+    "two": lambda: pipeline(load_as("numbers"), load_as("others", "t1"), "tool: {name: last, args: {frame: !expr t1}}"),
+}[flow]())
+agf.define("pipeline: warm\\nsteps:\\n- tool: {name: same, args: {frame: 1}}")
+agf.run("warm")
+
+def of_kernel(file, name):
+    path = Path("/proc/self") / file
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)
+
+def read():
+    return of_kernel("io", "rchar")
+
+def highest():
+    return of_kernel("status", "VmHWM")
+
+read_before, begun = read(), time.process_time()
+if what == "resumed":
+    run = agf.resume(flow)
+else:
+    run = agf.run(flow, {"numbers": list(range(300))}, raises=what != "fails")
 print(json.dumps({
-    "calls": made, "output": run.output, "seconds": time.monotonic() - begun, "cpu": time.process_time() - before,
-    "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
-    "read": int(counters.read_text().split()[1]) - bytes_before if bytes_before else 0,
+    "calls": made, "cpu": time.process_time() - begun, "memory": highest() / 1000, "read": read() - read_before,
+    "output": str(run.output)[:1000],
 }))
 """
 
 
-def session(folder: Path, what: str, rows: int, pause: float) -> dict[str, Any]:
-    command = [sys.executable, "-c", SESSION, what, str(rows), str(pause)]
+class Cost(NamedTuple):
+    """What the journal costs a flow: the medians of all rounds."""
+
+    flow: str
+    without: float
+    """CPU seconds of the run without it."""
+    more: float
+    """CPU seconds more with it."""
+    ratio: float
+    stored: float
+    """GB of the store: each distinct column once."""
+    memory: float
+    """MB of the highest memory more with it. Linux only."""
+
+
+def session(folder: Path, flow: str, what: str, size: int) -> dict[str, Any]:
+    command = [sys.executable, "-c", SESSION, flow, what, str(size)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-    if what == "killed":
-        assert ran.returncode == -9, ran.stderr
-        return {}
     assert ran.returncode == 0, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return found
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--megabytes", type=int, default=1000, help="of the first frame")
-    options.add_argument("--pause", type=float, default=5.0, help="seconds of a step")
-    chosen = options.parse_args()
-    rows = chosen.megabytes * 1_000_000 // 64
+def cost(flow: str, megabytes: int, rounds: int) -> Cost:
+    """Pairs of runs, of which the first is the other one in each round."""
+    pairs, stored = list[dict[str, dict[str, Any]]](), 0.0
+    for number in range(rounds):
+        pair = {}
+        for what in ("off", "on") if number % 2 else ("on", "off"):
+            with tempfile.TemporaryDirectory() as name:
+                pair[what] = session(Path(name), flow, what, megabytes * 1_000_000)
+                stored = max(stored, _stored(Path(name)))
+        assert pair["on"]["output"] == pair["off"]["output"]
+        pairs.append(pair)
+
+    def median(name: str, other: str = "on") -> float:
+        return float(statistics.median(pair[other][name] for pair in pairs))
+
+    more = statistics.median(pair["on"]["cpu"] - pair["off"]["cpu"] for pair in pairs)
+    ratio = statistics.median(pair["on"]["cpu"] / pair["off"]["cpu"] for pair in pairs)
+    return Cost(flow, median("cpu", "off"), more, ratio, stored, median("memory") - median("memory", "off"))
+
+
+def _stored(folder: Path) -> float:
+    values = folder / "values"
+    return sum(path.stat().st_size for path in values.iterdir()) / 1e9 if values.exists() else 0.0
+
+
+class Resumed(NamedTuple):
+    """A run of two tables that failed, resumed by another process that needs one of them."""
+
+    calls: int
+    cpu: float
+    read: float
+    """GB read, of all files. Linux only."""
+    stored: float
+
+
+def resumed(megabytes: int) -> Resumed:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        session(folder, "killed", rows, chosen.pause)
-        stored = sum(path.stat().st_size for path in (folder / "values").iterdir())
-        resumed = session(folder, "resumed", rows, chosen.pause)
-    whole = {}
-    for what in ("with", "without"):
-        with tempfile.TemporaryDirectory() as name:
-            whole[what] = session(Path(name), what, rows, chosen.pause)
-    assert resumed["output"] == whole["without"]["output"], "a resumed run has the output of an uninterrupted one"
-    gigabytes = 11 * 8 * rows / 1e9
-    print(
-        f"resumed: {len(resumed['calls'])} of 5 calls, {resumed['seconds']:.1f} s, {resumed['cpu']:.1f} s of CPU,"
-        f" {resumed['peak']:,.0f} MB at most, {resumed['read'] / 1e9:.2f} GB read;"
-        f" the store has {stored / 1e9 / gigabytes:.2f} x the {gigabytes:.2f} GB of columns"
-    )
-    for what, found in whole.items():
-        print(f"{what} the journal: {found['seconds']:.1f} s, {found['cpu']:.2f} s of CPU, {found['peak']:,.0f} MB")
-    more = (whole["with"]["cpu"] - whole["without"]["cpu"]) / gigabytes
-    print(f"seconds of CPU for each distinct GB: {more:.2f}")
+        session(folder, "two", "fails", megabytes * 1_000_000)
+        stored = _stored(folder)
+        found = session(folder, "two", "resumed", megabytes * 1_000_000)
+    return Resumed(len(found["calls"]), found["cpu"], found["read"] / 1e9, stored)
+
+
+FLOWS = ("numbers", "text", "ten", "small")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--megabytes", type=int, default=MEGABYTES, help="of the first table")
+    options.add_argument("--rounds", type=int, default=ROUNDS)
+    options.add_argument("--flows", nargs="*", choices=FLOWS, default=FLOWS)
+    chosen = options.parse_args()
+    for flow in chosen.flows:
+        found = cost(flow, chosen.megabytes, chosen.rounds)
+        each = f", {found.more / found.stored:.2f} s for each GB of the store" if found.stored else ""
+        print(
+            f"{flow}: {found.without:.2f} s of CPU without the journal, {found.more:.2f} s more with it"
+            f" ({found.ratio:.2f} x{each}); {found.stored:.2f} GB stored, {found.memory:,.0f} MB more memory",
+            flush=True,
+        )
+    print(resumed(chosen.megabytes))
 
 
 if __name__ == "__main__":

@@ -127,6 +127,8 @@ def test_a_failed_request_says_why_and_what_to_do(what: str) -> None:
 
 def test_the_address_of_a_server_stands_in_the_message() -> None:
     assert explain_failure(http(404), "m", URL).diagnostic.message == f"m is not known at {URL}: 404, no"
+    unreached = caused(error("ModelConnectionError"), OSError("odd"))
+    assert explain_failure(unreached, "m", "").diagnostic.message == "there is no server for m: the connection failed"
 
 
 @pytest.mark.parametrize(
@@ -301,13 +303,13 @@ def test_whose_server_it_is_that_is_not_there(
 def test_a_proxy_that_does_not_reach_the_server_is_named(
     raised: Exception, where: str, not_to: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     if not_to:
         monkeypatch.setenv("NO_PROXY", not_to)
     told = explain_failure(raised, "m", where)
     assert told.code == "model.proxy"
     assert told.diagnostic.message == (
-        f"m at {where} is not reached by the proxy http://proxy.example:3128 of HTTP_PROXY"
+        f"m at {where} is not reached by the proxy http://proxy.example:3128 of http_proxy"
     )
     assert told.diagnostic.hint == f'os.environ["NO_PROXY"] = "{hint}" asks no proxy for it'
 
@@ -324,7 +326,7 @@ def test_a_proxy_that_does_not_reach_the_server_is_named(
 def test_a_proxy_is_not_blamed_for_what_a_server_says(
     raised: Exception, where: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     assert explain_failure(raised, "m", where).code == code
 
 

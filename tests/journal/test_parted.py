@@ -17,7 +17,7 @@ import pytest
 
 from agf_magics.journal.codec import parted
 from agf_magics.journal.codec.encoding import DecodeError
-from agf_magics.journal.codec.fingerprints import LEAST
+from agf_magics.journal.codec.fingerprints import LEAST, address
 from agf_magics.journal.codec.parted import content_digest, put_together, take_apart
 from agf_magics.journal.codec.pickles import NotPicklable
 from agf_magics.journal.codec.secret_search import FEW_FORMS, SEARCHED, HoldsSecret, Search
@@ -201,6 +201,51 @@ def test_large_data_is_not_copied_to_take_it_apart(kind: str) -> None:
     assert copied < 1_000_000
 
 
+def of_arrow() -> pd.DataFrame:
+    """Columns of pandas with the memory of Arrow."""
+    return pd.DataFrame(
+        {
+            "t": pd.array([f"word {n}" for n in range(N)], dtype="string[pyarrow]"),
+            "n": pd.array([1.5, None] * (N // 2), dtype="double[pyarrow]"),
+        }
+    )
+
+
+def test_columns_of_arrow_in_pandas_are_not_copied() -> None:
+    table = of_arrow()
+    columns = (table[name].array.__arrow_array__() for name in table)
+    held = {buffer.address for column in columns for chunk in _chunks(column) for buffer in chunk.buffers() if buffer}
+    taken = list(take_apart(table, Rest).stretches)
+    assert len(taken) == 3
+    assert {address(each.view) for each in taken} <= held
+
+
+def _chunks(column: Any) -> list[Any]:
+    return list(getattr(column, "chunks", [column]))
+
+
+PIECES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "all": lambda table: table,
+    "the first rows": lambda table: table.head(100),
+    "the last rows": lambda table: table.tail(100),
+    "all but the first": lambda table: table.iloc[1:],
+    "all but the last": lambda table: table.iloc[:-1],
+    "twice": lambda table: pd.concat([table, table]),
+    "none": lambda table: table.head(0),
+    "of what was read": lambda table: table[table["n"].notna() & (table["t"].str.len() > 3)],
+}
+
+
+@pytest.mark.parametrize("kind", PIECES)
+def test_pieces_of_columns_of_arrow_come_back_without_the_rest(kind: str) -> None:
+    table, memory = PIECES[kind](of_arrow()), Memory()
+    data = memory.stored(table)
+    again = put_together(data, memory.read)
+    pd.testing.assert_frame_equal(again, table)
+    assert again["t"].str.upper().equals(table["t"].str.upper())
+    assert len(table) > 1_000 or sum(map(len, memory.parts.values())) + len(data) < LEAST
+
+
 SECRET = b"sk-0123456789"
 
 HOLDING: dict[str, Callable[[], Any]] = {
@@ -257,6 +302,27 @@ def test_a_form_of_any_bytes_is_found_as_it_is(form: bytes) -> None:
         search.look(form[-2:-1])
         with pytest.raises(HoldsSecret):
             search.look(form[-1:] + b"x")
+
+
+def test_what_was_searched_is_searched_again_for_other_texts() -> None:
+    clean = set[str]()
+    for kind in ("bytes of an array", "arrow", "frame"):
+        value = HOLDING[kind]()
+        Memory().stored(value, Search(OTHERS["few forms"], clean=clean))
+        found = set(clean)
+        Memory().stored(value, Search(OTHERS["few forms"], clean=clean))
+        assert clean == found
+        with pytest.raises(HoldsSecret):
+            Memory().stored(value, Search((SECRET,), clean=set()))
+    assert len(clean) >= 3
+
+
+def test_what_holds_a_text_is_never_counted_as_searched() -> None:
+    clean = set[str]()
+    for _ in range(2):
+        with pytest.raises(HoldsSecret):
+            Memory().stored(HOLDING["bytes of an array"](), Search((SECRET,), clean=clean))
+    assert not clean
 
 
 def test_numbers_are_searched_only_for_numbers() -> None:

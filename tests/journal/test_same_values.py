@@ -9,6 +9,8 @@ import pickle
 import pickletools
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from agf_magics.catalog.tools.tool import MASK
@@ -23,6 +25,7 @@ from agf_magics.journal.codec.same_values import (
     is_same,
     is_same_json,
 )
+from tests.journal.test_parted import Memory
 
 
 class Kept(NamedTuple):
@@ -269,6 +272,32 @@ def test_the_contents_of_what_is_not_stored_tell_different_values() -> None:
 def test_two_essences_say_whether_their_values_are_the_same(first: Essence, other: Essence, same: bool | None) -> None:
     assert have_same(first, other) is same
     assert have_same(other, first) is same
+
+
+N = 20_000
+
+PARTS: dict[str, tuple[Any, Any, bool | None]] = {
+    "equal arrays": (np.arange(N), np.arange(N), True),
+    "arrays with another element": (np.arange(N), np.append(np.arange(N - 1), 0), False),
+    "arrays of another length": (np.arange(N), np.arange(N + 1), None),
+    "equal arrays, in other values": ([np.arange(N), 1], [np.arange(N), 2], False),
+    "with names in another order": ({"a": np.arange(N), "b": 1}, {"a": np.arange(N), "b": 1}, True),
+    "with a text in two places": ([np.arange(N), "ab", "ab"], [np.arange(N), "ab", "".join("ab")], True),
+    "of Arrow, equal": (pa.table({"a": np.arange(N)}), pa.table({"a": np.arange(N)}), True),
+    "of Arrow, with another element": (
+        *(pa.table({"a": np.arange(N)}), pa.table({"a": np.append(np.arange(N - 1), 0)})),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_large_values_are_the_same_if_their_parts_and_the_rest_are(what: str) -> None:
+    first, other, same = PARTS[what]
+    memory = Memory()
+    kept = [Kept("parts", memory.stored(value)) for value in (first, other)]
+    assert have_same(essence(kept[0]), essence(kept[1])) is same
+    assert essence(kept[0]).form == "parts"
 
 
 def test_parts_that_cannot_be_read_are_the_same_only_by_their_bytes() -> None:

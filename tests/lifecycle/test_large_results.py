@@ -640,6 +640,42 @@ def test_the_digest_of_a_value_with_a_secret_is_no_digest_of_the_secret(
     assert not any(plain[:16] in row for row in rows)
 
 
+def test_a_column_that_was_stored_before_its_secret_was_known_is_searched_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "another-0123456789")
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def load() -> Any:
+        return pd.DataFrame({"a": [*["word" * 50] * 30_000, SECRET, *["word" * 50] * 30_000]})
+
+    @agf.tool(registry=registry)
+    def grow(data: Any, name: str) -> Any:
+        return data.assign(**{name: np.arange(len(data))})
+
+    @agf.tool(registry=registry)
+    def key() -> str:
+        return SECRET
+
+    @agf.tool(registry=registry, secret=["token"])
+    def sign_in(token: str) -> str:
+        return "done"
+
+    agf.define(
+        "pipeline: late\nsteps:\n- tool: {name: load, output: one}\n"
+        "- tool: {name: grow, args: {data: !expr one, name: b}, output: two}\n"
+        "- tool: {name: key, output: key}\n"
+        "- tool: {name: sign_in, args: {token: !expr key}}\n"
+        "- tool: {name: grow, args: {data: !expr two, name: c}}",
+        registry=registry,
+    )
+    run = agf.run("late", registry=registry)
+    told = [place for place in range(5) if any(f"steps[{place}]" in str(each) for each in run.warnings)]
+    # The second table may still be written when the secret is known.
+    assert [place for place in told if place != 1] == [2, 4], "the key itself, and the column that has it"
+
+
 @pytest.mark.parametrize("rate", [1e18, 1e-3])
 def test_rows_of_a_table_have_their_large_values_however_quick_they_were(
     rate: float, path: Path, monkeypatch: pytest.MonkeyPatch

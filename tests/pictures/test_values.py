@@ -17,7 +17,24 @@ import pydantic
 import pytest
 
 from agf_magics.journal.codec.encoding import preview
-from agf_magics.pictures.values import MOST_PICTURE, value_html, value_text
+from agf_magics.pictures.values import (
+    MOST_COLUMNS,
+    MOST_ITEMS,
+    MOST_LEAVES,
+    MOST_PICTURE,
+    MOST_PICTURES,
+    PNG,
+    cell_text,
+    drop_empty_columns,
+    list_rows,
+    shown_html,
+    table_html,
+    table_text,
+    value_brief,
+    value_html,
+    value_json,
+    value_text,
+)
 
 
 class Opaque:
@@ -99,6 +116,9 @@ def test_a_data_frame_shows_its_own_first_rows_without_styles() -> None:
     assert page.count("&lt;b&gt;\\u202e") == 10
     assert "<style" not in page
     assert value_text(frame).startswith("DataFrame · 1,000 rows × 2 columns\n")
+    inside = value_text({"frame": frame}).splitlines()
+    assert inside[0] == "frame: DataFrame · 1,000 rows × 2 columns"
+    assert inside[1:] == [f"  {line}" for line in value_text(frame).splitlines()[1:]]
 
 
 def test_only_the_library_s_own_class_may_write_html() -> None:
@@ -239,3 +259,134 @@ def test_the_preview_in_the_journal_has_the_same_texts_and_fields() -> None:
     value = {"invoice": INVOICE, "day": datetime.date(2026, 1, 2), "other": Opaque()}
     fields = {"number": 7, "due": "2026-01-02", "total": "1.50"}
     assert preview(value) == {"invoice": fields, "day": "2026-01-02", "other": "⟨Opaque⟩"}
+
+
+# --- beside a name, in a cell, in a table ---
+
+
+@pytest.mark.parametrize(
+    ("value", "brief"),
+    [
+        ([1], "1 item"),
+        ([], "[]"),
+        ({}, "{}"),
+        ({"a": 1, "b": 2}, "2 fields"),
+        ([{"a": 1}, {"a": 2}], "2 rows"),
+        ([{"a": 1}, {"a": [2]}], "2 items"),
+        ("x" * 38, '"' + "x" * 38 + '"'),
+        ("x" * 39, '"' + "x" * 38 + "…"),
+        ("x" * 41, "41 characters"),
+        ("a\nb", "3 characters"),
+        (pandas.DataFrame({"a": [1, 2, 3]}), "3 rows"),
+        (1.5, "1.5"),
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_a_value_beside_its_name(value: Any, brief: str) -> None:
+    assert value_brief(value) == brief
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "text"),
+    [
+        (None, {}, ""),
+        ("a\nb", {}, "a b"),
+        (0.5, {}, "0.5"),
+        (0.5, {"is_time": True}, "500 ms"),
+        ("x" * 61, {}, "x" * 59 + "…"),
+        ("x" * 61, {"most": 61}, "x" * 61),
+        ({"a": 1}, {}, "a: 1"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_a_value_in_a_cell(value: Any, options: dict[str, Any], text: str) -> None:
+    assert cell_text(value, **options) == text
+
+
+def test_a_table_as_text_has_columns_of_cells_and_no_empty_one() -> None:
+    columns, rows = ("name", "", "n"), (("日", "", "1"), ("long name", "", "1,000"))
+    assert drop_empty_columns(columns, rows) == (("name", "n"), (("日", "1"), ("long name", "1,000")))
+    assert table_text(("name", "n"), (("日", "1"), ("long name", ""))) == ["name       n", "日         1", "long name"]
+    listed = list_rows(columns, rows, "all", "none")
+    assert listed["text/plain"].splitlines() == ["name       n", "日         1", "long name  1,000"]
+    assert listed["text/html"].count("<th ") == 2
+    assert ">all</caption>" in listed["text/html"]
+    assert list_rows(columns, (), "all", "<none>") == {"text/html": "<p>&lt;none&gt;</p>", "text/plain": "<none>"}
+
+
+def test_a_short_cell_stays_on_one_line_and_a_column_without_a_name_has_no_header() -> None:
+    page = table_html(("a", ""), (("x" * 24, "x" * 25),))
+    assert page.count("white-space:nowrap") == 1
+    assert page.count("min-width:12em") == 1
+    assert (page.count("<th "), page.count("<td></td>")) == (1, 1)
+    assert "caption" not in page
+
+
+# --- what is left out ---
+
+
+def depth_of(shown: Any) -> int:
+    return 1 + max((depth_of(part) for _, part in shown.get("parts", ())), default=0)
+
+
+def test_so_many_levels_leaves_rows_and_columns_are_shown() -> None:
+    deep: Any = 1
+    for _ in range(20):
+        deep = [deep]
+    assert depth_of(value_json(deep)) == 7
+    assert value_text(deep).endswith("- … 1 item")
+    wide = value_json([[[number] * MOST_ITEMS for number in range(MOST_ITEMS)] for _ in range(MOST_ITEMS)])
+    leaves = str(wide).count("'text'") // 2
+    assert MOST_LEAVES - 2 * MOST_ITEMS < leaves <= MOST_LEAVES
+    row = {f"c{number}": number for number in range(MOST_COLUMNS + 2)}
+    grid = value_json([row] * (MOST_ITEMS + 1))
+    assert (len(grid["columns"]), len(grid["rows"]), grid["more"]) == (12, 20, "1 more row and 2 more columns")
+    assert value_json([row] * MOST_ITEMS)["more"] == "2 more columns"
+    assert shown_html(grid).endswith("… 1 more row and 2 more columns</details>")
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_grid"),
+    [
+        ([{"a": 1}, {"a": 2}], True),
+        ([{"a": 1}], False),
+        ([{"a": 1}, {}], False),
+        ([{"a": 1}, 2], False),
+        ([{"a": 1}, {1: 2}], False),
+        ([{"a": 1}, {"a": {}}], False),
+        ([{"a": 1}, {"b": 2}], True),
+        ([{"a": 1}, {"b": 2}, {"c": 3}], False),
+        ([dict.fromkeys(map(str, range(40)), 1)] * 2, True),
+        ([dict.fromkeys(map(str, range(41)), 1)] * 2, False),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_flat_rows_with_mostly_the_same_names_are_a_table(rows: list[Any], is_grid: bool) -> None:
+    assert (value_json(rows)["kind"] == "grid") == is_grid
+
+
+def test_so_many_pictures_of_so_many_bytes_are_shown() -> None:
+    small, large = PNG + b"x", PNG + b"x" * (MOST_PICTURE // 2)
+    kinds = [part["kind"] for _, part in value_json([small] * (MOST_PICTURES + 2))["parts"]]
+    assert kinds == ["png"] * MOST_PICTURES + ["text"] * 2
+    kinds = [part["kind"] for _, part in value_json([large, large, small, b"no"])["parts"]]
+    assert kinds == ["png", "text", "png", "text"]
+    shown = value_json(small)
+    assert shown == {"kind": "png", "title": "PNG", "data": base64.b64encode(small).decode()}
+    assert value_json(small, draws=False) == {"kind": "text", "text": "<PNG>"}
+    assert f'src="data:image/png;base64,{shown["data"]}"' in shown_html(shown)
+
+
+def test_a_fold_is_open_if_it_is_the_outermost_or_the_only_part() -> None:
+    assert value_html({"a": {"b": [1]}}).count("<details open>") == 3
+    assert value_html({"a": [1], "b": [1]}).count("<details open>") == 1
+    assert shown_html(value_json({"a": [1], "b": [1]}), is_whole=True).count("<details open>") == 3
+    assert shown_html(value_json([1, 2])).count("<details>") == 1
+    assert "… 3 more</li>" in value_html(list(range(MOST_ITEMS + 3)))
+
+
+@pytest.mark.parametrize(("text", "is_block"), [("x" * 160, False), ("x" * 161, True), ("a\nb", True)])
+def test_a_long_text_is_a_block(text: str, is_block: bool) -> None:
+    assert value_json(text).get("block", False) == is_block
+    assert ("<pre" in value_html(text)) == is_block

@@ -166,6 +166,8 @@ async def call(
     if not isinstance(started, StartedCall):
         (recorded,) = started
         return recorded
+    if choose_place(callee, site.scope.concurrent, site.run.host) == "worker":
+        started = started._replace(is_apart=True)
     # Only here, since this waits for the disk: a call that can be repeated starts at once.
     if has_effect(callee):
         decided = await _begin_effect(site, journal, started)

@@ -178,7 +178,7 @@ class WorkerFanOut(FanOutParts):
         element = Element(inner, self.tool.function, arguments, self.loop, self.context.copy())
         element.i = i
         element.attempt = attempt
-        element.record = call
+        element.record = call._replace(is_apart=True) if call is not None else None
         return element
 
     def _hand(self, calls: list[Element], resumes: bool = True) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...catalog import MASK, Agent, Tool
@@ -17,7 +18,16 @@ from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
 from ..codec.encoding import PICKLED, EncodedValue, json_text, preview, to_show
-from ..codec.fingerprints import CONTENTS, Checksums, Fingerprint, Print, fingerprint, print_of
+from ..codec.fingerprints import (
+    CONTENTS,
+    NEVER,
+    Checksums,
+    Fingerprint,
+    Print,
+    fingerprint,
+    is_same_print,
+    print_of,
+)
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.pickles import is_data
@@ -91,6 +101,8 @@ class StartedCall(NamedTuple):
     """What its digest is made of when it has ended."""
     began: float = 0.0
     """When it started, by the monotonic clock."""
+    is_apart: bool = False
+    """Whether a worker makes it, which gets copies."""
 
     @property
     def argument_objects(self) -> list[Any]:
@@ -166,6 +178,8 @@ class CallRows:
         self._not_stored = not_stored
         self._keep = keep
         self._kept: set[str] = set()
+        self._clean: tuple[Any, set[str]] = None, set()
+        """What was searched for, and the digests of buffers in which it was not."""
         self._key: bytes | None = None
 
     def start(
@@ -318,6 +332,7 @@ class CallRows:
             is_known = call.digest is not None and seen is not None
             digest = (call.digest or b"")[:CALL] + (seen or b"") if is_known else None
             call = call._replace(digest=digest)
+        call = self._without_look(call) if call.is_apart else call
         if error is not None:
             return Outcome(call, None, error=error_json(error, self.secret))
         if secret:
@@ -330,7 +345,7 @@ class CallRows:
         argument_objects = call.argument_objects
         for each in argument_objects:
             assert call.objects is not None
-            self.objects.saw(each, call.objects.after(each))
+            self.objects.saw(each, call.objects.after(each), call.objects.looked_at)
         if why == CHANGED:
             for each in argument_objects:
                 self.identities.changed(each)
@@ -349,6 +364,16 @@ class CallRows:
         if call.objects is not None and not outcome.is_for_parts:
             call.objects.checksums.clear()
         return outcome
+
+    def _without_look(self, call: StartedCall) -> StartedCall:
+        """A call on a worker without its arguments, which it cannot have changed; with them if its
+        digest has needed a look at them: somebody here may have changed them meanwhile."""
+        if call.objects is None or call.objects.looked_at > NEVER:
+            return call
+        for each, before in call.objects.before:
+            if self.objects.last(each) is None:
+                self.objects.saw(each, before)
+        return call._replace(objects=None)
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
         """Whether it is worth to store what a call returned: else it is quicker to make it again."""
@@ -376,8 +401,17 @@ class CallRows:
         if call.objects is None:  # bytes, which nobody changes
             digest = self.digests.digest_late(call.late)
         else:
-            digest = self.digests.digest_late(call.late, call.objects.after)
+            digest = self.digests.digest_late(call.late, partial(self._after, call, call.objects))
         return call._replace(digest=digest, late=None)
+
+    def _after(self, call: StartedCall, objects: Fingerprint, value: Value) -> Print | None:
+        """The fingerprint of an argument after the call. A worker has a copy from its beginning: a
+        look of another call since then is enough."""
+        seen = self.objects.seen_since(value, call.began) if call.is_apart else None
+        for each, before in objects.before if seen is not None else ():
+            if each is value and before is not None and is_same_print(before, seen):
+                return seen
+        return objects.after(value)
 
     def held(self, outcome: Outcome) -> Held | None:
         """What is stored while the next steps go on; None: they have to wait. On any thread."""
@@ -424,9 +458,7 @@ class CallRows:
         data = None if self.secret.active else self.objects.stored(value, now)
         try:
             if data is None:
-                forms = self.secret.searched
-                search = Search(tuple(forms.raws), bool(forms.numbers))
-                data = self.results.store(copy, search, fills, checksums)
+                data = self.results.store(copy, self._search(), fills, checksums)
                 self.objects.know(value, data, now)
         except HoldsSecret:
             return EncodedValue("again", None, MASKED, HELD)
@@ -455,6 +487,13 @@ class CallRows:
             halves = [contents[:CONTENTS], contents[CONTENTS:]]
         place = ("held", self.run_id, encode(key.at), key.tries)
         return b"".join(sign(self._key, *place, half)[:CONTENTS] for half in halves)
+
+    def _search(self) -> Search:
+        """A search for the secrets that are known now: what they were not in is not searched again."""
+        forms = frozenset(self.secret.searched.raws), bool(self.secret.searched.numbers)
+        if self._clean[0] != forms:
+            self._clean = forms, set()
+        return Search(tuple(forms[0]), forms[1], self._clean[1])
 
     def settle(self, outcome: Outcome) -> Insert:
         """The row of a call, when its value is stored."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ...values.unread import Unread
 from ...values.value import Value
-from ..codec.fingerprints import Checksums, Print, is_same_print, print_of
+from ..codec.fingerprints import NEVER, Checksums, Print, is_same_print, print_of
 from ..codec.part_digests import Made, PartDigests
 from ..codec.parted import Parted, content_digest, is_plain, parts_in, take_apart
 from ..codec.pickles import NotPicklable
@@ -55,6 +55,8 @@ class _Seen(NamedTuple):
     """Returns it, as long as somebody has it."""
     now: Print
     """Its fingerprint then."""
+    looked_at: float
+    """By the monotonic clock."""
 
 
 class KnownObjects:
@@ -73,11 +75,18 @@ class KnownObjects:
         seen = self._seen.get(id(value))
         return seen.now if seen is not None and seen.look() is value else None
 
-    def saw(self, value: Value, now: Print | None) -> None:
-        """An object was looked at, when a call that had it, or made it, had ended."""
+    def seen_since(self, value: Value, began: float) -> Print | None:
+        """The fingerprint of a large object that was looked at since then."""
+        seen = self._seen.get(id(value))
+        is_since = seen is not None and seen.looked_at >= began
+        return self.last(value) if is_since else None
+
+    def saw(self, value: Value, now: Print | None, looked_at: float = NEVER) -> None:
+        """An object was looked at, when a call that had it, or made it, had ended. ``looked_at``:
+        when, by the monotonic clock; default: before all calls that have not ended."""
         if now is not None and now.size >= COSTLY and is_knowable(value):
             look = weakref.ref(value, partial(_forget, self._seen, id(value)))
-            self._seen[id(value)] = _Seen(look, now)
+            self._seen[id(value)] = _Seen(look, now, looked_at)
 
     def stored(self, value: Value, now: Print | None = None) -> bytes | None:
         """The data of the row of an object that is stored and has not changed; None: it is not.

@@ -21,9 +21,10 @@ import hashlib
 import pickle
 import sys
 import threading
+import time
 import types
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -48,6 +49,9 @@ CONTENTS = 16
 WHOLE = 1_000_000
 """Bytes of one text, or of bytes, from which on a checksum is enough: these are no small parts. Of more
 memory each piece of this size has one."""
+
+NEVER = float("-inf")
+"""Before each time of the monotonic clock."""
 
 MANY = 10_000
 """Elements of an array of objects from which on constants in it are known by their places."""
@@ -148,6 +152,8 @@ class Fingerprint:
         self._after: list[Print | None] | None = None
         self.checksums = Checksums()
         """Those of the moment in which the call had ended."""
+        self.looked_at = NEVER
+        """When that was, by the monotonic clock."""
 
     @property
     def unknown(self) -> str:
@@ -159,9 +165,15 @@ class Fingerprint:
     def objects(self) -> list[Any]:
         return [thing for thing, _ in self._objects]
 
+    @property
+    def before(self) -> Sequence[tuple[Any, Print | None]]:
+        """The objects, and each as it was before the call."""
+        return self._objects
+
     def look(self) -> list[Print | None]:
         """The objects as they are now that the call has ended. Looked at once."""
         if self._after is None:
+            self.looked_at = time.monotonic()
             self._after = [
                 print_of(thing, self.checksums) if before is not None else None
                 for thing, before in self._objects

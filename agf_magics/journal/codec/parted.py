@@ -7,6 +7,7 @@ is. A table whose columns lie in one block is cut at its columns, so a changed c
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import importlib
 import io
@@ -28,6 +29,9 @@ from .json_texts import checker, encode
 from .part_digests import digest_of
 from .pickles import NotPicklable, picklers_in_order
 from .secret_search import HoldsSecret, Search
+
+MOST_UNUSED = 64
+"""Bytes of a column of Arrow besides its elements: the end of the last place."""
 
 OPEN = frozenset({*ATOMS, dict, list})
 """The types of values into which expressions look."""
@@ -281,10 +285,12 @@ def _taker(
     def take(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
         with memoryview(buffer) as view:
-            search.look_at(view, raw)
             if raw.nbytes < LEAST:
+                search.look_at(view, raw)
                 return True
             stretches = [Stretch(each, digest(each)) for each in cut(view, raw)]
+            # What a part has that was searched; between two parts there may be more.
+            search.look_at(view, raw, stretches[0].digest if len(stretches) == 1 else "")
         buffers.append(Taken(stretches, raw.readonly))
         return False
 
@@ -312,6 +318,8 @@ def _with_parts(kind: Any) -> Any:
             package = type(thing).__module__.partition(".")[0]
             if package == "polars" and type(thing).__name__ in ("DataFrame", "Series"):
                 return _of_polars(thing)
+            if package == "pandas" and "_pa_array" in getattr(thing, "__dict__", ()):
+                return _of_arrow(thing)
             if package == "numpy" and type(thing).__name__ == "ndarray" and _has_times(thing):
                 return _as_times, (thing.view("i8"), thing.dtype)
             return before(self, thing) if before is not None else NotImplemented
@@ -333,6 +341,23 @@ def _has_times(array: Any) -> bool:
 
 def _as_times(numbers: Any, dtype: Any) -> Any:
     return numbers.view(dtype)
+
+
+def _of_arrow(column: Any) -> Any:
+    """A column of pandas with the memory of Arrow: its own pickle is a copy."""
+    state, chunks = dict(vars(column)), column._pa_array.chunks
+    # A part of a column, whose own pickle is without the rest.
+    if len(chunks) != 1 or chunks[0].offset or _unused(chunks[0]) > MOST_UNUSED:
+        return NotImplemented
+    state["_pa_array"] = chunks[0]
+    if "_cache" in state:
+        state["_cache"] = {}
+    return copyreg.__newobj__, (type(column),), state  # type: ignore[attr-defined]
+
+
+def _unused(array: Any) -> int:
+    """Bytes of the memory of an array of Arrow that are not its elements."""
+    return int(array.get_total_buffer_size()) - int(array.nbytes)
 
 
 def _of_polars(frame: Any) -> Any:

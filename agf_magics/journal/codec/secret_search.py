@@ -37,9 +37,14 @@ class HoldsSecret(Exception):
 class Search:
     """A search for texts in what is stored, piece by piece: no other thread waits for long."""
 
-    def __init__(self, forms: Sequence[bytes], in_numbers: bool = False) -> None:
-        """``in_numbers``: default False; True: the forms may be numbers."""
+    def __init__(
+        self, forms: Sequence[bytes], in_numbers: bool = False, clean: set[str] | None = None
+    ) -> None:
+        """``in_numbers``: default False; True: the forms may be numbers. ``clean``: the digests of
+        buffers in which this search has found nothing, and gets those of others; default None: none
+        is known."""
         self._forms, self._in_numbers = frozenset(forms), in_numbers
+        self._clean = clean if clean is not None else set()
         self._overlap = max(map(len, forms), default=1) - 1
         self._end = b""
 
@@ -52,11 +57,15 @@ class Search:
             last = bytes(view[max(view.nbytes - self._overlap, 0) :])
             self._end = (self._end + last)[-self._overlap :] if self._overlap else b""
 
-    def look_at(self, buffer: memoryview, raw: memoryview) -> None:
-        """Look at a buffer alone. Raises HoldsSecret."""
+    def look_at(self, buffer: memoryview, raw: memoryview, digest: str = "") -> None:
+        """Look at a buffer alone. ``digest``: its own; default: it has none. Raises HoldsSecret."""
+        if not self._forms or digest in self._clean:
+            return
         kind = buffer.format.lstrip("@=<>!")
-        if self._forms and (self._in_numbers or not (kind in _NUMBERS or kind.startswith("Z"))):
+        if self._in_numbers or not (kind in _NUMBERS or kind.startswith("Z")):
             self._find_in(raw)
+            if digest:
+                self._clean.add(digest)
 
     def _find_in(self, view: memoryview) -> None:
         for piece in _pieces(view, self._overlap):
