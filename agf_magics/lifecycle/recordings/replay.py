@@ -23,6 +23,7 @@ from ...engine.recording import AskedCall, replaying
 from ...engine.runner import CallSite
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
+from ...journal.codec.encoding import DecodeError
 from ...journal.codec.json_texts import encode
 from ...journal.records.failures import error_from, error_json
 from ...journal.records.recorded_outcomes import RecordedOutcome
@@ -46,6 +47,7 @@ from .recording import (
     redact_line,
     write_lines,
 )
+from .stored_objects import NotBeside, folder_of, value_of_object
 
 
 def same(arguments: Value) -> str:
@@ -200,10 +202,24 @@ class Replay:
         self.used += 1
         if not call.opaque:
             return RecordedOutcome(call.value, call.error)
+        why: DecodeError | None = None
+        if call.stored is not None:
+            try:
+                return RecordedOutcome(value_of_object(call.stored, self.path), None)
+            except DecodeError as error:
+                why = error
         if self._missing != "fail":
             return None
         message = f"the result of {asked.kind} {asked.name!r} is not in {self.name}: {call.opaque}"
-        hint = f"a result of lists, dicts and texts can be recorded; {CALL_IT}"
+        hint = f"a result that can be pickled can be recorded; {CALL_IT}"
+        if why is not None:
+            message = (
+                f"the result of {asked.kind} {asked.name!r} in {self.name} cannot be read: {why}"
+            )
+            hint = f"record the run again; {CALL_IT}"
+        if isinstance(why, NotBeside):
+            folder = folder_of(self.path).name
+            hint = f"put the folder {folder} beside {self.name}, or record the run again; {CALL_IT}"
         raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
