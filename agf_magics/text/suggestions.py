@@ -63,7 +63,7 @@ def suggest(
     first = list(map(str, islice(choices, 20)))
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
     # Not "did you mean a? names are a".
-    if kind and first and (len(choices) > 1 or first != [near]):
+    if kind and first and first != [near]:
         more = f" and {len(choices) - 20} more" if len(choices) > 20 else ""
         parts.append(f"{kind} are {', '.join(map(_printable, first))}{more}")
     return " ".join(parts) or None

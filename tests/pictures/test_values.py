@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 import pandas
+import polars
 import pydantic
 import pytest
 
@@ -116,6 +117,7 @@ def test_a_data_frame_shows_its_own_first_rows_without_styles() -> None:
     assert page.count("&lt;b&gt;\\u202e") == 10
     assert "<style" not in page
     assert value_text(frame).startswith("DataFrame · 1,000 rows × 2 columns\n")
+    assert value_text(polars.DataFrame({"a": [1, 2]})).startswith("DataFrame · 2 rows × 1 column\n")
     inside = value_text({"frame": frame}).splitlines()
     assert inside[0] == "frame: DataFrame · 1,000 rows × 2 columns"
     assert inside[1:] == [f"  {line}" for line in value_text(frame).splitlines()[1:]]
@@ -316,8 +318,8 @@ def test_a_table_as_text_has_columns_of_cells_and_no_empty_one() -> None:
 
 
 def test_a_short_cell_stays_on_one_line_and_a_column_without_a_name_has_no_header() -> None:
-    page = table_html(("a", ""), (("x" * 24, "x" * 25),))
-    assert page.count("white-space:nowrap") == 1
+    page = table_html(("a", ""), (("x" * 24, "x" * 25), ("y", "")))
+    assert page.count("white-space:nowrap") == 3
     assert page.count("min-width:12em") == 1
     assert (page.count("<th "), page.count("<td></td>")) == (1, 1)
     assert "caption" not in page
