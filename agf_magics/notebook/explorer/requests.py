@@ -239,7 +239,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     }
     if row.step.span is not None:
         found["definition"] = describe_definition(row.step.span)
-    if row.error is not None:
+    if row.error is not None and row.look != "ok":  # else it is that of an earlier attempt
         found["error"] = _error(run, row.error)
     if isinstance(calls := given.get("calls"), dict):
         with suppress(AgfError):  # the journal is gone: the page asks for them alone, and is told
