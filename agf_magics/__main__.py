@@ -36,7 +36,7 @@ from .commands.command_line import (
 )
 from .commands.line import ParsedLine, as_typed, read_words
 from .commands.options import FOR_LIMITS
-from .commands.output_files import unwritable, write_by
+from .commands.output_files import unwritable, write_with
 from .commands.quickstart import quickstart
 from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
@@ -418,7 +418,7 @@ def _tell(text: str) -> None:
 def _save(word: Token, save: Callable[[Path], object]) -> None:
     """Let ``save`` write the file that a word names, and say so on stderr, if somebody reads it."""
     with suppress(BrokenPipeError):
-        write_by(word, save, sys.stderr)
+        write_with(word, save, sys.stderr)
 
 
 def _write(text: str) -> None:

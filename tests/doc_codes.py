@@ -29,7 +29,7 @@ LAYER_OF = {"notebook": "magic", "commands": "magic"}
 REPORT = ("wrong", "_wrong", "warn", "error", "_error", "line_error", "check_known", "_bad_setting")
 
 COMPOSED: dict[str, tuple[str, ...]] = {
-    "step.{what}-failed": (
+    "step.{kind}-failed": (
         "step.tool-failed",
         "step.agent-failed",
         "step.transform-failed",
@@ -44,6 +44,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "{self.layer}.command": ("graph.command", "pipeline.command"),
     "{reader.layer}.count": ("graph.count", "pipeline.count"),
     "magic.{what}": ("magic.days", "magic.dollars", "magic.seconds"),
+    "magic.{name}": ("magic.unknown-setting", "magic.setting"),
     "score.{column}": (),  # a column of a table, not a code
     "run.{name}": (),  # an attribute of a run
 }

@@ -66,8 +66,8 @@ class Shelf(Mapping[str, T]):
         return other
 
     def __getitem__(self, name: str) -> T:
-        held = self._things
-        return held[name if name in held or not isinstance(name, str) else same_name(name)]
+        things = self._things
+        return things[name if name in things or not isinstance(name, str) else same_name(name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(list(self._things)))  # noqa: C414 - the list is the snapshot

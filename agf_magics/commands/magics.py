@@ -258,7 +258,6 @@ RERUN = Command(
         ),
     ),
     options=(
-        Option("--sign-in", "sign in to the address with a browser (OAuth)"),
         Option(
             "--from",
             "the step from which on nothing is reused; by default the one that failed",
@@ -458,6 +457,7 @@ MCP = Command(
             "NAME=VALUE",
             many=True,
         ),
+        Option("--sign-in", "sign in to the address with a browser (OAuth)"),
         Option(
             "--from",
             "a file of another program that lists servers (.mcp.json, mcp.json of VS Code): connect "

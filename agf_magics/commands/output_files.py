@@ -18,10 +18,10 @@ def write_file(word: Token, text: str) -> None:
         path.write_text(text, encoding="utf-8")
         return path
 
-    write_by(word, write)
+    write_with(word, write)
 
 
-def write_by(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
+def write_with(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
     """Let ``write`` write the file that a word names, and print the path that it returns on
     ``out``; None: as `print` does."""
     try:

@@ -171,7 +171,8 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     """The notebook's object of that name, which may be written ``$name``."""
     dollar = "$" if word.text.startswith("$") else ""
     name = word.text.removeprefix("$")
-    word = word.part(len(dollar), len(word.text))
+    if dollar:
+        word = word.part(1, len(word.text))  # else it has its quotes, too
     if not name.isidentifier():
         hint = "assign the value to a variable in a cell above"
         if (bare := name.strip("${}")).isidentifier():

@@ -15,8 +15,9 @@ from typing import TypeVar
 from ..catalog import Tool, Transform
 from ..flow.progress import events as ev
 from ..flow.steps import Invoke
+from ..journal.run_journal import Journal
 from ..values.unread import LostError, Unread
-from ..values.value import Value
+from ..values.value import Value, isolate
 from .host.placement import has_effect
 from .runner import CallSite, clock
 
@@ -34,40 +35,82 @@ class _Again:
 
 def late_value(
     site: CallSite[Invoke], callee: C, call: Callable[[CallSite[Invoke], C], Awaitable[Value]]
-) -> Unread | None:
-    """The value that this call returned in an earlier session, which is not read yet. None: there is
-    none, or the step looks at the arguments or the value. ``call``: makes the call."""
-    run, step, journal = site.run, site.step, site.run.journal
-    if journal is None or not journal.unread.has(site.key):
+) -> tuple[Value] | None:
+    """The value that this call returned in an earlier session or another run, if it is not read yet,
+    or its arguments are not. None: there is none, or the step looks at the arguments or the value.
+    ``call``: makes the call."""
+    run, journal = site.run, site.run.journal
+    if journal is None:
         return None
-    looks = (
-        step.gives is not None
-        or step.permit is not None
-        or step.exchange.keep_arguments
-        or not step.awaited
-        or run.options.recording is not None
-    )
-    if looks or not _may_call(site, callee):
-        return None
-    unread = journal.unread.take(site.key)
-    if unread is None:
+    found: tuple[Value] | None = None
+    source = journal.run_id
+    if journal.unread.has(site.key):
+        if may_wait(site, callee) and _has_begun(site, callee):
+            unread = journal.unread.take(site.key)
+            found = (unread,) if unread is not None else None
+    elif journal.reuse is not None and journal.unread and type(callee) is Tool:
+        source = journal.reuse.run_id
+        found = _reused(site, callee, journal) if may_wait(site, callee) else None
+    if found is None:
         return None
     if type(callee) is Tool:
         for meter in site.scope.meters:
             meter.tool()
         run.calls += 1
-    run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
-    unread.make_again = unread.make_again or _Again(partial(call, site, callee))
-    return unread
+    run.emit(ev.StepReplayed(site.at, clock(), source))
+    again_by(found[0], partial(call, site, callee))
+    return found
 
 
-def _may_call(site: CallSite[Invoke], callee: Tool | Transform) -> bool:
-    """Whether nothing of the call has to be looked at."""
-    if type(callee) is not Tool:
-        return True
-    if callee.secret or not site.scope.grant.allows(callee.name):
-        return False
+def again_by(value: Value, call: Callable[[], Awaitable[Value]]) -> None:
+    """``call`` makes the call again that has returned ``value``, if that is lost when it is needed."""
+    if type(value) is Unread and value.make_again is None:
+        value.make_again = _Again(call)
+
+
+def may_wait(site: CallSite[Invoke], callee: object) -> bool:
+    """Whether nobody looks at the arguments and the value of a call."""
+    step = site.step
+    looks = (
+        step.gives is not None
+        or step.permit is not None
+        or step.exchange.keep_arguments
+        or not step.awaited
+        or site.run.options.recording is not None
+    )
+    if looks or type(callee) is not Tool:
+        return not looks
+    return not callee.secret and site.scope.grant.allows(callee.name)
+
+
+def _has_begun(site: CallSite[Invoke], callee: Tool | Transform) -> bool:
+    """Whether an earlier session of the run has made the call, if that has an effect."""
     return not has_effect(callee) or ("begun", site.key) in site.run.log.marks
+
+
+def _reused(site: CallSite[Invoke], tool: Tool, journal: Journal) -> tuple[Value] | None:
+    """The result of an identical call in another run, found by the digests of arguments that are not
+    read yet."""
+    step = site.step
+    wanted = tool.accepts if step.exchange.extra_arguments or step.exchange.with_schema else None
+    given = step.args.build(site.frame, wanted)
+    if not any(type(each) is Unread for each in given.values()):
+        return None
+    checked = tool.check_unread({name: _left_unread(each) for name, each in given.items()})
+    if checked is None:
+        return None
+    tools, grant = site.scope.linked.tools_of(step), site.scope.grant
+    started = journal.start_call(step, tool, site.key, checked, tools, grant)
+    result = journal.find_reused(step, tool, started, reads=False)
+    if result is None:
+        journal.rows.not_made(started)
+        return None
+    return (journal.reused(started, result),)
+
+
+def _left_unread(value: Value) -> Value:
+    """An argument for a check."""
+    return value.known if type(value) is Unread else isolate(value)
 
 
 async def make_again(lost: LostError) -> None:

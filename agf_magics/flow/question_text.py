@@ -33,8 +33,8 @@ MOST_NAMED = 50
 _WORD = re.compile(r"[\w.@+•-]{1,40}", re.ASCII)
 
 
-def value_line(value: Value, most: int | None = None) -> str:
-    """``value`` as JSON on one line, of which at most ``most`` characters are shown.
+def value_line(value: Value, longest: int | None = None) -> str:
+    """``value`` as JSON on one line, of which at most ``longest`` characters are shown.
 
     >>> value_line("a\\nb"), value_line("abcdef", 3)
     ('"a\\\\nb"', '"ab… (8 characters)')
@@ -42,36 +42,36 @@ def value_line(value: Value, most: int | None = None) -> str:
     if not can_write(value):
         return f"<{type_name(value)}, which is too large to be shown>"
     text = visible_json(value, _words_of)
-    if most is None or len(text) <= most:
+    if longest is None or len(text) <= longest:
         return text
     if type(value) is dict:  # a long part must not hide those after it
-        parts = [f"{visible_json(name)}:{part}" for name, part in _shorten(value, most)]
+        parts = [f"{visible_json(name)}:{part}" for name, part in _shorten(value, longest)]
         return f"{{{','.join(parts)}}}"
-    return f"{text[:most]}… ({len(text):,} characters)"
+    return f"{text[:longest]}… ({len(text):,} characters)"
 
 
-def call_line(arguments: Mapping[str, Value], most: int = LONGEST) -> str:
+def call_line(arguments: Mapping[str, Value], longest: int = LONGEST) -> str:
     """The arguments as in a call of Python; parts that are left out are counted.
 
     >>> call_line({"amount": 5, "to": "ann"})
     'amount=5, to="ann"'
     """
-    whole = sum(len(value_line(value)) for value in arguments.values()) <= most
+    whole = sum(len(value_line(value)) for value in arguments.values()) <= longest
     if whole and len(arguments) <= MOST_NAMED:
         return ", ".join(
             f"{_argument(name)}={value_line(value)}" for name, value in arguments.items()
         )
-    return ", ".join(f"{_argument(name)}={part}" for name, part in _shorten(arguments, most))
+    return ", ".join(f"{_argument(name)}={part}" for name, part in _shorten(arguments, longest))
 
 
-def long_arguments(question: Question, most: int) -> list[str]:
-    """Each argument of the call on a line of its own, with at most ``most`` characters of its value;
+def long_arguments(question: Question, longest: int) -> list[str]:
+    """Each argument of the call on a line of its own, with at most ``longest`` characters of its value;
     none where the text of the question shows all of them at a glance."""
     arguments = question.arguments or {}
     line = call_line(arguments)
     if len(line) <= ONE_LINE and line == call_line(arguments, len(line)):
         return []
-    return [f"{_argument(name)}: {value_line(value, most)}" for name, value in arguments.items()]
+    return [f"{_argument(name)}: {value_line(value, longest)}" for name, value in arguments.items()]
 
 
 def question_mark(question: Question) -> str:
@@ -91,13 +91,13 @@ def word_or_json(value: Value) -> str:
     return value_line(value, LONGEST)
 
 
-def _shorten(values: Mapping[str, Value], most: int) -> Iterator[tuple[str, str]]:
+def _shorten(values: Mapping[str, Value], longest: int) -> Iterator[tuple[str, str]]:
     """The first names, each with a part of its value; the last pair counts those that are left out."""
     shown = list(islice(values.items(), MOST_NAMED))
-    each = max(SHORTEST, most // max(1, len(shown)))
+    room = max(SHORTEST, longest // max(1, len(shown)))
     for name, value in shown:
         text = visible_json(value, _words_of)
-        yield name, text if len(text) <= each else f"{text[:each]}… ({len(text):,} characters)"
+        yield name, text if len(text) <= room else f"{text[:room]}… ({len(text):,} characters)"
     if len(values) > len(shown):
         yield "…", f"{len(values) - len(shown):,} more"
 

@@ -223,11 +223,11 @@ def own_reads(step: Step) -> tuple[Ref, ...]:
 
 def every(step: Step) -> Iterator[Step]:
     """``step`` and all steps under it, in the order of the text."""
-    left = [step]
-    while left:
-        inner = left.pop()
+    waiting = [step]
+    while waiting:
+        inner = waiting.pop()
         yield inner
-        left += reversed(children(inner))
+        waiting += reversed(children(inner))
 
 
 def path_to(outer: Step, id: str) -> list[Step]:

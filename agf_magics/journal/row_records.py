@@ -13,8 +13,6 @@ from .records.record_reader import read_records
 from .records.records import RECORDS, Record, decoded
 from .run_calls import OfRun
 
-# --- the rows of a run over a table ---
-
 AT_ONCE = 500
 """Records that are read in one statement."""
 
@@ -47,7 +45,10 @@ class RowRecords(OfRun):
     ) -> None:
         """``body``: the id of the step that a row is."""
         super().__init__(store, num, errors)
-        self._places, self._uses = array("Q", bytes(8 * count)), array("Q", bytes(8 * count))
+        self._places = array("Q", bytes(8 * count))
+        """The number of the record of each row; 0: it has none."""
+        self._uses = array("Q", bytes(8 * count))
+        """The same for the record of what its models used."""
         self.failed = bytearray(count)
         """True for each row whose last outcome is a failure."""
         start = f"[{encode(body)},"
@@ -86,7 +87,8 @@ class RowRecords(OfRun):
             these = ",".join("?" * len(lines))
             sql = f"{RECORDS} WHERE line IN ({these})"
             with self._reading() as connection:
-                records = {one.line: one for one in read_records(connection.execute(sql, lines))}
+                found = read_records(connection.execute(sql, lines))
+                records = {record.line: record for record in found}
             for number in some:
                 use = records.get(self._uses[number])
                 stored: Any = decoded(use.result.shown) if use is not None else None

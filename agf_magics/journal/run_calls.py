@@ -177,8 +177,8 @@ class RunCalls(OfRun):
         paths = [encode(list(call.at)) for call in calls]
         lines: dict[str, list[int]] = {path: [] for path in paths}
         with self._reading() as connection:
-            wanted = ",".join("?" * len(lines))
-            where = f"{CALLS_OF_RUN} AND at IN ({wanted}) ORDER BY line"
+            marks = ",".join("?" * len(lines))
+            where = f"{CALLS_OF_RUN} AND at IN ({marks}) ORDER BY line"
             sql = f"SELECT at, line FROM records WHERE {where}"
             for at, line in connection.execute(sql, (*self._lines, *lines)):
                 lines[at].append(line)
@@ -224,7 +224,8 @@ class RunCalls(OfRun):
         self, row: Row, index: Sequence[int] = (), text: str = ""
     ) -> Iterator[tuple[sqlite3.Connection, str, tuple[Any, ...]]]:
         """A connection, the condition for the calls of a step, and the condition's values."""
-        key, numbers = row.key, tuple(index)
+        key = row.key
+        numbers = tuple(index)
         first = encode(key[0])
         # The three texts that may begin a path, of equal length: the step, and steps inside it.
         # SQLite finds these without a call of Python, which is needed only to look deeper.
@@ -240,7 +241,8 @@ class RunCalls(OfRun):
                 )
                 where += " AND agf_is_of(at)"
             if text:
-                where, cells = f"{where} AND {HAS_TEXT}", (*cells, text)
+                where += f" AND {HAS_TEXT}"
+                cells = (*cells, text)
             yield connection, where, cells
 
 
@@ -265,7 +267,10 @@ def is_of(at: StepPath, key: Key, index: Sequence[int] = ()) -> bool:
     (True, False)
     """
     numbers = _split(at, key)
-    return numbers is not None and (*numbers[0], *numbers[1])[: len(index)] == tuple(index)
+    if numbers is None:
+        return False
+    of_calls, of_flow = numbers
+    return (*of_calls, *of_flow)[: len(index)] == tuple(index)
 
 
 def numbers_in(at: StepPath, key: Key, depth: int) -> tuple[int, ...] | None:
@@ -276,9 +281,10 @@ def numbers_in(at: StepPath, key: Key, depth: int) -> tuple[int, ...] | None:
     (2, 7)
     """
     numbers = _split(at, key)
-    if numbers is None or len(numbers[1]) < depth:
+    if numbers is None:
         return None
-    return (*numbers[0], *numbers[1][:depth])
+    of_calls, of_flow = numbers
+    return (*of_calls, *of_flow[:depth]) if len(of_flow) >= depth else None
 
 
 def _split(at: StepPath, key: Key) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

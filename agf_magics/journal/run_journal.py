@@ -21,6 +21,7 @@ from ..flow.step_path import format_path
 from ..flow.steps import Invoke
 from ..limits.grants import ANYTHING, Grant
 from ..text.diagnostics import Diagnostic, StepError
+from ..values.unread import Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows, Outcome, StartedCall
 from .calls.large_results import LargeResults
@@ -38,6 +39,7 @@ from .records.failures import error_json
 from .records.recorded_outcomes import (
     NO_RECORDS,
     EarlierOutcomes,
+    LateValue,
     LostValue,
     RecordedOutcome,
 )
@@ -272,17 +274,24 @@ class Journal:
                 packed = await asyncio.to_thread(self.rows.stored, output, packed)
             self._output = packed
 
-    def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
-        """The result of an identical call in another run, which then is not made."""
+    def find_reused(
+        self, step: Invoke, callee: object, call: StartedCall, reads: bool = True
+    ) -> ReusedResult | None:
+        """The result of an identical call in another run, which then is not made. ``reads``: False:
+        a large one may be read later."""
         if self.reuse is None:
             return None
-        return self.reuse.take(call.digest, call.argument_objects)
+        # With a secret argument, what is stored is searched again.
+        reads = reads or self.rows.secret.active or self.rows.results is None or not self.is_open
+        return self.reuse.take(call.digest, call.argument_objects, reads)
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
         """The value of a call in another run, written for this run without waiting: the call is not
         made, so nothing happened that a crash could forget, and the row is durable before all rows
         that follow."""
         value, call = result.value, call._replace(digest=result.digest)
+        if type(value) is LateValue:
+            return self._reused_later(call, value)
         if result.data is not None and self.rows.results is not None and self.is_open:
             self.rows.results.adopt(value, bare(result.data))
         self._later(*self.rows.reused(call, value), self.lose)
@@ -290,6 +299,16 @@ class Journal:
             self._lost += 1
             self.warn_broken()
         return value
+
+    def _reused_later(self, call: StartedCall, late: LateValue) -> Unread:
+        """The value of a call in another run that is read when somebody needs it."""
+        assert self.reuse is not None, "it has the result"
+        assert self.rows.results is not None, "else it is read at once"
+        unread, data = self.unread.reused(call.key, late, self.reuse.identities)
+        # If that is not written, the part may go with the other run: then the call is made again.
+        self.rows.results.need(bare(data))
+        self._later(*self.rows.reused_later(call, data, late.shown), self.lose)
+        return unread
 
     async def ended(
         self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]

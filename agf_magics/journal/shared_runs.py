@@ -27,7 +27,7 @@ PRIVATE = {"folder": "", "notebook": ""}
 _ADD_RUN = f"INSERT INTO runs VALUES ({', '.join('?' * 27)})"
 
 CELLS = 13
-"""Those of a record, without its number, signature and digest."""
+"""The cells of a record, without its number, signature and digest."""
 
 _HEAD = (
     "run_id",
@@ -67,6 +67,7 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
 
 
 def _cells(record: Record) -> list[Any]:
+    """A record as the copy has it: with previews in place of pickles."""
     (arguments, whole, _), (form, value, shown, *_) = record.arguments, record.result
     if whole == 2:
         arguments, whole = encode(record.arguments_shown), 1
@@ -88,12 +89,15 @@ def paste(store: Store, copy: Mapping[str, Any]) -> str:
         raise ValueError(
             f"it has the format {copy['format']}, and this version reads {COPY_FORMAT}"
         )
-    num, status = ROOM, copy["status"]
+    num = ROOM
+    status = copy["status"]
     run_id, name, language, started, ended, times, *used = (copy[key] for key in _HEAD)
     pauses = encode(times)
     end = tuple(copy[key] for key in _END)
-    whole = (*end[:5], None, end[5])
-    end_crc, work_crc = checksum(num, *whole), checksum(num, copy["work"], None)
+    *before_sign, tree = end
+    signed_end = (*before_sign, None, tree)
+    end_crc = checksum(num, *signed_end)
+    work_crc = checksum(num, copy["work"], None)
     head_crc = checksum(num, run_id, name, language, started, work_crc)
     state_crc = checksum(num, "", pauses, status, ended, *used, end_crc)
     part = keep_parts(store, map(str, copy["parts"])) or None
@@ -106,7 +110,7 @@ def paste(store: Store, copy: Mapping[str, Any]) -> str:
         rows.append((*row, row_crc(row)))
     with store.writing() as connection:
         crcs = (head_crc, state_crc, work_crc, end_crc)
-        connection.execute(_ADD_RUN, (*run, copy["work"], None, *whole, *crcs, part))
+        connection.execute(_ADD_RUN, (*run, copy["work"], None, *signed_end, *crcs, part))
         connection.executemany(ADD, rows)
         connection.execute("COMMIT")
     for column, values in copy["columns"].items():

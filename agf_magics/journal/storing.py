@@ -33,8 +33,10 @@ class Storing:
     ) -> None:
         """``is_for_parts``: whether a value is to be stored now; ``write``: writes the row of an
         outcome, after the held rows or before them, and returns whether it is durable."""
-        self._rows, self._out = rows, out
-        self._is_for_parts, self._write = is_for_parts, write
+        self._rows = rows
+        self._out = out
+        self._is_for_parts = is_for_parts
+        self._write = write
         self._tasks: set[asyncio.Future[None]] = set()
         """Those for which steps wait."""
         self._behind: asyncio.Future[None] | None = None
@@ -77,7 +79,8 @@ class Storing:
         return await asyncio.to_thread(self._rows.store, outcome)
 
     async def _store_behind(self, outcome: Outcome, held: Held) -> None:
-        is_durable, why = False, "an earlier result could not be written"
+        is_durable = False
+        why = "an earlier result could not be written"
         try:
             outcome = await asyncio.to_thread(self._rows.store, outcome, held)
             is_durable = await self._write(outcome, self._out.writer)
@@ -95,7 +98,8 @@ class Storing:
         while self._behind is not None:
             behind = self._behind
             await asyncio.shield(behind)
-            self._behind = None if self._behind is behind else self._behind
+            if self._behind is behind:
+                self._behind = None
 
     async def all(self) -> None:
         """Wait until nothing is being stored."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 
-from ..values.unread import CannotRead, Unread
+from ..values.unread import CannotRead, LostError, Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows
+from .calls.large_results import digest_of_data
 from .codec.encoding import DecodeError
-from .codec.identities import bare
+from .codec.identities import Identities, bare
 from .codec.parted import opaque_kind
 from .records.recorded_outcomes import EarlierOutcomes, LateValue, LostValue
 from .records.records import CallKey, decoded
@@ -47,13 +49,43 @@ class UnreadValues:
         if late is None or not kind:
             return None
         self._log.take(key, reads=False)
+        return self.of(key, late)
+
+    def of(self, key: CallKey, late: LateValue) -> Unread:
+        """The opaque value of a call, which is one object wherever its name is."""
+        data = bare(late.data)
         name = self._rows.identities.name_of(late.data)
         known = self._unread.get(name) if name else None
         if known is None:
             find = partial(self._rows.identities.find, name)
-            known = Unread(kind, decoded(late.shown), partial(self._read, key, late), find)
+            read = partial(self._read, key, late)
+            kind, digest = opaque_kind(data), digest_of_data(data)
+            known = Unread(kind, decoded(late.shown), read, find, digest)
             self._unread[name or late.data] = known
         return known
+
+    def reused(
+        self, key: CallKey, late: LateValue, theirs: Identities | None
+    ) -> tuple[Unread, bytes]:
+        """The opaque value of a call of another run, and the data of its row in this one. ``theirs``:
+        the objects of this run by their names there."""
+        ours = self._rows.identities
+        data = ours.fresh(bare(late.data))
+
+        def read() -> Value:
+            if theirs is not None:
+                theirs.keep(late.data)
+            return ours.restored(late.read(), data)
+
+        def find() -> Value:
+            with contextlib.suppress(LostError):
+                return unread.value
+            return None
+
+        unread = self.of(key, LateValue(data, read, late.shown))
+        if theirs is not None:
+            theirs.promise(late.data, find)
+        return unread, data
 
     def end(self) -> None:
         """The run has ended, and makes no call again: a context may still have its values."""

@@ -1,4 +1,4 @@
-"""What is left of a run's limits: counted while it goes on, and the error when it is used up."""
+"""The budgets of a run: what it uses of its limits is counted, and refused where they end."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ class LimitReached(StepError):
 
 
 class Budget:
-    """What a run has used so far; one object per run, and one for each row of a table."""
+    """The use of a run's limits so far; one object per run, and one for each row of a table."""
 
-    __slots__ = ("cost", "limits", "most_spawned", "spawned", "tokens", "unpriced", "whole")
+    __slots__ = ("cost", "limits", "spawn_limit", "spawned", "tokens", "unpriced", "whole")
 
     def __init__(self, limits: Limits, whole: Budget | None = None, spawns: int = 0) -> None:
         """``whole``: of a row, the budget of the run. ``spawns``: the sessions of that row."""
         self.limits = limits
         self.whole = whole
-        self.most_spawned = limits.spawns if whole is None else spawns
+        self.spawn_limit = limits.spawns if whole is None else spawns
+        """The agent sessions of the run or the row; 0: no limit."""
         self.spawned = 0
         self.tokens = 0
         self.cost = Decimal(0)
@@ -47,10 +48,10 @@ class Budget:
                 error.ends_run = True
                 raise
             return
-        most = self.limits.max_tokens
+        max_tokens = self.limits.max_tokens
         dollars = self.limits.max_cost
-        if most and self.tokens > most:
-            message = f"this run has used {self.tokens:,} tokens of the {most:,} it may"
+        if max_tokens and self.tokens > max_tokens:
+            message = f"this run has used {self.tokens:,} tokens of the {max_tokens:,} it may"
             raise LimitReached(Diagnostic("limit.tokens", message, hint=MAX_TOKENS.how_to_set))
         if dollars and self.cost > _decimal(dollars):
             message = f"this run has cost ${self.cost:f} of the ${dollars:g} it may"
@@ -58,48 +59,41 @@ class Budget:
 
     def spawn(self, span: Span | None) -> None:
         """Count an agent session before its prompt is built; retries count, too."""
-        most = self.most_spawned
-        if most and self.spawned >= most:
-            raise LimitReached(
-                Diagnostic(
-                    "limit.spawns",
-                    f"this {'run' if self.whole is None else 'row'} has used its {most} agent "
-                    "sessions",
-                    span,
-                    SPAWNS.how_to_set,
-                )
-            )
+        limit = self.spawn_limit
+        if limit and self.spawned >= limit:
+            owner = "run" if self.whole is None else "row"
+            message = f"this {owner} has used its {limit} agent sessions"
+            raise LimitReached(Diagnostic("limit.spawns", message, span, SPAWNS.how_to_set))
         self.spawned += 1
 
     def foresee(self, sessions: int, span: Span | None) -> None:
         """Refuse a fan-out that needs more sessions than are left, before its first element
         (decision A15)."""
-        left = self.most_spawned - self.spawned
-        if self.most_spawned and sessions > left:
+        remaining = self.spawn_limit - self.spawned
+        if self.spawn_limit and sessions > remaining:
             message = (
-                f"this step needs at least {sessions} of the run's agent sessions, and {left} "
+                f"this step needs at least {sessions} of the run's agent sessions, and {remaining} "
                 "are left"
             )
             raise LimitReached(Diagnostic("limit.spawns", message, span, SPAWNS.how_to_set))
 
     def deepen(self, depth: int, span: Span | None) -> None:
         """Refuse a fan-out (for_each, batch, map, instances) at nesting level ``depth``."""
-        most = self.limits.fan_out_depth
-        if most and depth > most:
-            message = f"fan-outs may nest {most} deep, and this one would be number {depth}"
-            raise LimitReached(
-                Diagnostic("limit.fan-out-depth", message, span, FAN_OUT_DEPTH.how_to_set)
-            )
+        limit = self.limits.fan_out_depth
+        if limit and depth > limit:
+            message = f"fan-outs may nest {limit} deep, and this one would be number {depth}"
+            hint = FAN_OUT_DEPTH.how_to_set
+            raise LimitReached(Diagnostic("limit.fan-out-depth", message, span, hint))
 
 
 class Meter:
-    """What one run of a definition and its calls have used of its own limits (`OwnLimits`)."""
+    """The use of a definition's own limits (`OwnLimits`) by one run of it and its calls."""
 
     __slots__ = ("below", "cost", "model_calls", "name", "own_limits", "tokens", "tool_calls")
 
-    def __init__(self, name: str, caps: OwnLimits, below: int) -> None:
+    def __init__(self, name: str, own_limits: OwnLimits, below: int) -> None:
         self.name = name
-        self.own_limits = caps
+        self.own_limits = own_limits
         self.below = below
         """The number of open flows and agents at its start."""
         self.tool_calls = self.model_calls = self.tokens = 0
@@ -116,41 +110,36 @@ class Meter:
         known."""
         self.tokens += tokens
         self.cost += cost or 0
-        most = self.own_limits.tokens
+        max_tokens = self.own_limits.tokens
         dollars = self.own_limits.cost
         if dollars is not None and self.cost > _decimal(dollars):
-            raise self._limit_reached(
-                "limit.cost", f"has cost ${self.cost:f} of the ${dollars:g} it may"
-            )
-        if most is not None and self.tokens > most:
-            raise self._limit_reached(
-                "limit.tokens", f"has used {self.tokens:,} tokens of the {most:,} it may"
-            )
+            reason = f"has cost ${self.cost:f} of the ${dollars:g} it may"
+            raise self._limit_reached("limit.cost", reason)
+        if max_tokens is not None and self.tokens > max_tokens:
+            reason = f"has used {self.tokens:,} tokens of the {max_tokens:,} it may"
+            raise self._limit_reached("limit.tokens", reason)
 
     def open(self, calls: int) -> None:
         """Refuse a flow or agent at nesting level ``calls``."""
-        most = self.own_limits.depth
-        if most is not None and calls - self.below > most:
-            raise self._limit_reached(
-                "limit.delegation-depth", f"may delegate {most} deep, and this would be one more"
-            )
+        limit = self.own_limits.depth
+        if limit is not None and calls - self.below > limit:
+            reason = f"may delegate {limit} deep, and this would be one more"
+            raise self._limit_reached("limit.delegation-depth", reason)
 
-    def _count(self, what: str, code: str, words: str) -> None:
-        most = getattr(self.own_limits, what)
-        if most is not None and getattr(self, what) >= most:
-            few = words.format(s="" if most == 1 else "s")
-            raise self._limit_reached(code, f"may make {most} {few}, and this would be one more")
-        setattr(self, what, getattr(self, what) + 1)
+    def _count(self, counter: str, code: str, words: str) -> None:
+        """Count one more of ``counter``, a field of this and of its limits."""
+        limit = getattr(self.own_limits, counter)
+        count = getattr(self, counter)
+        if limit is not None and count >= limit:
+            calls = words.format(s="" if limit == 1 else "s")
+            reason = f"may make {limit} {calls}, and this would be one more"
+            raise self._limit_reached(code, reason)
+        setattr(self, counter, count + 1)
 
-    def _limit_reached(self, code: str, what: str) -> LimitReached:
-        return LimitReached(
-            Diagnostic(
-                code,
-                f"{self.name!r} {what}",
-                self.own_limits.span,
-                "the definition sets this limit",
-            )
-        )
+    def _limit_reached(self, code: str, reason: str) -> LimitReached:
+        message = f"{self.name!r} {reason}"
+        hint = "the definition sets this limit"
+        return LimitReached(Diagnostic(code, message, self.own_limits.span, hint))
 
 
 def _decimal(dollars: float) -> Decimal:

@@ -131,14 +131,14 @@ class Limits:
 
     def __post_init__(self) -> None:
         for row in LIMITS:
-            most = getattr(self, row.name)
+            limit = getattr(self, row.name)
             is_time = row.unit == SECONDS
             types = (int,) if type(row.default) is int else (int, float)
-            if most is None and is_time:
+            if limit is None and is_time:
                 continue
             # `not >=` instead of `<`: NaN would pass, as a limit that nothing reaches.
-            if type(most) not in types or not most >= 0:
+            if type(limit) not in types or not limit >= 0:
                 takes = "a whole number" if types == (int,) else f"a number of {row.unit}"
-                raise ValueError(f"{row.name} is {takes}, 0 or more, not {most!r}")
-            if is_time and not most:
+                raise ValueError(f"{row.name} is {takes}, 0 or more, not {limit!r}")
+            if is_time and not limit:
                 object.__setattr__(self, row.name, None)  # so that no reader compares with 0

@@ -22,10 +22,8 @@ class Kind(NamedTuple):
     """The colour of a frame."""
 
 
-_TOOL, _PLAIN = (
-    Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2"),
-    Kind("•", "#e6e6e6", "#3f3f3f", "#8a8a8a"),
-)
+_TOOL = Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2")
+_PLAIN = Kind("•", "#e6e6e6", "#3f3f3f", "#8a8a8a")
 _AGENT = Kind("✦", "#e8dcfb", "#5b2c91", "#9a6ae0")
 _VALUE = Kind("ƒ", "#dcf0d6", "#2d6a23", "#5fb04c")
 _CALL = _PLAIN._replace(glyph="↗")

@@ -41,7 +41,10 @@ _NOTHING: Any = object()
 class Unread:
     """A value that is not read yet."""
 
-    __slots__ = ("__weakref__", "_find", "_read", "_value", "_why", "kind", "make_again", "shown")
+    __slots__ = (
+        *("__weakref__", "_find", "_read", "_value", "_why"),
+        *("digest", "kind", "make_again", "shown"),
+    )
 
     def __init__(
         self,
@@ -49,10 +52,12 @@ class Unread:
         shown: Any,
         read: Callable[[], Any],
         find: Callable[[], Any] = lambda: None,
+        digest: str | None = None,
     ) -> None:
         """``kind``: the name of its class; ``shown``: its preview. ``read``: reads it; raises
-        CannotRead. ``find``: returns the very object if another value has brought it."""
-        self.kind, self.shown = kind, shown
+        CannotRead. ``find``: returns the very object if another value has brought it. ``digest``:
+        that of its content; default None: it has none."""
+        self.kind, self.shown, self.digest = kind, shown, digest
         self.make_again: Any = None
         """The call that has returned it, for the engine."""
         self._read, self._find, self._value = read, find, _NOTHING

@@ -21,9 +21,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 import agf_magics as agf
+from agf_magics.journal.codec.encoding import EncodedValue
+from agf_magics.journal.codec.same_values import essence
 from agf_magics.journal.database import value_files
 from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.past import past_runs
+from agf_magics.lifecycle.recordings.stored_objects import folder_of
 from agf_magics.lifecycle.storage import old_runs
 from agf_magics.settings import settings
 from tests.engine import kept
@@ -505,11 +508,12 @@ def test_a_folder_that_is_read_only_is_read_and_what_is_new_is_a_warning(path: P
         mount("-o", "remount,ro", str(values))
         assert session.resume(failed).output == "done"
         assert session.made == ["last"]
+        assert (session.run(reuse=True).output, session.made) == ("done", [])
         session.edit(lambda: np.arange(N) * 2.5)
         new = session.run()
         assert (new.output, codes(new)) == ("done", ["journal.unkept"] * 3)
         assert "Read-only file system" in new.warnings[0].message
-        assert past_runs.prune(days=0, size=1)[0] == 2
+        assert past_runs.prune(days=0, size=1)[0] == 3
         assert len(values_in(path)) == 1, "nobody can delete it"
 
 
@@ -583,6 +587,57 @@ def test_a_secret_argument_is_not_stored_in_a_result(kind: str, path: Path) -> N
     Store.close_all()
     for file in path.parent.rglob("*"):
         assert not file.is_file() or SECRET.encode() not in file.read_bytes()
+
+
+SECRETS: dict[str, Callable[[int], Any]] = {
+    "large text": lambda n: f"{n}{'x' * 12_000_000}{SECRET}",
+    "small text": lambda n: f"{n} {SECRET}",
+    "rows": lambda n: [{"n": n}] * 60_000 + [{"key": SECRET, "text": "word" * 3_000_000}],
+    "array": lambda n: np.frombuffer(f"{n}{'x' * 12_000_000}{SECRET}".encode(), "u1"),
+    "dataclass": lambda n: Fit(SECRET, np.arange(N) * 1.0 + n),
+}
+
+
+@pytest.mark.parametrize("other", [True, False])
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_value_with_a_secret_that_is_another_one_now_is_a_warning(
+    kind: str, other: bool, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", SECRET)
+    registry, values, fails = agf.Registry(), [1], [True]
+    agf.tool(lambda: SECRETS[kind](values[0]), name="make", registry=registry)
+    agf.tool(lambda given: 1 / (0 if fails else 1), name="stop", registry=registry)
+    steps = "- tool: {name: make, args: {}, output: made}\n- tool: {name: stop, args: {given: !expr made}}"
+    agf.define(f"pipeline: kept\nsteps:\n{steps}", registry=registry)
+    failed = agf.run("kept", registry=registry, raises=False)
+    kept.flush(path)
+    Store.close_all()
+    values[0] += other
+    fails.clear()
+    ended = agf.resume(failed.run_id, registry=registry)
+    assert codes(ended).count("journal.not-the-same") == other, codes(ended)
+
+
+def test_the_digest_of_a_value_with_a_secret_is_no_digest_of_the_secret(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two calls return the same, two runs return the same: each has other bytes, and none that can be made without
+    the key."""
+    monkeypatch.setenv("SERVICE_API_KEY", SECRET)
+    registry = agf.Registry()
+    agf.tool(lambda: SECRET, name="make", registry=registry)
+    agf.define(
+        "pipeline: kept\nsteps:\n- tool: {name: make, args: {}}\n- tool: {name: make, args: {}}", registry=registry
+    )
+    for _ in range(2):
+        agf.run("kept", registry=registry)
+    kept.flush(path)
+    Store.close_all()
+    with closing(sqlite3.connect(path)) as database:
+        rows = [row for (row,) in database.execute("SELECT value FROM records WHERE form='again'")]
+    assert (len(rows), len(set(rows)), set(map(len, rows))) == (4, 4, {32})
+    plain = essence(EncodedValue("json", f'"{SECRET}"')).digest
+    assert not any(plain[:16] in row for row in rows)
 
 
 def test_a_column_that_was_stored_before_its_secret_was_known_is_searched_again(
@@ -742,21 +797,72 @@ def test_a_run_that_goes_on_keeps_its_values_while_others_are_deleted(path: Path
     assert np.array_equal(agf.runs(run.run_id).load("steps[0]"), KINDS["numpy"]())
 
 
-def test_a_recording_has_large_results_that_are_json_and_says_which_it_has_not(path: Path, tmp_path: Path) -> None:
+def recorded_in(folder: Path, names: str = "frame") -> tuple[Path, agf.Registry]:
+    """A recording of a run whose tool returns a value of 12 MB, a small table, or a class of the user."""
+    registry, fit = agf.Registry(), Fit("fit", np.arange(N) * 1.5)
+    returned = {"rows": KINDS["rows"](), "frame": KINDS["pandas"](), "small": pd.DataFrame({"a": [1]}), "fit": fit}
+    for name, value in returned.items():
+        agf.tool(lambda value=value: value, name=name, registry=registry)
+    steps = "".join(f"- tool: {{name: {name}, args: {{}}, output: {name}}}\n" for name in names.split())
+    agf.define(f"pipeline: recorded\nsteps:\n{steps}", registry=registry)
+    folder.mkdir(exist_ok=True)
+    recorded = agf.record(agf.run("recorded", registry=registry), folder / "run.agf")
+    for name in returned:  # none of them is called again
+        agf.tool(lambda: 1 / 0, name=name, registry=registry)
+    return recorded, registry
+
+
+def test_a_recording_has_objects_and_is_moved_with_its_folder(path: Path, tmp_path: Path) -> None:
+    _, registry = recorded_in(tmp_path / "first", "rows frame small fit")
+    assert len(list((tmp_path / "first" / "run.agf.values").iterdir())) == 2, "two columns, of which one is the array"
+    shutil.move(tmp_path / "first", tmp_path / "moved")
+    with agf.replay(tmp_path / "moved" / "run.agf"):
+        stores = agf.run("recorded", registry=registry).stores
+    for name, kind in {"rows": "rows", "frame": "pandas"}.items():
+        assert same_value(stores[name], KINDS[kind]())
+    assert stores["small"].equals(pd.DataFrame({"a": [1]}))
+    assert same_value(stores["fit"], Fit("fit", np.arange(N) * 1.5))
+    # What is recorded again has only the files that it needs.
+    recorded_in(tmp_path / "moved", "small")
+    assert not (tmp_path / "moved" / "run.agf.values").exists()
+
+
+BAD_RECORDINGS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no folder": (lambda file: shutil.rmtree(folder_of(file)), "is missing"),
+    "a part is cut": (lambda file: os.truncate(next(folder_of(file).iterdir()), 10), "not what was written"),
+    "a part is a link": (lambda file: link(next(folder_of(file).iterdir())), "a part of it is not there"),
+    "another's key": (lambda file: file.write_text(file.read_text().replace('"sign": "', '"sign": "00')), "signed"),
+}
+
+
+def link(file: Path) -> None:
+    moved = file.rename(file.parent.parent / "elsewhere")
+    file.symlink_to(moved)
+
+
+@pytest.mark.parametrize("bad", BAD_RECORDINGS)
+def test_a_recording_that_cannot_be_read_says_why_and_what_to_do(bad: str, path: Path, tmp_path: Path) -> None:
+    recorded, registry = recorded_in(tmp_path / "bad")
+    damage, why = BAD_RECORDINGS[bad]
+    damage(recorded)
+    with agf.replay(recorded):
+        replayed = agf.run("recorded", registry=registry, raises=False)
+    assert getattr(replayed.error, "code", "") == "replay.opaque"
+    problem = replayed.error.diagnostic
+    assert why in problem.message
+    assert ("put the folder run.agf.values beside run.agf" in problem.hint) is (bad == "no folder")
+    agf.tool(lambda: "made", name="frame", registry=registry)
+    with agf.replay(recorded, missing="call"):
+        assert agf.run("recorded", registry=registry).stores["frame"] == "made"
+
+
+def test_a_recording_that_is_redacted_has_no_objects(path: Path, tmp_path: Path) -> None:
     registry = agf.Registry()
-    rows = KINDS["rows"]()
-    agf.tool(lambda: rows, name="rows", registry=registry)
     agf.tool(KINDS["pandas"], name="frame", registry=registry)
-    text = "pipeline: {0}\nsteps:\n- tool: {{name: {0}, output: data}}\n- transform: {{value: data}}"
-    for name in ("rows", "frame"):
-        agf.define(text.format(name), registry=registry)
-        recorded = agf.record(agf.run(name, registry=registry), tmp_path / f"{name}.agf")
-        with agf.replay(recorded):
-            replayed = agf.run(name, registry=registry, raises=False)
-        if name == "rows":
-            assert replayed.output == rows
-        else:
-            assert getattr(replayed.error, "code", "") == "replay.opaque"
+    agf.define("pipeline: recorded\nsteps:\n- tool: {name: frame, args: {}, output: data}", registry=registry)
+    recorded = agf.record(agf.run("recorded", registry=registry), tmp_path / "run.agf", redact=lambda line: line)
+    assert "stored" not in recorded.read_text()
+    assert not folder_of(recorded).exists()
 
 
 def test_a_copy_of_a_run_has_no_values(path: Path, tmp_path: Path) -> None:

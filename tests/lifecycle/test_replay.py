@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -241,12 +242,13 @@ def test_a_recording_names_no_folder_host_or_user(tmp_path: Path) -> None:
     assert str(Path.home()) not in text
 
 
-def test_a_result_that_is_not_json_is_told_when_it_is_needed() -> None:
+def test_a_result_that_cannot_be_pickled_is_told_when_it_is_needed() -> None:
     registry = agf.Registry()
+    lock = threading.Lock()
 
     @agf.tool(registry=registry)
     def when() -> Any:
-        return {1, 2}
+        return lock
 
     text = "pipeline: p\nsteps:\n- tool: {name: when}"
     with kept.journal_in(Path("kept")):
@@ -255,6 +257,17 @@ def test_a_result_that_is_not_json_is_told_when_it_is_needed() -> None:
         run = agf.run(text, registry=registry, raises=False)
     assert run.error.code == "replay.opaque"
     with agf.replay("run.agf", missing="call"):
+        assert agf.run(text, registry=registry).output is lock
+
+
+def test_a_result_that_is_not_json_is_recorded() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: {1, 2}, name="when", registry=registry)
+    text = "pipeline: p\nsteps:\n- tool: {name: when}"
+    with kept.journal_in(Path("kept")):
+        agf.record(agf.run(text, registry=registry), "run.agf")
+    agf.tool(lambda: 1 / 0, name="when", registry=registry)
+    with agf.replay("run.agf"):
         assert agf.run(text, registry=registry).output == {1, 2}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -475,3 +477,184 @@ def test_no_stand_in_reaches_a_page_or_a_file(path: Path, tmp_path: Path) -> Non
     shown.append(agf.runs(run.run_id).export(tmp_path / "run.json").read_text())
     for text in shown:
         assert Unread.__name__ not in text
+
+
+CHAIN = """
+pipeline: chain
+steps:
+- tool: {name: make, args: {n: 1}, output: a}
+- tool: {name: add, args: {frame: !expr a, n: 1}, output: b}
+- tool: {name: add, args: {frame: !expr b, n: 2}, output: c}
+- tool: {name: add, args: {frame: !expr c, n: 3}, output: d}
+- tool: {name: total, args: {frame: !expr d}, output: sum}
+"""
+
+
+class Chain:
+    """Five calls, of which each gets what the one before has returned."""
+
+    def __init__(self, text: str = CHAIN) -> None:
+        self.made = list[Any]()
+        self.registry = registry = agf.Registry()
+        made = self.made
+
+        @agf.tool(registry=registry)
+        def make(n: int) -> pd.DataFrame:
+            made.append("make")
+            return frame_of(n)
+
+        @agf.tool(registry=registry)
+        def add(frame: pd.DataFrame, n: int) -> pd.DataFrame:
+            made.append(n)
+            return pd.DataFrame({"a": frame["a"] + n})
+
+        @agf.tool(registry=registry)
+        def total(frame: pd.DataFrame) -> float:
+            made.append("total")
+            return float(frame["a"].sum())
+
+        @agf.tool(registry=registry)
+        def largest(frame: Any) -> float:
+            made.append("largest")
+            return float(frame["a"].max())
+
+        agf.define(text, registry=registry)
+
+    def run(self, **more: Any) -> Any:
+        Store.close_all()
+        self.made.clear()
+        return agf.run("chain", registry=self.registry, raises=False, **more)
+
+
+def test_a_run_that_reuses_all_reads_nothing(path: Path) -> None:
+    chain = Chain()
+    first = chain.run()
+    assert (first.status, len(chain.made)) == ("ok", 5)
+    zero(path)
+    again = chain.run(reuse=True)
+    assert (again.status, again.output, chain.made, again.warnings) == ("ok", first.output, [], ())
+
+
+@pytest.mark.parametrize("damage", ["", *DAMAGE])
+def test_a_run_that_reuses_reads_what_an_edited_step_needs(damage: str, path: Path) -> None:
+    chain = Chain()
+    assert chain.run().status == "ok"
+    needed = frame_of(7)["a"].to_numpy().tobytes()
+    (file,) = (each for each in (path.parent / "values").iterdir() if each.read_bytes() == needed)
+    if damage:
+        DAMAGE[damage](file)
+    else:
+        zero(path, frame_of(7)["a"].to_numpy())
+    agf.define(CHAIN.replace("name: total", "name: largest"), registry=chain.registry)
+    again = chain.run(reuse=True)
+    assert (again.status, again.output) == ("ok", N + 6), again.error
+    assert chain.made == ([3, "largest"] if damage else ["largest"])
+    assert [warning.code for warning in again.warnings] == (["journal.lost-value"] if damage else [])
+    # The new run has its rows: it is reused in its turn, and its values are not those of the older one alone.
+    assert agf.runs(again.run_id).load("steps[3]").equals(frame_of(7))
+    chain.made.clear()
+    assert (chain.run(reuse=again.run_id).output, chain.made) == (N + 6, [])
+
+
+def test_a_run_that_reused_and_failed_is_resumed(path: Path) -> None:
+    chain, fails = Chain(), [True]
+
+    @agf.tool(registry=chain.registry)
+    def last(frame: Any) -> int:
+        if fails:
+            fails.pop()
+            raise LookupError("not yet")
+        return len(frame)
+
+    assert chain.run().status == "ok"
+    more = "- tool: {name: last, args: {frame: !expr d}}\n"
+    agf.define(CHAIN + more, registry=chain.registry)
+    failed = chain.run(reuse=True)
+    assert (failed.status, chain.made) == ("error", [])
+    Store.close_all()
+    resumed = agf.resume(failed.run_id, registry=chain.registry)
+    assert (resumed.output, chain.made, resumed.warnings) == (N, [], ())
+
+
+SHARED = """
+pipeline: chain
+steps:
+- tool: {name: make, args: {n: 1}, output: a}
+- tool: {name: same, args: {frame: !expr a}, output: b}
+- tool: {name: same, args: {frame: !expr b}, output: c}
+- tool: {name: are_one, args: {one: !expr a, two: !expr b, three: !expr c}}
+"""
+
+
+def test_what_was_one_object_is_one_object_in_a_run_that_reuses(path: Path) -> None:
+    chain = Chain()
+    made = chain.made
+
+    @agf.tool(registry=chain.registry)
+    def same(frame: Any) -> Any:
+        made.append("same")
+        return frame
+
+    agf.tool(lambda one, two, three: [one is two, two is three], name="are_one", registry=chain.registry)
+    agf.define(SHARED, registry=chain.registry)
+    assert chain.run().output == [True, True]
+    agf.tool(lambda one, two, three: ["again", one is two, two is three], name="are_one", registry=chain.registry)
+    again = chain.run(reuse=True)
+    assert (again.output, made) == (["again", True, True], []), again.error
+    resumed = agf.runs(again.run_id)
+    assert resumed.load("steps[2]").equals(frame_of(1))
+
+
+def test_what_a_run_has_reused_stays_when_the_other_run_is_deleted_meanwhile(path: Path) -> None:
+    chain = Chain()
+    first = chain.run()
+    other = """
+import sys
+from dataclasses import replace
+from agf_magics.lifecycle.past import past_runs
+from agf_magics.settings import settings
+settings.current.settings = replace(settings.current.settings, journal=sys.argv[1])
+past_runs.delete([sys.argv[2]])
+"""
+
+    @agf.tool(registry=chain.registry, reuse=False)
+    def delete() -> int:
+        kept.flush(path)
+        return subprocess.run([sys.executable, "-c", other, str(path), first.run_id], check=True).returncode
+
+    more = "- tool: {name: delete, args: {}}\n- tool: {name: largest, args: {frame: !expr d}}\n"
+    agf.define(CHAIN + more, registry=chain.registry)
+    again = chain.run(reuse=True)
+    assert (again.status, again.output, chain.made, again.warnings) == ("ok", N + 6, ["largest"], ()), again.error
+    assert first.run_id not in [run.run_id for run in agf.runs()]
+
+
+class Model:
+    """A class of the user, which may be gone when its object is read."""
+
+    def __init__(self) -> None:
+        self.weights = np.arange(N)
+
+
+def test_a_class_that_is_gone_makes_the_call_again_in_a_run_that_reuses(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = Chain("pipeline: chain\nsteps:\n- tool: {name: fit, args: {}, output: model}")
+    made = chain.made
+
+    @agf.tool(registry=chain.registry)
+    def fit() -> Any:
+        made.append("fit")
+        return sys.modules[__name__].Model()
+
+    agf.tool(lambda model: type(model).__name__, name="name_of", registry=chain.registry)
+    assert chain.run().status == "ok"
+    new = type("Model", (), {"__init__": lambda self: None, "__module__": __name__, "__slots__": ("other",)})
+    monkeypatch.setattr(sys.modules[__name__], "Model", new)
+    more = "- tool: {name: name_of, args: {model: !expr model}}"
+    agf.define(
+        f"pipeline: chain\nsteps:\n- tool: {{name: fit, args: {{}}, output: model}}\n{more}", registry=chain.registry
+    )
+    again = chain.run(reuse=True)
+    assert (again.status, again.output, made) == ("ok", "Model", ["fit"]), again.error
+    assert "journal.lost-value" in [warning.code for warning in again.warnings]

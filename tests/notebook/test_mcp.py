@@ -59,6 +59,7 @@ def test_options_choose_the_tools_and_words_after_the_dashes_are_the_servers(she
         ("%mcp connect 'a b' -- python x.py", "mcp.config"),
         ("%mcp connect quick --env T=$NO_SUCH -- python x.py", "mcp.environment"),
         ("%mcp connect quick -- no-such-program", "mcp.unreachable"),
+        ("%mcp connect quick 'no address' --sign-in", "mcp.config"),
     ],
 )
 def test_a_wrong_line_is_refused(shell: Shell, line: str, code: str) -> None:

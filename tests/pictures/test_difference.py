@@ -83,3 +83,42 @@ def test_a_diff_is_escaped_and_plain() -> None:
     assert "<script>" not in page
     assert "<p>" not in page
     assert "&lt;script&gt;\\u202e" in page
+
+
+def test_deep_mappings_end_too() -> None:
+    deep: Any = 1
+    other: Any = 2
+    for _ in range(60):
+        deep, other = {"a": deep}, {"a": other}
+    ((at, _, _),) = find_differences(deep, other)
+    assert at == ".a" * difference.MOST_DEEP
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "shown"),
+    [
+        ("pear", "plum", ('"pear"', '"plum"')),
+        ("p" * 60, "q" * 60, ('"' + "p" * 60 + '"', '"' + "q" * 60 + '"')),
+        ("x" * 100 + "a", "x" * 100 + "b", ('…"' + "x" * 20 + 'a"', '…"' + "x" * 20 + 'b"')),
+        ("x" * 100, "x" * 101, ('…"' + "x" * 20 + '"', '…"' + "x" * 20 + 'x"')),
+        ("x" * 10 + "a" * 60, "x" * 10, ('"' + "x" * 10 + "a" * 49 + '…"', '"' + "x" * 10 + '"')),
+        ([1, {"a": 2}], {}, ('[1,{"a":2}]', "{}")),
+        (1.5, None, ("1.5", "null")),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_two_values_are_shown_from_shortly_before_their_first_difference(
+    first: Any, other: Any, shown: tuple[str, str]
+) -> None:
+    assert shorten_pair(first, other) == shown
+
+
+def test_each_line_of_a_diff_has_its_colour() -> None:
+    page = diff_html("--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same")
+    styles = [part.partition('"')[0] for part in page.split('<div style="min-height:1.4em')[1:]]
+    dim, added, removed = (
+        ";opacity:0.7",
+        f";background-color:{difference.TINTS['+']}",
+        f";background-color:{difference.TINTS['-']}",
+    )
+    assert styles == [dim, dim, dim, removed, added, ""]

@@ -46,14 +46,14 @@ def arrow_of_frame(name: str, frame: Value, pyarrow: Any) -> Any:
         if double := same_in_sql(rows.columns):
             same = f"its columns {double[0]!r} and {double[1]!r} have the same name in SQL"
             raise StepError(Diagnostic("tool.sql-frame", same, hint="rename one of them"))
-        held = rows.frame if isinstance(rows, FrameRows) else None
-        library = type(held).__module__.partition(".")[0]
-        if held is None:
+        table = rows.frame if isinstance(rows, FrameRows) else None
+        library = type(table).__module__.partition(".")[0]
+        if table is None:
             return _rows_table(rows.columns, list(rows), pyarrow)
         if library == "pandas":
-            columns = [_pandas_column(held, place, pyarrow) for place in range(held.shape[1])]
+            columns = [_pandas_column(table, place, pyarrow) for place in range(table.shape[1])]
             return table_of_columns(rows.columns, columns)
-        return held.to_arrow() if library == "polars" else held
+        return table.to_arrow() if library == "polars" else table
     except (AgfError, pyarrow.ArrowException, TypeError, ValueError) as error:
         why: object = error
         hint = FRAMES

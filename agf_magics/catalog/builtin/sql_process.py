@@ -163,10 +163,10 @@ def _ask(process: subprocess.Popen[bytes], query: str, frames: Mapping[str, Any]
         with ipc.new_stream(requests, frame.schema) as writer:
             writer.write_table(frame)
     requests.flush()
-    said = answers.readline(LONGEST_LINE)
-    if not said.endswith(b"\n"):
+    answer = answers.readline(LONGEST_LINE)
+    if not answer.endswith(b"\n"):
         raise OSError("the process has ended")
-    return json.loads(said) or ipc.open_stream(answers).read_all()
+    return json.loads(answer) or ipc.open_stream(answers).read_all()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

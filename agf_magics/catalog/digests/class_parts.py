@@ -47,8 +47,7 @@ def _add_class(kind: type, digest: Digest) -> None:
             digest.add_value(value)
             continue
         owner = f"{kind.__module__}.{kind.__qualname__}"
-        held = vars(kind)
-        look = in_names(held, name)
+        look = in_names(vars(kind), name)
         place = Place(f"{kind.__name__}.{name}", f"{owner}.{name}", kind, name, look, counts=True)
         digest.add_place(place)
 

@@ -66,9 +66,11 @@ class Digest:
         self._room = most
         """The bytes that may still be added; None: any number."""
         self._seen: dict[int, int] = {}
-        self._held: list[Any] = []
-        """Keeps the objects alive, so that no id is used again."""
-        self._left = MAX_PARTS
+        """The numbers of the objects that were added, by identity."""
+        self._alive: list[Any] = []
+        """Those objects, so that no identity is used again."""
+        self._remaining = MAX_PARTS
+        """The parts that may still be added."""
 
     def add(self, kind: str, data: bytes | str = b"") -> None:
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
@@ -88,8 +90,10 @@ class Digest:
             self._room -= size
 
     def add_value(self, thing: Any) -> None:
-        self._left -= 1
-        if self._left < 0:
+        """Add a value with all its parts; one that was added before as its number. Raises
+        NoDigest."""
+        self._remaining -= 1
+        if self._remaining < 0:
             raise NoDigest(f"more than {MAX_PARTS:,} parts")
         kind = type(thing)
         if kind in _TEXTS:
@@ -98,7 +102,7 @@ class Digest:
             self.add("again", str(self._seen[id(thing)]))
         else:
             self._seen[id(thing)] = len(self._seen)
-            self._held.append(thing)
+            self._alive.append(thing)
             try:
                 add_parts.dispatch(kind)(thing, self)  # not by __class__, which an object may fake
             except NoDigest as error:
@@ -112,7 +116,8 @@ class Digest:
             inner = Digest(self.most, self.places)
             inner.add_value(thing)
             self.places.codes[id(thing)] = thing, name, inner.hash.hexdigest()
-        self.add("code", self.places.codes[id(thing)][2])
+        _, _, digest = self.places.codes[id(thing)]
+        self.add("code", digest)
 
     def add_place(self, place: Place) -> None:
         """Add what is at ``place``: as a part if it is code, or if all objects are parts."""

@@ -97,17 +97,19 @@ def _digest_function(function: Callable[..., Any], most: int | None) -> Function
     return FunctionDigest(digest.hash.hexdigest(), states, parts, places, most)
 
 
-def _states(places: Places, most: int | None, known: Mapping[str, str] = {}) -> dict[str, str]:
-    """The states of all objects that are not ``known``, also of those that are found on the way."""
+def _states(places: Places, most: int | None, before: Mapping[str, str] = {}) -> dict[str, str]:
+    """The states of all objects, also of those that are found on the way, without those of
+    ``before``."""
     states = dict[str, str]()
-    while len(states) + len(known) < len(places.objects):
+    while len(states) + len(before) < len(places.objects):
         for key, place in list(places.objects.items()):
-            if key not in states and key not in known:
+            if key not in states and key not in before:
                 states[key] = _state(place, places, most)
     return states
 
 
 def _state(place: Place, places: Places, most: int | None) -> str:
+    """The digest of the object that is at ``place`` now. Raises NoDigest."""
     value = place.look()
     if value is not MISSING and (text := _as_json(value)) is not None:  # nearly always
         if most is not None and len(text) > most:

@@ -61,11 +61,11 @@ def _add_function(function: types.FunctionType, digest: Digest) -> None:
         _add_annotations(digest, function)
     for place in objects:
         digest.add_place(place)
-    held = function.__dict__
+    attributes = function.__dict__
     shared = "<locals>" not in owner
-    for name in sorted(held):
+    for name in sorted(attributes):
         shown = f"{function.__name__}.{name}"
-        look = in_names(held, name)
+        look = in_names(attributes, name)
         digest.add_place(Place(shown, f"{owner}.{name}", function, name, look, shared=shared))
     _add_named(digest, function, names)
 
@@ -77,13 +77,14 @@ def _add_named(digest: Digest, function: types.FunctionType, names: CodeNames) -
     if "import_module" in words or not _READS_ANYTHING.isdisjoint(names.read):
         raise NoDigest("it reads globals without naming them")
     modules = []
-    held = function.__globals__
+    variables = function.__globals__
     for name in names.read:
-        place = _global(held, name, name)
-        if isinstance(held.get(name), types.ModuleType):
-            _add_module_at(digest, place, held[name])
-            modules.append(held[name])
-        elif name in held:
+        place = _global(variables, name, name)
+        value = variables.get(name)
+        if isinstance(value, types.ModuleType):
+            _add_module_at(digest, place, value)
+            modules.append(value)
+        elif name in variables:
             digest.add_place(place)
     modules += _add_imports(digest, names.imported)
     _add_attributes(digest, modules, words)
@@ -92,10 +93,9 @@ def _add_named(digest: Digest, function: types.FunctionType, names: CodeNames) -
 def _is_the_packages(function: types.FunctionType) -> bool:
     """Whether an installed module has this function under its name, so that its version tells all:
     also if a decorator made it, whose closure has what cannot be compared."""
-    cells = (cell for cell in function.__closure__ or ())
-    return find_installed(function) is not None and not any(
-        is_put_there(in_cell(cell)()) for cell in cells
-    )
+    if find_installed(function) is None:
+        return False
+    return not any(is_put_there(in_cell(cell)()) for cell in function.__closure__ or ())
 
 
 def _add_defaults(digest: Digest, function: types.FunctionType, owner: str) -> Iterator[Place]:
@@ -113,6 +113,7 @@ def _add_defaults(digest: Digest, function: types.FunctionType, owner: str) -> I
 
 
 def _global(names: dict[str, Any], name: str, shown: str) -> Place:
+    """The place of a global; ``shown``: its name in words."""
     key = f"{names.get('__name__')}.{name}"
     return Place(shown, key, names, name, in_names(names, name), shared=True)
 

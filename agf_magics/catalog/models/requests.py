@@ -75,9 +75,9 @@ running_loop = asyncio.get_running_loop  # this is the only module of the room t
 async def request_whole(model: Made, request: Request, name: str) -> Reply:
     """The reply in one piece. ``name``: of the model, for messages."""
     sent, names = _translate(model, request)
-    with hearing() as now:
+    with hearing() as heard:
         try:
-            said = await model_request(
+            reply = await model_request(
                 sent.model,
                 sent.messages,
                 model_settings=sent.settings,
@@ -86,13 +86,13 @@ async def request_whole(model: Made, request: Request, name: str) -> Reply:
         except ContentFilterError:
             raise
         except UnexpectedModelBehavior:
-            if now.kind != "pieces":
+            if heard.kind != "pieces":
                 raise
             response = await _stream_silently(sent, name)
             if response is None:
                 raise
             return read_reply(response, request, names)
-    return read_reply(Response(said, model, name, now), request, names)
+    return read_reply(Response(reply, model, name, heard), request, names)
 
 
 async def request_stream(
@@ -101,11 +101,11 @@ async def request_stream(
     """The reply; ``listen`` gets each part of it when it arrives. None: the model replies in one
     piece. ``name``: of the model, for messages."""
     sent, names = _translate(model, request)
-    with hearing() as now:
-        said = await stream_reply(sent, now, listen)
-    if said is None:
+    with hearing() as heard:
+        reply = await stream_reply(sent, heard, listen)
+    if reply is None:
         return None
-    return read_reply(Response(said, model, name, now, streamed=True), request, names)
+    return read_reply(Response(reply, model, name, heard, streamed=True), request, names)
 
 
 def _translate(model: Made, request: Request) -> tuple[Sent, ToolNames]:
@@ -121,14 +121,15 @@ def _translate(model: Made, request: Request) -> tuple[Sent, ToolNames]:
 async def _stream_silently(sent: Sent, name: str) -> Response | None:
     """The reply of a server that only streams; None if it has another fault. Raises what a reply
     that breaks off raises."""
-    with hearing() as now, suppress(UnexpectedModelBehavior, ModelAPIError):
-        said = await stream_reply(sent, now, lambda delta: None)
-        if said is not None and said.parts:
-            return Response(said, sent.model, name, now, streamed=True)
+    with hearing() as heard, suppress(UnexpectedModelBehavior, ModelAPIError):
+        reply = await stream_reply(sent, heard, lambda delta: None)
+        if reply is not None and reply.parts:
+            return Response(reply, sent.model, name, heard, streamed=True)
     return None
 
 
 def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequestParameters:
+    """The tools of a request, and how its structured answer is asked for."""
     # The last request offers no tools, except to providers that require the called ones to be
     # declared.
     keeps = not request.last or model.system in ("anthropic", "bedrock")
@@ -143,16 +144,16 @@ def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequest
     if request.schema is None:
         return ModelRequestParameters(function_tools=tools)
     schema = _wrap_schema(request.schema)
-    can = _profile(model)
-    if can.get("supports_json_schema_output") and (not tools or model.system in _NATIVE_WITH_TOOLS):
-        wanted = OutputObjectDefinition(json_schema=schema, name="final_answer")
+    profile = _profile(model)
+    is_native = profile.get("supports_json_schema_output")
+    if is_native and (not tools or model.system in _NATIVE_WITH_TOOLS):
+        output = OutputObjectDefinition(json_schema=schema, name="final_answer")
         return ModelRequestParameters(
-            function_tools=tools, output_mode="native", output_object=wanted
+            function_tools=tools, output_mode="native", output_object=output
         )
-    if not can.get("supports_tools", True):
-        return ModelRequestParameters(
-            output_mode="prompted", output_object=OutputObjectDefinition(json_schema=schema)
-        )
+    if not profile.get("supports_tools", True):
+        output = OutputObjectDefinition(json_schema=schema)
+        return ModelRequestParameters(output_mode="prompted", output_object=output)
     answer = ToolDefinition(
         name=names.answer,
         parameters_json_schema=schema,
@@ -165,6 +166,7 @@ def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequest
 
 
 def _profile(model: Made) -> Mapping[str, Any]:
+    """What the library knows of the abilities of a model."""
     with suppress(NotImplementedError):  # a model that wraps several
         return model.profile
     return {}
@@ -235,6 +237,7 @@ def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPrompt
 
 
 def _response(message: ModelMessage, names: ToolNames) -> ai.ModelResponse:
+    """A reply of the model as the library had it."""
     if "kept" in message:
         (kept,) = ai.ModelMessagesTypeAdapter.validate_python([message["kept"]])
         assert isinstance(kept, ai.ModelResponse), "``kept`` is a reply"

@@ -84,6 +84,9 @@ class ArgumentsModel(NamedTuple):
     """Annotations that cannot be used, and why; their arguments are not checked."""
     unresolved: bool
     """Whether an annotation has an undefined name: a later cell may define it."""
+    as_is: Mapping[str, str]
+    """The parameters that get an object as it is, with the name of the class that it must have;
+    empty: any."""
 
 
 def build(
@@ -120,9 +123,22 @@ def build(
                 schema["properties"][name].update({"default": default} if is_json(default) else {})
     message = "the annotation of {!r} cannot be used, so {!r} is not checked: {}"
     doubts = tuple(message.format(name, name, _why(error)) for name, error in errors.items())
-    return ArgumentsModel(
-        validator.validate_python, schema, doubts, any(map(_not_yet, errors.values()))
-    )
+    classes = {name: _class_as_is(usable.get(name, Any)) for name in parameters}
+    as_is = {name: kind for name, kind in classes.items() if kind is not None}
+    unresolved = any(map(_not_yet, errors.values()))
+    return ArgumentsModel(validator.validate_python, schema, doubts, unresolved, as_is)
+
+
+_DATA = frozenset({"numpy", "pandas", "polars", "pyarrow"})
+
+
+def _class_as_is(annotation: object) -> str | None:
+    """The name of the class of data that an annotation asks for; empty: any; None: checking it may make
+    another value of it."""
+    if annotation is Any or annotation is object:
+        return ""
+    is_data = isinstance(annotation, type) and annotation.__module__.partition(".")[0] in _DATA
+    return annotation.__name__ if is_data else None  # type: ignore[attr-defined]
 
 
 def _with_default(parameter: inspect.Parameter) -> Any:

@@ -13,6 +13,7 @@ from ...schemas.patterns import unusable
 from ...text.diagnostics import Diagnostic
 from ...text.raised import describe_exception, is_a, kind_of
 from ...text.suggestions import suggest
+from ...values.unread import Unread
 from ...values.value import Value, is_json
 from .callables import names_around, options_of, routine_of, signature_of
 from .context import is_context
@@ -75,6 +76,8 @@ class Arguments:
                 f"{starred}: list"
             )
         self._unchecked = frozenset(unchecked)
+        self._leaving: dict[frozenset[str], Arguments] = {}
+        """The same without a check of some parameters."""
         self.secret = frozenset(secret)
 
     def validate(self, arguments: dict[str, Value]) -> dict[str, Value]:
@@ -161,6 +164,21 @@ class Arguments:
         return Diagnostic(
             code, f"{who} {'; '.join(faults(errors, arguments, self.secret))}", hint=hint
         )
+
+    def validate_unread(self, arguments: dict[str, Value]) -> dict[str, Value] | None:
+        """As ``validate``, for arguments of which some are not read yet; None: to check those, they
+        must be read. Raises what ``validate`` raises."""
+        as_is = self._read().as_is
+        unread = {name: value for name, value in arguments.items() if type(value) is Unread}
+        if any(as_is.get(name) not in ("", value.kind) for name, value in unread.items()):
+            return None
+        names = frozenset(unread)
+        if names not in self._leaving:
+            hidden, others = self.secret, self._unchecked | names
+            self._leaving[names] = Arguments(
+                self.function, self._owner, secret=hidden, unchecked=others
+            )
+        return self._leaving[names].validate(arguments)
 
     def _read(self) -> ArgumentsModel:
         """The model of the parameters. Types of later cells are looked up again here."""

@@ -96,7 +96,7 @@ class SchemaArguments:
     def wrong_names(self, error: BaseException) -> frozenset[str]:
         """The arguments that ``error`` is about, which `validate` raised."""
         violations = error.violations if isinstance(error, Unfit) else []
-        return frozenset(str(each.path[0]) for each in violations if each.path)
+        return frozenset(str(violation.path[0]) for violation in violations if violation.path)
 
     def explain(
         self, code: str, who: str, error: BaseException, arguments: Mapping[str, Value]
@@ -105,21 +105,21 @@ class SchemaArguments:
         violations = error.violations if isinstance(error, Unfit) else []
         unknown = [
             name
-            for each in violations
-            if not each.path and each.keyword == "additionalProperties"
-            for name in unnamed(each.found, each.rule)
+            for violation in violations
+            if not violation.path and violation.keyword == "additionalProperties"
+            for name in unnamed(violation.found, violation.rule)
         ]
         lacking = [
             name
-            for each in violations
-            if not each.path and each.keyword == "required"
-            for name in missing(each)
+            for violation in violations
+            if not violation.path and violation.keyword == "required"
+            for name in missing(violation)
         ]
         others = [
             leaf
-            for each in violations
-            if each.path or each.keyword not in ("additionalProperties", "required")
-            for leaf in leaves(each)
+            for violation in violations
+            if violation.path or violation.keyword not in ("additionalProperties", "required")
+            for leaf in leaves(violation)
         ]
         phrases = [f"has no argument {name!r}" for name in unknown]
         phrases += [f"needs {name!r}" for name in lacking]

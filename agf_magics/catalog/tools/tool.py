@@ -119,6 +119,16 @@ class Tool:
         step_error.arguments = self.arguments.wrong_names(failure)
         raise step_error
 
+    def check_unread(self, arguments: dict[str, Value]) -> dict[str, Value] | None:
+        """As `check`, for arguments of which some are not read yet; None: they must be read, as some
+        do not fit or may become other values."""
+        if not isinstance(self.arguments, Arguments):
+            return None
+        try:
+            return self.arguments.validate_unread(arguments)
+        except RAISED:
+            return None
+
 
 def are_resources(value: object) -> bool:
     """Whether ``value`` is a mapping of names to numbers above 0, such as ``{"gpu": 1}``."""

@@ -43,7 +43,7 @@ from ...values.value import Value, isolate, settle
 from ..host.background_calls import start_background
 from ..host.placement import choose_place, has_effect
 from ..host.remote_calls import Terms
-from ..late_values import late_value
+from ..late_values import again_by, late_value, may_wait
 from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
@@ -83,8 +83,8 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
     """Call ``tool`` as the step says; its value, checked."""
     run = site.run
     step = site.step
-    if (unread := late_value(site, tool, call_tool)) is not None:
-        return unread
+    if (late := late_value(site, tool, call_tool)) is not None:
+        return late[0]
     arguments = permit(site, tool)
     if run.options.dry:
         return result(step, tool, site.scope.linked)
@@ -327,7 +327,8 @@ def start_record(
         site.step, callee, key, arguments, site.scope.linked.tools_of(site.step), grant
     )
     # After `start_call`, which computes the digest that results are found by.
-    reused = journal.find_reused(site.step, callee, started)
+    may_be_late = isinstance(callee, Tool) and may_wait(site, callee)
+    reused = journal.find_reused(site.step, callee, started, reads=not may_be_late)
     if reused is None:
         return started
     source = journal.run_id if journal.reuse is None else journal.reuse.run_id
@@ -335,7 +336,10 @@ def start_record(
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
         journal.mark("taken", key)
-    return (journal.reused(started, reused),)
+    value = journal.reused(started, reused)
+    if isinstance(callee, Tool):
+        again_by(value, partial(call_tool, site, callee))
+    return (value,)
 
 
 async def _begin_effect(

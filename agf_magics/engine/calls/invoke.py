@@ -96,8 +96,8 @@ async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
 
 
 async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value:
-    if (unread := late_value(site, transform, _call_transform)) is not None:
-        return unread
+    if (late := late_value(site, transform, _call_transform)) is not None:
+        return late[0]
     arguments = build_arguments(site, transform)
     if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)

@@ -27,23 +27,23 @@ def hold_interrupts() -> Iterator[DeferredInterrupt]:
 
     Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
     """
-    held = DeferredInterrupt(sigint_handler())
+    deferred = DeferredInterrupt(sigint_handler())
     if (
         not on_main_thread()
-        or not callable(held.before)
-        or isinstance(held.before, OnSigint | DeferredInterrupt)
+        or not callable(deferred.before)
+        or isinstance(deferred.before, OnSigint | DeferredInterrupt)
     ):
-        yield held  # no interrupt arrives here, or an outer handler handles it
+        yield deferred  # no interrupt arrives here, or an outer handler handles it
         return
     # Set in the `try`: an interrupt between these lines leaves neither of them behind.
     around = waiters.held
     try:
-        waiters.held = held
-        signal.signal(signal.SIGINT, held)
-        yield held
+        waiters.held = deferred
+        signal.signal(signal.SIGINT, deferred)
+        yield deferred
     finally:
         waiters.held = around
-        if sigint_handler() is held:
-            signal.signal(signal.SIGINT, held.before)
-    if held.missed:
+        if sigint_handler() is deferred:
+            signal.signal(signal.SIGINT, deferred.before)
+    if deferred.missed:
         raise KeyboardInterrupt

@@ -162,9 +162,8 @@ class WorkerFanOut(FanOutParts):
         arguments: dict[str, Value] = {}
         try:
             inner = self._site_of(i, attempt)
-            if (unread := late_value(inner, self.tool, call_tool)) is not None:
-                call = (unread,)
-            else:
+            call = late_value(inner, self.tool, call_tool)
+            if call is None:
                 arguments = permit(inner, self.tool)
             if self.journal is not None and call is None:
                 grant = inner.scope.grant

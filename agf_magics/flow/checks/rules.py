@@ -1,4 +1,4 @@
-"""What the text of a flow alone shows to be wrong: names, types and values that nobody reads.
+"""The problems that the text of a flow alone shows: names, types and values that nobody reads.
 
 The checks are independent of the language and the registry; `RULES` is their order. A certain
 failure is an error, a legal text that looks wrong a warning, other information a note (decision
@@ -93,9 +93,8 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
             if near is not None:
                 message = f"no step writes {name!r}"
                 hint = f"did you mean {near}?"
-                yield Diagnostic(
-                    "flow.unwritten", message, _word(move.ref.span, name), hint, "warning"
-                )
+                span = _word(move.ref.span, name)
+                yield Diagnostic("flow.unwritten", message, span, hint, "warning")
 
 
 def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
@@ -117,9 +116,8 @@ def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
         else:
             continue
         seen.add(name)
-        related = _place(
-            "written here", (read.writes[0] if read.writes else later or read).ref.span
-        )
+        write = read.writes[0] if read.writes else later or read
+        related = _related("written here", write.ref.span)
         span = _word(read.ref.span, name)
         yield Diagnostic("flow.read-before-written", message, span, hint, "warning", related)
 
@@ -148,16 +146,17 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _warn_overwrite(first: Write, second: Write, is_read: bool) -> Diagnostic:
-    """``is_read``: whether a step reads what was written first."""
+    """The note about two writes of a store. ``is_read``: whether a step reads the first one."""
     name = second.store
-    (here, there) = (first.ref.span, second.ref.span)
+    first_span = first.ref.span
+    second_span = second.ref.span
     if is_read:
         message = f"{name!r} is written a second time"
-        related = _place("first written here", here)
-        return Diagnostic("flow.written-twice", message, there, None, "note", related)
+        related = _related("first written here", first_span)
+        return Diagnostic("flow.written-twice", message, second_span, None, "note", related)
     message = f"{name!r} is overwritten before a step reads it"
-    related = _place("overwritten here", there)
-    return Diagnostic("flow.overwritten", message, here, None, "note", related)
+    related = _related("overwritten here", second_span)
+    return Diagnostic("flow.overwritten", message, first_span, None, "note", related)
 
 
 def never_read(facts: Facts) -> Iterator[Diagnostic]:
@@ -226,17 +225,10 @@ def labels(facts: Facts) -> Iterator[Diagnostic]:
                 )
         missing = [labels[0] for labels in possible if step.cases.keys().isdisjoint(labels)]
         if missing and step.default is None:
-            message = (
-                f"there is no case for {' or '.join(map(repr, dict.fromkeys(missing)))}, "
-                f"and no default"
-            )
-            yield Diagnostic(
-                "flow.no-case",
-                message,
-                step.pick.span,
-                "add a case or a default, or the step fails",
-                "warning",
-            )
+            values = " or ".join(map(repr, dict.fromkeys(missing)))
+            message = f"there is no case for {values}, and no default"
+            hint = "add a case or a default, or the step fails"
+            yield Diagnostic("flow.no-case", message, step.pick.span, hint, "warning")
 
 
 # Expressions come before the rules that use their shapes: in the order of the text no shape needs a
@@ -267,8 +259,8 @@ def _misspelt(name: str, written: list[str]) -> str | None:
 
 
 def _same_stem(a: str, b: str) -> bool:
-    most = min(len(a), len(b)) - 1
-    return a[:most] == b[:most]
+    stem = min(len(a), len(b)) - 1
+    return a[:stem] == b[:stem]
 
 
 def _word(span: Span | None, name: str) -> Span | None:
@@ -279,5 +271,5 @@ def _word(span: Span | None, name: str) -> Span | None:
     return span.locate(start, start + len(name))
 
 
-def _place(what: str, span: Span | None) -> tuple[tuple[str, Span], ...]:
-    return ((what, span),) if span else ()
+def _related(title: str, span: Span | None) -> tuple[tuple[str, Span], ...]:
+    return ((title, span),) if span else ()

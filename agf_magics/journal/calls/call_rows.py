@@ -17,8 +17,9 @@ from ...limits.grants import Grant
 from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
-from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
+from ..codec.encoding import PICKLED, EncodedValue, json_text, preview, to_show
 from ..codec.fingerprints import (
+    CONTENTS,
     NEVER,
     Checksums,
     Fingerprint,
@@ -30,6 +31,7 @@ from ..codec.fingerprints import (
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.pickles import is_data
+from ..codec.same_values import essence
 from ..codec.secret_search import HoldsSecret, Search
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
@@ -59,6 +61,12 @@ UNKNOWN = "nobody can tell whether it changed its argument of the type {}, which
 SHARED = "it shares an object of the type {} with the arguments, which later steps may change"
 
 QUICKER_TO_MAKE = "it is quicker to make than to store"
+
+MASKED = encode(MASK)
+"""What is shown of a value that has a secret."""
+
+LONGEST_JSON = 1 << 30
+"""Characters of a value with a secret that is compared as JSON."""
 
 ROW = "row"
 """The kind of the record of a row of a table."""
@@ -281,8 +289,7 @@ class CallRows:
 
     def reused(self, call: StartedCall, value: Value) -> Insert:
         """The row of a call whose result in another run is reused."""
-        if call.watched is not None:
-            self.digests.objects.not_made(call.watched)
+        self.not_made(call)
         packed = self.stored(value, self.secret.pack(value, self.most, call.received))
         if packed.form == "again":
             self._not_stored(call, packed.why)
@@ -291,6 +298,16 @@ class CallRows:
             data = self.identities.named(value, packed.data) or packed.data
             packed = packed._replace(data=data)
         return self.outcome("finished", call, packed)
+
+    def reused_later(self, call: StartedCall, data: bytes, shown: str | None) -> Insert:
+        """The row of a call whose result in another run is reused, and not read yet."""
+        self.not_made(call)
+        return self.outcome("finished", call, EncodedValue("parts", data, shown))
+
+    def not_made(self, call: StartedCall) -> None:
+        """A call that was about to be made is not made."""
+        if call.watched is not None:
+            self.digests.objects.not_made(call.watched)
 
     def ended(
         self,
@@ -321,6 +338,8 @@ class CallRows:
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
+        if packed.why == HELD and not secret:
+            packed = packed._replace(data=self._keyed(call.key, value))
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
         argument_objects = call.argument_objects
@@ -404,6 +423,8 @@ class CallRows:
         meanwhile. On any thread."""
         held = held or self._hold(outcome, outcome.value)
         stored = self.stored(outcome.value, outcome.packed, outcome.must_be_stored, held)
+        if stored.why == HELD:
+            stored = stored._replace(data=self._keyed(outcome.call.key, outcome.value, held))
         held.checksums.clear()
         return outcome._replace(packed=stored)
 
@@ -440,11 +461,32 @@ class CallRows:
                 data = self.results.store(copy, self._search(), fills, checksums)
                 self.objects.know(value, data, now)
         except HoldsSecret:
-            return EncodedValue("again", None, encode(MASK), HELD)
+            return EncodedValue("again", None, MASKED, HELD)
         except NotStored as error:
             why = self.secret.text(str(error))
             return packed._replace(is_large=False, why=why, is_refused=True)
         return packed._replace(form="parts", data=data, why=None, is_large=False)
+
+    def _keyed(self, key: CallKey, value: Value, held: Held | None = None) -> bytes | None:
+        """What tells whether a value that has a secret is another one when its call is made again; None:
+        nothing does. ``held``: what is known of it.
+
+        It is made with the user's key, of which a guess of the secret knows nothing, and of the place
+        of the call: the same value elsewhere has other bytes."""
+        self._key = self._key or user_key()
+        if self._key is None:
+            return None
+        text = json_text(value, LONGEST_JSON)
+        if text is not None:
+            halves = [b"", essence(EncodedValue("json", text)).digest]
+        else:
+            now = held.now if held is not None and held.now is not None else print_of(value)
+            contents = now.contents if now is not None else None
+            if contents is None:
+                return None
+            halves = [contents[:CONTENTS], contents[CONTENTS:]]
+        place = ("held", self.run_id, encode(key.at), key.tries)
+        return b"".join(sign(self._key, *place, half)[:CONTENTS] for half in halves)
 
     def _search(self) -> Search:
         """A search for the secrets that are known now: what they were not in is not searched again."""

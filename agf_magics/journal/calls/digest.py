@@ -22,6 +22,7 @@ from ...catalog.digests.digesting import (
 )
 from ...flow.steps import Invoke
 from ...limits.grants import Grant
+from ...values.unread import Unread
 from ...values.value import Value
 from ..codec.fingerprints import Print
 from ..codec.parted import content_digest
@@ -143,6 +144,8 @@ class CallDigest:
         return LateDigest("", digests, data, size, is_keyed, b"") if data else None
 
     def _is_large(self, value: Value) -> bool:
+        if type(value) is Unread:
+            return True
         package = type(value).__module__.partition(".")[0]
         is_large = package in ("polars", "pyarrow") or bytes_of_data(value) > (self.most or 0)
         return is_large and is_data(value)

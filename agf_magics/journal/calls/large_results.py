@@ -15,6 +15,7 @@ from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple
 
+from ...values.unread import Unread
 from ...values.value import Value
 from ..codec.fingerprints import NEVER, Checksums, Print, is_same_print, print_of
 from ..codec.part_digests import Made, PartDigests
@@ -101,6 +102,8 @@ class KnownObjects:
     def digest(self, value: Value, now: Print | None = None) -> str | None:
         """The digest of the content of an object, made once; None: it has none, or was changed
         meanwhile. ``now``: its fingerprint; default None: it is taken."""
+        if type(value) is Unread:
+            return value.digest
         checksums = Checksums()
         now = now or print_of(value, checksums)
         entry = self._find(value, now)
@@ -116,8 +119,7 @@ class KnownObjects:
     def know(self, value: Value, data: bytes, now: Print | None = None) -> None:
         """Know an object that was stored, or read, with ``data`` in its row. ``now``: its
         fingerprint; default None: it is taken."""
-        digest = hashlib.sha256(data).hexdigest() if is_plain(data) else None
-        self._know(value, digest, data, now)
+        self._know(value, digest_of_data(data), data, now)
 
     def _find(self, value: Value, now: Print | None = None) -> _Known | None:
         if not self.has(value):
@@ -143,6 +145,11 @@ def _forget(objects: dict[int, Any], number: int, _: object) -> None:
     objects.pop(number, None)
 
 
+def digest_of_data(data: bytes) -> str | None:
+    """The digest of the content of the value whose row has ``data``; None: it has none."""
+    return hashlib.sha256(data).hexdigest() if is_plain(data) else None
+
+
 def is_knowable(value: Value) -> bool:
     """Whether something tells when nobody has the object any more."""
     return bool(type(value).__weakrefoffset__)
@@ -163,12 +170,18 @@ class LargeResults:
     def adopt(self, value: Value, data: bytes) -> None:
         """Know an object that was read from another run, if this run can have its parts too."""
         files, parts = self._store.files, list(starmap(Part, parts_in(data)))
-        try:
-            self._note(parts)
-        except JournalError:
+        if not self.need(data):
             return
         if files is not None and all(map(files.has, parts)):
             self._objects.know(value, data)
+
+    def need(self, data: bytes) -> bool:
+        """Write that this run needs the parts of ``data``; whether that is possible."""
+        try:
+            self._note(starmap(Part, parts_in(data)))
+        except JournalError:
+            return False
+        return True
 
     def store(
         self, value: Value, search: Search, fills: bool = False, checksums: Checksums | None = None

@@ -9,15 +9,17 @@ from typing import Any, NamedTuple
 
 from ...values.value import Value
 from ..codec.encoding import DecodeError
-from ..codec.identities import Identities
+from ..codec.identities import Identities, bare, is_alone
+from ..codec.parted import opaque_kind
 from ..records.records import Record, value_of
 from .changed_objects import CALL, NOTHING_CHANGED, is_same_call, with_changed
 
-ReadValue = Callable[[Record, str], Record]
+ReadValue = Callable[..., Record]
 
 
 class ReusedResult(NamedTuple):
     value: Value
+    """A `LateValue`: it is read when somebody needs it."""
     text: str | None
     """Its text if it is stored as JSON."""
     digest: bytes | None = None
@@ -62,8 +64,9 @@ class Reuse:
     ) -> None:
         """``source``: what the run says of them; ``runs``: the records of each run, the
         newest run first. The n-th result of a digest is that of the newest run that has at least n.
-        ``read``: given a record and its run's id, the record with its value; raises DecodeError if
-        that cannot be used. ``identities``: the objects of this run in the results that were read."""
+        ``read``: given a record and its run's id, the record with its value, with ``is_late=True``
+        one that is not read yet; raises DecodeError if that cannot be used. ``identities``: the
+        objects of this run in the results that were read."""
         self.run_id = source
         self._read = read
         self.identities = identities
@@ -100,8 +103,11 @@ class Reuse:
             if numbers[call] > self.count(call):
                 yield record
 
-    def take(self, digest: bytes | None, arguments: Sequence[Any] = ()) -> ReusedResult | None:
-        """The next result of an identical call. ``arguments``: the objects in its arguments."""
+    def take(
+        self, digest: bytes | None, arguments: Sequence[Any] = (), reads: bool = True
+    ) -> ReusedResult | None:
+        """The next result of an identical call. ``arguments``: the objects in its arguments.
+        ``reads``: False: a large one may be read later."""
         results = self._results.get(digest[:CALL]) if digest is not None else None
         if not results or digest is None:
             return None
@@ -115,7 +121,7 @@ class Reuse:
             del results[place]
             # One that cannot be read is left out: the next one. `suppress` takes as long as reading.
             try:
-                return self._result(stored, same_digest)
+                return self._result(stored, same_digest, reads)
             except (DecodeError, ValueError, RecursionError):
                 continue
         return None
@@ -128,12 +134,15 @@ class Reuse:
             return True
         return self.identities.is_here(data, arguments)
 
-    def _result(self, stored: _Stored, digest: bytes) -> ReusedResult:
+    def _result(self, stored: _Stored, digest: bytes, reads: bool) -> ReusedResult:
         value = stored if isinstance(stored, str) else stored.value
         if isinstance(value, str):
             return ReusedResult(json.loads(value), value, digest)
         assert isinstance(stored, _Object)
-        record = self._read(value, stored.run.run_id)
+        data = value.result.parts
+        is_late = not reads and data is not None and is_alone(data) and opaque_kind(bare(data))
+        late = {"is_late": True} if is_late else {}
+        record = self._read(value, stored.run.run_id, **late)
         return ReusedResult(value_of(record), None, digest, record.result.parts)
 
 

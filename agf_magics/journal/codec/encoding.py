@@ -61,8 +61,8 @@ class DecodeError(Exception):
 
 
 def _text(value: Value, most: int) -> tuple[str | None, int]:
-    """``value`` as JSON, and what it weighs. None: it is no JSON, it weighs more than ``most``, or
-    it has a number of 5,000 digits, which Python does not write."""
+    """``value`` as JSON, and what it weighs. The text is None if ``value`` is no JSON, weighs more
+    than ``most``, or has a number of 5,000 digits, which Python does not write."""
     size = weigh(value)
     if not 0 <= size <= most:
         return None, size
@@ -91,7 +91,8 @@ def encode_value(value: Value, most: int) -> EncodedValue:
         except NotPicklable as error:
             why = f"it cannot be pickled ({error})"
             return EncodedValue("again", None, shown, why, is_refused=True)
-    why, is_json = f"it has more than {_bytes(most)}", size >= 0
+    why = f"it has more than {_bytes(most)}"
+    is_json = size >= 0
     size = max(size if is_json else bytes_of_data(value), most)
     return EncodedValue("again", None, shown, why, is_large=True, is_json=is_json, size=size)
 
@@ -101,7 +102,8 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
     classes."""
     left = [PREVIEWED] if left is None else left
     left[0] -= 1
-    kind, is_open = type(value), room and left[0] > 0
+    kind = type(value)
+    is_open = room and left[0] > 0
     if kind is str:
         return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
     # Python refuses to write it in decimal digits, or takes minutes.
@@ -129,14 +131,14 @@ def to_show(value: Value, most: int) -> tuple[str, bool]:
 
 
 def _extent(value: Any, kind: type) -> str:
+    """How large an opaque or a deep value is: `` of 3``, `` 20 × 4``; empty: it is not known."""
     if kind in (list, dict):
         return f" of {len(value):,}"
-    shape = (
-        getattr(value, "shape", None)
-        if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars")
-        else None
-    )
-    return " " + " × ".join(f"{n:,}" for n in shape) if type(shape) is tuple and shape else ""
+    if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars"):
+        shape = getattr(value, "shape", None)
+        if type(shape) is tuple and shape:
+            return " " + " × ".join(f"{n:,}" for n in shape)
+    return ""
 
 
 def decode_value(form: str, data: str | bytes | None) -> Value:

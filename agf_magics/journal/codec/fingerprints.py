@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from ...catalog.digests.digest import is_constant
 from ...compat.imports import module_if_loaded
 from ...text.length import ATOMS
+from ...values.unread import Unread
 from ...values.value import Value
 
 MOST = 100_000_000
@@ -201,6 +202,10 @@ def fingerprint(
     return before if before.objects else None
 
 
+_UNCHANGED = ATOMS | {Unread}
+"""What is not read yet is changed by nobody."""
+
+
 def _objects(arguments: Value) -> Iterator[Any]:
     """What is shared with other steps: all but lists and dicts, which are copied, and what nobody can
     change."""
@@ -211,7 +216,9 @@ def _objects(arguments: Value) -> Iterator[Any]:
             waiting += value
         elif type(value) is dict:
             waiting += value.values()
-        elif type(value) not in ATOMS and not isinstance(value, CODE) and not is_constant(value):
+        elif (
+            type(value) not in _UNCHANGED and not isinstance(value, CODE) and not is_constant(value)
+        ):
             yield value
 
 

@@ -105,6 +105,24 @@ class Identities:
         names = _names(data)
         return _name(names[0]) if len(names) == 1 else b""
 
+    def fresh(self, data: bytes) -> bytes:
+        """The pickle ``data`` of an object that is not read yet, with a name for it."""
+        return data + _MARK + _name(secrets.token_bytes(_NAME)) + (1).to_bytes(4, "big")
+
+    def promise(self, data: bytes, find: Callable[[], Any]) -> None:
+        """``find`` returns the object of ``data``, which is not read yet, to who asks for its name."""
+        name = self.name_of(data)
+
+        def look() -> Any:
+            self.keep(data)
+            return find()
+
+        self._by_name.setdefault(name, look)
+
+    def keep(self, data: bytes) -> None:
+        """The object of ``data`` is being read: from then on it is known itself."""
+        self._by_name.pop(self.name_of(data), None)
+
     def find(self, name: bytes) -> Value:
         """The object of this name; None if it is not known, or nobody has it any more."""
         look = self._by_name.get(name)
@@ -161,6 +179,12 @@ class Identities:
         self._by_name[name] = look
         self._known[number] = entry
         return entry
+
+
+def is_alone(data: bytes) -> bool:
+    """Whether ``data`` is of one object that no earlier result and no argument was."""
+    names = _names(data)
+    return len(names) == 1 and not names[0][0] & (_KNOWN | _ARGUMENT)
 
 
 def _has(things: Sequence[Any], thing: Any) -> bool:

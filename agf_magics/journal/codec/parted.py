@@ -7,7 +7,6 @@ is. A table whose columns lie in one block is cut at its columns, so a changed c
 
 from __future__ import annotations
 
-import contextlib
 import copyreg
 import hashlib
 import importlib
@@ -19,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple, Protocol
 
-from ...compat.imports import for_the_person, installed_only, module_if_loaded
+from ...compat.imports import for_the_person, module_if_loaded
 from ...text.length import ATOMS
 from ...text.raised import describe_exception
 from ...values.unread import ReadAtOnce
@@ -28,7 +27,7 @@ from .encoding import DecodeError
 from .fingerprints import CODE, LEAST, cut
 from .json_texts import checker, encode
 from .part_digests import digest_of
-from .pickles import NotPicklable
+from .pickles import NotPicklable, picklers_in_order
 from .secret_search import HoldsSecret, Search
 
 MOST_UNUSED = 64
@@ -300,11 +299,7 @@ def _taker(
 
 @cache
 def _picklers() -> list[Any]:
-    # Python's first: cloudpickle copies a class of the notebook into the bytes, by value.
-    kinds: list[Any] = [pickle.Pickler]
-    with contextlib.suppress(ImportError), installed_only():
-        kinds.append(importlib.import_module("cloudpickle").Pickler)
-    return list(map(_with_parts, kinds))
+    return list(map(_with_parts, picklers_in_order()))
 
 
 def _with_parts(kind: Any) -> Any:

@@ -96,12 +96,17 @@ def is_data(value: Value) -> bool:
     return kind.__name__ in _DATA.get(kind.__module__.partition(".")[0], ())
 
 
-def _picklers(most: int) -> list[Any]:
+def picklers_in_order() -> list[Any]:
+    """Python's pickler, and cloudpickle's if it is installed."""
     # Python's first: cloudpickle copies a class of the notebook into the bytes, by value.
     picklers: list[Any] = [pickle.Pickler]
     with contextlib.suppress(ImportError), installed_only():
         picklers.append(importlib.import_module("cloudpickle").Pickler)
-    polars = module_if_loaded("polars")
+    return picklers
+
+
+def _picklers(most: int) -> list[Any]:
+    picklers, polars = picklers_in_order(), module_if_loaded("polars")
     return picklers if polars is None else [_limited(pickler, most, polars) for pickler in picklers]
 
 

@@ -77,8 +77,7 @@ def essence(stored: Stored) -> Essence:
         digest, is_certain = b"", encode(MASK)[1:-1] not in (shown or "")
         if isinstance(data, bytes):  # `Print.contents` of what is not stored
             shown_digest = _hash("shown", (shown or "").encode())
-            layout = data[:CONTENTS].hex()
-            return Essence("again", data[CONTENTS:], shown_digest, is_certain, layout)
+            return Essence("again", data[CONTENTS:], shown_digest, True, data[:CONTENTS].hex())
     return Essence(stored.form, digest, _hash("shown", (shown or "").encode()), is_certain)
 
 

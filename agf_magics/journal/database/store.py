@@ -102,10 +102,8 @@ class Store:
             create_file(path)
             self.file = identity(path)
             """Device and inode: another file at this path gets no rows of this store."""
-            # Closing a file would end the locks that SQLite has on it.
-            if self.file not in {
-                store.file for store in (*self._open.values(), *self._retired, *self._unused)
-            }:
+            stores = (*self._open.values(), *self._retired, *self._unused)
+            if self.file not in {store.file for store in stores}:
                 check_header(path)  # closing a file would end the locks that SQLite has on it
             connection = open_journal(path)
             # A store that fails half-way leaves no lock: its process would count as alive.

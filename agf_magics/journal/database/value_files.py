@@ -74,10 +74,12 @@ class NewPart:
     ) -> None:
         """``check_room``: called for the size of what is written next. ``digest``: default None: it is
         known only at the end. Raises OSError."""
-        self._folder, self._path = folder, folder / name
+        self._folder = folder
+        self._path = folder / name
         self._check_room = check_room
         self._file = os.open(self._path, _NEW, 0o600)
-        self._digest, self._size = digest, 0
+        self._digest = digest
+        self._size = 0
         self._hash = hashlib.sha256()
 
     def write(self, data: Any) -> None:
@@ -120,7 +122,8 @@ class ValueFiles:
 
     def __init__(self, folder: Path, owner: str) -> None:
         """``owner``: the name of this process's lock, with which its temporary files begin."""
-        self.folder, self._owner = folder, owner
+        self.folder = folder
+        self._owner = owner
         self._numbers = itertools.count()
         self._sound: dict[str, tuple[int, int]] = {}
         """The inode and the time of change of files that this process has written or read."""
@@ -196,7 +199,8 @@ class ValueFiles:
                 continue
             with contextlib.suppress(OSError):  # on Windows, while somebody reads it
                 (self.folder / name).unlink()
-                files, size = files + 1, size + facts.st_size
+                files += 1
+                size += facts.st_size
         return Freed(files, size)
 
     @property
@@ -261,16 +265,17 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
 
 
 def _digest(file: int, size: int, into: bytearray | None) -> str:
-    """The digest of so many bytes of an open file. ``into``: where they go."""
+    """The digest of so many bytes of an open file. ``into``: where they go; None: nowhere, so each
+    piece is read over the last one."""
     digest = hashlib.sha256()
+    buffer = memoryview(bytearray(min(PIECE, size)) if into is None else into)
     done = 0
     with os.fdopen(file, "rb", buffering=0, closefd=False) as reader:
-        place = memoryview(into) if into is not None else memoryview(bytearray(min(PIECE, size)))
         while done < size:
-            start = done if into is not None else 0
-            count = reader.readinto(place[start : start + min(PIECE, size - done)])
+            start = 0 if into is None else done
+            count = reader.readinto(buffer[start : start + min(PIECE, size - done)])
             if not count:
                 break
-            digest.update(place[start : start + count])
+            digest.update(buffer[start : start + count])
             done += count
     return digest.hexdigest()

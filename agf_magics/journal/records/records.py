@@ -138,20 +138,19 @@ class Record(NamedTuple):
     def is_believed(self, run_id: str) -> bool:
         """Whether this user's run has written an answer, or the outcome of a call with an effect. A
         journal may have been in other hands, and these decide what is called."""
-        form, data, _, signature, _ = self.result
-        if form in PICKLED and self.what != "answered":
+        result = self.result
+        if result.form in PICKLED and self.what != "answered":
             return True  # `read_value` looks at its signature
-        what = (self.what, encode(self.at), self.tries, self.digest or b"")
-        return is_signed(
-            user_key(), signature, run_id, *what, form or "", data or "", self.error or ""
-        )
+        call = (self.what, encode(self.at), self.tries, self.digest or b"")
+        outcome = (result.form or "", result.data or "", self.error or "")
+        return is_signed(user_key(), result.sign, run_id, *call, *outcome)
 
     def check_signature(self, run_id: str) -> None:
         """Raise SignatureError if its value is the pickle of another user."""
-        form, data, _, signature, _ = self.result
-        if form in PICKLED and self.what != "answered":
-            signed = (run_id, encode(self.at), self.tries, data or b"")
-            if not is_signed(user_key(), signature, *signed):
+        result = self.result
+        if result.form in PICKLED and self.what != "answered":
+            signed = (run_id, encode(self.at), self.tries, result.data or b"")
+            if not is_signed(user_key(), result.sign, *signed):
                 raise SignatureError("it is not signed with your key")
 
     def read_value(self, run_id: str, trust: bool, files: ValueFiles | None) -> Value:
@@ -184,8 +183,11 @@ class SequenceRow(NamedTuple):
     """None: its elements are not compared."""
 
     def differs(self, other: SequenceRow) -> bool:
-        digests = (self.digest, other.digest)
-        return self[:2] != other[:2] or (None not in digests and self.digest != other.digest)
+        if (self.name, self.length) != (other.name, other.length):
+            return True
+        if self.digest is None or other.digest is None:
+            return False
+        return self.digest != other.digest
 
 
 def sequence_row(record: Record) -> SequenceRow:
@@ -233,6 +235,7 @@ def _ids_around(step_id: str) -> Iterator[str]:
 
 
 def check_tries(tries: str) -> None:
+    """Raise ValueError unless this is `CallKey.tries`."""
     for attempt_at in tries.split(SPLIT):
         *outer, attempt = json.loads(attempt_at)
         if not is_at(tuple(outer)) or type(attempt) is not int:
@@ -248,5 +251,8 @@ def decoded(text: str | bytes | None) -> Value:
 
 
 def value_of(record: Record) -> Value:
-    form, data, _, _, unpickled = record.result
-    return unpickled[0] if unpickled is not None else decode_value(form or "again", data)
+    """The value that was read for a resumed run, else that of its data. Raises DecodeError."""
+    result = record.result
+    if result.unpickled is not None:
+        return result.unpickled[0]
+    return decode_value(result.form or "again", result.data)

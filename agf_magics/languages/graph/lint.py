@@ -53,7 +53,7 @@ class Graph(NamedTuple):
 
 
 _OTHER_ROOTS = frozenset(("ctx", "input", "inputs", "item", "pipe", "vars"))
-"""What the state, or what is given, is called elsewhere."""
+"""The names of the state, or of the input, in other languages."""
 
 
 def lint(reader: Reader, graph: Graph) -> None:
@@ -111,6 +111,7 @@ def _declare(name: str, declares: bool) -> str:
 
 
 def _read(reader: Reader, ref: Ref, names_known: Collection[str], declares: bool) -> None:
+    """Warn of a path that has no value, as far as the text says."""
     names = ref.path[1:]
     if not names or ref.path[0] != "state":
         return
@@ -152,10 +153,10 @@ def idle_keys(reader: Reader, graph: Graph) -> None:
         return
     named = {ref.path[1] for ref in refs if ref.path[:1] == ROOT}
     named.update(name.text for name in graph.named_keys)
-    left = {name: span for name, span in graph.walk.unwritten.items() if name not in named}
-    source = next((span.source for span in left.values() if span is not None), None)
+    idle = {name: span for name, span in graph.walk.unwritten.items() if name not in named}
+    source = next((span.source for span in idle.values() if span is not None), None)
     words = Counter(_WORD.findall(source.text if source else ""))
-    for name, span in left.items():
+    for name, span in idle.items():
         if name not in BUILT_IN and words[name] == 1:  # none: it is no word that could be counted
             message = f"no node reads or writes {name!r}"
             reader.problems.add(Diagnostic("graph.idle-key", message, span, None, "note"))
@@ -214,7 +215,7 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
     reported: set[str] = set()
     room = MOST_STEPS
     out = graph.walk.leaving
-    for edges in (each for each in out.values() if len(each) > 1):
+    for edges in (edges for edges in out.values() if len(edges) > 1):
         room -= len(edges) ** 2 * len(graph.nodes)
         if room < 0:
             return
@@ -313,16 +314,16 @@ def _together(graph: Graph, names: Collection[str]) -> tuple[str, str] | None:
     """Two of these nodes that may run in one round: on branches of one fork, as far from it."""
     room = MOST_STEPS
     out = graph.walk.leaving
-    for edges in (each for each in out.values() if len(each) > 1 and len(names) > 1):
+    for edges in (edges for edges in out.values() if len(edges) > 1 and len(names) > 1):
         room -= len(edges) ** 2 * len(graph.nodes)
         if room < 0:
             return None
         ways = [(edge, distances(out, [edge.target])) for edge in edges]
-        for (first, one), (second, other) in combinations(ways, 2):
+        for (first, after_first), (second, after_second) in combinations(ways, 2):
             if not (first.is_plain or second.is_plain):  # one of them is taken
                 continue
             for a, b in permutations(names, 2):
-                if a in one and b in other and one[a] == other[b]:
+                if a in after_first and b in after_second and after_first[a] == after_second[b]:
                     return a, b
     return None
 

@@ -130,8 +130,8 @@ class Keys:
         """Two nodes write the key ``name`` in one round. ``span``: where the second one names it;
         ``option``: by which of its keys, if by one."""
         message = f"{first!r} and {second!r} write {name!r} in the same round"
-        held = self.declared.get(name, Declared(name)).type
-        kind = "list" if held == "any" else held
+        declared = self.declared.get(name, Declared(name)).type
+        kind = "list" if declared == "any" else declared
         hint = f"give it a reducer: {name}: {{type: {kind}, reducer: add}}"
         if option:  # the author may not know the key
             hint = f"give {second!r} a key of its own: {option}: {second}_{name}"
@@ -220,18 +220,17 @@ def _new_part(before: Value, value: Value) -> Value:
 
 def _index(item: Value) -> float:
     index = item.get("_map_index") if isinstance(item, dict) else None
-    return (
-        float(index) if isinstance(index, int | float) else float("-inf")
-    )  # an earlier value stays first
+    # An earlier value stays first.
+    return float(index) if isinstance(index, int | float) else float("-inf")
 
 
 def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[FlowInput], Frame]:
     """The frame that a run begins with."""
 
     def start(flow_input: FlowInput) -> Frame:
-        what = "the input of a graph is a mapping of keys to values"
+        message = "the input of a graph is a mapping of keys to values"
         hint = "--set name=value gives one key of the state"
-        values = named_values(flow_input, "graph.input", what, hint)
+        values = named_values(flow_input, "graph.input", message, hint)
         return {"state": keys.begin(initial(), values)}
 
     return start

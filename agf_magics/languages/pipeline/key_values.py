@@ -65,11 +65,11 @@ def read_output(reader: Reader, node: Node, key: Key) -> Name | None:
     return name
 
 
-def check_name(reader: Reader, name: Name | Scalar, what: str, root: str) -> None:
+def check_name(reader: Reader, name: Name | Scalar, meaning: str, root: str) -> None:
     """Warn of a name that alone means something else. No error: the path from its root reads it, as
     in Reyn."""
     if name.text in ROOTS:
-        message = f"{name.text!r} alone never reads {what}: {ROOTS[name.text]}"
+        message = f"{name.text!r} alone never reads {meaning}: {ROOTS[name.text]}"
         hint = f"choose another name; {root}.{name.text} reads this one"
         reader.warn("pipeline.store-name", message, name.span, hint)
 

@@ -88,7 +88,7 @@ class _Reader(documents.Reader):
         self.error(key.code, f"{key.name!r} must be {key.takes.says}, got {shown(node)}", node.span)
 
     def field(
-        self, node: Node, key: Scalar, what: str, kinds: Mapping[FieldKind, Kind]
+        self, node: Node, key: Scalar, subject: str, kinds: Mapping[FieldKind, Kind]
     ) -> Field | None:
         """The field with the type ``node``; ``kinds``: the tables of the types."""
         if not isinstance(node, Fields):
@@ -96,12 +96,12 @@ class _Reader(documents.Reader):
             hint = f"{key.text}: {{type: {near if near in kinds else 'string'}}}"
             self.error(
                 "schema.type-shape",
-                f"{what} must be a mapping, got {shown(node)}",
+                f"{subject} must be a mapping, got {shown(node)}",
                 _place(node, key),
                 hint,
             )
             return None
-        kind = self.kind(node, key, what)
+        kind = self.kind(node, key, subject)
         if kind is None:
             return None
         place = node.fields["type"].span
@@ -129,14 +129,14 @@ class _Reader(documents.Reader):
             kind=kind, span=node.fields["schema"].span if kind == "ref" else place, **attributes
         )
 
-    def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
+    def kind(self, node: Fields, key: Scalar, subject: str) -> FieldKind | None:
         named = node.fields.get("type")
         if named is None:
             slip = next(
                 (key_node for name, key_node in node.keys.items() if suggest(name, ["type"])), None
             )
             hint = f"{'did you mean type?' if slip else 'write type: string;'} types are {_CHOICES}"
-            self.error("schema.missing-type", f"{what} is missing", (slip or key).span, hint)
+            self.error("schema.missing-type", f"{subject} is missing", (slip or key).span, hint)
             return None
         place = _place(named, node.keys["type"])
         if type(named.value) is not str or named.is_expr:

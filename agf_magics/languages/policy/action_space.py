@@ -56,16 +56,13 @@ class ActionSpace:
             ServerUse(Name(alias.text, alias.span), entry.text_at("server_ref"))
             for alias, entry in self.lists["mcp_servers"].values()
         )
-        self.permits = {
-            alias: permit
-            for alias, (_, fields) in self.lists["local_tools"].items()
-            if (
-                permit := approval(
-                    fields.fields.get("approval"), f"tool {alias!r}", "approval", problems
-                )[0]
-            )
-        }
-
+        self.permits: dict[str, Permit] = {}
+        """The approvals of tools, by the alias of the tool."""
+        for name, (_, entry) in self.lists["local_tools"].items():
+            asked = entry.fields.get("approval")
+            permit, _ = approval(asked, f"tool {name!r}", "approval", problems)
+            if permit is not None:
+                self.permits[name] = permit
         for alias, entry in self.lists["mcp_servers"].values():
             self._server(alias, entry)
 
@@ -77,9 +74,8 @@ class ActionSpace:
         items = allowed.items if isinstance(allowed, Items) else (NOTHING,)
         for item in items:
             name = item.scalar("name") if isinstance(item, Fields) else item
-            tool, span = (
-                (name.text, name.span) if isinstance(name, Scalar) else (EVERY_TOOL, alias.span)
-            )
+            tool = name.text if isinstance(name, Scalar) else EVERY_TOOL
+            span = name.span if isinstance(name, Scalar) else alias.span
             offered = f"{alias.text}__{tool}"
             self.tools[offered] = Offer(Name(offered, span), f"{ref}__{tool}")
             own_approval = item.fields.get("approval") if isinstance(item, Fields) else None
@@ -107,17 +103,14 @@ class ActionSpace:
             yield alias.text, (alias, entry)
 
     def _agent(self, alias: Scalar, entry: Fields) -> Delegate:
+        """The local agent of an entry."""
         if alias.text in STRATEGIES:
             message = (
                 f"{alias.text!r} is a strategy: output_from: {alias.text} does not select "
                 f"this agent"
             )
-            self.problems.warn(
-                "policy.reserved-alias",
-                message,
-                alias.span,
-                "rename it, or write output_from: {agent: …}",
-            )
+            hint = "rename it, or write output_from: {agent: …}"
+            self.problems.warn("policy.reserved-alias", message, alias.span, hint)
         elif alias.text == PARENT:
             message = "'parent' is the enclosing agent: no path can read this agent"
             self.problems.warn("policy.reserved-alias", message, alias.span, "rename it")
@@ -130,6 +123,7 @@ class ActionSpace:
         return Delegate(Name(alias.text, alias.span), self._file(alias, entry), permit)
 
     def _file(self, alias: Scalar, entry: Fields) -> Name | None:
+        """The file that an entry names; None: it means a registered agent."""
         kind = entry.scalar("source_type")
         source = entry.scalar("source")
         word = kind.text if kind else "file"
@@ -149,14 +143,8 @@ class ActionSpace:
         if name.text in self.agents:
             return self.agents[name.text]
         if self.declared:
-            near = next(
-                (
-                    _NEAR[other].format(name.text)
-                    for other in _NEAR
-                    if name.text in self.lists[other]
-                ),
-                None,
-            )
+            others = (words for other, words in _NEAR.items() if name.text in self.lists[other])
+            near = next((words.format(name.text) for words in others), None)
             if near is None and not self.agents:
                 near = (
                     f"declare it: action_space: {{local_agents: [{{alias: {name.text}, source: "

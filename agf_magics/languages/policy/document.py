@@ -52,7 +52,9 @@ from .hints import (
 WHOLE = "the document"
 MAJOR = "1"
 """The supported major version in ``schema_version`` (AMB-34)."""
-_POLICY, _WHOLE = "execution_policy", ("schema_version", "metadata")
+_POLICY = "execution_policy"
+_WHOLE = ("schema_version", "metadata")
+"""The keys that only a whole document has."""
 
 
 @cache
@@ -118,6 +120,7 @@ def _close(rule: Any) -> Any:
 
 
 def _whole(node: Node, problems: Diagnostics) -> Fields | None:
+    """The whole document of a text; None, after an error, if it is no policy."""
     if not isinstance(node, Fields):
         message = f"a document must be a mapping, got {shown(node)}"
         problems.error("policy.document-shape", message, node.span, _BEGIN)
@@ -155,24 +158,18 @@ def _tagged_nodes(root: Fields) -> Iterator[Diagnostic]:
 
 
 def _describe(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
+    """The problems of a violation of the schema of documents."""
     node, key = node_at(root, violation.path)
-    if (
-        violation.path[-1:] == ("output_from",)
-        and isinstance(node, Fields)
-        and (problem := _selection(node))
-    ):
-        yield Diagnostic(
-            "policy.schema",
-            problem,
-            key or node.span,
-            OUTPUT_FROM,
-        )
+    is_selection = violation.path[-1:] == ("output_from",)
+    if is_selection and isinstance(node, Fields) and (problem := _selection(node)):
+        yield Diagnostic("policy.schema", problem, key or node.span, OUTPUT_FROM)
         return
     for leaf in leaves(violation):
         yield from _leaf(root, leaf)
 
 
 def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
+    """The problems of a violation that has no others in it."""
     node, key = node_at(root, violation.path)
     if isinstance(node, Fields) and violation.keyword == "required":
         owner = place(violation.path) or WHOLE
@@ -187,7 +184,7 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
             yield _unknown(root, node, violation, name)
     else:
         last = violation.path[-1] if violation.path else WHOLE
-        what = repr(last) if isinstance(last, str) else place(violation.path)
+        subject = repr(last) if isinstance(last, str) else place(violation.path)
         problem = describe(violation)
         if violation.keyword in ("type", "anyOf", "oneOf") and (types := wanted_types(violation)):
             allowed = "a path" if "input_mapping" in violation.path[:-1] else kinds(types)
@@ -196,12 +193,14 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
             problem = f"must have {violation.rule['$comment']}, got {shown(node)}"
         span = _span_at(root, violation)
         hint = hint_for(violation, node)
-        yield Diagnostic("policy.schema", f"{what} {problem}", span, hint)
+        yield Diagnostic("policy.schema", f"{subject} {problem}", span, hint)
 
 
 def _missing(
     owner: str, name: str, node: Fields, key: Span | None, properties: Mapping[str, Any]
 ) -> Diagnostic:
+    """The problem that ``node`` lacks the field ``name``, which may be misspelt. ``owner``: its
+    words in the message; ``key``: the place of its key."""
     unknown = [other for other in node.fields if other not in properties]
     slip = next(
         (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), ""
@@ -288,13 +287,13 @@ def _unknown_keywords(node: Node) -> Iterator[Diagnostic]:
     """A schema that lists its fields at the top, and a keyword that is misspelled: JSON Schema
     ignores them."""
     for path, word, hint in unknown_keywords(plain(node)):
-        at, _ = node_at(node, path)
-        assert isinstance(at, Fields), "it has a key"
+        mapping, _ = node_at(node, path)
+        assert isinstance(mapping, Fields), "it has a key"
         message = f"{word!r} is not a keyword of JSON Schema"
         if hint is None:
             message = f"{message}, so this schema accepts everything"
             hint = f"list fields under properties: {{properties: {{{word}: {{type: string}}}}}}"
-        yield Diagnostic("policy.unknown-field", message, at.keys[word].span, hint, "warning")
+        yield Diagnostic("policy.unknown-field", message, mapping.keys[word].span, hint, "warning")
 
 
 def _remote(node: Node) -> Iterator[Diagnostic]:

@@ -130,6 +130,7 @@ def constants(groups: Iterable[Node]) -> Iterator[Scalar]:
 
 
 def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ...]:
+    """The matchers of a group, without those that cannot be read."""
     lines = node.fields.get("args_match")
     if lines is None or (isinstance(lines, Fields) and not lines.fields):
         key = node.keys.get("args_match") or next(iter(node.keys.values()), None)
@@ -154,11 +155,12 @@ def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ..
 
 
 def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Matcher | None:
+    """The matcher of one line: a constant, or operators with theirs; None, after an error."""
     key: Path | Argument
     try:
-        key = (
-            parse_path(name, "condition") if keys == "condition" else Argument(name.text, name.span)
-        )
+        key = Argument(name.text, name.span)
+        if keys == "condition":
+            key = parse_path(name, "condition")
     except DefinitionError as error:
         problems.extend(error.diagnostics)
         return None
@@ -208,11 +210,8 @@ def _pattern_test(node: Scalar, problems: Diagnostics) -> Test:
 
 def _value_words(node: Node) -> str:
     if isinstance(node, Items):
-        return (
-            "["
-            + ", ".join(_value_words(item) for item in node.items[:5])
-            + ("…]" if len(node.items) > 5 else "]")
-        )
+        more = "…" if len(node.items) > 5 else ""
+        return f"[{', '.join(map(_value_words, node.items[:5]))}{more}]"
     if not isinstance(node, Scalar):
         return "…"
     return f'"{shorten(node.text)}"' if node.style else shorten(node.text)

@@ -167,6 +167,7 @@ def parse_path(text: Text | str, where: Where) -> Path:
 
 
 def _parse(text: str, where: Where) -> list[Part]:
+    """The parts of a path. Raises Refusal."""
     parts = _parts(text)
     for index, part in enumerate(parts):
         if problem := _part_problem(text, parts, index):
@@ -176,14 +177,11 @@ def _parse(text: str, where: Where) -> list[Part]:
             if not part.name:  # it has no character to point at: the dot next to it
                 start = max(0, part.start - 1)
                 end = min(max(1, part.start), len(text))
-            fixed = _probable_path(text)
-            raise Refusal(
-                "policy.path-syntax",
-                message,
-                start,
-                end,
-                f"did you mean {fixed}?" if fixed else hint + _ELEMENTS * (where == "batch"),
-            )
+            if where == "batch":
+                hint += _ELEMENTS
+            if fixed := _probable_path(text):
+                hint = f"did you mean {fixed}?"
+            raise Refusal("policy.path-syntax", message, start, end, hint)
     if len(parts) < 3:
         hint = f"name a field: {text}.NAME"
         if parts[1].name == "output":
@@ -193,15 +191,15 @@ def _parse(text: str, where: Where) -> list[Part]:
             )
         message = f"a path cannot read the whole {parts[1].name} {shorten(text)!r}"
         raise Refusal("policy.path-syntax", message, 0, len(text), hint)
-    every = [part for part in parts if part.name == ELEMENT]
-    if len(every) > 1:
+    first, second = [*(part for part in parts if part.name == ELEMENT), None, None][:2]
+    if second is not None:
         hint = "let an agent of its own batch the inner list, and give it each element"
         message = "a path has at most one .[]"
-        raise Refusal("policy.iteration-multiple", message, every[1].start, every[1].end, hint)
-    if every and where != "batch":
+        raise Refusal("policy.iteration-multiple", message, second.start, second.end, hint)
+    if first is not None and where != "batch":
         hint = "an agf.batch does it: its input_mapping makes one call for each element"
         message = f".[] is not allowed in {_ITERATES[where]}"
-        raise Refusal("policy.iteration-scope", message, every[0].start, every[0].end, hint)
+        raise Refusal("policy.iteration-scope", message, first.start, first.end, hint)
     return parts
 
 
@@ -227,18 +225,14 @@ def iteration_problem(paths: Mapping[str, Path], span: Span | None) -> Diagnosti
     iterating = [path for path in paths.values() if path.elements is not None]
     if not iterating:
         example = next((path.text for path in paths.values()), "parent.input.items")
+        message = "a batch needs a path with .[] in its input_mapping"
         hint = (
             f"write .[] after the list: {example}.[], or {example}.[].FIELD for a field of "
             f"each element"
         )
-        return Diagnostic(
-            "policy.iteration-missing",
-            "a batch needs a path with .[] in its input_mapping",
-            span,
-            hint,
-        )
-    first = iterating[0]
-    for path in iterating:
+        return Diagnostic("policy.iteration-missing", message, span, hint)
+    first, *others_iterating = iterating
+    for path in others_iterating:
         if path.array != first.array:
             message = f"a batch iterates over one list, but {path.array} is not {first.array}"
             hint = "all fields come from the same element; combine the lists in an earlier step"
@@ -271,9 +265,8 @@ def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, st
     """The message and the hint for an invalid part."""
     name = parts[index].name
     if len(parts) == 1 or (index == 0 and not NAME.fullmatch(name) and len(text.split()) > 1):
-        return (
-            f"{shorten(text)!r} is not a path" if text else "an empty text is not a path"
-        ), CONSTANT
+        message = f"{shorten(text)!r} is not a path" if text else "an empty text is not a path"
+        return message, CONSTANT
     if index == 1 and name not in DIRECTIONS:
         message = f"expected input or output here, not {shorten(name)!r}"
         if not NAME.fullmatch(name) or len(parts) > 2:
@@ -284,19 +277,18 @@ def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, st
     if NAME.fullmatch(name) or (name == ELEMENT and index > 2):
         return None
     if not name:
-        place = "before the first dot" if index == 0 else "after the last dot"
-        return (
-            f"a name is missing {place if index in (0, len(parts) - 1) else 'between two dots'}",
-            FORM,
-        )
+        place = "between two dots"
+        if index == 0:
+            place = "before the first dot"
+        elif index == len(parts) - 1:
+            place = "after the last dot"
+        return f"a name is missing {place}", FORM
     if name == ELEMENT:
         return ".[] must follow a list", f"name the list: {parts[0].name}.{parts[1].name}.LIST.[]"
     letters = "the letters a to z, digits and _, and does not begin with a digit"
     if index == 0:
-        return (
-            f"{shorten(name)!r} is not a source",
-            f"a source is parent or an alias; an alias has {letters}",
-        )
+        hint = f"a source is parent or an alias; an alias has {letters}"
+        return f"{shorten(name)!r} is not a source", hint
     hint = f"a field name has {letters}; a path cannot read other properties"
     if name.isdigit() or name == "*" or re.fullmatch(r"\w+\[\d*\]", name):
         hint = "a path has no index; an agf.batch iterates over a list with .[]"

@@ -119,16 +119,6 @@ def batch(policy: Policy) -> tuple[Step, ...]:
     over = next((path for path in paths.values() if path.elements is not None), None)
     if over is None:
         return ()
-    span = policy.span("max_batch_count")
-    most = policy.number("max_batch_count", 0)
-
-    def skipped(left: int) -> Diagnostic:
-        message = (
-            f"skipped {left} element{'s' * (left != 1)} of {over.array}: max_batch_count is {most}"
-        )
-        hint = "raise max_batch_count; 0 means no limit"
-        return Diagnostic("policy.batch-truncated", message, span, hint, "warning")
-
     return (
         Each(
             id="batch",
@@ -139,11 +129,26 @@ def batch(policy: Policy) -> tuple[Step, ...]:
             element=EACH,
             body=call,
             failing=FailurePolicy("finish"),
-            cut=ElementLimit(most, skipped) if most else None,
+            cut=_element_limit(policy, over.array),
             ahead=True,
             target=store_output(lambda frame: alias.text),
         ),
     )
+
+
+def _element_limit(policy: Policy, array: str) -> ElementLimit | None:
+    """``max_batch_count``: the other elements of the list at the path ``array`` are skipped with a
+    warning; None: there is no limit."""
+    span = policy.span("max_batch_count")
+    limit = policy.number("max_batch_count", 0)
+
+    def skipped(count: int) -> Diagnostic:
+        elements = f"{count} element{'s' * (count != 1)}"
+        message = f"skipped {elements} of {array}: max_batch_count is {limit}"
+        hint = "raise max_batch_count; 0 means no limit"
+        return Diagnostic("policy.batch-truncated", message, span, hint, "warning")
+
+    return ElementLimit(limit, skipped) if limit else None
 
 
 def conditional(policy: Policy) -> tuple[Step, ...]:
@@ -157,9 +162,9 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         if call is None or when is None:
             continue
         condition = policy.condition(when, ())
-        label = (
-            condition.text if condition.text not in routes else f"{condition.text} ({index + 1})"
-        )
+        label = condition.text
+        if label in routes:
+            label = f"{label} ({index + 1})"
         routes[label] = (condition, call)
         aliases[label] = alias_of(entry)
     other = policy.config.scalar("default_agent")
@@ -169,11 +174,8 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         aliases[_OTHERWISE] = other.value
     if not routes:
         return ()
-    pick = _route(
-        policy.span("routes"),
-        {label: when for label, (when, _) in routes.items()},
-        default is not None,
-    )
+    conditions = {label: condition for label, (condition, _) in routes.items()}
+    pick = _route(policy.span("routes"), conditions, default is not None)
     return (
         Choose(
             id="routes",
@@ -192,11 +194,9 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
 
 def vendor(policy: Policy) -> tuple[Step, ...]:
     """A registered vendor policy, which reads its own configuration (AGF-34)."""
-    agents = (
-        tuple(agent.alias for agent in policy.space.agents.values())
-        if policy.space.declared
-        else None
-    )
+    agents = None
+    if policy.space.declared:
+        agents = tuple(agent.alias for agent in policy.space.agents.values())
     for agent in policy.space.agents.values():
         if agent.permit is not None:  # the policy is user code that calls its agents without asking
             message = (
@@ -251,12 +251,9 @@ def _route(span: Span, routes: Mapping[str, Condition], has_default: bool) -> Co
             if when.evaluate(frame) is not None:
                 return label
         if not has_default:
+            message = "no route matches, and there is no default_agent"
             hint = "default_agent: NAME runs if no route matches"
-            raise StepError(
-                Diagnostic(
-                    "policy.no-route", "no route matches, and there is no default_agent", span, hint
-                )
-            )
+            raise StepError(Diagnostic("policy.no-route", message, span, hint))
         return _OTHERWISE
 
     # The condition of the first route is always read, that of another if no earlier one matches.

@@ -32,9 +32,9 @@ def caps(root: Fields, problems: Diagnostics) -> OwnLimits | None:
             "an agent never gets more than the agent that calls it",
         )
     limits = {
-        name: int(most)  # 5.0 is a whole number in JSON Schema
+        name: int(limit)  # 5.0 is a whole number in JSON Schema
         for (group, key), name in _CAPS.items()
-        if type(most := constraints.inner(group).value_at(key)) in (int, float)
+        if type(limit := constraints.inner(group).value_at(key)) in (int, float)
     }
     return OwnLimits(**limits, span=root.keys["constraints"].span) if limits else None
 

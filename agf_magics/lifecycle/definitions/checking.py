@@ -104,10 +104,10 @@ def check_definition(
             problems.add(
                 replace(problem, severity="warning") if problem.severity == "error" else problem
             )
-    findings = Diagnostics()
-    findings.extend(for_input(problems, given))
-    findings.refuse(strict)
-    return Defined(flow, schemas, tuple(findings))
+    remaining = Diagnostics()
+    remaining.extend(for_input(problems, given))
+    remaining.refuse(strict)
+    return Defined(flow, schemas, tuple(remaining))
 
 
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
@@ -124,13 +124,13 @@ UNLESS_GIVEN = "pipeline.template-name"
 """The code of a warning about the name at its place, which is void if the input has that name."""
 
 
-def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
+def for_input(problems: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
     """The problems that remain when the input has these names."""
-    for finding in findings:
-        if finding.code != UNLESS_GIVEN or finding.span is None:
-            yield finding
-        elif finding.span.text not in given:
-            yield replace(finding, hint=suggest(finding.span.text, given) or finding.hint)
+    for problem in problems:
+        if problem.code != UNLESS_GIVEN or problem.span is None:
+            yield problem
+        elif problem.span.text not in given:
+            yield replace(problem, hint=suggest(problem.span.text, given) or problem.hint)
 
 
 def problems_before_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
@@ -139,5 +139,5 @@ def problems_before_run(defined: Defined, registry: Registry) -> tuple[Diagnosti
         return defined.problems
     refusing = {(error.code, error.span) for error in link_flow(defined.flow, registry)[1].errors}
     return tuple(
-        finding for finding in defined.problems if (finding.code, finding.span) not in refusing
+        problem for problem in defined.problems if (problem.code, problem.span) not in refusing
     )

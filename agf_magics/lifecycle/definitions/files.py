@@ -94,11 +94,13 @@ def is_meant_as_definition(path: Path) -> bool:
 
 def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> Path:
     """The place of ``path``, relative to the definition that names it."""
-    folder, notebook = source_folder(around.source), notebook_folder.path.resolve()
+    folder = source_folder(around.source)
+    notebook = notebook_folder.path.resolve()
     root = notebook if folder.is_relative_to(notebook) else folder
     try:
-        why, place = refusal(folder / path, root), (folder / path).resolve()
-        there = place in loaded or place.is_file()
+        why = refusal(folder / path, root)
+        place = (folder / path).resolve()
+        exists = place in loaded or place.is_file()
     except UNUSABLE as error:
         raise _file_error(
             "file.missing",
@@ -114,9 +116,9 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
             hint,
         )
     if why == "protected":
-        hint = PROTECTED
-        raise _file_error("file.protected", f"{shorten(name.text)!r} is protected", name, hint)
-    if not there:
+        message = f"{shorten(name.text)!r} is protected"
+        raise _file_error("file.protected", message, name, PROTECTED)
+    if not exists:
         hint = "a path is relative to the file that names it"
         raise _file_error("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
     if place.stat().st_size > LARGEST:

@@ -82,7 +82,9 @@ class Forecast(OfflineJournal):
         self.find_reused(step, callee, self.start_call(step, callee, key, arguments, {}))
         return False
 
-    def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult:
+    def find_reused(
+        self, step: Invoke, callee: object, call: StartedCall, reads: bool = True
+    ) -> ReusedResult:
         """The result of an identical call; else the call is made again, and gets a result for the
         steps after it. Raises the failure that it gets."""
         self._asked.pop(call.key, None)  # it was an approval: the call counts

@@ -23,16 +23,10 @@ def align(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool = True) 
     or removed.
     """
     if max(len(before), len(now)) > MOST_COMPARED:
-        there = {row.key: row for row in before}
-        pairs = ((there.get(row.key), row) for row in now)
-        return {
-            row.key: other
-            for other, row in pairs
-            if other is not None
-            and (other.word == row.word if is_same_flow else _looks(other) == _looks(row))
-        }
-    looks = [_looks(row) for row in before], [_looks(row) for row in now]
-    blocks = SequenceMatcher(None, *looks, autojunk=False).get_opcodes()
+        return _with_same_ids(before, now, is_same_flow)
+    looks_before = [_looks(row) for row in before]
+    looks_now = [_looks(row) for row in now]
+    blocks = SequenceMatcher(None, looks_before, looks_now, autojunk=False).get_opcodes()
     aligned: dict[Key, Row] = {}
     others: list[tuple[list[Row], list[Row]]] = []
     for tag, start, end, first, last in blocks:
@@ -44,12 +38,23 @@ def align(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool = True) 
     aligned.update(moved)
     gone = {row.key for row in moved.values()}
     for olds, news in others if is_same_flow else ():
-        rest = (
-            [row for row in olds if row.key not in gone],
-            [row for row in news if row.key not in moved],
-        )
-        if [_kind(row) for row in rest[0]] == [_kind(row) for row in rest[1]]:
-            aligned.update(_pairs(*rest))
+        removed = [row for row in olds if row.key not in gone]
+        added = [row for row in news if row.key not in moved]
+        if [_kind(row) for row in removed] == [_kind(row) for row in added]:
+            aligned.update(_pairs(removed, added))
+    return aligned
+
+
+def _with_same_ids(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool) -> dict[Key, Row]:
+    """For each step of ``now`` the one with its id, if that is such a step too."""
+    by_key = {row.key: row for row in before}
+    aligned: dict[Key, Row] = {}
+    for row in now:
+        other = by_key.get(row.key)
+        if other is None:
+            continue
+        if other.word == row.word if is_same_flow else _looks(other) == _looks(row):
+            aligned[row.key] = other
     return aligned
 
 
@@ -57,12 +62,13 @@ def _moved(others: Sequence[tuple[list[Row], list[Row]]]) -> dict[Key, Row]:
     """The steps that stand elsewhere now."""
     olds = [row for block, _ in others for row in block]
     news = [row for _, block in others for row in block]
-    times = Counter(map(_looks, olds)), Counter(map(_looks, news))
+    times_before = Counter(map(_looks, olds))
+    times_now = Counter(map(_looks, news))
     old_of = {_looks(row): row for row in olds}
     return {
         row.key: old_of[look]
         for row in news
-        if (look := _looks(row)) in old_of and times[0][look] == times[1][look] == 1
+        if (look := _looks(row)) in old_of and times_before[look] == times_now[look] == 1
     }
 
 

@@ -67,7 +67,8 @@ class PastRun(BaseRun):
         self._row = row
         self._imported = imported
         self.run_id = row.head.run_id
-        self.name, self.language = row.head.name, row.head.language
+        self.name = row.head.name
+        self.language = row.head.language
         self.status = row.head.status
         """``ok``, ``error``, ``cancelled``, ``waiting``, ``running`` or ``interrupted``."""
         self.secrets = Secrets()  # the journal stores none
@@ -101,7 +102,8 @@ class PastRun(BaseRun):
     def note(self) -> str:
         """Why the run is incomplete and how to resume it, how often it was resumed, and what the
         journal lacks. Usually empty."""
-        head, resume = self._row.head, self.how_to_continue
+        head = self._row.head
+        resume = self.how_to_continue
         if self._imported:
             return "; ".join(filter(None, (f"from {self._imported}", describe_lost(head.lost))))
         why = {
@@ -165,7 +167,8 @@ class PastRun(BaseRun):
     def progress(self) -> Progress:
         """The tree of steps with their states."""
         progress = Progress(self.flow, self._linked.callees)
-        everything, head = list(self.records()), self._row.head
+        head = self._row.head
+        everything = list(self.records())
         progress.status = self.status
         progress.error = self.error
         progress.stores = self.stores
@@ -182,7 +185,8 @@ class PastRun(BaseRun):
             *(head.clock(record.ended) for record in everything if record.ended is not None),
             *(row.ended or 0.0 for row in progress.rows.values()),
         )
-        progress.pauses, progress.when = head.pauses, 0.0
+        progress.pauses = head.pauses
+        progress.when = 0.0
         progress.ended = max(0.0, *ends) if head.seconds is None else head.seconds
         return progress
 
@@ -244,8 +248,8 @@ class PastRun(BaseRun):
                 raise SignatureError
             return decode_stored(row.form, row.output, self._store.files)
         except DecodeError as error:
-            what = at or "its output"
-            raise refused("journal.unreadable", f"{what} cannot be read: {error}") from None
+            name = at or "its output"
+            raise refused("journal.unreadable", f"{name} cannot be read: {error}") from None
 
     def compare(self, other: PastRun | Run | str) -> Comparison:
         """Return how the run ``other`` (required: a run, or what names one) differs: a table with
@@ -352,9 +356,9 @@ def _add_sessions(flows: list[Flow | None], texts: Sequence[DefinitionText]) -> 
         flow = flows[number]
         for step in calls(flow.body) if flow is not None else ():
             for called in text.calls.get(step.id, ()):
-                session, span = texts[called].session, step.place
-                if session is not None and span is not None:
-                    flows[called] = recorded_session(*session, texts[called].language, span)
+                session = texts[called].session
+                if session is not None and step.place is not None:
+                    flows[called] = recorded_session(*session, texts[called].language, step.place)
 
 
 def _readable(rows: Iterable[T]) -> Iterator[T]:

@@ -51,7 +51,8 @@ class ModelPlanner:
     """A model that plans the ticks of a context."""
 
     def __init__(self, assignment: Assignment, ticks: Ticks) -> None:
-        self.assignment, self.ticks = assignment, ticks
+        self.assignment = assignment
+        self.ticks = ticks
 
     def __call__(self, number: int) -> PlannedTick | None:
         """The plan of a tick; None if the request has failed: `Ticks.error` says why."""
@@ -71,7 +72,8 @@ class ModelPlanner:
 
     def reader(self, number: int) -> ReplyReader:
         """Reads the replies of a tick in the context as it is now."""
-        options, assignment = self.ticks.options, self.assignment
+        options = self.ticks.options
+        assignment = self.assignment
         return ReplyReader(
             name=f"tick {number}",
             offer=assignment.offer.for_instances(self.ticks.log.instances),
@@ -83,7 +85,8 @@ class ModelPlanner:
 
     def registry(self, reader: ReplyReader) -> Registry:
         """A registry in which the model answers the request."""
-        assignment, registry = self.assignment, self.ticks.options.registry.without("agents")
+        assignment = self.assignment
+        registry = self.ticks.options.registry.without("agents")
         agent = ModelAgent(
             name=AGENT,
             model=assignment.model,
@@ -97,7 +100,8 @@ class ModelPlanner:
         return registry
 
     def _prompt(self, log: Log) -> str:
-        secret, secrets = self.ticks.options.secret, Secrets()
+        secret = self.ticks.options.secret
+        secrets = Secrets()
         for value in secret.values():
             secrets.learn(value)
         return request_text(self.assignment.task, log, secret, secrets)

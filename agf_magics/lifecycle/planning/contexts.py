@@ -86,10 +86,10 @@ class NamedContext(Sequence[Mapping[str, Value]]):
         - ``at``: a number of messages: read the context as it was after that many. Default None:
           all messages.
         """
-        log, expression = self._at(at), parse(Source("<reference>", reference).span())
-        return tuple(
-            sorted({number for ref in references(expression) for number in log.used(ref, instance)})
-        )
+        log = self._at(at)
+        expression = parse(Source("<reference>", reference).span())
+        used = {number for ref in references(expression) for number in log.used(ref, instance)}
+        return tuple(sorted(used))
 
     def append(self, message: Mapping[str, Value]) -> None:
         """Add a message.

@@ -104,7 +104,8 @@ def run_planner(
     Returns a `PlannerResult`. Raises DefinitionError ``planner.no-tools`` if there is no tool to
     call, and StepError ``planner.reply`` if a model does not reply with a valid plan.
     """
-    registry, fields = default(registry), settle_fields(input or {})
+    registry = default(registry)
+    fields = settle_fields(input or {})
     options = TickOptions(
         context=context,
         max_ticks=check_ticks(max_ticks),
@@ -161,10 +162,8 @@ def run_model(
         if resume:
             resume_planner(model)
         else:
-            ticks.append(
-                *messages,
-                *_input_message({name: v for name, v in input.items() if name not in hidden}),
-            )
+            shown = {name: value for name, value in input.items() if name not in hidden}
+            ticks.append(*messages, *_input_message(shown))
             ticks.repeat(model)
     return ticks.result
 

@@ -228,7 +228,8 @@ class Ticks:
     def execute(self, begin: Begin, registry: Registry, plan: Flow | None = None) -> Run:
         """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that
         starts."""
-        options, limits = self.options, self._limits_left()
+        options = self.options
+        limits = self._limits_left()
         # A failed plan is followed by another one; a failed request is not.
         unfinished = ("cancelled", "waiting", *(() if plan is not None else ("error",)))
         run_options = RunOptions(
@@ -267,13 +268,10 @@ class Ticks:
     def _warn(self) -> None:
         count = self.options.max_ticks
         message = f"none of the first {count} plans had an output"
-        before, last = self.runs[-2:][0], self.runs[-1]
-        again = before is not last and before.flow.source.text == last.flow.source.text
-        hint = (
-            "the last two plans are equal: say in the task when it is done"
-            if again
-            else "raise max_ticks"
-        )
+        texts = [run.flow.source.text for run in self.runs[-2:]]
+        hint = "raise max_ticks"
+        if len(texts) == 2 and texts[0] == texts[1]:
+            hint = "the last two plans are equal: say in the task when it is done"
         self.runs[-1].progress.apply(
             Warned(clock(), Diagnostic("run.max-ticks", message, None, hint, "warning"))
         )

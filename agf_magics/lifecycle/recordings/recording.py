@@ -1,8 +1,9 @@
 """The file of a recording: the calls of a run and their outcomes, one JSON object in a line.
 
-It is made to be read, changed by hand and committed beside a test. So it is text, it has no folder,
-no host and no user in it, and no pickle: a file of a stranger cannot run code. It is read within
-limits, and each problem names its line.
+It is made to be read, changed by hand and committed beside a test. So it is text, and it has no
+folder, no host and no user in it. Of an object it has the pickle, which only the user reads who has
+signed it: a file of a stranger cannot run code. It is read within limits, and each problem names its
+line.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..run_internals import place_in_journal
 from ..runs.run import Run
+from .stored_objects import STORED, StoredObject, fields_of_object, keep_parts, read_object
 
 RECORDING_FORMAT = 1
 
@@ -79,30 +81,42 @@ class RecordedCall(NamedTuple):
     """Its failure as JSON."""
     opaque: str = ""
     """Why the file has no result; empty: it has one."""
+    stored: StoredObject | None = None
+    """The object that the call returned."""
 
 
 def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None = None) -> Path:
     """Write the calls of a run and their outcomes to a file that `replay` reads, and return its
     path. An existing file is replaced.
 
-    The calls are those of the journal, without secrets; a result that is not JSON is not in the
-    file.
+    The calls are those of the journal, without secrets. A table or another object is in the file
+    too; its large buffers are in a folder beside it, ``run.agf.values``. Only the user who has
+    recorded it can replay such a call.
 
     Parameters:
 
     - ``run``: a `Run` or a `PastRun` that has ended, or what names it. Required.
     - ``path``: the file, such as ``run.agf``. Required.
     - ``redact``: a function that gets each line as a dict before it is written, and returns the
-      line to write. Give the same function to `replay`. Default None: the lines are written as
-      they are.
+      line to write. Give the same function to `replay`. Objects are then left out, since it cannot
+      look into them. Default None: the lines are written as they are.
 
     Raises DefinitionError if the run is not in the journal, or if the file cannot be written.
     """
     ended = find_ended(run)
     past = ended if isinstance(ended, PastRun) else find_past_run(ended.run_id)
     target = Path(path)
-    write_lines(target, (redact_line(line, redact) for line in _lines(past)))
+    files = place_in_journal(past)[0].files
+    if redact is None:
+        lines: Iterable[Line] = keep_parts(_lines(past), target, files)
+    else:
+        lines = (redact_line(_without_object(line), redact) for line in _lines(past))
+    write_lines(target, lines)
     return target
+
+
+def _without_object(line: Line) -> Line:
+    return {key: value for key, value in line.items() if key != STORED}
 
 
 def redact_line(line: Line, redact: Redact | None) -> Line:
@@ -154,7 +168,9 @@ def _line(call: Record, past: PastRun) -> Line:
         has_json, value = True, large
     outcome = outcome_line(call.error, has_json, is_masked, value)
     line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.arguments_shown}
-    return {**line, **outcome, "at": list(call.at)}
+    is_object = "opaque" in outcome and call.what != "answered"
+    stored = fields_of_object(call, past.run_id) if is_object else {}
+    return {**line, **outcome, **stored, "at": list(call.at)}
 
 
 def _large_json(call: Record, past: PastRun) -> Value:
@@ -310,11 +326,16 @@ def _call(path: Path, number: int, line: Line) -> RecordedCall:
             error_from(error, ())
         except UNREADABLE:
             problem = "the 'error' is not one that this package writes"
+    stored = None
+    try:
+        stored = read_object(line) if outcomes == ["opaque"] else None
+    except ValueError:
+        problem = problem or "what is 'stored' is not what this package writes"
     if problem:
         raise _wrong(path, number, encode(line), problem)
     opaque = "its result is not JSON" if outcomes == ["opaque"] else ""
     asked = (str(what), line["kind"], line["name"], line["given"])
-    return RecordedCall(*asked, tuple(place), line.get("value"), error, opaque)
+    return RecordedCall(*asked, tuple(place), line.get("value"), error, opaque, stored)
 
 
 def _wrong(

@@ -23,6 +23,7 @@ from ...engine.recording import AskedCall, replaying
 from ...engine.runner import CallSite
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
+from ...journal.codec.encoding import DecodeError
 from ...journal.codec.json_texts import encode
 from ...journal.records.failures import error_from, error_json
 from ...journal.records.recorded_outcomes import RecordedOutcome
@@ -46,6 +47,7 @@ from .recording import (
     redact_line,
     write_lines,
 )
+from .stored_objects import NotBeside, folder_of, value_of_object
 
 
 def same(arguments: Value) -> str:
@@ -96,21 +98,23 @@ class Replay:
             if value not in choices:
                 words = ", ".join(map(repr, choices))
                 raise ValueError(f"{name} must be one of {words}, got {value!r}")
-        self.path, self.name = path, path.name
+        self.path = path
+        self.name = path.name
         self.used = 0
         """The number of recorded calls that were taken."""
         self._missing = missing
         self._only = only
         self._match = match
-        self._redact, self._of_run = redact, of_run
+        self._redact = redact
+        self._of_run = of_run
         self._head: Line = {}
         calls: list[RecordedCall] = []
         if missing != "record" or path.exists():
             self._head, calls = read_calls(path)
         self._lines = [call.at for call in calls]
         self._calls: dict[str, dict[StepPath, list[RecordedCall]]] = {}
-        """Those that are left, by their keys and their paths. The last one is the next one: a dict
-        and a list are taken apart from their ends."""
+        """The calls that no run has taken, by their keys and their paths. The last one is the next
+        one: a dict and a list are taken apart from their ends."""
         for call in reversed(calls):
             key = self._key(call.step_kind, call.name, call.arguments, call.outcome == "answered")
             self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
@@ -128,8 +132,13 @@ class Replay:
     @property
     def unused(self) -> list[str]:
         """The kinds and names of the recorded calls that no run has taken, in their order."""
-        left = [call for held in self._calls.values() for each in held.values() for call in each]
-        return [f"{call.step_kind} {call.name}".strip() for call in reversed(left)]
+        calls = [
+            call
+            for calls_by_path in self._calls.values()
+            for calls_of_path in calls_by_path.values()
+            for call in calls_of_path
+        ]
+        return [f"{call.step_kind} {call.name}".strip() for call in reversed(calls)]
 
     def problems(self) -> Sequence[Diagnostic]:
         """The warnings about calls that were not used."""
@@ -137,8 +146,8 @@ class Replay:
         if not unused:
             return ()
         counts = Counter(unused).most_common(5)
-        named = ", ".join(f"{count:,} × {line(name, 60)}" for name, count in counts)
-        message = f"{counted(len(unused), 'call')} of {self.name} not made again: {named}"
+        names = ", ".join(f"{count:,} × {line(name, 60)}" for name, count in counts)
+        message = f"{counted(len(unused), 'call')} of {self.name} not made again: {names}"
         hint = "the definition or its input has changed: record it again if that is meant"
         return (Diagnostic("replay.unused", message, hint=hint, severity="warning"),)
 
@@ -155,46 +164,66 @@ class Replay:
     @cached_property
     def _ends(self) -> dict[StepPath, int]:
         """The last line of each path, and of all that it is within."""
-        return {outer: number for number, at in enumerate(self._lines) for outer in around(at)}
+        return {outer: number for number, path in enumerate(self._lines) for outer in around(path)}
 
     # --- calls ---
 
     def ask(self, site: CallSite[Invoke], kind: str, callee: object, arguments: Value) -> AskedCall:
-        step, secrets = site.step, site.run.secrets
+        """A call as the file knows it: its arguments are masked as those of a journal are."""
+        step = site.step
         hidden = callee.secret if isinstance(callee, Tool) else frozenset[str]()
-        shown = secrets.to_show(hide(arguments, hidden), current.settings.journal_value)
+        shown = site.run.secrets.to_show(hide(arguments, hidden), current.settings.journal_value)
         name = getattr(callee, "name", step.name.text)
         return AskedCall(kind, step.kind, name, shown.text, site)
 
     def is_made(self, asked: AskedCall) -> bool:
-        left = self._missing != "fail" and self._key_of(asked) not in self._calls
-        return left or not self._replays(asked.kind)
+        """Whether a call is made although runs replay this recording."""
+        is_missing = self._missing != "fail" and self._key_of(asked) not in self._calls
+        return is_missing or not self._replays(asked.kind)
 
     def take(self, asked: AskedCall) -> RecordedOutcome | None:
+        """The outcome of a call in the file; None if it is to be made. Raises NotReplayed."""
         if not self._replays(asked.kind):
             return None
         key = self._key_of(asked)
-        held, at = self._calls.get(key), asked.site.at
-        if held is None:
+        by_path = self._calls.get(key)
+        if by_path is None:
             if self._missing == "fail":
                 raise self.absent(asked)
             return None
-        place = at if at in held else next(reversed(held))
-        call = held[place].pop()
-        if not held[place]:
-            del held[place]
-        if not held:
+        path = asked.site.at
+        if path not in by_path:
+            path = next(reversed(by_path))
+        call = by_path[path].pop()
+        if not by_path[path]:
+            del by_path[path]
+        if not by_path:
             del self._calls[key]
         self.used += 1
         if not call.opaque:
             return RecordedOutcome(call.value, call.error)
+        why: DecodeError | None = None
+        if call.stored is not None:
+            try:
+                return RecordedOutcome(value_of_object(call.stored, self.path), None)
+            except DecodeError as error:
+                why = error
         if self._missing != "fail":
             return None
         message = f"the result of {asked.kind} {asked.name!r} is not in {self.name}: {call.opaque}"
-        hint = f"a result of lists, dicts and texts can be recorded; {CALL_IT}"
+        hint = f"a result that can be pickled can be recorded; {CALL_IT}"
+        if why is not None:
+            message = (
+                f"the result of {asked.kind} {asked.name!r} in {self.name} cannot be read: {why}"
+            )
+            hint = f"record the run again; {CALL_IT}"
+        if isinstance(why, NotBeside):
+            folder = folder_of(self.path).name
+            hint = f"put the folder {folder} beside {self.name}, or record the run again; {CALL_IT}"
         raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
+        """Note the line of a call that was made, with ``missing="record"``."""
         if self._missing != "record" or not self._replays(asked.kind):
             return
         run = asked.site.run
@@ -208,7 +237,8 @@ class Replay:
             decoded(packed.data if is_json else packed.shown),
         )
         what = "finished" if error is None else "failed"
-        what = "answered" if asked.kind == "question" else what
+        if asked.kind == "question":
+            what = "answered"
         if not self._head:
             flow = asked.site.scope.linked.flow
             self._head = header(flow.name, flow.language, [flow.source.text], {})
@@ -219,15 +249,16 @@ class Replay:
         """Add the calls that were made to the file. Raises DefinitionError."""
         if not self.made_lines:
             return
-        lines = [redact_line(each, self._redact) for each in self.made_lines]
+        lines = [redact_line(line, self._redact) for line in self.made_lines]
         head = [redact_line(self._head, self._redact)]
         if self.path.exists():
             text = read_file(self.path).decode("utf-8")
             head = list(map(json.loads, text.splitlines()))
         write_lines(self.path, [*head, *lines])
 
-    def _replays(self, what: str) -> bool:
-        return self._only is None or what in ASKS
+    def _replays(self, kind: str) -> bool:
+        """Whether calls of this kind are taken from the file."""
+        return self._only is None or kind in ASKS
 
     def _key_of(self, asked: AskedCall) -> str:
         arguments = json.loads(asked.arguments)
@@ -246,29 +277,44 @@ class Replay:
         return f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
 
     def absent(self, asked: AskedCall) -> StepError:
-        asks, arguments = asked.kind == "question", json.loads(asked.arguments)
-        begin = self._key(asked.step_kind, asked.name, None, asks).removesuffix("null")
-        near: list[tuple[int, RecordedCall]] = []
-        for key, held in reversed(self._calls.items()):
-            if key.startswith(begin) and len(near) < NEAREST_AMONG:
-                call = next(iter(held.values()))[-1]
-                near.append((len(list(find_differences(call.arguments, arguments))), call))
+        """The error for a call that is not in the file, with the nearest one that is."""
+        arguments = json.loads(asked.arguments)
+        nearest = self._nearest(asked, arguments)
         message = f"{self.name} has no call of {asked.kind} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
-        if near:
-            # Of several the first one by its place: elements end in another order each time.
-            _, call = min(near, key=lambda each: (each[0], encode(list(each[1].at))))
-            path, then, now = next(
-                find_differences(call.arguments, arguments), ("", call.arguments, arguments)
-            )
-            before, after = shorten_pair(then, now)
+        if nearest is not None:
+            whole = ("", nearest.arguments, arguments)
+            path, its_part, our_part = next(find_differences(nearest.arguments, arguments), whole)
+            its_text, our_text = shorten_pair(its_part, our_part)
             where = path.removeprefix(".") or "the arguments"
-            hint = f"the nearest recorded call has {where} = {before}, this one {after}; {hint}"
+            hint = (
+                f"the nearest recorded call has {where} = {its_text}, this one {our_text}; {hint}"
+            )
         elif self._head.get("name") not in (None, asked.site.scope.linked.flow.name):
             hint = f"it was recorded by {line(str(self._head['name']), 60)!r}; {hint}"
         else:
             hint = f"it has {line(', '.join(dict.fromkeys(self.unused)), 200) or 'no call'}; {hint}"
         return NotReplayed(Diagnostic("replay.missing", message, asked.site.step.place, hint))
+
+    def _nearest(self, asked: AskedCall, arguments: Value) -> RecordedCall | None:
+        """The recorded call of the same callee whose arguments differ in the fewest parts."""
+        asks = asked.kind == "question"
+        begin = self._key(asked.step_kind, asked.name, None, asks).removesuffix("null")
+        by_callee = (
+            next(iter(by_path.values()))[-1]
+            for key, by_path in reversed(self._calls.items())
+            if key.startswith(begin)
+        )
+        calls = itertools.islice(by_callee, NEAREST_AMONG)
+        # Of several the first one by its place: elements end in another order each time.
+        return min(
+            calls,
+            key=lambda call: (
+                len(list(find_differences(call.arguments, arguments))),
+                encode(list(call.at)),
+            ),
+            default=None,
+        )
 
 
 @contextmanager
@@ -330,19 +376,20 @@ def replay_model(path: str | Path) -> Any:
     with installed_only():
         from ...catalog.models.recorded import conversation_of, recorded_model
     path = Path(path)
-    left: dict[str, list[RecordedCall]] = {}
-    for call in read_calls(path)[1]:
+    requests: dict[str, list[RecordedCall]] = {}
+    _, recorded_calls = read_calls(path)
+    for call in recorded_calls:
         if call.step_kind == "model" and not call.opaque:
             try:
-                left.setdefault(encode(conversation_of(call.arguments)), []).append(call)
+                requests.setdefault(encode(conversation_of(call.arguments)), []).append(call)
             except (LookupError, TypeError, AttributeError):
                 continue  # changed by hand into something that no request says
 
     def ask(conversation: list[Value]) -> Any:
-        held = left.get(encode(conversation))
-        if not held:
-            raise _no_request(path.name, conversation, left)
-        call = held.pop(0)
+        calls = requests.get(encode(conversation))
+        if not calls:
+            raise _no_request(path.name, conversation, requests)
+        call = calls.pop(0)
         if call.error is not None:
             raise error_from(call.error, ())
         return call.value
@@ -351,13 +398,15 @@ def replay_model(path: str | Path) -> Any:
 
 
 def _no_request(
-    name: str, conversation: list[Value], left: Mapping[str, list[RecordedCall]]
+    name: str, conversation: list[Value], requests: Mapping[str, list[RecordedCall]]
 ) -> StepError:
-    message, hint = f"{name} has no request of a model with these messages", "record the run again"
-    if encode(conversation) in left:
+    """The error for a request that is not in the file, with the nearest one that is."""
+    message = f"{name} has no request of a model with these messages"
+    hint = "record the run again"
+    if encode(conversation) in requests:
         message = f"{name} has no more of these requests: each is answered as often as it was made"
         hint = "make a model for each run: agf.replay_model(…)"
-    others = map(json.loads, itertools.islice(left, NEAREST_AMONG))
+    others = map(json.loads, itertools.islice(requests, NEAREST_AMONG))
     pairs = [[*find_differences(other, conversation)] for other in others]
     if nearest := min(pairs, key=len, default=[]):
         before, after = shorten_pair(*nearest[0][1:])

@@ -62,7 +62,8 @@ class RunInterrupted(KeyboardInterrupt):
             error = RunCancelled(Diagnostic("run.cancelled", message))
             error.run = run
         super().__init__(str(error))
-        self.run, self.error = run, error
+        self.run = run
+        self.error = error
 
     def __reduce__(self) -> Any:
         return KeyboardInterrupt, self.args  # its run stays in its process
@@ -284,30 +285,16 @@ class Run(BaseRun):
         """Whether the run is a dry or a resumed one or reused results, how many earlier messages of
         a named context it reads, and which model replaced the one that the definition names
         (decision B2). Usually empty."""
-        others = (
-            problem.message
-            for problem in self._state.warnings
-            if problem.code == "model.configured"
-        )
-        return "; ".join(
-            filter(
-                None,
-                (
-                    self._kind,
-                    self._state.options.note,
-                    self._state.continues,
-                    *dict.fromkeys(others),
-                ),
-            )
-        )
+        state = self._state
+        models = (note.message for note in state.warnings if note.code == "model.configured")
+        parts = (self._kind, state.options.note, state.continues, *dict.fromkeys(models))
+        return "; ".join(filter(None, parts))
 
     @property
     def _kind(self) -> str:
         if self.dry:
-            calls, sessions = (
-                counted(self.calls, "tool call"),
-                counted(self.sessions, "agent session"),
-            )
+            calls = counted(self.calls, "tool call")
+            sessions = counted(self.sessions, "agent session")
             return f"dry run, nothing was called: a real run makes at least {calls} and {sessions}"
         count = sum(row.earlier for row in self.progress.rows.values())
         reused = counted(count, "call")

@@ -42,6 +42,15 @@ LONGEST_KEY = 1_000_000
 Cells = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
+class RowPair(NamedTuple):
+    """A row of the first table and the one of the other table that has the same key."""
+
+    place: int
+    row: TableRow
+    other_place: int
+    other_row: TableRow
+
+
 class ChangedRow(NamedTuple):
     """A row whose outcome differs."""
 
@@ -63,16 +72,16 @@ class TableComparison:
         self.other = other
         self.key = key
         self.seed = secrets.randbits(31) if seed is None else seed
-        self._pairs = list(_match_rows(first, other, key))
+        self._pairs = _match_rows(first, other, key)
         self.changed: list[ChangedRow] = []
         """The rows whose status or output differs."""
         self.not_compared: list[ChangedRow] = []
         """The rows that may differ: what the journal has of their outputs does not say it."""
-        for _, _, mine, theirs in self._pairs:
-            is_same = mine.has_same_outcome(theirs)
+        for pair in self._pairs:
+            is_same = pair.row.has_same_outcome(pair.other_row)
             if is_same is not True:
                 rows = self.changed if is_same is False else self.not_compared
-                rows.append(ChangedRow(_key(mine, key), mine, theirs))
+                rows.append(ChangedRow(_key(pair.row, key), pair.row, pair.other_row))
 
     @property
     def runs(self) -> tuple[str, str]:
@@ -97,10 +106,11 @@ class TableComparison:
     def _score_differences(self, name: str) -> list[list[float]]:
         """The differences of a score, by the rows that have the same key."""
         groups: dict[str, list[float]] = {}
-        for i, j, row, _ in self._pairs:
-            before, after = self.first.added[name].get(i), self.other.added[name].get(j)
+        for pair in self._pairs:
+            before = self.first.added[name].get(pair.place)
+            after = self.other.added[name].get(pair.other_place)
             if isinstance(before, int | float) and isinstance(after, int | float):
-                groups.setdefault(_name_of(_key(row, self.key)), []).append(after - before)
+                groups.setdefault(_name_of(_key(pair.row, self.key)), []).append(after - before)
         return list(groups.values())
 
     @property
@@ -108,8 +118,8 @@ class TableComparison:
         """Rows, time, tokens and cost of both."""
         counts = [{"rows": len(table), **table.counts} for table in (self.first, self.other)]
         rows = [
-            (what, *(f"{count.get(what, 0):,}" for count in counts))
-            for what in ("rows", "ok", "failed")
+            (status, *(f"{count.get(status, 0):,}" for count in counts))
+            for status in ("rows", "ok", "failed")
         ]
         tables = [list(self.first.rows()), list(self.other.rows())]
         rows.append(("time of all rows", *map(duration, _sums(tables, "seconds"))))
@@ -187,11 +197,10 @@ class TableComparison:
         yield f"{counted(len(self.changed), 'row')} changed{more}", changed
         if self.not_compared:
             numbers = ", ".join(cell_text(row.key) for row in self.not_compared[:MOST_CHANGED])
+            outputs = f"the outputs of {self.key or 'row'} {numbers}"
             yield (
                 f"{counted(len(self.not_compared), 'row')} not compared",
-                (
-                    f"the journal does not hold enough of the outputs of {self.key or 'row'} {numbers}"
-                ),
+                f"the journal does not hold enough of {outputs}",
             )
         if place_in_journal(self.first.run) is None or place_in_journal(self.other.run) is None:
             return
@@ -219,45 +228,46 @@ def _keys_of_changed_objects(past: PastRun) -> frozenset[bytes]:
         return changed_objects(connection, num)
 
 
-def _match_rows(
-    first: RowTable, other: RowTable, key: str | None
-) -> Iterator[tuple[int, int, TableRow, TableRow]]:
-    """The rows of both that belong together, with their places."""
+def _match_rows(first: RowTable, other: RowTable, key: str | None) -> list[RowPair]:
+    """The rows of both that belong together. Raises DefinitionError if these are two tables."""
     for table in (first, other) if key is not None else ():
         if key not in table.terms.columns:
             message = f"the table of {table.run.run_id!r} has no column {key!r}"
             hint = f"its columns are {', '.join(table.terms.columns)}"
             raise DefinitionError(Diagnostic("over.column", message, hint=hint))
-    places = _places(other, key)
+    others = _rows_by_key(other, key)
     pairs = [
-        (i, *places[name], row) for name, (i, row) in _places(first, key).items() if name in places
+        RowPair(place, row, *others[name])
+        for name, (place, row) in _rows_by_key(first, key).items()
+        if name in others
     ]
-    pairs_differ = (mine.has_same_input(theirs) is False for _, _, theirs, mine in pairs)
-    differing = sum(pairs_differ) if key is None else 0
+    differing = 0
+    if key is None:
+        differing = sum(pair.row.has_same_input(pair.other_row) is False for pair in pairs)
     if not pairs or differing * 2 > len(pairs):
         message = f"{other.run.run_id!r} ran over another table than {first.run.run_id!r}"
         hint = "match the rows by a column that both have: --key COLUMN (in Python: key='…')"
         raise DefinitionError(Diagnostic("over.other-table", message, hint=hint))
-    for i, j, theirs, mine in pairs:
-        yield i, j, mine, theirs
+    return pairs
 
 
-def _sums(tables: Sequence[Sequence[TableRow]], what: str) -> list[float]:
+def _sums(tables: Sequence[Sequence[TableRow]], amount: str) -> list[float]:
     """The sum of an amount of all rows, for each of these tables."""
-    return [sum(getattr(row, what) or 0 for row in rows) for rows in tables]
+    return [sum(getattr(row, amount) or 0 for row in rows) for rows in tables]
 
 
-def _places(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int, TableRow]]:
-    """The place of each row by its key. Raises DefinitionError if two rows have one key."""
-    places: dict[tuple[str, int], tuple[int, TableRow]] = {}
+def _rows_by_key(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int, TableRow]]:
+    """The rows with their places, by their keys and repetitions. Raises DefinitionError if two rows
+    have one key."""
+    rows: dict[tuple[str, int], tuple[int, TableRow]] = {}
     for place, row in enumerate(table.rows()):
         name = _name_of(_key(row, key)), row.repeat
-        if name in places:
+        if name in rows:
             message = f"two rows of {table.run.run_id!r} have the key {cell_text(_key(row, key))}"
             hint = "choose a column that is different in each row"
             raise DefinitionError(Diagnostic("over.double-key", message, hint=hint))
-        places[name] = place, row
-    return places
+        rows[name] = place, row
+    return rows
 
 
 def _key(row: TableRow, key: str | None) -> Value:

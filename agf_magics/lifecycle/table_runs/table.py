@@ -110,7 +110,8 @@ class RowTable:
 
     def __init__(self, run: RunOfRows) -> None:
         """``run``: a run over a table. Raises DefinitionError for any other."""
-        self.run, self.terms = run, terms_of(run)
+        self.run = run
+        self.terms = terms_of(run)
         self.scores = Scores()
         """The summaries of its scores over all rows, by name."""
         self.added: dict[str, dict[int, Value]] = {}
@@ -135,7 +136,9 @@ class RowTable:
         """The places of the rows that failed: ``[table[i] for i in table.failed]``."""
         if self._records is not None:
             return list(compress(range(len(self)), self._records.failed))
-        return list(compress(range(len(self)), (row.status == "failed" for row in self._kept)))
+        return list(
+            compress(range(len(self)), (row.status == "failed" for row in self._rows_in_memory))
+        )
 
     @property
     def counts(self) -> dict[str, int]:
@@ -156,7 +159,7 @@ class RowTable:
         for start in range(0, len(wanted), PAGE):
             some = wanted[start : start + PAGE]
             if self._records is None:
-                yield from (self._kept[number] for number in some)
+                yield from (self._rows_in_memory[number] for number in some)
                 continue
             with as_definition_errors():
                 for number, outcome in zip(some, self._records.read(some), strict=True):
@@ -355,7 +358,8 @@ class RowTable:
         return {f"output.{n}" if n in taken else n: value for n, value in cells.items()}
 
     def _row(self, place: int, outcome: RowOutcome) -> TableRow:
-        record, number = outcome.record, self.terms.number_of(place)
+        record = outcome.record
+        number = self.terms.number_of(place)
         journal = place_in_journal(self.run)
         repeat = place % self.terms.repeat
         find_input = partial(self._input, place, record)
@@ -384,10 +388,11 @@ class RowTable:
         has_record = record is not None and record.arguments.text is not None
         if record is not None and has_record and (record.arguments.whole or shown):
             return fields_of(record.arguments_shown)
+        number = place // self.terms.repeat
         try:
-            number = place // self.terms.repeat
-            number = number if self.terms.numbers is None else self.terms.numbers[number]
-            row = (self._given_shown if shown else self._given)[number]
+            if self.terms.numbers is not None:
+                number = self.terms.numbers[number]
+            row = (self._table_shown if shown else self._table)[number]
         except (StepError, DefinitionError, LookupError) as error:  # a line that cannot be read
             if record is None or not has_record:
                 return {}
@@ -396,13 +401,13 @@ class RowTable:
         return fields_of(row)
 
     @cached_property
-    def _given(self) -> Sequence[Value]:
+    def _table(self) -> Sequence[Value]:
         """The table that was given; empty if neither this process nor the journal has it."""
         rows = fields_of(input_of(self.run)).get(ROWS)
         return rows if isinstance(rows, list | Rows) else ()
 
     @property
-    def _given_shown(self) -> Sequence[Value]:
+    def _table_shown(self) -> Sequence[Value]:
         """The same for a display."""
         rows = fields_of(self.run.input).get(ROWS)
         return rows if isinstance(rows, list | Rows) else ()
@@ -415,20 +420,24 @@ class RowTable:
         return RowRecords(*place, BODY, len(self), as_definition_errors)
 
     @cached_property
-    def _kept(self) -> list[TableRow]:
-        """The rows of a run without a journal: in memory."""
+    def _rows_in_memory(self) -> list[TableRow]:
+        """The rows of a run without a journal."""
         run = self.run
         outcomes = {outcome["row"]: outcome for outcome in run.progress.stores.get("outcomes", ())}
         failures = {failure.at[1]: failure.error for failure in run.progress.failures}
         rows = []
         for place in range(len(self)):
-            error, outcome = failures.get(place), outcomes.get(place)
+            error = failures.get(place)
+            outcome = outcomes.get(place)
             used = {**outcome["used"]} if outcome else {}
             if used.get("cost") is not None:
                 used["cost"] = float(used["cost"])
-            status = "failed" if error is not None else NOT_RUN
             if outcome:
                 status = "ok"
+            elif error is not None:
+                status = "failed"
+            else:
+                status = NOT_RUN
             rows.append(
                 TableRow(
                     self.terms.number_of(place),

@@ -35,137 +35,145 @@ MOST_SESSIONS = 500
 """Sessions of a step that can be chosen."""
 MOST_ERROR = 4_000
 """Characters of an error."""
-SHORT, LONG = 150, 400
-"""Characters of a value, and of an error, in a table."""
+SHORT = 150
+"""Characters of a value in a table."""
+SHORT_ERROR = 400
+"""Characters of an error in a table."""
 
 
-def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def _calls(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """A page of the calls of a step. ``offset``; ``failed``: only failed calls; ``index``: only of
     this element; ``text``: only those that have it; ``order``: one of `ORDERS`, else failed ones
     first."""
-    row, calls = row_of(run, given), journal_of(run)
-    offset, failed, index = (
-        natural(given.get("offset")),
-        given.get("failed") is True,
-        naturals(given.get("index")),
-    )
-    text, order = str(given.get("text") or "")[:SHORT], given.get("order")
-    total, lost = calls.count(row, index, text)
-    order = order if isinstance(order, str) and order in ORDERS else "failed"
+    row = row_of(run, arguments)
+    calls = journal_of(run)
+    offset = natural(arguments.get("offset"))
+    failed = arguments.get("failed") is True
+    index = naturals(arguments.get("index"))
+    text = str(arguments.get("text") or "")[:SHORT]
+    order = arguments.get("order")
+    if not isinstance(order, str) or order not in ORDERS:
+        order = "failed"
+    total, failed_total = calls.count(row, index, text)
     page = calls.page(row, PAGE, offset, failed=failed, order=order, index=index, text=text)
     return {
-        "total": lost if failed else total,
-        "failed": lost,
+        "total": failed_total if failed else total,
+        "failed": failed_total,
         "offset": offset,
         "page": PAGE,
         "rows": call_rows(run, calls, page, row),
     }
 
 
-def _call(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def _call(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """One call in full, by its number."""
     calls = journal_of(run)
-    found = calls.call(natural(given.get("number")))
-    if found is None:
+    record = calls.call(natural(arguments.get("number")))
+    if record is None:
         raise Refused("this call is no longer in the journal")
-    shown = given.get("step") and row_of(run, given)
-    (row,) = call_rows(run, calls, [found], shown or None)
-    return _whole_call(found, row)
+    step = row_of(run, arguments) if arguments.get("step") else None
+    (row,) = call_rows(run, calls, [record], step)
+    return _whole_call(record, row)
 
 
 def whole_calls(calls: RunCalls, rows: Sequence[Json]) -> dict[int, Json]:
     """The calls of a page in full, by their numbers, those that are still in the journal. Read
     together: the journal looks through all calls of the run for the attempts of any."""
-    known = {row["number"]: row for row in rows}
-    records = calls.numbered(list(known))
-    return {calls.number(each): _whole_call(each, known[calls.number(each)]) for each in records}
+    by_number = {row["number"]: row for row in rows}
+    records = {calls.number(record): record for record in calls.numbered(list(by_number))}
+    return {number: _whole_call(record, by_number[number]) for number, record in records.items()}
 
 
-def _whole_call(found: Record, row: Json) -> Json:
+def _whole_call(record: Record, row: Json) -> Json:
+    """A row with the arguments and the result, or the error, of its call."""
     answer = dict(row)
-    if found.arguments is not None:
-        answer["given"] = value_json(found.arguments_shown)
-    if found.error is not None:
-        answer["error"] = plain(str(error_from(found.error, ())), MOST_ERROR)
+    if record.arguments is not None:
+        answer["given"] = value_json(record.arguments_shown)
+    if record.error is not None:
+        answer["error"] = plain(str(error_from(record.error, ())), MOST_ERROR)
     else:
-        answer["result"] = value_json(found.value_shown)
+        answer["result"] = value_json(record.value_shown)
     return answer
 
 
 def call_rows(
-    run: AnyRun, calls: RunCalls, found: Sequence[Record], shown: Row | None = None
+    run: AnyRun, calls: RunCalls, records: Sequence[Record], shown: Row | None = None
 ) -> list[Json]:
     """Calls as rows of a table. ``shown``: the step that has them: its name is not repeated."""
-    keys = {key_of(one.at) for one in found}
-    # Neither is that of a step that made all of them.
-    within = keys.pop() if len(keys) == 1 else shown.key if shown is not None else ()
-    numbered = zip(found, calls.number_attempts(found), strict=True)
-    return [_call_row(run, calls, one, attempt, within) for one, attempt in numbered]
+    within = shown.key if shown is not None else ()
+    keys = {key_of(record.at) for record in records}
+    if len(keys) == 1:  # neither is that of a step that made all of them
+        (within,) = keys
+    attempts = zip(records, calls.number_attempts(records), strict=True)
+    return [_call_row(run, calls, record, attempt, within) for record, attempt in attempts]
 
 
-def _call_row(run: AnyRun, calls: RunCalls, found: Record, attempt: int, within: Key) -> Json:
-    rows, call = run.progress.rows, (found.kind, found.name)
-    if found.error is not None:
-        result = _failure(found)
-    else:
-        result = value_text(found.value_shown) if found.result.form is not None else found.what
+def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within: Key) -> Json:
+    """A call as a row. ``within``: see `call_words`."""
+    call = (record.kind, record.name)
+    words = call_words(run.progress.rows, record.at, within=within, call=call)
+    result = record.what
+    if record.error is not None:
+        result = _failure(record)
+    elif record.result.form is not None:
+        result = value_text(record.value_shown)
     return {
-        "number": calls.number(found),
-        "at": call_words(rows, found.at, within=within, call=call) or line(found.name, 60),
-        "name": line(found.name, 60),
-        "failed": found.what == "failed",
-        "what": found.what,
+        "number": calls.number(record),
+        "at": words or line(record.name, 60),
+        "name": line(record.name, 60),
+        "failed": record.what == "failed",
+        "what": record.what,
         "attempt": attempt,
-        "took": duration(found.seconds),
-        "input": line(_given(found), SHORT) if found.arguments is not None else "",
-        "output": line(result, LONG if found.error is not None else SHORT),
+        "took": duration(record.seconds),
+        "input": line(_input(record), SHORT) if record.arguments is not None else "",
+        "output": line(result, SHORT_ERROR if record.error is not None else SHORT),
     }
 
 
-def _failure(found: Record) -> str:
+def _failure(record: Record) -> str:
     """What a failed call raised: the column of the table says that it failed, and its step which
     tool."""
-    text = format_exception(error_from(found.error or "{}", ()))
-    begin = f"{found.kind} {found.name!r} failed: "
-    return text.removeprefix(begin)
+    text = format_exception(error_from(record.error or "{}", ()))
+    return text.removeprefix(f"{record.kind} {record.name!r} failed: ")
 
 
-def _given(found: Record) -> str:
+def _input(record: Record) -> str:
     """What a call got; of a request to a model the last message."""
-    given = found.arguments_shown
-    messages = given.get("messages") if isinstance(given, Mapping) else None
-    if found.kind == REQUEST and isinstance(messages, list) and messages:
+    arguments = record.arguments_shown
+    messages = arguments.get("messages") if isinstance(arguments, Mapping) else None
+    if record.kind == REQUEST and isinstance(messages, list) and messages:
         last = messages[-1]
         text = last.get("text") if isinstance(last, Mapping) else None
         return text if isinstance(text, str) and text else value_text(last)
-    return value_text(given)
+    return value_text(arguments)
 
 
-def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """When the calls of a step ran; or, for more than `MOST_SPANS` calls, how many ran in each of
     `BUCKETS` equal times."""
-    row, calls = row_of(run, given), journal_of(run)
+    row = row_of(run, arguments)
+    calls = journal_of(run)
     total = calls.count(row).total
     most = MOST_GROUPED if total > MOST_SPANS else MOST_SPANS
-    found = [_clocked(run, one) for one in calls.spans(row, most)]
-    zero = found[0].started if found else 0.0
+    spans = [_clocked(run, span) for span in calls.spans(row, most)]
+    zero = spans[0].started if spans else 0.0
     if total > MOST_SPANS:
-        end = max(one.ended for one in found) - zero
-        density = _density(found, zero, end or 1e-9)
+        end = max(span.ended for span in spans) - zero
+        density = _density(spans, zero, end or 1e-9)
         return {
             "total": total,
             "end": round(end * 1e3, 1),
-            "most": _most_at_a_time(found),
+            "most": _most_at_a_time(spans),
             "density": density,
         }
     bars = [
         BarRow(
-            start=round((one.started - zero) * 1e3, 1),
-            end=round((one.ended - zero) * 1e3, 1),
-            failed=int(one.failed),
-            number=one.number,
+            start=round((span.started - zero) * 1e3, 1),
+            end=round((span.ended - zero) * 1e3, 1),
+            failed=int(span.failed),
+            number=span.number,
         )
-        for one in found
+        for span in spans
     ]
     return {"total": total, "bars": bars}
 
@@ -173,63 +181,73 @@ def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
 Timed = TypeVar("Timed", CallSpan, CallsOfElement)
 
 
-def _clocked(run: AnyRun, one: Timed) -> Timed:
+def _clocked(run: AnyRun, timed: Timed) -> Timed:
     """Its times without the pauses of the run before them."""
     pauses = run.progress.pauses
-    return one._replace(
-        started=one.started - paused(pauses, one.started),
-        ended=one.ended - paused(pauses, one.ended),
+    return timed._replace(
+        started=timed.started - paused(pauses, timed.started),
+        ended=timed.ended - paused(pauses, timed.ended),
     )
 
 
 def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[DensityRow]:
     """For each of `BUCKETS` equal times: how many calls ran in it, and how many of these failed."""
-    change = [[0, 0] for _ in range(BUCKETS + 1)]
+
+    def bucket(time: float) -> int:
+        return min(int((time - zero) / width * BUCKETS), BUCKETS - 1)
+
+    # How both numbers change from one time to the next.
+    running = [0] * (BUCKETS + 1)
+    failing = [0] * (BUCKETS + 1)
     for start, end, failed, _ in spans:
-        first, last = (min(int((at - zero) / width * BUCKETS), BUCKETS - 1) for at in (start, end))
-        for place, sign in ((first, 1), (last + 1, -1)):
-            change[place][0] += sign
-            change[place][1] += sign * failed
-    return [
-        DensityRow(*counts)
-        for counts in accumulate(change[:-1], lambda a, b: [a[0] + b[0], a[1] + b[1]])
-    ]
+        for place, sign in ((bucket(start), 1), (bucket(end) + 1, -1)):
+            running[place] += sign
+            failing[place] += sign * failed
+    columns = zip(accumulate(running[:-1]), accumulate(failing[:-1]), strict=True)
+    return [DensityRow(*counts) for counts in columns]
 
 
 def _most_at_a_time(spans: Sequence[CallSpan]) -> int:
     # A call that starts when another one ends does not run at the same time.
-    changes = sorted([(one.ended, -1) for one in spans] + [(one.started, 1) for one in spans])
+    changes = sorted(
+        [*((span.ended, -1) for span in spans), *((span.started, 1) for span in spans)]
+    )
     return max(1, *accumulate(change for _, change in changes))
 
 
-def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The elements of a fan-out or the iterations of a loop, failed ones first, page by page."""
-    row, calls, offset = row_of(run, given), journal_of(run), natural(given.get("offset"))
-    found = sorted(
+    row = row_of(run, arguments)
+    calls = journal_of(run)
+    offset = natural(arguments.get("offset"))
+    elements = sorted(
         elements_of(calls, row, flow_of(run, row)),
-        key=lambda one: (not one.last_failed, one.numbers),
+        key=lambda element: (not element.last_failed, element.numbers),
     )
-    page = found[offset : offset + PAGE]
+    page = [_clocked(run, element) for element in elements[offset : offset + PAGE]]
     rows = [
         ElementRow(
-            numbers=list(one.numbers),
-            calls=one.calls,
-            failed=one.failed,
-            is_failed=one.last_failed,
-            took=duration(one.ended - one.started),
+            numbers=list(element.numbers),
+            calls=element.calls,
+            failed=element.failed,
+            is_failed=element.last_failed,
+            took=duration(element.ended - element.started),
         )
-        for one in (_clocked(run, each) for each in page)
+        for element in page
     ]
-    return {"total": len(found), "offset": offset, "page": PAGE, "rows": rows}
+    return {"total": len(elements), "offset": offset, "page": PAGE, "rows": rows}
 
 
-def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def _session(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The conversation of a model's session; of several sessions, the one with ``index``, else the
     first one."""
-    row, calls = row_of(run, given), journal_of(run)
+    row = row_of(run, arguments)
+    calls = journal_of(run)
     sessions = elements_of(calls, row, flow_of(run, row))
-    index = naturals(given.get("index")) or (sessions[0].numbers if sessions else ())
-    listed = [SessionRow(list(one.numbers), one.failed) for one in sessions[:MOST_SESSIONS]]
+    index = naturals(arguments.get("index")) or (sessions[0].numbers if sessions else ())
+    listed = [
+        SessionRow(list(session.numbers), session.failed) for session in sessions[:MOST_SESSIONS]
+    ]
     requests = [call for call in running_calls(run, row, index) if call.kind == "model"]
     conversation = session_json(calls, row, index, requests[:1])
     conversation["messages"] += arriving_json(run, row, index)

@@ -23,7 +23,8 @@ class Answers:
     ) -> None:
         """``alone``: see `Model.of`. ``mark``: of the page over which it draws; default: a new
         one."""
-        self._begin, self._answers = begin, requests
+        self._begin = begin
+        self._requests = requests
         self.mark = mark or new_mark()
         """The class of the element over which the page draws."""
         from .widget_model import Model
@@ -46,7 +47,7 @@ class Answers:
 
     def requests(self) -> Requests:
         """What the page may ask now."""
-        return self._answers
+        return self._requests
 
     def receive(self, message: Json) -> None:
         """Answer a request of the page."""

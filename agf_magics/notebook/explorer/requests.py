@@ -24,7 +24,7 @@ from ...lifecycle.past.calls_of_run import calls_of
 from ...lifecycle.run_internals import linked_flow
 from ...pictures.amounts import duration
 from ...pictures.call_words import call_words
-from ...pictures.layout.arrange import ROOM, arrange
+from ...pictures.layout.arrange import ROOM, Direction, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, shown_status
 from ...pictures.pages.run_page import MOST_STORES
@@ -62,13 +62,13 @@ MOST_PRINTED = 20_000
 """Characters of what a step printed, and of each part of a reply that arrives."""
 MOST_LINES = 60
 """Lines of a definition."""
-MOST_FINDINGS = 20
+MOST_PROBLEMS = 20
+"""Warnings of a run, and messages of its dropped elements."""
 MOST_GROUPED = 10_000
 """Failures that are grouped by their message."""
 MOST_COPIED = 1_000_000
 MOST_PLACES = 50
 """Places of one message that the page gets."""
-"""Warnings, and dropped elements, of a run."""
 
 
 def requests_of(run: AnyRun) -> Requests:
@@ -76,29 +76,28 @@ def requests_of(run: AnyRun) -> Requests:
     return {name: partial(answer, run) for name, answer in REQUESTS.items()}
 
 
-def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
+def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
     """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls
     that lead to it; ``folded``: the ids of frames that are drawn as a box; none: a large picture
     starts folded. ``direction``: TB, LR or auto. ``breaks``: with which boxes its lines began
     before something was unfolded. ``width``, ``height``: the pixels of its place. Of a
     long chain the steps are in groups, which have no row: the page paints the states of their steps."""
-    inside = texts_of(given.get("flow"))
+    inside = texts_of(arguments.get("flow"))
     shown = linked_within(linked, inside)
     flow = shown.flow
     called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
     drawn = with_groups(scene(flow, called=called), ())
     groups = steps_of_groups(drawn)
     frames = {frame.id for frame in drawn.frames}
-    folded = [id for id in texts_of(given.get("folded")) if id in frames]
-    if "folded" not in given:
+    folded = [id for id in texts_of(arguments.get("folded")) if id in frames]
+    if "folded" not in arguments:
         folded = _folded_at_start(drawn)
     if folded:
         drawn = with_groups(scene(flow, folded, called), folded)
-    direction = given.get("direction")
-    breaks = texts_of(given.get("breaks")) if "breaks" in given else None
-    arranged = arrange(
-        drawn, direction if direction in ("TB", "LR") else "auto", _room(given), breaks
-    )
+    wanted = arguments.get("direction")
+    direction: Direction = wanted if wanted in ("TB", "LR") else "auto"
+    breaks = texts_of(arguments.get("breaks")) if "breaks" in arguments else None
+    arranged = arrange(drawn, direction, _room(arguments), breaks)
     return {
         "svg": paint(drawn, arranged, {}),
         "dark": dark_style(drawn),
@@ -110,8 +109,8 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
         "down": arranged.layout.is_down,
         "breaks": [*arranged.breaks],
         "edges": [
-            EdgeRow(way, round(at.anchor.x, 1), round(at.anchor.y, 1), at.side, room)
-            for way, at, room in edge_places(drawn, arranged)
+            EdgeRow(way, round(place.anchor.x, 1), round(place.anchor.y, 1), place.side, room)
+            for way, place, room in edge_places(drawn, arranged)
         ],
     }
 
@@ -126,7 +125,8 @@ def _folded_at_start(drawn: Scene) -> list[str]:
         for frame in drawn.parts
         if isinstance(frame, Frame)
     }
-    count, folded = sum(1 for _ in drawn.boxes), []
+    count = sum(1 for _ in drawn.boxes)
+    folded = list[str]()
     for id in sorted(sizes, key=lambda id: -sizes[id]):
         if count <= MOST_UNFOLDED:
             break
@@ -135,18 +135,20 @@ def _folded_at_start(drawn: Scene) -> list[str]:
     return folded
 
 
-def _room(given: Mapping[str, Any]) -> tuple[float, float]:
+def _room(arguments: Mapping[str, Any]) -> tuple[float, float]:
     """The size of the place for a picture in the page, in pixels."""
-    width, height = given.get("width"), given.get("height")
+    width = arguments.get("width")
+    height = arguments.get("height")
     if isinstance(width, int) and isinstance(height, int):
         return float(min(max(width, 300), 10_000)), float(min(max(height, 200), 10_000))
     return ROOM
 
 
-def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """The run itself: how it ended, its output, its stores, its input, its findings."""
-    mask, progress = run.secrets.shown, run.progress
-    found: Json = {
+def _run(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
+    """The run itself: how it ended, its output, its stores, its input, its problems."""
+    mask = run.secrets.shown
+    progress = run.progress
+    facts: Json = {
         "name": line(run.name, 80),
         "id": line(run.run_id, 90),
         "status": shown_status(progress),
@@ -155,12 +157,12 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "how": "" if run.how_to_continue in run.note else run.how_to_continue,
         "table": has_table(run) and calls_of(run) is not None,
         "warnings": [
-            plain(run.secrets.text(str(one)), MOST_ERROR)
-            for one in list(run.warnings)[:MOST_FINDINGS]
+            plain(run.secrets.text(str(warning)), MOST_ERROR)
+            for warning in list(run.warnings)[:MOST_PROBLEMS]
         ],
         "dropped": [
             DroppedRow(line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES])
-            for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_FINDINGS]
+            for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_PROBLEMS]
         ],
         "stores": [
             NamedStoreRow(line(name, 60), value_brief(value, mask))
@@ -168,40 +170,42 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         ],
     }
     if run.error is not None:
-        found["error"] = _error(run, run.error)
+        facts["error"] = _error(run, run.error)
     if progress.ended is not None and (run.status == "ok" or run.output is not None):
-        found["output"] = value_json(mask(run.output), mask)
+        facts["output"] = value_json(mask(run.output), mask)
     if run.input:
-        found["input"] = value_json(mask(run.input), mask)
-    return found
+        facts["input"] = value_json(mask(run.input), mask)
+    return facts
 
 
-def _store(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def _store(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The value of one of the stores, by its number."""
     mask = run.secrets.shown
-    return value_json(mask(_store_value(run, given)), mask)
+    return value_json(mask(_store_value(run, arguments)), mask)
 
 
-def _store_value(run: AnyRun, given: Mapping[str, Any]) -> Value:
-    number = natural(given.get("number"))
+def _store_value(run: AnyRun, arguments: Mapping[str, Any]) -> Value:
+    number = natural(arguments.get("number"))
     for name in islice(run.stores, number, number + 1):
         return run.stores[name]
     raise Refused("the run no longer has this store")
 
 
-def _text(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def _text(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """A value as JSON, to be copied: a store, the result of a step, or the output of the run."""
-    if "number" in given:
-        value = _store_value(run, given)
-    elif "step" in given:
-        row, calls = row_of(run, given), calls_of(run)
-        attempts = (
-            calls.attempts(row, MOST_ATTEMPTS) if calls is not None and row.held is None else []
-        )
+    if "number" in arguments:
+        value = _store_value(run, arguments)
+    elif "step" in arguments:
+        row = row_of(run, arguments)
+        calls = calls_of(run)
+        attempts = list[Record]()
+        if calls is not None and row.held is None:
+            attempts = calls.attempts(row, MOST_ATTEMPTS)
         value = attempts[-1].value_shown if attempts else row.value
     else:
         value = run.output
-    pieces, length = list[str](), 0
+    pieces = list[str]()
+    length = 0
     try:
         # Piece by piece: a value of 1 GB is refused before it is a text.
         for piece in _AS_JSON.iterencode(run.secrets.shown(value)):
@@ -217,12 +221,12 @@ def _text(run: AnyRun, given: Mapping[str, Any]) -> Json:
 _AS_JSON = json.JSONEncoder(ensure_ascii=False, indent=1, default=value_text)
 
 
-def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The facts of one step; with ``calls``, the page of its calls that is asked for so."""
-    row = row_of(run, given)
+    row = row_of(run, arguments)
     has_calls = row.started > 0 and calls_of(run) is not None
-    found: Json = {
-        "id": line(str(given.get("step")), 200),
+    facts: Json = {
+        "id": line(str(arguments.get("step")), 200),
         "name": line(shown_name(row), 400),
         "does": line(does(row), 400),
         "state": row.look,
@@ -238,30 +242,31 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "opens": isinstance(row.step, Invoke) and row.step.kind == "tool" and has_calls,
     }
     if row.step.span is not None:
-        found["definition"] = describe_definition(row.step.span)
+        facts["definition"] = describe_definition(row.step.span)
     if row.error is not None and row.look != "ok":  # else it is that of an earlier attempt
-        found["error"] = _error(run, row.error)
-    if isinstance(calls := given.get("calls"), dict):
+        facts["error"] = _error(run, row.error)
+    if isinstance(calls := arguments.get("calls"), dict):
         with suppress(AgfError):  # the journal is gone: the page asks for them alone, and is told
-            found["calls"] = CALL_REQUESTS["calls"](run, {**calls, "step": row.id})
+            facts["calls"] = CALL_REQUESTS["calls"](run, {**calls, "step": row.id})
     if row.printed:
-        found["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
+        facts["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
     if row.arriving is not None:
         parts = row.arriving.parts.copy().items()
-        found["arriving"] = [
+        facts["arriving"] = [
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]
-    return found | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
+    return facts | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
 
 
 def session_of(run: AnyRun, row: Row) -> str:
     """The id of the row of a model's session: this one, or the one of an agent, or of requests; else
     empty."""
-    is_own, sessions = getattr(row.step, "session", False) is True, run.progress.sessions
-    found = row if is_own else sessions.get(row.key)
-    if found is None and row.is_request:
-        found = next((one for one in sessions.values() if one.turns is row.turns), None)
-    return line(found.id, 200) if found is not None else ""
+    sessions = run.progress.sessions
+    session = row if getattr(row.step, "session", False) is True else sessions.get(row.key)
+    if session is None and row.is_request:
+        same_turns = (other for other in sessions.values() if other.turns is row.turns)
+        session = next(same_turns, None)
+    return line(session.id, 200) if session is not None else ""
 
 
 def _counted(run: AnyRun, row: Row) -> str:
@@ -292,24 +297,26 @@ def _running(run: AnyRun, row: Row) -> list[Record]:
 
 def _values(run: AnyRun, row: Row) -> Json:
     """The input, the output and the attempts of a step that runs once."""
-    calls, mask = calls_of(run), run.secrets.shown
-    found: Json = {} if calls is not None else {"note": NO_JOURNAL}
+    calls = calls_of(run)
+    mask = run.secrets.shown
+    values: Json = {} if calls is not None else {"note": NO_JOURNAL}
     try:
         attempts = calls.attempts(row, MOST_ATTEMPTS) if calls is not None else []
     except AgfError as error:  # the journal is gone: the rest is known without it
-        attempts, found["note"] = [], line(str(error.diagnostic.message), 400)
+        attempts = []
+        values["note"] = line(str(error.diagnostic.message), 400)
     last = next(reversed([*attempts, *_running(run, row)]), None)
     if last is not None and last.arguments is not None:
-        found["input"] = value_json(last.arguments_shown)
+        values["input"] = value_json(last.arguments_shown)
     if len(attempts) > 1 and calls is not None:
-        found["attempts"] = call_rows(run, calls, attempts, row)
+        values["attempts"] = call_rows(run, calls, attempts, row)
     if row.held is not None:
-        found["output"] = value_json(mask(row.held), mask)
+        values["output"] = value_json(mask(row.held), mask)
     elif last is not None and last.what == "finished":
-        found["output"] = value_json(last.value_shown)
+        values["output"] = value_json(last.value_shown)
     elif row.state == "ok":
-        found["output"] = value_json(None)
-    return found
+        values["output"] = value_json(None)
+    return values
 
 
 def _error(run: AnyRun, error: BaseException) -> str:
@@ -355,7 +362,7 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "run": _run,
     "store": _store,
     "text": _text,
-    "picture": lambda run, given: picture_json(linked_flow(run), given),
+    "picture": lambda run, arguments: picture_json(linked_flow(run), arguments),
     "step": _step,
     "table": table_page,
     "label": label_row,

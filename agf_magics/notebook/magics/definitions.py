@@ -12,7 +12,7 @@ from IPython.core.magic import line_magic, magics_class
 
 from ...commands import magics
 from ...commands.line import ParsedLine, check_known
-from ...commands.output_files import write_by, write_file
+from ...commands.output_files import write_file, write_with
 from ...commands.values import near_file
 from ...commands.words import line_error
 from ...lifecycle.definitions.file_sets import definition_files, registry_with
@@ -102,4 +102,4 @@ class DefinitionMagics(NotebookMagics):
         target = parsed.word("--save")
         if target is None:
             return picture
-        return write_by(target, picture.save)
+        return write_with(target, picture.save)

@@ -14,7 +14,7 @@ from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from ...commands import magics
 from ...commands.line import ParsedLine
-from ...commands.output_files import write_by
+from ...commands.output_files import write_with
 from ...commands.values import (
     amount,
     inputs,
@@ -192,15 +192,15 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     run: Any = (_past if is_journaled else _named)(word)
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if exported is not None:
-        write_by(exported, run.export)
+        write_with(exported, run.export)
     if recorded is not None:
         from ...lifecycle.recordings.recording import record
 
-        write_by(recorded, lambda path: record(run, path))
+        write_with(recorded, lambda path: record(run, path))
     if reported is not None:
         from ..report import report
 
-        write_by(reported, lambda path: report(shown, path))
+        write_with(reported, lambda path: report(shown, path))
     return None if reported or ((exported or recorded) and not other) else shown
 
 

@@ -78,7 +78,8 @@ class OutputSlot:
 
     def _show(self, bundle: Bundle, is_last: bool = False) -> None:
         with self._place.inside():
-            self._place, self._shown = Place.now(), bundle
+            self._place = Place.now()
+            self._shown = bundle
             if self._place.is_captured and not is_last:
                 self._handle = DisplayHandle()  # type: ignore[no-untyped-call]
                 return

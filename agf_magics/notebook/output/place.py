@@ -47,9 +47,10 @@ class Place(NamedTuple):
         if isinstance(getattr(shell, "display_pub", None), CapturingDisplayPublisher):
             return cls("", is_updated=False, is_captured=True)
         request = _request(shell)
-        cell, widget = _id(request), _output_widget(_id(request))
-        count, _ = Clears.of(cell, widget)
-        return cls(cell, widget, widget is None and _replaces(request), clears=count)
+        cell = _id(request)
+        widget = _output_widget(cell)
+        is_updated = widget is None and _replaces(request)
+        return cls(cell, widget, is_updated, clears=Clears.of(cell, widget).times)
 
     def inside(self) -> AbstractContextManager[Any]:
         """A context whose outputs are in the `Output` of this place, also when the block of the
@@ -59,34 +60,42 @@ class Place(NamedTuple):
     @property
     def is_gone(self) -> bool:
         """Whether the output was cleared."""
-        return Clears.of(self.cell, self.widget)[0] != self.clears
+        return Clears.of(self.cell, self.widget).times != self.clears
 
     @property
     def is_quiet(self) -> bool:
         """Whether the last clearing was a while ago, and does not wait for the next output, which
         would be ours and not that of the loop."""
-        return time.monotonic() >= Clears.of(self.cell, self.widget)[1] + QUIET
+        return time.monotonic() >= Clears.of(self.cell, self.widget).when + QUIET
+
+
+class Cleared(NamedTuple):
+    """How often a place was cleared."""
+
+    times: int = 0
+    when: float = 0.0
+    """The time of the last one, by the monotonic clock; infinite: it waits for the next output."""
 
 
 class Clears:
     """The calls of `clear_output`, by cell and `Output`."""
 
     MOST = 100
-    _known: ClassVar[dict[tuple[str, str], tuple[int, float]]] = {}
+    _by_place: ClassVar[dict[tuple[str, str], Cleared]] = {}
 
     @classmethod
-    def of(cls, cell: str, widget: Any) -> tuple[int, float]:
-        """Their number, and when the last one was, by the monotonic clock: never, if it waits."""
-        return cls._known.get((cell, getattr(widget, "model_id", "")), (0, 0.0))
+    def of(cls, cell: str, widget: Any) -> Cleared:
+        return cls._by_place.get((cell, getattr(widget, "model_id", "")), Cleared())
 
     @classmethod
     def note(cls, waits: bool) -> None:
         cell = _id(_request(get_ipython()))
         key = cell, getattr(_output_widget(cell), "model_id", "")
         when = float("inf") if waits else time.monotonic()
-        cls._known[key] = cls._known.pop(key, (0, 0.0))[0] + 1, when
-        for old in list(cls._known)[: -cls.MOST]:
-            cls._known.pop(old, None)
+        before = cls._by_place.pop(key, Cleared())
+        cls._by_place[key] = Cleared(before.times + 1, when)
+        for old in list(cls._by_place)[: -cls.MOST]:
+            cls._by_place.pop(old, None)
 
 
 def watch_clears(undo: ExitStack, shell: Any) -> None:

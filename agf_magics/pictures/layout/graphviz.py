@@ -77,8 +77,8 @@ def needs(package: str) -> Iterator[None]:
 
 
 def _json(text: str) -> bytes:
-    # First the module: a process of the system's dot takes longer than a whole picture with it.
-
+    """The answer of the module, or of the system's dot where the module is not installed: a process
+    takes longer than a whole picture with the module."""
     try:
         return positions(text)
     except LayoutTooLarge:

@@ -38,6 +38,8 @@ _MIRROR = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
 
 @dataclass(frozen=True, slots=True)
 class ComparisonNode:
+    """A path of the state, compared with a literal or another path."""
+
     left: Path
     operator: str
     right: Literal | Bare
@@ -45,8 +47,8 @@ class ComparisonNode:
     def holds(self, state: Any) -> bool:
         right = self.right.of(state)
         if isinstance(self.right, Bare):  # Y11: a key that exists counts even when it is None
-            held = find(state, tuple(self.right.text.split(".")))
-            right = right if held is MISSING else held
+            value_of_key = find(state, tuple(self.right.text.split(".")))
+            right = right if value_of_key is MISSING else value_of_key
         return compare(self.operator, self.left.of(state), right)
 
 
@@ -75,6 +77,8 @@ def parse_condition(source: str) -> Condition:
 
 
 class _Parser(Scanner):
+    """The reading of one condition."""
+
     def condition(self) -> Condition:
         alternatives = [[self.comparison()]]
         while self.skip_blanks() < self.end:
@@ -108,6 +112,7 @@ class _Parser(Scanner):
         return ComparisonNode(left, operator[0], self.right(left, operator[0]))
 
     def left(self) -> Path:
+        """The path on the left of a comparison."""
         start = self.skip_blanks()
         if start >= self.end:
             hint = "a condition compares: score < 0.8, status == 'done'"
@@ -134,6 +139,7 @@ class _Parser(Scanner):
         return Path(names, start, self.at, prefixed)
 
     def refuse_left(self, start: int) -> NoReturn:
+        """Refuse what begins no comparison."""
         source = self.source
         char = self.source[start]
         if char == "(":
@@ -161,6 +167,7 @@ class _Parser(Scanner):
         )
 
     def refuse_missing_operator(self, left: Path) -> NoReturn:
+        """Refuse what follows ``left`` and is no operator."""
         if self.at >= self.end:
             name = self.source[left.start : left.end]
             hint = f"a condition compares: {name} == true"
@@ -193,6 +200,7 @@ class _Parser(Scanner):
         raise Refusal("graph.operator", message, self.at, end, hint)
 
     def right(self, left: Path, operator: str) -> Literal | Bare:
+        """The right side of a comparison."""
         start = self.skip_blanks()
         source = self.source
         word = self.match(_JOINING)
@@ -210,30 +218,30 @@ class _Parser(Scanner):
     def bare(self, start: int) -> Literal | Bare:
         """A text without quotes ends before the next ``and`` or ``or`` outside quotes."""
         source = self.source
-        at = start
-        while at < self.end:
-            if source[at] in QUOTES:
-                after = quoted_end(source, at, self.end)
-                at = after if after > 0 else self.end
-            elif source[at].isspace():
-                word = skip_blanks(source, at, self.end)
+        end = start
+        while end < self.end:
+            if source[end] in QUOTES:
+                after = quoted_end(source, end, self.end)
+                end = after if after > 0 else self.end
+            elif source[end].isspace():
+                word = skip_blanks(source, end, self.end)
                 if _JOINING.match(source, word, self.end):
                     break
-                at = word
+                end = word
             else:
-                at += 1
-        self.at = at
-        text = source[start:at].rstrip()
+                end += 1
+        self.at = end
+        text = source[start:end].rstrip()
         literal = parse_literal(text, start)
         if isinstance(literal, Bare):
             self.check_text(text, start)
         return literal
 
     def check_text(self, text: str, start: int) -> None:
+        """Refuse signs in a text without quotes that mean something in other languages."""
         # Everything after a quote that is not closed is text.
-        if odd := _NOT_TEXT.search(
-            text, 0, min(text.find(quote) % (len(text) + 1) for quote in QUOTES)
-        ):
+        first_quote = min(text.find(quote) % (len(text) + 1) for quote in QUOTES)
+        if odd := _NOT_TEXT.search(text, 0, first_quote):
             sign = odd[0].strip()
             place = start + odd.start(), start + odd.end()
             quoted = format_literal(text)

@@ -68,6 +68,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _check_result(sign: str, left: Any, right: Any) -> None:
+    """Raises ValueError for a result that would be too large."""
     sizes = [len(side) for side in (left, right) if isinstance(side, _SIZED)]
     numbers = [side for side in (left, right) if isinstance(side, int)]
     if len(sizes) == 2:
@@ -76,7 +77,8 @@ def _check_result(sign: str, left: Any, right: Any) -> None:
         if sum(map(int.bit_length, numbers)) > MOST_BITS:
             raise ValueError("the product is too large")
     elif sign == "*" and len(sizes) == len(numbers) == 1:
-        _check_size(sizes[0] * numbers[0])
+        (size,), (number,) = sizes, numbers
+        _check_size(size * number)
 
 
 def _check_size(size: int) -> None:

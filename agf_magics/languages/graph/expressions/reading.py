@@ -109,26 +109,33 @@ class Reader(documents.Reader):
             self.problems.extend(error.diagnostics)
             return Constant(node.span, node.text)
         if isinstance(parsed, Sentence):
-            for unfilled in parsed.unfilled:
-                self.unfilled(node, unfilled)
-            if _SUM.fullmatch(node.text) and (whole := _in_braces(node.text.translate(_NO_BRACES))):
-                message = "this stays text: what is computed is inside the braces"
-                self.warn("graph.text-arithmetic", message, node.span, f'write "{whole}"')
-            at = 0
-            for part in parsed.parts:
-                if isinstance(part, str):
-                    self.check_text(node, part, at)
-                at += len(part if isinstance(part, str) else part.text)
+            self.check_sentence(node, parsed)
         elif isinstance(parsed, Arithmetic):
             for atom in atoms(parsed.right):
                 if isinstance(atom, Bare):
-                    name = atom.text
-                    place = node.locate(atom.start, atom.end)
-                    is_key = name.split(".")[0] in self.known_keys
-                    hint = f"write state.{name}" if is_key else f"quote it: '{shorten(name)}'"
-                    message = f"{shorten(name)!r} is text here, not a key"
-                    self.warn("graph.unquoted-text", message, place, hint)
+                    self.warn_unquoted(node, atom)
         return Expression(node, parsed, ROOT)
+
+    def check_sentence(self, node: Scalar, sentence: Sentence) -> None:
+        """Warn about the parts of a text that look like expressions and stay text."""
+        for unfilled in sentence.unfilled:
+            self.unfilled(node, unfilled)
+        if _SUM.fullmatch(node.text) and (whole := _in_braces(node.text.translate(_NO_BRACES))):
+            message = "this stays text: what is computed is inside the braces"
+            self.warn("graph.text-arithmetic", message, node.span, f'write "{whole}"')
+        begin = 0
+        for part in sentence.parts:
+            if isinstance(part, str):
+                self.check_text(node, part, begin)
+            begin += len(part if isinstance(part, str) else part.text)
+
+    def warn_unquoted(self, node: Scalar, atom: Bare) -> None:
+        """Warn about a word without quotes in an expression."""
+        name = atom.text
+        is_key = name.split(".")[0] in self.known_keys
+        hint = f"write state.{name}" if is_key else f"quote it: '{shorten(name)}'"
+        message = f"{shorten(name)!r} is text here, not a key"
+        self.warn("graph.unquoted-text", message, node.locate(atom.start, atom.end), hint)
 
     def unfilled(self, node: Scalar, braces: Unfilled) -> None:
         place = node.locate(braces.start, braces.end)
@@ -143,12 +150,8 @@ class Reader(documents.Reader):
         ``begin`` of ``text``."""
 
         def warn(code: str, message: str, match: re.Match[str], group: int, hint: str) -> None:
-            self.warn(
-                code,
-                message,
-                text.locate(begin + match.start(group), begin + match.end(group)),
-                hint,
-            )
+            place = text.locate(begin + match.start(group), begin + match.end(group))
+            self.warn(code, message, place, hint)
 
         for match in _BRACES.finditer(part):
             word = _WORD.match(match[1])
@@ -173,13 +176,8 @@ class Reader(documents.Reader):
             if match[2] not in self.known_keys and not (self.declared is None and expression):
                 continue
             hint = f'write "{expression}"' if expression else f"write {{{match[1]}}}"
-            warn(
-                "graph.literal-path",
-                f"{shorten(match[0])!r} is text here: it has no braces",
-                match,
-                0,
-                hint,
-            )
+            message = f"{shorten(match[0])!r} is text here: it has no braces"
+            warn("graph.literal-path", message, match, 0, hint)
 
     def check_jinja(self, text: Text, source: str) -> str:
         """Warn about Jinja2 in a question or a command, once; the text with blanks in its place."""
@@ -238,7 +236,7 @@ _UNFILLED: Mapping[str, tuple[str, str]] = {
 AT_FIRST = (
     "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
 )
-"""What an expression looks like, for braces that hold something similar."""
+"""The hint for braces that hold something similar to an expression."""
 
 
 def _in_braces(text: str) -> str | None:

@@ -178,34 +178,35 @@ def _parse_path(source: str, start: int, end: int) -> Path:
     return Path(tuple(text[len("state.") :].strip().split(".")), start, start + len(text), True)
 
 
-def _closing_brace(source: str, at: int) -> int:
-    """The brace that closes the placeholder whose operand begins at ``at``; -1 if none does."""
-    depth = 0
-    operand = True
+def _closing_brace(source: str, start: int) -> int:
+    """The brace that closes the placeholder whose operand begins at ``start``; -1 if none does."""
+    index = start
     end = len(source)
-    unclosed = set[
-        str
-    ]()  # quotes without a closing quote from here on: they are not searched for again
-    while at < end:
-        char = source[at]
-        if char in QUOTES and operand and char not in unclosed:
-            if (after := quoted_end(source, at, end)) > 0:
-                at = after
-                operand = False
+    depth = 0
+    may_begin_text = True
+    # Quotes without a closing quote from here on: they are not searched for again.
+    unclosed = set[str]()
+    while index < end:
+        char = source[index]
+        if char in QUOTES and may_begin_text and char not in unclosed:
+            if (after := quoted_end(source, index, end)) > 0:
+                index = after
+                may_begin_text = False
                 continue
             unclosed.add(char)
         if char == "{":
             depth += 1
         elif char == "}":
             if not depth:
-                return at
+                return index
             depth -= 1
-        operand = char in "[{,:+-*/" or (operand and char.isspace())
-        at += 1
+        may_begin_text = char in "[{,:+-*/" or (may_begin_text and char.isspace())
+        index += 1
     return -1
 
 
 def _parse_sentence(source: str) -> Sentence:
+    """A text with its placeholders, and with the braces that stay text."""
     parts = list[str | Placeholder]()
     unfilled = list[Unfilled]()
     end = 0
@@ -220,9 +221,8 @@ def _parse_sentence(source: str) -> Sentence:
         inner = _PLAIN.match(source, start + len("state."))
         if inner is None or source[inner.end() : inner.end() + 1] != "}":
             after = inner.end() if inner else start + len("state.")
-            unfilled.append(
-                Unfilled(begin.start(), after, "open" if last_close < begin.start() else "computed")
-            )
+            why: OneOf["open", "computed"] = "open" if last_close < begin.start() else "computed"
+            unfilled.append(Unfilled(begin.start(), after, why))
             continue
         if text := source[end : begin.start()]:
             parts.append(text)
@@ -250,6 +250,7 @@ class _Operand(Scanner):
         return operand
 
     def one(self) -> One:
+        """A list literal."""
         start = self.at
         self.at += 1
         if self.peek() == "{":
@@ -274,6 +275,7 @@ class _Operand(Scanner):
         return One(item)
 
     def pairs(self) -> Pairs:
+        """A dict literal."""
         start = self.at
         pairs = list[tuple[str, Atom]]()
         self.at += 1
@@ -347,25 +349,27 @@ class _Operand(Scanner):
         literal = parse_literal(text, start)
         if isinstance(literal, Literal):
             return literal
-        for at, char in enumerate(text, start):
+        for index, char in enumerate(text, start):
             if char in "()[]{}":
-                self.refuse_bracket(at)
+                self.refuse_bracket(index)
         if text[0] in "*/":
             self.refuse_chained(start)
         if operator := _ARITHMETIC.search(text):
             self.refuse_chained(start + operator.start(operator.lastindex or 0))
         return literal
 
-    def refuse_bracket(self, at: int) -> None:
-        if self.source[at] in "()":
+    def refuse_bracket(self, index: int) -> None:
+        end = index + 1
+        if self.source[index] in "()":
             hint = "compute it into a key of its own first, then use that key"
-            raise Refusal("graph.parentheses", "parentheses are not supported", at, at + 1, hint)
+            raise Refusal("graph.parentheses", "parentheses are not supported", index, end, hint)
         hint = "literals do not nest; quote it if it is text"
-        raise Refusal("graph.nested-literal", f"unexpected {self.source[at]!r}", at, at + 1, hint)
+        message = f"unexpected {self.source[index]!r}"
+        raise Refusal("graph.nested-literal", message, index, end, hint)
 
-    def refuse_chained(self, at: int) -> None:
+    def refuse_chained(self, index: int) -> None:
         hint = "compute it in two steps, the first into a key of its own; quote it if it is text"
-        raise Refusal("graph.chained", "only one operator is supported", at, at + 1, hint)
+        raise Refusal("graph.chained", "only one operator is supported", index, index + 1, hint)
 
     def close(self, bracket: str, start: int) -> None:
         if self.peek() != bracket:

@@ -79,15 +79,9 @@ class Gather:
         failed = list[Value]()
         for index, value in enumerate(ran.values):
             error = ran.failures.get(index)
-            if value is DROPPED:
-                failed.append(
-                    self.failure(index, error.kind if error is not None else "unknown_error")
-                )
-            elif (
-                type(value) is dict
-                and (value.get("error") or value.get("errors"))
-                and "success" not in value
-            ):
+            if value is DROPPED and error is not None:
+                failed.append(self.failure(index, error.kind))
+            elif value is DROPPED or _says_that_it_failed(value):
                 failed.append(self.failure(index, "unknown_error"))
             else:
                 results.append(self.result(index, value))
@@ -96,16 +90,16 @@ class Gather:
         return {self.collect: results, self.failures: failed}
 
     def failure(self, index: int, kind: str) -> Value:
-        node = f"_map_{self.node}_sub"
         return {
             "map": self.node,
             "index": index,
             "error_type": kind,
-            "node": node,
+            "node": f"_map_{self.node}_sub",
             "tolerated": self.tolerated,
         }
 
     def result(self, index: int, value: Value) -> Value:
+        """The value of an item with its number."""
         if type(value) is dict and self.key in value:
             value = value[self.key]
         if type(value) is not dict:
@@ -113,6 +107,7 @@ class Gather:
         return {"_map_index": index, **value} | {"_map_index": index}
 
     def enough(self, accepted: int, width: int, ran: FanOutResult) -> None:
+        """Raise StepError if too few of the items succeeded."""
         needed = self.least if type(self.least) is int else self.least * width
         if accepted >= needed:
             return
@@ -129,6 +124,13 @@ class Gather:
         raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
 
 
+def _says_that_it_failed(value: Value) -> bool:
+    """Whether the value of an item is an object with its error."""
+    if type(value) is not dict or "success" in value:
+        return False
+    return bool(value.get("error") or value.get("errors"))
+
+
 BuildNode = Callable[[Reader, Node, NodeSite], BuiltNode | None]
 """Builds a node of any kind; None after an error."""
 
@@ -136,6 +138,7 @@ BuildNode = Callable[[Reader, Node, NodeSite], BuiltNode | None]
 def build_map(
     build_node: BuildNode, reader: Reader, fields: FieldValues, site: NodeSite
 ) -> BuiltNode:
+    """A node that runs another one for each item of a list."""
     name: Name = fields["as"]
     inner = build_node(
         reader,
@@ -150,7 +153,7 @@ def build_map(
     collect: Name = fields["collect"]
     failures: Name = fields.get("failures") or Name(f"{collect.text}_failures")
     gather = _gather(fields, site, inner, failures)
-    most: int = fields.get("max_items") or site.limits.get("max_map_items") or ITEMS
+    limit: int = fields.get("max_items") or site.limits.get("max_map_items") or ITEMS
     overflow = fields.get("on_overflow") or site.defaults.get("on_overflow") or "error"
     step = Each(
         **at(site),
@@ -161,7 +164,7 @@ def build_map(
         gather=gather,
         limit=site.limits.get("max_concurrency"),
         failing=FailurePolicy("continue"),
-        cut=_cut(most, overflow == "truncate", over.span),
+        cut=_element_limit(limit, overflow == "truncate", over.span),
     )
     keys = (
         WrittenKey(collect.text, collect.span, type="list", reducer="sorted_add"),
@@ -189,40 +192,34 @@ def _map_body(inner: BuiltNode, span: Span) -> Step:
     step = inner.step
     if not inner.collects:
         return step
-    inside = (
-        "call" if isinstance(step, Invoke) else "steps"
-    )  # the parts of other steps may have the id of a call
+    # The parts of other steps may have the id of a call.
+    inside = "call" if isinstance(step, Invoke) else "steps"
     call = replace(step, id=f"{step.id}.{inside}", target=keep)
     value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))
     result = Compute(id=f"{step.id}.result", word="result", span=span, value=value)
     return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
 
 
-def _cut(most: int, truncate: bool, span: Span) -> ElementLimit:
+def _element_limit(limit: int, truncate: bool, span: Span) -> ElementLimit:
+    """At most ``limit`` items: the others are dropped with a warning, or are an error."""
+
     def problem(left_out: int) -> Diagnostic:
+        hint = f"write max_items: {limit + left_out} to use all"
         if truncate:
-            message = f"the map uses the first {most} items and drops {left_out}"
-            return Diagnostic(
-                "graph.truncated",
-                message,
-                span,
-                f"write max_items: {most + left_out} to use all",
-                "warning",
-            )
-        message = f"the map has {most + left_out} items; the limit is {most}"
-        hint = (
-            f"write max_items: {most + left_out} to use all; on_overflow: truncate uses the "
-            f"first {most}"
-        )
+            message = f"the map uses the first {limit} items and drops {left_out}"
+            return Diagnostic("graph.truncated", message, span, hint, "warning")
+        message = f"the map has {limit + left_out} items; the limit is {limit}"
+        hint = f"{hint}; on_overflow: truncate uses the first {limit}"
         return Diagnostic("graph.too-many-items", message, span, hint)
 
-    return ElementLimit(most, problem)
+    return ElementLimit(limit, problem)
 
 
 _BRACES = re.compile(r"\{(.+)\}", re.DOTALL)
 
 
 def _over(reader: Reader, node: Node, name: str) -> Computed:
+    """The items of ``over``: a list, or one path of the state in braces."""
     if isinstance(node, Items):
         items = plain(node)
         return _elements(node.span, name, lambda frame: items, ())

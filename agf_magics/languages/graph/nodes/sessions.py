@@ -27,7 +27,7 @@ from ..expressions.resolve import resolve_node_variables
 from ..expressions.written_text import format_value
 from ..prompts.answer_schema import read_output_schema
 from ..prompts.prompts import NodePrompt, read_prompt
-from ..state import Failed, State, Write
+from ..state import Failed, Note, State, Write
 from ..words import FALLBACK
 from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .call_arguments import (
@@ -68,11 +68,10 @@ class Prompted:
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
         check_required(self.requires, state)
-        variables = (
-            resolve_node_variables(None, state)
-            if self.values is None
-            else NamedArguments(self.values).build(frame)
-        )
+        if self.values is None:
+            variables = resolve_node_variables(None, state)
+        else:
+            variables = NamedArguments(self.values).build(frame)
         prompts = {"prompt": self.prompts.user.fill(state, variables), "input": variables}
         if self.prompts.system is not None:
             prompts["system"] = self.prompts.system.fill(state, variables)
@@ -266,7 +265,9 @@ def _has_calls(answer: Value) -> bool:
     return type(answer) is dict and answer.keys() == {"answer", "calls"}
 
 
-def _not_json(site: NodeSite) -> Any:
+def _not_json(site: NodeSite) -> Note:
+    """The warning that an answer has no JSON, once it is there."""
+
     def note(value: Value) -> Diagnostic | None:
         if not isinstance(value["answer"] if _has_calls(value) else value, str):
             return None
@@ -278,6 +279,8 @@ def _not_json(site: NodeSite) -> Any:
 
 
 def _with_calls(write: Write, key: str) -> Write:
+    """``write`` for the value of a session that keeps its tool calls, which go to ``key``."""
+
     def write_both(state: State, value: Value) -> Mapping[str, Value]:
         calls = {} if value["calls"] is None else {key: value["calls"]}
         return {**write(state, value["answer"]), **calls}
@@ -285,16 +288,16 @@ def _with_calls(write: Write, key: str) -> Write:
     return write_both
 
 
-def _unless_held(site: NodeSite, key: str, step: Step) -> Choose:
+def _unless_existing(site: NodeSite, key: str, step: Step) -> Choose:
     """``step`` if the key has no value, else its value."""
-    held = Ref((*ROOT, key), site.span, certain=False, optional=True)
-    existing = Computed(site.span, lambda frame: frame["state"].get(key), (held,))
+    ref = Ref((*ROOT, key), site.span, certain=False, optional=True)
+    existing = Computed(site.span, lambda frame: frame["state"].get(key), (ref,))
     return Choose(
         id=site.id,
         word=site.kind,
         label=step.label,
         span=site.span,
-        pick=Computed(site.span, lambda frame: frame["state"].get(key) is not None, (held,)),
+        pick=Computed(site.span, lambda frame: frame["state"].get(key) is not None, (ref,)),
         labels=lambda exists: ("exists",) if exists else ("missing",),
         cases={
             "missing": step,
@@ -308,7 +311,7 @@ def _unless_held(site: NodeSite, key: str, step: Step) -> Choose:
 
 def _skipping(site: NodeSite, key: str, built: BuiltNode) -> BuiltNode:
     """``skip_if_exists``: the node does nothing if its key has a value."""
-    step = _unless_held(site, key, built.step)
+    step = _unless_existing(site, key, built.step)
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {} if state.get(key) is not None else built.write(state, value)
@@ -351,7 +354,7 @@ def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNo
     for word, name in routes.items():
         answers[name.text] = f"{answers[name.text]}, {word}" if name.text in answers else word
     answers.setdefault(default.text, "otherwise")
-    first = built.keys[0]
+    first, *_ = built.keys
     keys = (*built.keys, WrittenKey(answer, first.span, sure=first.sure))
     return built._replace(
         write=write, keys=keys, routes=(*routes.values(), default), answers=answers
@@ -396,8 +399,8 @@ def key_or_message(key: str, message: Computed) -> Computed:
     """The value of a key of the state if it has one, else ``message``."""
 
     def evaluate(frame: Frame) -> Value:
-        held = frame["state"].get(key)
-        return message.evaluate(frame) if held is None else format_value(held)
+        existing = frame["state"].get(key)
+        return message.evaluate(frame) if existing is None else format_value(existing)
 
     ref = state_ref((key,), None)
     return Computed(message.span, evaluate, (*message.reads(), ref), message.text)
@@ -411,7 +414,7 @@ def _build_written_question(
     first = site._replace(id=f"{site.id}.prompt")
     ask = first._replace(id=f"{first.id}.ask") if fields.get("idempotent") else first
     request = build_request(reader, fields, ask)
-    asking = _unless_held(first, question, request) if fields.get("idempotent") else request
+    asking = _unless_existing(first, question, request) if fields.get("idempotent") else request
     answered = Stored(lambda frame, value: {**frame, "answered": value}, (Ref(("answered",)),))
     put = Invoke(
         **{**common(site, fields, "the answer"), "id": f"{site.id}.question"},

@@ -74,10 +74,10 @@ class JinjaPrompt(NamedTuple):
         """The values that the template reads, and no others: they go to its process as JSON."""
         values: dict[str, Value] = {"state": {}}
         for slot in self.slots:
-            held, into = (state, values["state"]) if slot.in_state else (variables, values)
-            for name in slot.names[:1] or held:
-                if name in held and name not in into:
-                    into[name] = self._check_value(name, held[name], slot.span)
+            source, target = (state, values["state"]) if slot.in_state else (variables, values)
+            for name in slot.names[:1] or source:
+                if name in source and name not in target:
+                    target[name] = self._check_value(name, source[name], slot.span)
         return values
 
     def _check_value(self, name: str, value: Value, span: Span) -> Value:
@@ -98,9 +98,9 @@ class JinjaPrompt(NamedTuple):
         hint = "a template gets texts, numbers, lists and mappings; a node before it can make one"
         return StepError(Diagnostic("graph.template-value", message, span, hint))
 
-    def _too_much(self, what: str, span: Span) -> StepError:
+    def _too_much(self, reason: str, span: Span) -> StepError:
         hint = "prepare the text in a node before this one"
-        return StepError(Diagnostic("graph.template-limit", f"the template {what}", span, hint))
+        return StepError(Diagnostic("graph.template-limit", f"the template {reason}", span, hint))
 
     def _failure(self, answer: Mapping[str, Any], variables: Mapping[str, Value]) -> StepError:
         place = Lines(self.text).place(int(answer["line"]))
@@ -153,8 +153,8 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
         slots = tuple(_Template(reader, text).slots(Environment().parse(text.text)))
         return JinjaPrompt(text, slots, span) if reader.error_count == before else None
     except TemplateSyntaxError as error:
-        said = error.message or ""
-        message = f"{said[:1].lower()}{said[1:]}".rstrip(".")
+        sentence = error.message or ""
+        message = f"{sentence[:1].lower()}{sentence[1:]}".rstrip(".")
         line = error.lineno
     except RecursionError:
         message = "the template is nested too deep"

@@ -133,15 +133,16 @@ def _warn_of_block(reader: Reader, node: Fields) -> None:
 
 
 def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
-    held = node.fields.get("schema")
+    """The JSON Schema of the answer that a prompt asks for."""
+    listed = node.fields.get("schema")
     written = node.fields.get("output_schema")
-    if held is not None and written is not None:
+    if listed is not None and written is not None:
         hint = "keep one of them: schema lists fields, output_schema is a JSON Schema"
         message = "a prompt cannot have both schema and output_schema"
         reader.refuse("graph.prompt-schema", message, node.keys["output_schema"].span, hint)
     if written is not None:
         return read_output_schema(reader, written)
-    return read_schema(reader, held) if held is not None else None
+    return read_schema(reader, listed) if listed is not None else None
 
 
 def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> NodePrompt:

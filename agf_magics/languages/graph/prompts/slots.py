@@ -83,26 +83,28 @@ class Prompt(NamedTuple):
 
 
 def no_value(
-    names: tuple[str, ...], span: Span, held: Mapping[str, Value], state: Mapping[str, Value]
+    names: tuple[str, ...], span: Span, values: Mapping[str, Value], state: Mapping[str, Value]
 ) -> StepError:
-    """A placeholder in a text for a tool, a command or a person has no value (decision Y13)."""
-    where = "keys of the state" if held is state else "variables"
-    hint = suggest(names[0], held, where) or f"there are no {where}"
-    if names[0] in held:
-        hint = f"{names[0]!r} is {describe(held[names[0]])}"
+    """A placeholder in a text for a tool, a command or a person has no value (decision Y13).
+    ``values``: those that it may name, the state or variables."""
+    first, *_ = names
+    kind = "keys of the state" if values is state else "variables"
+    hint = suggest(first, values, kind) or f"there are no {kind}"
+    if first in values:
+        hint = f"{first!r} is {describe(values[first])}"
     return StepError(Diagnostic("graph.no-value", f"{'.'.join(names)!r} has no value", span, hint))
 
 
 def read_text(reader: Reader, text: Text) -> Prompt:
     """A text with slots; a warning for everything in it that only looks like one."""
     parts = split_slots(text.text, text)
-    at = 0
+    begin = 0
     plain = reader.check_jinja(text, text.text)
     for part in parts:
         size = len(part if isinstance(part, str) else part.text)
         if isinstance(part, str):
-            reader.check_text(text, plain[at : at + size], at, prompt=True)
-        at += size
+            reader.check_text(text, plain[begin : begin + size], begin, prompt=True)
+        begin += size
     return Prompt(parts, text.locate(0, len(text.text)))
 
 

@@ -70,6 +70,7 @@ def evaluator(node: Node, text: Text) -> Callable[[Frame], Value]:
 
 
 def _at_its_token(error: Failure | RecursionError, text: Text) -> StepError:
+    """The error of a step for a failure, with the place of its token in ``text``."""
     if isinstance(error, Failure):
         start = error.at
         end = error.at + error.width
@@ -180,7 +181,7 @@ def _logic(node: Logic) -> Closure:
 
 def _arithmetic(node: Arithmetic) -> Closure:
     first = node.first
-    (second, *rest) = node.rest
+    second, *rest = node.rest
     run = _operation(second.op, second.at, first, second.operand)
     steps = [
         (_step(op, at, "", _operand_words(operand)), closure(operand)) for at, op, operand in rest
@@ -202,8 +203,7 @@ def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
     compute = _COMPUTE[op]
     left = closure(first)
     bounded = op == "*"
-    least = -SMALL
-    most = SMALL
+    small = SMALL
     if isinstance(second, Lit):
         literal = second.value
         is_number = type(literal) in NUMBERS
@@ -215,7 +215,7 @@ def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
                     value = compute(value_of_first, literal)
                     # NaN differs from itself, and all its orders are false.
                     is_nan = value != value or (value is False and value_of_first != value_of_first)
-                    if not is_nan and (not bounded or least < value < most):
+                    if not is_nan and (not bounded or -small < value < small):
                         return value
                 except ArithmeticError:
                     pass
@@ -228,14 +228,14 @@ def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
         value_of_first = left(env)
         other = right(env)
         kind = type(value_of_first)
-        its = type(other)
-        if (kind is int or kind is float) and (its is int or its is float):
+        kind_of_other = type(other)
+        if (kind is int or kind is float) and (kind_of_other is int or kind_of_other is float):
             try:
                 value = compute(value_of_first, other)
                 is_nan = value != value or (
                     value is False and (value_of_first != value_of_first or other != other)
                 )
-                if not is_nan and (not bounded or least < value < most):
+                if not is_nan and (not bounded or -small < value < small):
                     return value
             except ArithmeticError:
                 pass
@@ -276,8 +276,8 @@ def _operand_words(node: Node) -> str:
 def _step(op: str, at: int, *names: str) -> BinaryOperation:
     """An operator of arithmetic or of an order. ``names``: those of its operands."""
     compute = _COMPUTE[op]
-    (needs, types) = _NEEDS[op]
-    most = LARGEST
+    needs, types = _NEEDS[op]
+    largest = LARGEST
     numbers = NUMBERS
     grows = op == "*"
 
@@ -294,7 +294,7 @@ def _step(op: str, at: int, *names: str) -> BinaryOperation:
             if left != left or right != right:
                 nans = (left != left, right != right)
                 raise not_a_number(op, list(compress(names, nans)), at)
-            if grows and type(value) is int and not -most < value < most:
+            if grows and type(value) is int and not -largest < value < largest:
                 raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
             return value
         if kind is not type(right) or kind not in types:

@@ -30,8 +30,8 @@ def not_a_number(op: str, names: Sequence[str], at: int) -> Failure:
     """The error for NaN as an operand (decision A1′). ``names``: those of the operands that are NaN;
     empty for one that is computed."""
     hint = "NaN stands for a missing number: let a tool drop or replace it"
-    what = next(filter(None, names), "a value")
-    return Failure("r1.not-a-number", f"{op!r} needs numbers, and {what} is NaN", at, len(op), hint)
+    name = next(filter(None, names), "a value")
+    return Failure("r1.not-a-number", f"{op!r} needs numbers, and {name} is NaN", at, len(op), hint)
 
 
 def list_needed(name: str, value: Value, at: int) -> Failure:

@@ -16,8 +16,15 @@ from .functions import EACH_NAMES, FUNCTIONS
 from .row import Function
 from .written import concatenation
 
-Token = tuple[int, str, int]
-"""Its kind, its text, its offset."""
+
+class Token(NamedTuple):
+    """A token of an expression."""
+
+    kind: int
+    text: str
+    at: int
+    """Its offset."""
+
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -113,12 +120,9 @@ def unknown_function(name: str, functions: Mapping[str, Function]) -> tuple[str,
     message = f"there is no function {name!r}"
     if name in ELSEWHERE:
         return message, ELSEWHERE[name]
-    near = suggest(name, functions)
-    return (
-        message,
-        f"{near or ''} {choices}; a tool is a step of its own: tool: {{name: {name}, args: "
-        f"{{…}}}}".strip(),
-    )
+    near = suggest(name, functions) or ""
+    step = f"a tool is a step of its own: tool: {{name: {name}, args: {{…}}}}"
+    return message, f"{near} {choices}; {step}".strip()
 
 
 def method_hint(base: str, method: str) -> str | None:
@@ -127,54 +131,51 @@ def method_hint(base: str, method: str) -> str | None:
     return next((f"write: {row.form_of(base)}" for row in names), None)
 
 
-def lambda_expected(function: Function, first: str, found: str, after: str) -> tuple[str, str]:
+def lambda_expected(function: Function, first: str, second: str, after: str) -> tuple[str, str]:
     """The message and the hint where the second argument of ``function`` must be a lambda. ``first``:
-    the text of its first argument; ``found``, ``after``: the tokens at the second."""
-    what = f", not {found!r}" if found else ""
-    tool = (
-        f"; a tool is called by a step: for_each with do: {{tool: {{name: {found}, args: {{…}}}}}}"
-    )
-    return (
-        f"the second argument of {function.name}() is a lambda with one parameter{what}",
-        f"write: {function.form_of(first)}" + tool * (after == ")"),
-    )
+    the text of its first argument; ``second``, ``after``: the tokens at the second."""
+    message = f"the second argument of {function.name}() is a lambda with one parameter"
+    if second:
+        message += f", not {second!r}"
+    hint = f"write: {function.form_of(first)}"
+    if after == ")":
+        step = f"for_each with do: {{tool: {{name: {second}, args: {{…}}}}}}"
+        hint += f"; a tool is called by a step: {step}"
+    return message, hint
 
 
 def explain_unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
     """The error for the token ``tokens[index]``, where ``wanted`` belongs."""
-    word = tokens[index - 1][1]
+    word = tokens[index - 1].text
     if word in _WORDS:
         index -= 1  # ``import os`` fails at ``os``, NOT x at x
     before = tokens[index - 1]
     (_, text, at) = tokens[index]
-    glued = before[1] + text if before[2] + len(before[1]) == at else ""
+    glued = before.text + text if before.at + len(before.text) == at else ""
     if glued in ("**", "//", "<>"):
         power = _power(tokens, index, glued)
-        return Finding("r1.operator", f"there is no {glued!r}", power, before[2], at + 1)
-    if before[1] in ("f", "F", "r", "b") and len(glued) > 2 and text[0] in "'\"":
+        return Finding("r1.operator", f"there is no {glued!r}", power, before.at, at + 1)
+    if before.text in ("f", "F", "r", "b") and len(glued) > 2 and text[0] in "'\"":
         return Finding(
             "r1.syntax",
             "there are no f-strings",
             f"write: {concatenation(text[1:-1])}",
-            before[2],
+            before.at,
             at + len(text),
         )
     code, message, hint = _explain_token(tokens, index, source) or (
         "r1.syntax",
         f"expected {wanted}, found {text!r}",
-        _number(glued) or _shape(text, before[1]),
+        _number(glued) or _shape(text, before.text),
     )
     return Finding(code, message, hint, at, at + len(text))
 
 
 def _assignment_hint(operator: str, name: str) -> str | None:
     """The hint for ``name = value``."""
-    is_name = operator == "=" and name.isidentifier()
-    return (
-        f"the result gets its name beside it: output: {name}; to compare write: =="
-        if is_name
-        else None
-    )
+    if operator != "=" or not name.isidentifier():
+        return None
+    return f"the result gets its name beside it: output: {name}; to compare write: =="
 
 
 def _unclosed_text(sign: str, before: str, source: str) -> tuple[str, str, str | None] | None:
@@ -194,7 +195,7 @@ def _explain_token(
     """The code, the message and the hint for a token that no expression has here; None: only what
     was expected can be said."""
     _, text, at = tokens[index]
-    before = tokens[index - 1][1]
+    before = tokens[index - 1].text
     absent = f"there is no {text!r}"
     if text in ("'", '"', "{"):
         return _unclosed_text(text, before, source)
@@ -204,10 +205,10 @@ def _explain_token(
         return "r1.operator", absent, _comprehension(tokens, index, source)
     if text == "in":
         return "r1.operator", absent, f"write: {_membership_hint(tokens, index, index, source)}"
-    if text == "not" and tokens[index + 1][1] == "in":
+    if text == "not" and tokens[index + 1].text == "in":
         hint = f"write: not {_membership_hint(tokens, index, index + 1, source)}"
         return "r1.syntax", "'not' stands before what it negates", hint
-    if text == "is" and tokens[index + 1][1] == "not":
+    if text == "is" and tokens[index + 1].text == "not":
         return "r1.operator", "there is no 'is not'", _OPERATORS["is not"]
     if text == "not":
         hint = "not a == b, or of a list: all(list, x -> x != value)"
@@ -219,7 +220,7 @@ def _explain_token(
             _assignment_hint(text, source[:at].strip()) or _OPERATORS[text],
         )
     if text == "[":
-        return _bracket(before, tokens[index + 1][1])
+        return _bracket(before, tokens[index + 1].text)
     if text == "->":
         return _arrow(tokens, index, source)
     if text == ".":
@@ -241,7 +242,7 @@ def _bracket(before: str, after: str) -> tuple[str, str, str | None]:
 def _arrow(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, str]:
     """For a lambda where none may stand."""
     if items := _items_before(tokens, index, source):
-        hint = f"write: [{items}], {tokens[index - 1][1]} -> expression"
+        hint = f"write: [{items}], {tokens[index - 1].text} -> expression"
         return "r1.unclosed", "the list before this lambda is never closed", hint
     message = f"a lambda can only be the second argument of {', '.join(EACH_NAMES)}"
     return "r1.lambda", message, f"write: {FUNCTIONS['map'].form}"
@@ -250,13 +251,11 @@ def _arrow(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, 
 def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
     if operator in _OPERATORS:
         return _OPERATORS[operator]
-    base = tokens[index - 2][1]
-    exponent = tokens[index + 1][1]
-    return (
-        f"write: {base} * {base}"
-        if exponent == "2" and base[-1].isalnum()
-        else f"there are no powers; {USE_A_TOOL}"
-    )
+    base = tokens[index - 2].text
+    exponent = tokens[index + 1].text
+    if exponent == "2" and base[-1].isalnum():
+        return f"write: {base} * {base}"
+    return f"there are no powers; {USE_A_TOOL}"
 
 
 _ENDS = {"and", "or", "not", ",", "?", ":", "->", "if", "else", "then", ""}
@@ -265,13 +264,14 @@ _ENDS = {"and", "or", "not", ",", "?", ":", "->", "if", "else", "then", ""}
 
 def _membership_hint(tokens: Sequence[Token], first: int, last: int, source: str) -> str:
     """For ``item in list``; ``first``, ``last``: the tokens of ``in`` or ``not in``."""
-    item = source[_operand_end(tokens, first, -1, source) : tokens[first][2]].strip()
+    item = source[_operand_end(tokens, first, -1, source) : tokens[first].at].strip()
     end = _operand_end(tokens, last, 1, source)
-    items = source[tokens[last][2] + len(tokens[last][1]) : end].strip()
+    items = source[tokens[last].at + len(tokens[last].text) : end].strip()
     if items.startswith("(") and items.endswith(")") and "," in items:
         items = f"[{items[1:-1]}]"
     names = {text.partition(".")[0].strip() for _, text, _ in tokens}
-    name = next(each for each in ("x", "each", "element", "n") if each not in names or each == "n")
+    parameters = ("x", "each", "element", "n")
+    name = next((name for name in parameters if name not in names), "n")
     return f"any({items or 'list'}, {name} -> {name} == {item or 'value'})"
 
 
@@ -353,13 +353,12 @@ def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
     base, _, condition = rest.partition(" if ")
     if not (name.strip().isidentifier() and base.strip()):
         return f"write: {FUNCTIONS['map'].form} or filter(list, x -> condition)"
-    items = (
-        f"filter({base.strip()}, {name.strip()} -> {condition.strip()})"
-        if condition
-        else base.strip()
-    )
-    mapped = condition and value.strip() == name.strip()
-    return f"write: {items if mapped else f'map({items}, {name.strip()} -> {value.strip()})'}"
+    value, name, items, condition = (part.strip() for part in (value, name, base, condition))
+    if condition:
+        items = f"filter({items}, {name} -> {condition})"
+    if condition and value == name:
+        return f"write: {items}"
+    return f"write: map({items}, {name} -> {value})"
 
 
 def _brackets_around(tokens: Sequence[Token], index: int, end: int) -> tuple[int, int]:
@@ -382,11 +381,12 @@ def _brackets_around(tokens: Sequence[Token], index: int, end: int) -> tuple[int
 def _items_before(tokens: Sequence[Token], index: int, source: str) -> str | None:
     """Of ``map([1, 2, x -> x)`` the items of the list that is still open at the arrow."""
     start, _ = _brackets_around(tokens, index, len(source))
-    items, comma, _ = source[start : tokens[index][2]].rpartition(",")
+    items, comma, _ = source[start : tokens[index].at].rpartition(",")
     return items if comma and source[start - 1 : start] == "[" else None
 
 
 def _index(base: str, key: str) -> tuple[str, str]:
+    """The message and the hint for ``base[key]``."""
     name = key.strip("'\"")
     if base == "steps":
         return "steps cannot be indexed", "name the step's result with output: NAME, and write NAME"
@@ -403,6 +403,7 @@ def _index(base: str, key: str) -> tuple[str, str]:
 
 
 def _dot(before: str, after: str) -> tuple[str, str, str]:
+    """The code, the message and the hint for a point between ``before`` and ``after``."""
     if before.replace(".", "").isdigit() or (after.isdigit() and not before):
         return "r1.syntax", "a number has digits on both sides of its point", "write: 1.0 or 0.5"
     if after[:1].isdigit() and (before == "ctx" or not after.isdigit()):
@@ -417,7 +418,7 @@ def _dot(before: str, after: str) -> tuple[str, str, str]:
 
 
 def _shape(text: str, before: str) -> str | None:
-    """What the token looks like."""
+    """The hint for a token that is known by its look, after the token ``before``."""
     if before[:1] in ("'", '"') and text[0].isalpha():
         return "a text with ' in it is quoted with \", or write \\'"
     if text in ("and", "or", "+", "*", "/"):

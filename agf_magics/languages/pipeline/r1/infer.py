@@ -48,8 +48,10 @@ class Split(NamedTuple):
 
 
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-YEAR, DAY_AFTER_MONTH = 4, 3
-"""Characters of a year, and from one ``-`` of a date to the next one."""
+YEAR = 4
+"""Characters of a year."""
+DAY_AFTER_MONTH = 3
+"""Characters from one ``-`` of a date to the next one."""
 
 
 class Inference:
@@ -83,11 +85,11 @@ class Inference:
         )
 
     def need(
-        self, kind: str, shape: Shape | None, what: str, at: int, width: int, certain: bool
+        self, kind: str, shape: Shape | None, needs: str, at: int, width: int, certain: bool
     ) -> None:
-        """Report a value that is certainly not of the kind that ``what`` says is needed."""
+        """Report a value that is certainly not of ``kind``. ``needs``: the begin of the message."""
         if kind not in kinds_of(shape):
-            self.error(f"{what}, not {shape}", at, width, certain)
+            self.error(f"{needs}, not {shape}", at, width, certain)
 
     def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
         if fault is not None:
@@ -97,7 +99,7 @@ class Inference:
         return shapes.literal(node.value)
 
     def path(self, node: Path, certain: bool) -> Shape | None:
-        first = node.read[0]
+        first, *_ = node.read
         if isinstance(first, int):
             shape, fault = descend(self.params[first], node.parts[1:])
         else:
@@ -129,14 +131,15 @@ class Inference:
         """What the value can be if it is true, and if it is false: ``ctx.n and 'many'`` with a number
         ``n`` is ``'many'``, or a number (0); so ``ctx.n and 'many' or 'none'`` is one of two texts."""
         if isinstance(node, Logic):
-            left = self.split(node.parts[0], certain)
-            for part in node.parts[1:]:
-                right = self.split(part, certain=False)
-                if node.op == "and" and left.yes:
-                    left = Split(right.yes, (*left.no, *right.no))
-                elif node.op == "or" and left.no:
-                    left = Split((*left.yes, *right.yes), right.no)
-            return left
+            first, *others = node.parts
+            whole = self.split(first, certain)
+            for part in others:
+                other = self.split(part, certain=False)
+                if node.op == "and" and whole.yes:
+                    whole = Split(other.yes, (*whole.no, *other.no))
+                elif node.op == "or" and whole.no:
+                    whole = Split((*whole.yes, *other.yes), other.no)
+            return whole
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
@@ -154,24 +157,20 @@ class Inference:
                 message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
                 self.error(message, node.at, len(node.op), certain)
         elif not _can_equal(left, right):
-            words = [
-                value
-                for shape in (left, right)
-                for value in shape.values or ()
-                if isinstance(value, str)
-            ]
-            hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
             message = f"{_shape_words(left)} never equals {_shape_words(right)}"
             place = self.locate(node.at, node.at + 2)
-            self.problems.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
+            self.problems.append(
+                Diagnostic("r1.never-equal", message, place, _similar(left, right), "warning")
+            )
         return BOOL
 
     def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
         self.date(node)
-        left = self.shape(node.first, certain)
+        result = self.shape(node.first, certain)
         for operation in node.rest:
-            left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
-        return left
+            operand = self.shape(operation.operand, certain)
+            result = self.operation(operation, result, operand, certain)
+        return result
 
     def date(self, node: Arithmetic) -> None:
         """Report ``2026-01-02``, which is 2023 here: there are no dates."""
@@ -188,16 +187,16 @@ class Inference:
     def operation(
         self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
     ) -> Shape | None:
-        works = [kind for kind in KINDS[node.op] if kind in kinds_of(left) & kinds_of(right)]
-        if not works:
+        common = [kind for kind in KINDS[node.op] if kind in kinds_of(left) & kinds_of(right)]
+        if not common:
             operands = f"{left or 'something'} and {right or 'something'}"
             needs = NEEDS.get(node.op, "two numbers")
             self.error(f"{node.op!r} needs {needs}, not {operands}", node.at, 1, certain)
-        if len(works) != 1:
+        if len(common) != 1:
             return None
-        if works == ["list"]:
+        if common == ["list"]:
             return list_of(either([left.of if left else None, right.of if right else None]))
-        return NUMBER if works == ["number"] else TEXT
+        return NUMBER if common == ["number"] else TEXT
 
     def argument(
         self, node: Each | Call | Get, index: int, argument: Node, certain: bool
@@ -229,16 +228,16 @@ class Inference:
         )
 
     def get(self, node: Get, certain: bool) -> Shape | None:
-        default = (
-            shapes.literal(None) if node.default is None else self.shape(node.default, certain)
-        )
+        default = shapes.literal(None)
+        if node.default is not None:
+            default = self.shape(node.default, certain)
         keys = tuple(node.key.split("."))
         if isinstance(node.base, Path) and not isinstance(node.base.read[0], int):
             shape, fault = self.look((*map(str, node.base.read), *keys))
         else:
             shape, fault = descend(self.shape(node.base, certain), keys)
+        # `get` is for a field that may be absent.
         if fault is not None and fault.name not in fault.within.optional:
-            # get is for a field that may be absent
             self.fault(fault, *node.key_at, False)
         return node.function.returns(None, shape, default)
 
@@ -252,6 +251,17 @@ def _can_equal(left: Shape, right: Shape) -> bool:
     if left.values is not None and right.values is not None:
         return any(equal(a, b) for a in left.values for b in right.values)
     return not _comparable(left).isdisjoint(_comparable(right))
+
+
+def _similar(left: Shape, right: Shape) -> str | None:
+    """The hint for a text that is compared with others and may be misspelt."""
+    values = (value for shape in (left, right) for value in shape.values or ())
+    words = [value for value in values if isinstance(value, str)]
+    if not words:
+        return None
+    first, *others = words
+    *before, last = words
+    return suggest(last, before) or suggest(first, others)
 
 
 def _comparable(shape: Shape) -> frozenset[str]:

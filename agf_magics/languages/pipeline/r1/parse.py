@@ -138,14 +138,14 @@ def parse(
 
 def _tokens(source: str) -> list[Token]:
     """The tokens of ``source`` between two that mark its ends."""
-    tokens: list[Token] = [(END, "", 0)]
+    tokens = [Token(END, "", 0)]
     for match in _TOKEN.finditer(source):
         if not (kind := match.lastindex):
             break
-        tokens.append((kind, match[kind], match.start(kind)))
+        tokens.append(Token(kind, match[kind], match.start(kind)))
         if kind == FOREIGN:
             break
-    tokens.append((END, "", len(source)))
+    tokens.append(Token(END, "", len(source)))
     return tokens
 
 
@@ -159,6 +159,8 @@ def unquoted(token: str) -> str:
 
 
 class _Parser:
+    """The reading of one expression."""
+
     def __init__(self, source: str, names: nodes.Names, functions: Mapping[str, Function]) -> None:
         self.source = source
         self.names = names
@@ -177,12 +179,13 @@ class _Parser:
         self.params: dict[str, int] = {}
 
     def whole(self) -> Node:
-        if self.token[0] == END:
+        """The node of the whole source."""
+        if self.token.kind == END:
             raise Refusal(
                 "r1.empty", "the expression is empty", 0, len(self.source), "the empty text is ''"
             )
         node = self.expression(0)
-        if self.token[0] != END:
+        if self.token.kind != END:
             self.unexpected("the end of the expression")
         self.refuse_tall(node)
         return node
@@ -190,7 +193,7 @@ class _Parser:
     def expression(self, power: int) -> Node:
         self.depth += 1
         if self.depth > DEEPEST:
-            self.too_deep(self.token[2], len(self.token[1]))
+            self.too_deep(self.token.at, len(self.token.text))
         node = self.operand(power)
         while (binds := self.binding()) > power:
             node = self.chain(node, binds)
@@ -199,7 +202,7 @@ class _Parser:
 
     def binding(self) -> int:
         """How tightly the current token binds as an infix operator; 0 if it is none."""
-        return POWER.get(self.token[1], 0)
+        return POWER.get(self.token.text, 0)
 
     def chain(self, first: Node, binds: int) -> Node:
         """Operators that bind equally tightly, with ``first`` as the left operand of the first
@@ -219,6 +222,7 @@ class _Parser:
         return Logic(at, op, (first, *(operation.operand for operation in rest)))
 
     def operand(self, power: int) -> Node:
+        """An operand of an operator that binds as tightly as ``power``."""
         kind, text, at = self.token
         if kind == NAME:
             return self.named(power)
@@ -246,6 +250,7 @@ class _Parser:
         self.unexpected("a value")
 
     def named(self, power: int) -> Node:
+        """What begins with a name: a path, a call, a literal, ``not``."""
         _, text, at = self.token
         if text in nodes.KEYWORDS:
             if text in _LITERALS:
@@ -273,6 +278,7 @@ class _Parser:
         return Path(at, end, parts, self.names.read(parts), self.names.hidden.get(parts[0]))
 
     def call(self, name: str, at: int) -> Node:
+        """The call of a function; the token is its bracket."""
         function = self.functions.get(name)
         if function is None:
             message, hint = hints.unknown_function(name, self.functions)
@@ -300,20 +306,21 @@ class _Parser:
         return node
 
     def each(self, function: Function, at: int, base: Node) -> Each:
+        """A function with a lambda, which the token begins."""
         kind, param, _ = self.token
-        if kind == NAME and self.tokens[self.index + 1][0] == FOREIGN:  # x => x
+        if kind == NAME and self.tokens[self.index + 1].kind == FOREIGN:  # x => x
             self.next()
             self.unexpected("'->'")
         if (
             kind != NAME
-            or self.tokens[self.index + 1][1] != "->"
+            or self.tokens[self.index + 1].text != "->"
             or "." in param
             or param in nodes.KEYWORDS
         ):
-            comma = self.tokens[self.index - 1][2]
+            comma = self.tokens[self.index - 1].at
             first = self.source[at:comma].partition("(")[2].strip()
             after = self.tokens[self.index + 1]
-            self.fail_here("r1.lambda", *hints.lambda_expected(function, first, param, after[1]))
+            self.fail_here("r1.lambda", *hints.lambda_expected(function, first, param, after.text))
         self.next()
         self.next()
         outer = self.params
@@ -325,6 +332,7 @@ class _Parser:
         return Each(at, function, base, param, body, level, self.index - start)
 
     def get(self, function: Function, at: int, base: Node) -> Get:
+        """``get``: its path, which the token is, and its default."""
         kind, text, start = self.token
         if kind == STRING:
             self.next()
@@ -382,7 +390,7 @@ class _Parser:
 
     def sees(self, symbol: str) -> bool:
         """Whether the current token is this symbol; a text has its quotes."""
-        return self.token[1] == symbol
+        return self.token.text == symbol
 
     def next(self) -> None:
         self.index += 1
@@ -412,13 +420,12 @@ class _Parser:
 
     def unexpected(self, wanted: str) -> NoReturn:
         """Fail at the current token, where ``wanted`` belongs."""
-        if self.token[0] == END and self.opened:
+        if self.token.kind == END and self.opened:
             _, bracket, start = self.opened[-1]
             hint = f"add {hints.CLOSING[bracket]!r}"
             raise Refusal("r1.unclosed", f"{bracket!r} is never closed", start, start + 1, hint)
-        if (
-            self.token[0] == END
-        ):  # an operator without its right side: there is nothing else to point at
+        # An operator without its right side: there is nothing else to point at.
+        if self.token.kind == END:
             _, text, at = self.tokens[self.index - 1]
             message = f"expected {wanted} after {text!r}, found the end of the expression"
             raise Refusal("r1.syntax", message, at, at + len(text))
@@ -442,4 +449,4 @@ class _Parser:
             self.too_deep(level[0].at, 1)
 
     def fail_here(self, code: str, message: str, hint: str | None = None) -> NoReturn:
-        raise Refusal(code, message, self.token[2], self.token[2] + len(self.token[1]), hint)
+        raise Refusal(code, message, self.token.at, self.token.at + len(self.token.text), hint)

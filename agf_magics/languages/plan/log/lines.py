@@ -69,6 +69,7 @@ def _isolate(message: Any) -> Any:
 
 
 def _encode(value: Any) -> Any:
+    """A value as JSON, with `MARK` in the place of a part that is none."""
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {
             "$" + key if _MARKS.fullmatch(key) else key: _encode(part)
@@ -90,13 +91,14 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(value: Any) -> Any:
+    """The value that `_encode` has written."""
     if isinstance(value, list):
         return [_decode(part) for part in value]
     if not isinstance(value, dict):
         return value
-    held = value.get(MARK)
-    if len(value) == 1 and isinstance(held, dict):
-        return Lost(str(held.get("type", "")), str(held.get("repr", "")))
+    lost = value.get(MARK)
+    if len(value) == 1 and isinstance(lost, dict):
+        return Lost(str(lost.get("type", "")), str(lost.get("repr", "")))
     return {key[1:] if _MARKS.fullmatch(key) else key: _decode(part) for key, part in value.items()}
 
 

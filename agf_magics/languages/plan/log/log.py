@@ -68,7 +68,8 @@ class Log(Sequence[Mapping[str, Value]]):
         self._index = _Index(loses)
         for message in messages:
             self._index.append(message)
-        self._messages, self._writes = len(self._index.messages), len(self._index.writings)
+        self._messages = len(self._index.messages)
+        self._writes = len(self._index.writings)
         self._values: dict[tuple[str, tuple[str, ...], str | None], Value] = {}
         """The values that were read: a call reads each value twice, when it is ready and when it
         starts."""
@@ -98,8 +99,8 @@ class Log(Sequence[Mapping[str, Value]]):
     def __len__(self) -> int:
         return self._messages
 
-    def __getitem__(self, at: Any) -> Any:
-        return self._index.messages[: self._messages][at]
+    def __getitem__(self, number: Any) -> Any:
+        return self._index.messages[: self._messages][number]
 
     def __iter__(self) -> Iterator[Mapping[str, Value]]:
         return iter(self[:])
@@ -131,7 +132,7 @@ class Log(Sequence[Mapping[str, Value]]):
         """
         if reference.instance is not None:
             if reference.instance == EVERY:
-                values = [self._read(reference, each) for each in self.instances]
+                values = [self._read(reference, name) for name in self.instances]
                 return [value for value in values if value is not MISSING] or MISSING
             instance = reference.instance or instance
         return self._read(reference, instance)
@@ -212,7 +213,8 @@ def remove_secrets(
     """The log without the values at ``paths`` (a kind, or a kind and a name in it) and without
     messages that hold a secret. They are removed, not masked: a later run must not continue with a
     mask."""
-    return Log(left for message in log if not holds(left := _without(message, paths)))
+    rest = (_without(message, paths) for message in log)
+    return Log(message for message in rest if not holds(message))
 
 
 def _may_list(writing: Writing, path: tuple[str, ...]) -> bool:
@@ -225,6 +227,7 @@ def _may_list(writing: Writing, path: tuple[str, ...]) -> bool:
 def _without(
     message: Mapping[str, Value], paths: Collection[tuple[str, ...]]
 ) -> Mapping[str, Value]:
+    """A message without the values at ``paths``."""
     inner = message.get("content")
     if type(inner) is dict and "type" in inner:
         return {**message, "content": _without(inner, paths)}

@@ -23,11 +23,9 @@ def look_up(expression: Expression, log: Log, instance: str | None) -> Value:
 def not_found(expression: Expression, log: Log, instance: str | None = None) -> Diagnostic:
     """The problem that an expression has no value."""
     first = next(references(expression))
-    hint = (
-        suggest(first.kind, log.kinds, "kinds in this context")
-        if first.kind not in log.kinds
-        else None
-    )
+    hint = None
+    if first.kind not in log.kinds:
+        hint = suggest(first.kind, log.kinds, "kinds in this context")
     if not len(log):
         hint = "the context has no messages"
     elif hint is None:

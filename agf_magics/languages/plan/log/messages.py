@@ -52,7 +52,7 @@ class Writing(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What a message with data says."""
+    """The kind, the instance and the writes of a message with data."""
 
     kind: str
     instance: str | None
@@ -68,6 +68,8 @@ def read_content(message: Mapping[str, Any]) -> Content | None:
         return None
     kind, payload = payload_by_kind
     instance = inner.get("_instance", message.get("_instance"))
+    if not isinstance(instance, str) or not instance:
+        instance = None
     method = inner.get("_outputMethod", message.get("_outputMethod")) or "set"
     call = inner.get("_call", message.get("_call"))
     path = call.get("_outputPath") if isinstance(call, dict) else None
@@ -80,9 +82,7 @@ def read_content(message: Mapping[str, Any]) -> Content | None:
         writings = [*(_plain(kind, rest, "set") if rest is not MISSING else ()), *addressed]
     else:
         writings = list(_plain(kind, payload, str(method)))
-    return Content(
-        kind, instance if isinstance(instance, str) and instance else None, tuple(writings)
-    )
+    return Content(kind, instance, tuple(writings))
 
 
 def plain_message(kind: str, data: Value, instance: str | None = None) -> dict[str, Value]:
@@ -104,7 +104,7 @@ def as_message(returned: Value, alternatives: Alternatives) -> dict[str, Value] 
         return None
     kind = returned.get("kind")
     data = returned["data"]
-    places = [place for each in alternatives for place in each]
+    places = [place for destinations in alternatives for place in destinations]
     if not isinstance(kind, str):
         places = places if len(alternatives) > 1 else []
     else:
@@ -157,14 +157,13 @@ def _alternatives(path: str) -> Alternatives:
 
 
 def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
+    """The kind and the data of a message; None: it has none."""
     kind = message.get("type")
     if kind == "data":
         named = message.get("kind", "data")
-        return (
-            (named, message["data"])
-            if "data" in message and isinstance(named, str) and named
-            else None
-        )
+        if "data" not in message or not isinstance(named, str) or not named:
+            return None
+        return named, message["data"]
     if kind not in _TYPES:
         return None
     if kind in message:

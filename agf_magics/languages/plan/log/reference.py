@@ -66,8 +66,8 @@ class Reference:
         return read(self, instance)
 
     def __str__(self) -> str:
-        chosen = f"[{self.instance}]" if self.instance is not None else ""
-        return DAGGER + self.kind + chosen + "".join(map(_segment, self.path))
+        selector = f"[{self.instance}]" if self.instance is not None else ""
+        return DAGGER + self.kind + selector + "".join(map(_segment, self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ def canonical(text: Text) -> str:
     parser = _Parser(text)
     parse_at(text, lambda source: parser.either(0))
     letters = list(text.text)
-    for at in parser.begins:
-        letters[at] = DAGGER
+    for begin in parser.begins:
+        letters[begin] = DAGGER
     return "".join(letters)
 
 
@@ -182,11 +182,10 @@ def is_mixed(expression: Expression) -> bool:
 
 
 def _segment(name: str) -> str:
-    return (
-        f".{name}"
-        if _SEGMENT.fullmatch(name)
-        else '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
-    )
+    """A name of a path as it is written, quoted if it must be."""
+    if _SEGMENT.fullmatch(name):
+        return f".{name}"
+    return '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
 
 
 def is_index(segment: str) -> bool:
@@ -208,6 +207,7 @@ class _Parser(Scanner):
         self.skip_blanks()
 
     def whole(self) -> Expression:
+        """The expression of the whole text."""
         parsed = self.either(0)
         if self.at < self.end:
             if self.source[self.at] == ")":
@@ -235,6 +235,7 @@ class _Parser(Scanner):
         raise Refusal("plan.bad-reference", message, start, max(end, start + 1), hint)
 
     def either(self, depth: int) -> Expression:
+        """Operands joined by ``||``, inside ``depth`` parentheses."""
         operands = []
         mixed = False
         while True:
@@ -245,11 +246,13 @@ class _Parser(Scanner):
         return operands[0] if len(operands) == 1 else Either(tuple(operands), mixed)
 
     def both(self, depth: int) -> Expression:
-        operands = [self.operand(depth)]
+        """Operands joined by ``&&``."""
+        first = self.operand(depth)
+        operands = [first]
         while self.operator("&"):
             operands.append(self.operand(depth))
         self.loose = len(operands) > 1
-        return operands[0] if len(operands) == 1 else Both(tuple(operands))
+        return Both(tuple(operands)) if self.loose else first
 
     def operator(self, sign: str) -> bool:
         """Skip the operator of two such signs, if it is next."""
@@ -261,18 +264,19 @@ class _Parser(Scanner):
         return True
 
     def operand(self, depth: int) -> Expression:
-        at = self.at
-        sign = self.source[at : at + 1]
+        """A reference, a literal, or an expression in parentheses."""
+        start = self.at
+        sign = self.source[start : start + 1]
         if sign == "(":
             if depth >= DEEPEST:
                 self.wrong(f"parentheses nest deeper than {DEEPEST}")
-            self.skip(at + 1)
+            self.skip(start + 1)
             inner = self.either(depth + 1)
             if self.source[self.at : self.at + 1] != ")":
-                self.wrong("this parenthesis is not closed", None, (at, at + 1))
+                self.wrong("this parenthesis is not closed", None, (start, start + 1))
             self.skip(self.at + 1)
             return inner
-        if sign == DAGGER or (sign == "$" and KIND.match(self.source, at + 1)):
+        if sign == DAGGER or (sign == "$" and KIND.match(self.source, start + 1)):
             return self.reference()
         if not sign or sign in "|&)":
             self.wrong(
@@ -281,31 +285,33 @@ class _Parser(Scanner):
         return self.literal()
 
     def literal(self) -> Literal:
-        at = self.at
-        quoted = QUOTED.match(self.source, at)
-        word = quoted or _WORD.match(self.source, at)
-        if word is None or (not quoted and self.source[at] in "'\""):
-            self.wrong("this text is not closed", None, (at, self.end))
-        span = self.locate(at, word.end())
-        self.skip(word.end())
+        """A default. Refuses a word that is neither a literal nor a reference."""
+        start = self.at
+        quoted = QUOTED.match(self.source, start)
+        match = quoted or _WORD.match(self.source, start)
+        if match is None or (not quoted and self.source[start] in "'\""):
+            self.wrong("this text is not closed", None, (start, self.end))
+        word = match[0]
+        span = self.locate(start, match.end())
+        self.skip(match.end())
         if quoted:
-            return Literal(self.unquoted(word[0], at), span)
-        if word[0] in _WORDS:
-            return Literal(_WORDS[word[0]](), span)
-        if (number := read_number(word[0])) is not None:
+            return Literal(self.unquoted(word, start), span)
+        if word in _WORDS:
+            return Literal(_WORDS[word](), span)
+        if (number := read_number(word)) is not None:
             return Literal(number, span)
-        hint = "a reference begins with † or $" + (
-            f": {self.sign}{word[0]}" if KIND.match(word[0]) else ""
-        )
+        hint = "a reference begins with † or $"
+        if KIND.match(word):
+            hint += f": {self.sign}{word}"
         if self.begins:  # a default after a reference
-            hint = f'quote a text: "{word[0]}"; {hint}'
-            if word[0][0] in "[{":
+            hint = f'quote a text: "{word}"; {hint}'
+            if word.startswith(("[", "{")):
                 hint = (
                     "a default is a text, a number, true, false or null; give any other value a "
-                    f"name: state: {{other: {self.source[at : self.end].strip()}}}, and write "
+                    f"name: state: {{other: {self.source[start : self.end].strip()}}}, and write "
                     f"{self.sign}state.other"
                 )
-        self.wrong_reference(f"{word[0][:40]!r} is not a reference", at, word.end(), hint)
+        self.wrong_reference(f"{word[:40]!r} is not a reference", start, match.end(), hint)
 
     def unquoted(self, quoted: str, start: int) -> str:
         """The text in ``quoted``, which begins at ``start``: of single quotes a backslash keeps the
@@ -320,6 +326,7 @@ class _Parser(Scanner):
         return text
 
     def reference(self) -> Reference:
+        """A kind, perhaps an instance, and a path."""
         start = self.at
         sign = self.source[start]
         kind = KIND.match(self.source, start + 1)
@@ -329,38 +336,38 @@ class _Parser(Scanner):
                 f"expected a kind of messages after {sign}", start, start + 1, hint
             )
         self.begins.append(start)
-        at = kind.end()
+        end = kind.end()
         instance: str | None = None
         path: list[str] = []
-        while self.source[at : at + 1] in (".", "["):
-            if self.source[at] == ".":
-                segment = _SEGMENT.match(self.source, at + 1)
+        while self.source[end : end + 1] in (".", "["):
+            if self.source[end] == ".":
+                segment = _SEGMENT.match(self.source, end + 1)
                 if segment is None:
                     hint = (
                         f"a name follows a dot; quote a name with blanks or signs: "
                         f'{sign}{kind[0]}["a b"]'
                     )
-                    self.wrong_reference("expected a name after this dot", at, at + 1, hint)
-                at = segment.end()
+                    self.wrong_reference("expected a name after this dot", end, end + 1, hint)
+                end = segment.end()
                 path.append(same_name(segment[0]))
             else:
-                at, chosen = self.bracket(at, path, first=at == kind.end())
-                instance = chosen if chosen is not None else instance
+                end, selected = self.bracket(end, path, first=end == kind.end())
+                instance = selected if selected is not None else instance
         if len(path) > MOST_SEGMENTS:
-            self.wrong_reference(f"a path has at most {MOST_SEGMENTS} parts", start, at)
-        self.skip(at)
-        return Reference(kind[0], tuple(path), instance, self.locate(start, at), sign)
+            self.wrong_reference(f"a path has at most {MOST_SEGMENTS} parts", start, end)
+        self.skip(end)
+        return Reference(kind[0], tuple(path), instance, self.locate(start, end), sign)
 
-    def bracket(self, at: int, path: list[str], first: bool) -> tuple[int, str | None]:
+    def bracket(self, start: int, path: list[str], first: bool) -> tuple[int, str | None]:
         """Read brackets: an index or a quoted name for ``path``, or (directly after the kind) an
-        instance."""
-        quoted = QUOTED.match(self.source, at + 1)
-        end = quoted.end() if quoted else self.source.find("]", at)
+        instance. Returns the place after them, and the instance."""
+        quoted = QUOTED.match(self.source, start + 1)
+        end = quoted.end() if quoted else self.source.find("]", start)
         if end < 0 or self.source[end : end + 1] != "]":
-            self.wrong_reference("this bracket is not closed", at, at + 1)
-        inside = self.source[at + 1 : end]
+            self.wrong_reference("this bracket is not closed", start, start + 1)
+        inside = self.source[start + 1 : end]
         if quoted:
-            path.append(self.unquoted(inside, at + 1))
+            path.append(self.unquoted(inside, start + 1))
             return end + 1, None
         if is_index(inside):
             path.append(inside)
@@ -374,5 +381,5 @@ class _Parser(Scanner):
                 '[0] is the first element, and none is counted from the end; ["a b"] is a quoted '
                 "name; after the kind [NAME] is an instance"
             )
-            self.wrong_reference(f"[{inside[:40]}] is not an index", at, end + 1, hint)
+            self.wrong_reference(f"[{inside[:40]}] is not an index", start, end + 1, hint)
         return end + 1, inside.strip()

@@ -49,6 +49,8 @@ def _element(value: Value, segment: str) -> Value:
 
 
 class _Replay:
+    """The writes of one replay, which copies each container once."""
+
     def __init__(self) -> None:
         self.own_containers: dict[int, Any] = {}
         """The containers made here, by identity. Holding them keeps their identities unique."""
@@ -65,6 +67,7 @@ class _Replay:
         return fields
 
     def element(self, value: list[Value], index: int, writing: Writing, depth: int) -> Value:
+        """The list after a write at, or below, its element ``index``."""
         if index - len(value) > GAP:
             raise Conflict(
                 "plan.type-conflict",
@@ -104,6 +107,8 @@ class _Replay:
     def concat(
         self, value: Value, payload: Value, path: tuple[str, ...], action: str = "concatenate to"
     ) -> Value:
+        """The list with the elements of ``payload``, or the text with its text. Raises Conflict;
+        ``action``: the words for it in the message."""
         if value is MISSING or value is None:
             return payload if type(payload) in (list, str) else self.owned([payload])
         if type(value) is str and type(payload) is str:
@@ -136,13 +141,15 @@ class _Replay:
 Effect = Callable[[_Replay, Value, Value, tuple[str, ...]], Value]
 
 EFFECTS: dict[str, Effect] = {
-    "set": lambda replay, value, given, path: given,
-    PATCH: lambda replay, value, given, path: given,
+    "set": lambda replay, value, payload, path: payload,
+    PATCH: lambda replay, value, payload, path: payload,
     "merge": _Replay.merge,
     "assign": _Replay.assign,
-    "push": lambda replay, value, given, path: replay.concat(value, [given], path, "push to"),
+    "push": lambda replay, value, payload, path: replay.concat(value, [payload], path, "push to"),
     "concat": _Replay.concat,
-    SEEKING["push"]: lambda replay, value, given, path: replay.seek(value, given, path, "push"),
-    SEEKING["concat"]: lambda replay, value, given, path: replay.seek(value, given, path, "concat"),
+    SEEKING["push"]: lambda replay, value, payload, path: replay.seek(value, payload, path, "push"),
+    SEEKING["concat"]: lambda replay, value, payload, path: replay.seek(
+        value, payload, path, "concat"
+    ),
 }
 """The effect of each method on the value at its path."""

@@ -52,9 +52,9 @@ class Dependency(NamedTuple):
     or none."""
 
 
-def _too_many(turn: Turn, reference: Reference, most: int) -> Diagnostic:
+def _too_many(turn: Turn, reference: Reference, limit: int) -> Diagnostic:
     message = (
-        f"the calls depend on each other in more than {most:,} ways: too many of them read "
+        f"the calls depend on each other in more than {limit:,} ways: too many of them read "
         f"what too many others write"
     )
     hint = "give the results places of their own, or make the calls in several plans"
@@ -80,13 +80,13 @@ class Dependencies:
         self.feeds: list[list[tuple[int, Dependency]]] = [[] for _ in turns]
         """The turns that read what each turn writes, in order, with their dependency on it."""
         pairs = 0
-        most = max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
+        limit = max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
         for number, turn in enumerate(turns):
             read = dict.fromkeys(chain.from_iterable(map(references, turn.call.expressions)))
             self.needs.append({ref: self.need(number, ref) for ref in read})
             pairs += sum(len(need.writers) for need in self.needs[number].values())
-            if pairs > most:
-                raise DefinitionError(_too_many(turn, next(iter(read)), most))
+            if pairs > limit:
+                raise DefinitionError(_too_many(turn, next(iter(read)), limit))
             for need in self.needs[number].values():
                 self.after[number].update(need.awaited)
                 for writer in need.writers:
@@ -130,9 +130,9 @@ class Dependencies:
         """Whether ``number`` waits for ``other``, directly or not."""
         waiting = [number]
         before = set[int]()
-        for each in waiting:  # grows
-            waiting += self.after[each] - before
-            before |= self.after[each]
+        for turn in waiting:  # grows
+            waiting += self.after[turn] - before
+            before |= self.after[turn]
         return other in before
 
     @cached_property

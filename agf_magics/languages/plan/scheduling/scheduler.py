@@ -28,7 +28,7 @@ from .storing_order import StoringOrder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a document says besides the steps of its calls."""
+    """The content of a document besides the steps of its calls."""
 
     calls: tuple[Call, ...]
     needs: Dependencies
@@ -82,9 +82,8 @@ class PlanScheduler:
 
     def ready(self, number: int, frame: Frame) -> Ready:
         if self.plan.lazy:
-            return self.skip(
-                number, TurnOutcome("lazy", "the plan has mode: lazy, which makes no calls")
-            )
+            why = "the plan has mode: lazy, which makes no calls"
+            return self.skip(number, TurnOutcome("lazy", why))
         log = frame["log"]
         waits = list[Reference]()
 
@@ -100,15 +99,15 @@ class PlanScheduler:
         return "wait" if waits else "go"
 
     def look(self, number: int, reference: Reference, log: Log) -> Verdict:
+        """Whether a reference of a turn has its value, waits for it, or never gets it."""
         need = self.needs.needs[number][reference]
         if not self.stored.issuperset(need.awaited):
             return "wait"
         if exists(reference, log, self.turns[number].instance):
             return "go"
         coming = (writer for writer in need.writers if writer not in self.stored)
-        return (
-            "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"
-        )
+        waits = any(not self.needs.follows(writer, number) for writer in coming)
+        return "wait" if waits else "never"
 
     def skip(self, number: int, outcome: TurnOutcome) -> Skip:
         self.outcomes[number] = outcome
@@ -123,7 +122,7 @@ class PlanScheduler:
         writers = [writer for need in needs for writer in need.writers]
         if not writers:
             message = f"unresolved reference: no message and no call writes {text}"
-            first = missing[0]
+            first, *_ = missing
             give = f"let an earlier call write it, give it in {first.sign}input or state:"
             if first.kind == "input":
                 give = f"give it: --set {first.path[0] if first.path else 'NAME'}=…"
@@ -191,11 +190,9 @@ class PlanScheduler:
             if outcome.status in ("failed", "blocked", "cancelled")
         ]
         errors = [
-            error_message(
-                self.call(number), self.turns[number].instance, outcome.why, outcome.error
-            )
-            for number, outcome in failures
-            if outcome.status != "cancelled"
+            error_message(self.call(number), self.turns[number].instance, end.why, end.error)
+            for number, end in failures
+            if end.status != "cancelled"
         ]
         frame = {**_extend_log(frame, errors), "notes": ()}
         frame["failures"] = tuple(outcome for _, outcome in failures)
@@ -206,12 +203,8 @@ class PlanScheduler:
         except StepError as error:
             problem = error.diagnostic
             message = f"the plan has no output: {problem.message}"
-            return {
-                **frame,
-                "notes": (
-                    Diagnostic("plan.no-output", message, problem.span, problem.hint, "warning"),
-                ),
-            }
+            note = Diagnostic("plan.no-output", message, problem.span, problem.hint, "warning")
+            return {**frame, "notes": (note,)}
         return {**_extend_log(frame, [plain_message("output", output)]), "output": output}
 
 
