@@ -52,7 +52,8 @@ Mask = Callable[[Value], Value]
 
 
 Shown = dict[str, Any]
-"""A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines); of a
+"""A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
+how many lines it has after these); of a
 ``group`` or a ``grid`` the title, the first parts or rows and what there is more; of a ``frame``, a
 data frame, its own HTML and text; of a ``png`` its data."""
 
@@ -67,11 +68,13 @@ def value_json(value: Value, mask: Mask = lambda value: value, draws: bool = Tru
     if type(value) is Unread:
         value = _in_memory(value)
     if type(value) is str:
-        text = plain(value, MOST_TEXT)
+        whole = value.rfind("\n", 0, MOST_TEXT) if len(value) > MOST_TEXT else -1
+        text = plain(value[:whole] if whole > 0 else value, MOST_TEXT)
         if not text.strip():  # nothing would be seen
             return _words(dumps(text, ensure_ascii=False))
         block = {"block": True} if "\n" in text or len(text) > 160 else {}
-        return {**_words(text), **block}  # without quotes
+        more = {"more": value.count("\n", whole)} if whole > 0 else {}
+        return {**_words(text), **block, **more}  # without quotes
     return _Builder(mask, draws).one(value, 0)
 
 
@@ -302,10 +305,13 @@ def _png(title: str, draw: Callable[[], bytes]) -> Shown:
     return {"kind": "png", "title": title, "data": base64.b64encode(data).decode()}
 
 
-BLOCK = "white-space:pre-wrap;overflow-wrap:break-word;word-break:normal;max-height:320px;overflow:auto;margin:0"
 WRAP = "overflow-wrap:break-word;word-break:normal"
 """Lines break between words, and only a word longer than a line breaks inside; JupyterLab's own
 rule is break-all."""
+BLOCK = f"{WRAP};white-space:pre-wrap;margin:0"
+_LINES, _FEW, _ROOM = 16, 4, 100
+"""Lines of a long text that are open, those that are no reason for a fold, and the characters of a
+line in a page."""
 INDENT = "list-style:none;margin:0;padding-left:1.2em"
 LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
@@ -316,7 +322,7 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
     opened, title = is_open or is_whole, shown.get("title", "")
     match shown["kind"]:
         case "text" if shown.get("block"):
-            return f'{key}<pre style="{BLOCK}">{html(shown["text"])}</pre>'
+            return key + _block_html(shown["text"], shown.get("more", 0), is_whole)
         case "text":
             return f'{key}<code style="white-space:pre-wrap;{WRAP}">{html(shown["text"])}</code>'
         case "group":
@@ -336,6 +342,23 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
     return (
         f'{key}<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
         f'src="data:image/png;base64,{shown["data"]}"></div>'
+    )
+
+
+def _block_html(text: str, more: int, is_whole: bool) -> str:
+    """A text of several lines: its first lines, and the others in a fold, so that no line is cut."""
+    lines, rest, rows = text.split("\n"), 0, 0
+    while rest < len(lines) and (not rest or is_whole or rows < _LINES):
+        rows += 1 + len(lines[rest]) // _ROOM
+        rest += 1
+    if len(lines) - rest <= _FEW and not more:
+        return f'<pre style="{BLOCK}">{html(text)}</pre>'
+    first, others = (html("\n".join(part)) for part in (lines[:rest], lines[rest:]))
+    left = f"<em>… {counted(more, 'more line')} not saved here</em>" if more else ""
+    folded = f'<pre style="{BLOCK}">{others}</pre>{left}'
+    title = f"… and {counted(len(lines) - rest + more, 'more line')}"
+    return f'<pre style="{BLOCK}">{first}</pre>' + (
+        details(title, folded) if others else f"<em>{title}, not saved here</em>"
     )
 
 
@@ -391,7 +414,8 @@ def _text(shown: Shown) -> list[str]:
             return [*table_text(shown["columns"], shown["rows"]), *more]
         case "frame":
             return [shown["title"], *shown["text"].split("\n")]
-    return str(shown["text"]).split("\n")
+    more = [f"… and {counted(shown['more'], 'more line')}"] if shown.get("more") else []
+    return [*str(shown["text"]).split("\n"), *more]
 
 
 def _part(key: str | None, part: Shown) -> list[str]:

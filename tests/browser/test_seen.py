@@ -250,3 +250,91 @@ def test_the_timeline_has_an_axis_and_the_tree_a_search(opened: Open) -> None:
     assert rows.count() == 1
     explorer.locator("input[type=search]").fill("")
     explorer.locator(".row").nth(10).wait_for()
+
+
+LONG = """%%pipeline --run
+pipeline: writing
+steps:
+- tool: {name: writes, args: {count: 300}, output: report}
+- title: Read all of it again, slowly and with care
+  tool: {name: waits, args: {n: 1}, output: again}
+- tool: {name: writes, args: {count: 300}, output: last}"""
+WRITES = """@agf.tool
+def writes(count: int) -> str:
+    time.sleep(0.2)
+    return "\\n".join(f"line {k} of a long text" for k in range(1, count + 1))
+opened.set()"""
+
+
+def test_a_long_result_ends_with_a_whole_line_and_a_button_shows_all_of_it(opened: Open) -> None:
+    page = opened(SETUP, WRITES, LONG)
+    page.run_all()
+    panel = page.explorer(2).locator(".panel")
+    text, more = panel.locator("pre.whole").first, panel.locator("button", has_text="… and 288 more lines").first
+    more.wait_for()
+    assert text.inner_text().split("\n")[-1] == "line 12 of a long text"
+    assert text.evaluate("pre => pre.scrollHeight === pre.clientHeight")
+    for theme in ("Dark", "Light"):
+        page.theme(theme)
+        page.picture(f"a long result-{theme.lower()}", 2)
+    more.click()  # the kernel sends what the page has not
+    panel.locator("pre.whole", has_text="line 300 of a long text").first.wait_for()
+
+
+def test_a_button_of_the_panel_hears_a_click_in_which_the_panel_is_drawn_again(opened: Open) -> None:
+    page = opened(SETUP, WRITES, LONG)
+    page.run_all()
+    panel = page.open_step(2, "report")
+    panel.locator("h4", has_text="Output").wait_for()
+    room = panel.locator("button:text-is('Run from here')").bounding_box()
+    assert room is not None
+    page.page.mouse.move(room["x"] + room["width"] / 2, room["y"] + room["height"] / 2)
+    page.page.mouse.down()
+    again = (
+        "root => root.host.explorer.panel.show({ ...root.host.explorer.panel.step, error: 'news', printed: 'more' })"
+    )
+    page.page.evaluate(f"() => {EXPLORERS}.forEach({again})")
+    panel.locator(".error", has_text="news").wait_for()
+    page.page.mouse.up()
+    page.wait(f"{EXPLORERS}.some(root => root.host.explorer.state.runId.startsWith('writing-2'))")
+
+
+def test_the_head_of_a_panel_has_the_names_of_the_author_and_no_path(opened: Open) -> None:
+    page = opened(SETUP, "numbers = [1, 2, 3]", FAN)
+    page.run_all()
+    page.explorer(2)
+    facts = page.open_step(2, "clean tool").locator(".facts")
+    facts.filter(has_text="in cleaned").wait_for()
+    assert "steps[" not in facts.inner_text()
+
+
+LABELS = """root => {
+  const room = root.querySelector('.axis').getBoundingClientRect();
+  const labels = [...root.querySelectorAll('.axis span')].filter(span => span.textContent);
+  const places = labels.map(label => label.getBoundingClientRect());
+  return places.map(({ left, right }) => [left, right, room.left, room.right]);
+}"""
+
+
+@pytest.mark.parametrize("width", [1000, 1200, 1320, 1600])
+def test_the_labels_of_the_time_are_whole_and_so_are_the_names(opened: Open, width: int) -> None:
+    page = opened(SETUP, WRITES, LONG, width=width)
+    page.run_all()
+    page.open_view(2, "Timeline")
+    page.explorer(2).locator(".row", has_text="slowly and with care").wait_for()
+    for theme in ("Dark", "Light"):
+        page.theme(theme)
+        page.picture(f"a timeline-{width}-{theme.lower()}", 2)
+    for end in [0.93, 1.0, 1.04, 1.93, 61.3, 89.7, 3599]:  # seconds
+        draw = f"end => {EXPLORERS}[0].host.explorer.shown.drawAxis([0, end])"
+        page.page.evaluate(draw, end)
+        labels = page.page.evaluate(f"() => ({LABELS})({EXPLORERS}[0])")
+        assert len(labels) >= 2, end
+        for (_, before, *_), (after, *_) in pairwise(labels):
+            assert before <= after + 1, (end, labels)
+        assert labels[-1][1] <= labels[-1][3], (end, labels)
+    assert all(
+        page.explorer(2)
+        .locator(".row .name")
+        .evaluate_all("names => names.map(name => name.scrollWidth <= name.clientWidth)")
+    )

@@ -177,3 +177,14 @@ def test_a_value_that_differs_has_the_path_of_the_first_run(registry: agf.Regist
     values = {row["value"]: (row["first"], row["other"]) for row in compared.values}
     assert values["steps[1] input.x"] == ("k", "v")
     assert values["steps[1] output"] == ("clean(k)", "clean(v)")
+
+
+def test_what_differs_is_displayed_first(registry: agf.Registry) -> None:
+    names = ["load", "clean", "dedupe"]
+    before = ran(registry, "pipeline", pipeline(*(tool(name, name) for name in names)))
+    after = ran(registry, "pipeline", pipeline(*(tool(name, name, "j" if name == "dedupe" else "k") for name in names)))
+    found = before.compare(after)
+    assert [row["name"] for row in found] == names  # as data: in the order of the flow
+    head, *rows = repr(found).split("\n\n")[0].split("\n")[1:]
+    assert head.split()[:2] == ["name", "differs"]
+    assert [row.split()[0] for row in rows] == ["dedupe", "load", "clean"]

@@ -45,7 +45,7 @@ def ran(tmp_path: Path, size: int = 0, steps: str = ASKS) -> agf.Run:
 def test_the_saved_page_has_the_prompt_the_call_its_result_and_the_reply(tmp_path: Path) -> None:
     page = conversations_html(ran(tmp_path))
     assert page.count("<details>") >= 1
-    for part in ("Price the figs", "What do figs cost?", "⚙ price", "&lt;b&gt;4&lt;/b&gt;", "**four**"):
+    for part in ("Price the figs", "What do figs cost?", "⚙ price", "&lt;b&gt;4&lt;/b&gt;", "<strong>four</strong>"):
         assert part in page, part
     assert "<b>4" not in page
 

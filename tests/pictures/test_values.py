@@ -392,3 +392,30 @@ def test_a_fold_is_open_if_it_is_the_outermost_or_the_only_part() -> None:
 def test_a_long_text_is_a_block(text: str, is_block: bool) -> None:
     assert value_json(text).get("block", False) == is_block
     assert ("<pre" in value_html(text)) == is_block
+
+
+def lines(*numbers: int) -> str:
+    return "\n".join(f"line {number:,} of a long text" for number in range(*numbers))
+
+
+def test_a_long_text_is_open_up_to_a_whole_line_and_the_others_are_in_a_fold() -> None:
+    page = value_html(lines(100))
+    first, fold = page.split("<details>")
+    begin = first.removesuffix(f"{lines(16)}</pre>")
+    assert begin.startswith("<pre style=")
+    assert fold == f"<summary>… and 84 more lines</summary>{begin}{lines(16, 100)}</pre></details>"
+    assert "max-height" not in page
+
+
+def test_few_more_lines_are_no_reason_for_a_fold() -> None:
+    assert lines(20) in value_html(lines(20))
+    assert "… and 5 more lines" in value_html(lines(21))
+
+
+def test_of_a_very_long_text_whole_lines_are_saved_and_the_others_are_counted() -> None:
+    text = value_text(lines(1000)).split("\n")
+    assert text[:-1] == lines(len(text) - 1).split("\n")
+    assert text[-1] == f"… and {1000 - len(text) + 1} more lines"
+    page = value_html(lines(1000))
+    assert "… and 984 more lines</summary>" in page
+    assert page.endswith(f"<em>… {1000 - len(text) + 1} more lines not saved here</em></details>")

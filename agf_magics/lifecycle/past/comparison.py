@@ -28,10 +28,11 @@ from ...pictures.difference import (
     text_difference,
 )
 from ...pictures.plain import html, line, untypeset
+from ...pictures.values import Table
 from ...values.value import Value
 from ..input.fields import fields_of
 from ..runs.model_use import uses
-from ..runs.trace import Trace
+from ..runs.trace import Trace, table_of
 from ..storage.manifest import Manifest
 from .align_steps import align
 
@@ -72,7 +73,7 @@ class Differences(Trace):
 
     columns = ("value", "differs", "first", "other")
 
-    def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    def _table(self) -> Table:
         rows = []
         for row in self:
             differs, values = row["differs"], (row["first"], row["other"])
@@ -86,9 +87,10 @@ class Comparison(Trace):
     """The steps of two runs and their differences."""
 
     columns: ClassVar[tuple[str, ...]] = (
-        *("step", "name", "calls", "calls of the other", "same input", "same output"),
-        *("not compared", "differs", "took", "took in the other"),
+        *("name", "differs", "took", "took in the other", "calls", "calls of the other"),
+        *("same input", "same output", "not compared", "step"),
     )
+    """What differs comes first: the place of a table shows its first columns and rows."""
 
     runs: tuple[str, str]
     """The ids of the two runs."""
@@ -114,6 +116,10 @@ class Comparison(Trace):
         values = table(self.values) if self.values else ""
         definitions = text(self.definitions) if self.definitions else ""
         return zip(self._titles, (steps, values, definitions), strict=True)
+
+    def _table(self) -> Table:
+        differing_first = sorted(self, key=lambda row: not row["differs"])
+        return table_of(differing_first, self.columns)
 
     @property
     def _titles(self) -> tuple[str, str, str]:

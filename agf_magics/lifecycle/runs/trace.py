@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...compat.imports import installed_only
@@ -14,7 +14,7 @@ from ...journal.records.records import Record
 from ...journal.runs import once_each
 from ...pictures.plain import untypeset
 from ...pictures.row_words import listed, shown_name
-from ...pictures.values import cell_text, table_html, table_text
+from ...pictures.values import Table, cell_text, table_html, table_text
 from ...text.diagnostics import AgfError
 from ...values.value import Value
 
@@ -72,11 +72,8 @@ class Trace(tuple[dict[str, Any], ...]):
         more = [f"… {len(self) - len(rows):,} more"] if len(self) > len(rows) else []
         return "\n".join([*table_text(columns, rows), *more])
 
-    def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        columns = self.columns
-        return columns, tuple(
-            tuple(_cell(row, column) for column in columns) for row in self[:MAX_SHOWN]
-        )
+    def _table(self) -> Table:
+        return table_of(self, self.columns)
 
 
 class CallTable(Trace):
@@ -85,10 +82,17 @@ class CallTable(Trace):
     columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
 
 
+def table_of(rows: Sequence[Mapping[str, Any]], columns: tuple[str, ...]) -> Table:
+    """The first rows as texts."""
+    return columns, tuple(
+        tuple(_cell(row, column) for column in columns) for row in rows[:MAX_SHOWN]
+    )
+
+
 TIMES = {"took": "seconds", "at": "seconds", "took in the other": "seconds of the other"}
 
 
-def _cell(row: dict[str, Any], column: str) -> str:
+def _cell(row: Mapping[str, Any], column: str) -> str:
     most = 60 if column != "step" else 100
     return cell_text(row[TIMES.get(column, column)], column in TIMES, most)
 

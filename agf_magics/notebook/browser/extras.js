@@ -2,7 +2,7 @@
 // unopened explorer needs are here, the rest is in later.js, which the kernel sends on request.
 
 let later = null; // all explorers of a page share it
-const FOR_LATER = { named, element, button, hint, table, details, valueElement, errorElement, number, setText, duration, ends };
+const FOR_LATER = { named, element, button, hint, table, details, valueElement, errorElement, number, setText, duration, ends, marked };
 
 function loadLater(state) {
   later ??= state.request("later").then(async ({ code }) => {
@@ -23,6 +23,9 @@ class Extras {
       title: "Mark the steps that a new run with --reuse would run again after your edits. Nothing runs." });
     this.time = button("State over time", () => this.openTime(), { title: "The stores or the state of the run at each moment", "aria-expanded": "false" });
     this.bell = bell();
+    this.openButton = button("Open here", () => this.openHere(this.opens.id), {
+      title: "Put the arguments of its last call (the last failed one first) into the variable `arguments`, and add a cell that makes the call" });
+    this.actions = element("div", { class: "actions" }, view.buttons.rerun, this.openButton); // one for all steps: see `Panel.put`
     this.note = element("div", { class: "message", role: "status", hidden: true });
     this.place = element("div", { class: "time", hidden: true });
     if (this.state.extras.isOpen) this.openTime();
@@ -123,12 +126,10 @@ class Extras {
 
   // What the panel of a step says about it, and its buttons.
   panelParts(step, i) {
-    const mark = this.mark(i), parts = [];
-    if (mark) parts.push(element("p", { class: "badge" }, `${badgeOf(mark)}${SENTENCES[mark.state] ? "." : ":"} ${titleOf(mark)}`));
-    const open = step.opens && button("Open here", () => this.openHere(step.id), {
-      title: "Put the arguments of its last call (the last failed one first) into the variable `arguments`, and add a cell that makes the call" });
-    parts.push(element("div", { class: "actions" }, this.view.buttons.rerun, open || ""));
-    return parts;
+    const mark = this.mark(i);
+    this.opens = step;
+    this.openButton.hidden = !step.opens;
+    return [mark ? element("p", { class: "badge" }, `${badgeOf(mark)}${SENTENCES[mark.state] ? "." : ":"} ${titleOf(mark)}`) : null, this.actions].filter(Boolean);
   }
 
   async openHere(step) {

@@ -129,7 +129,7 @@ export default base => {
 
     show(list) {
       const { columns, rows, failed, started, first, most, total } = list, last = first + rows.length, when = columns.indexOf("started") - 1;
-      const flexible = columns.includes("error") ? "error" : "input"; // takes the room that is left, and is cut
+      const flexible = new Set(["error", "input"]); // share the room that is left, and are cut
       this.chosen = [];
       const go = (sign, title, to, off) => button(sign, () => this.ask("list", { first: to }, found => this.show(found)), { title, "aria-label": title, disabled: off });
       const pages = rows.length < total ? [go("‹", "Previous page", Math.max(0, first - most), !first), go("›", "Next page", last, last >= total)] : [];
@@ -137,8 +137,8 @@ export default base => {
       const body = rows.map(([id, ...cells], k) => element("tr", {},
         element("td", {}, element("input", { type: "checkbox", "aria-label": `Compare ${id}`, on: { change: event => this.choose(id, event.target) } })),
         element("td", {}, button(id, () => this.toggle(id), { class: "link", title: "Open its explorer", "aria-expanded": "false" })),
-        cells.map((text, n) => element("td", { class: [failed[k] && /^✗/.test(text) && "bad", columns[n + 1] === flexible && "flexible"].filter(Boolean).join(" "), title: text },
-          n === when ? ago(started[k]) || text : text))));
+        cells.map((text, n) => element("td", { class: [failed[k] && /^✗/.test(text) && "bad", flexible.has(columns[n + 1]) && "flexible"].filter(Boolean).join(" "), title: text },
+          n === when ? ago(started[k]) || text : flexible.has(columns[n + 1]) ? element("div", { class: "two" }, text) : text))));
       this.list.replaceChildren(
         element("div", { class: "actions" }, element("span", {}, `${number(first + 1)}–${number(last)} of ${number(total)} runs`), pages, this.compare),
         element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, body))));
@@ -195,24 +195,25 @@ export default base => {
 
     difference({ runs, steps, values, title, isCut, definitions }) {
       const [one, two] = named("ComparedRunRow", runs).map(({ id, took }) => ({ id, words: `${id} · ${took}` }));
-      const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
+      // What differs comes first: few steps of a long flow do.
+      const both = named("ComparedStepRow", steps).sort((a, b) => Boolean(b.differs) - Boolean(a.differs)), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
       const bar = (seconds, cost, calls, which) => element("div", { class: `bar ${which}` },
         calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
       const rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls }) => element("tr", {},
         element("th", { scope: "row", title: step }, name || step, element("small", {}, ` ${step}`)),
-        element("td", { class: "bars" }, bar(seconds, cost, calls, "first"), bar(otherSeconds, otherCost, otherCalls, "other")),
-        element("td", {}, differs === "yes" ? "≠" : differs || "=")));
+        element("td", {}, differs === "yes" ? "≠ differs" : differs || "= same"),
+        element("td", { class: "bars" }, bar(seconds, cost, calls, "first"), bar(otherSeconds, otherCost, otherCalls, "other"))));
       const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
       const headed = (titles, body) => element("table", { class: "sides" }, element("thead", {}, element("tr", {}, titles.map(title => element("th", { scope: "col" }, title)))), element("tbody", {}, body));
       return [
         element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, one.words), " ", element("span", { class: "key other" }, two.words)),
-        rows.length ? headed(["step", "time and cost", "result"], rows) : hint("Neither run made a call."),
+        rows.length ? headed(["step", "result", "time and cost"], rows) : hint("Neither run made a call."),
         element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
         element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
         definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
     }
   }
 
-  const RowTable = rowTable(base);
-  return { table: (...given) => new RowTable(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
+  const RowTable = rowTable(base), lanesOf = drawsLanes(base);
+  return { lanesOf, table: (...given) => new RowTable(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
 };

@@ -3,6 +3,7 @@
 const AGAIN = 1000; // milliseconds between two requests for a step that changes, half of them for one with a list of calls
 const CALL_COLUMNS = ["element", "state", "took", "output or error", "input"];
 const ORDERS = { element: ["element", "ascending", "by element"], state: ["failed", "other", "failed first"], took: ["slowest", "descending", "slowest first"] };
+const BEGINNING = 110; // pixels of a result that are in sight after what a person follows
 const SEARCHED_CALLS = 8; // calls from which there is a field to find one
 
 class Panel {
@@ -61,6 +62,7 @@ class Panel {
     const top = this.node.scrollTop;
     if (row) this.show(found); else this.showRun(found);
     this.node.scrollTop = top;
+    if (this.parts.has("session")) this.keepPlace(this.parts.get("session").node);
     if (this.isWide !== Boolean(found.session)) {
       this.isWide = Boolean(found.session);
       this.view.arrange();
@@ -68,10 +70,11 @@ class Panel {
     }
   }
 
-  // A part grows: its end comes in sight if it is followed, else the place of the last view.
+  // A part grows: its end comes in sight if it is followed, and with it the beginning of the result; else the place of the last view.
   keepPlace(node) {
     if (!node.clientHeight) return; // not here yet, or not any more
-    if (this.place.isFollowed) this.node.scrollTop += node.getBoundingClientRect().bottom - this.node.getBoundingClientRect().bottom + 8;
+    const end = of => of.getBoundingClientRect().bottom, last = this.result?.isConnected ? Math.min(end(this.result), end(node) + BEGINNING) : end(node);
+    if (this.place.isFollowed) this.node.scrollTop += last - end(this.node) + 8;
     else this.node.scrollTop ||= this.place.top;
   }
 
@@ -83,13 +86,13 @@ class Panel {
     if (run.python) children.push(element("p", {}, "in Python: ", element("code", {}, run.python)));
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
     if (run.table) children.push(this.part("table", () => new RowsPart(this.view)));
-    if (run.output) part("Output", this.copy({}), valueElement(run.output));
+    if (run.output) part("Output", this.copy({}), valueElement(run.output, this.whole({})));
     if (run.stores.length) part("Stores", ...named("NamedStoreRow", run.stores).map(({ name, about }, number) => this.store(`${name} · ${about}`, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
     if (run.dropped.length) part("Failed and dropped", ...named("DroppedRow", run.dropped).map(({ why, times, places }) => failureElement(why, times, places)));
     if (run.warnings.length) part("Warnings", ...run.warnings.map(errorElement));
     if (children.length === 2) children.push(hint("Select a step to see what went in and out."));
-    this.node.replaceChildren(...children);
+    this.put(children);
   }
 
   // Copies a value as JSON.
@@ -105,12 +108,15 @@ class Panel {
     return button("Copy", copied, { class: "copy", title: "Copy the value as JSON" });
   }
 
+  // Gets all of a text, which a report does not have.
+  whole(what) { return this.state.fixed ? null : async () => JSON.parse((await this.state.request("text", what)).text); }
+
   // A store is fetched when it is opened.
   store(name, number) {
     const node = details(name, [], false);
     node.addEventListener("toggle", async () => {
       if (!node.open || node.children.length > 1) return;
-      try { node.append(this.copy({ number }), valueElement(await this.state.request("store", { number }))); }
+      try { node.append(this.copy({ number }), valueElement(await this.state.request("store", { number }), this.whole({ number }))); }
       catch (error) { node.append(hint(error.message)); }
     });
     return node;
@@ -119,10 +125,18 @@ class Panel {
   // The first line. State and counters are those of the row, which an update brings before the kernel is asked.
   head() {
     const { step } = this, { chosen } = this.view, row = this.state.rows[chosen], look = this.state.look(chosen);
-    const facts = [step.took, row[Now.counted], step.why].filter(Boolean).join(" · ");
+    const took = step.attempts ? `${step.took} for ${number(step.attempts.length)} attempts` : step.took;
+    const facts = [took, row[Now.counted], step.why].filter(Boolean).join(" · ");
     const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
-    return element("div", { class: "facts" }, element("span", { style: { color, fontWeight: 600 } }, row[Now.words] || `${look.mark} ${look.word}`),
-      facts ? ` · ${facts}` : "", ` · ${step.does} · `, element("code", {}, step.id));
+    return element("div", { class: "facts", title: step.id }, element("span", { style: { color, fontWeight: 600 } }, row[Now.words] || `${look.mark} ${look.word}`),
+      [facts, step.does, this.within(chosen)].filter(Boolean).map(text => ` · ${text}`).join(""));
+  }
+
+  // The steps around this one, by their names.
+  within(i) {
+    const names = [];
+    for (let outer = this.state.parent[i]; outer >= 0; outer = this.state.parent[outer]) if (this.state.isListed(outer)) names.unshift(this.state.nameOf(outer));
+    return names.length ? `in ${names.join(" ▸ ")}` : "";
   }
 
   show(step) {
@@ -134,22 +148,34 @@ class Panel {
     if (step.input) part("Input", valueElement(step.input));
     for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
     if (step.printed) part("Printed", element("pre", {}, step.printed));
-    if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output));
+    if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     if (step.attempts) part("Attempts", this.attempts(step));
     if (step.evaluates) children.push(this.part("values", () => new ValuePages(this.state, step.id)));
     if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates), step.calls));
     if (step.note) children.push(hint(step.note));
-    if (step.definition) part(placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), definitionElement(step.definition));
+    if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));
     this.put(children);
+    this.result = step.output && [...this.node.children].findLast(child => child.previousElementSibling?.className === "copy");
     if (this.wanted) this.parts.get("calls")?.openElement(this.wanted);
     this.wanted = null;
   }
 
-  // What is as before stays in the page: to lay out a long table each second is half of the work of a running step.
+  // What is as before stays in the page: to lay out a long table each second is half of the work of a running step, and a
+  // button that is taken out of the page between two halves of a click does not hear it.
   put(children) {
-    const before = [...this.node.children];
-    if (before.length !== children.length) return this.node.replaceChildren(...children);
-    children.forEach((child, k) => child === before[k] || child.isEqualNode(before[k]) || before[k].replaceWith(child));
+    const wished = new Set(children);
+    let old = this.node.firstElementChild;
+    const drop = () => {
+      const next = old.nextElementSibling;
+      old.remove();
+      old = next;
+    };
+    for (const child of children) {
+      const isThis = () => old === child || old.isEqualNode(child);
+      while (old && !isThis() && !wished.has(old)) drop();
+      if (old && isThis()) old = old.nextElementSibling; else this.node.insertBefore(child, old);
+    }
+    while (old) drop();
   }
 
   // One call of the selected step, by its number.

@@ -6,6 +6,7 @@ const TALLEST = 420;
 const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
 const BOLD = 7.2; // about the width of a letter of a name
+const DIGIT = 6.2; // about the width of a letter of the axis
 const BEYOND = 4; // rows above and below those in sight
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a short row without counters has more for its name than `room`, and one with them less
 
@@ -59,8 +60,16 @@ class StepList {
       this.shown.push(i);
     });
     this.place = new Map(this.shown.map((i, place) => [i, place]));
+    this.longest = null;
     this.rest.hidden = !unused;
     setText(this.rest, `${number(unused)} step${unused === 1 ? "" : "s"} did not run: ${this.view.showsUnused ? "hide" : "show"}`);
+  }
+
+  // The pixels of the name of a row, with what is before it.
+  wide(i) {
+    this.pen ??= document.createElement("canvas").getContext("2d");
+    this.pen.font = `bold 13px ${getComputedStyle(this.node).fontFamily}`;
+    return this.state.tree[i][Step.depth] * 14 + 42 + Math.ceil(this.pen.measureText(this.state.nameOf(i)).width);
   }
 
   showRest(isShown) {
@@ -84,7 +93,15 @@ class StepList {
 
   drawAxis([from, to]) {
     const all = to - from, step = tickOf(all, Math.max(1, Math.floor(this.ticks.clientWidth / NUMBER) || 1)), ticks = [];
-    for (let at = Math.ceil(from / step - 1e-9) * step; at <= to; at += step) ticks.push(element("span", { style: { left: `${(at - from) / all * 100}%` } }, at ? duration(at) : "0"));
+    const room = this.ticks.clientWidth;
+    let taken = 0; // by the labels, in pixels
+    for (let at = Math.ceil(from / step - 1e-9) * step; at <= to; at += step) {
+      // The last label may stand before its line; one without a place is left out.
+      const text = at ? duration(at) : "0", x = (at - from) / all * room, wide = text.length * DIGIT + 6, isBefore = x + wide > room;
+      const isShown = !room || (isBefore ? x - wide : x) >= taken;
+      ticks.push(element("span", { class: isBefore && "before", style: { left: `${x / (room || 1) * 100}%` } }, isShown ? text : ""));
+      if (isShown) taken = x + (isBefore ? 0 : wide);
+    }
     this.ticks.replaceChildren(...ticks);
     this.all.hidden = !this.range;
   }
@@ -108,7 +125,13 @@ class StepList {
     const high = `${this.shown.length * ROW}px`;
     if (this.inner.style.height !== high) this.inner.style.height = high; // first: the height of the place follows from it
     const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
-    if (this.isTimeline) this.drawAxis(this.times());
+    if (this.isTimeline) {
+      // The names have the room that they need, and the bars at least half of it.
+      this.longest ??= Math.max(0, ...this.shown.map(i => this.wide(i)));
+      this.names = bounded(100, this.longest, (this.node.clientWidth || 616) / 2);
+      for (const node of [this.node, this.axis]) node.style.setProperty("--names", `${Math.round(this.names)}px`);
+      this.drawAxis(this.times());
+    }
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
     const last = Math.min(this.shown.length, first + Math.ceil(height / ROW) + 2 * BEYOND);
     const inSight = new Set(this.shown.slice(first, last));
@@ -130,13 +153,14 @@ class StepList {
     this.view.extras.paintRow(node, i);
     // The rest is as before unless an update has brought the row, or something about the list has changed.
     const { folded, chosen, isBrief, room } = this.view, isShort = this.isTimeline || this.view.isShort;
-    const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists}`;
+    const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists} ${this.names}`;
     if (node.row === row && node.now === now) return;
     const name = this.state.nameOf(i);
     // What arrives is more interesting than the counters, until the step ends.
     const counted = isBrief && row[Now.brief] || row[Now.counted], shown = (row[Now.end] === null && row[Now.tail]) || counted || row[Now.tail] || "";
-    const lead = this.state.tree[i][Step.depth] * 14 + 44, isWhole = !isShort || (!this.isTimeline && lead + name.length * BOLD <= room + (shown ? -COUNTED : UNCOUNTED));
+    const lead = this.state.tree[i][Step.depth] * 14 + 44, isWhole = this.isTimeline ? this.wide(i) <= this.names : !isShort || lead + name.length * BOLD <= room + (shown ? -COUNTED : UNCOUNTED);
     const words = isWhole ? name : brief(name);
+    if (this.isTimeline) this.longest = Math.max(this.longest, this.wide(i));
     if (node.label.textContent !== words) {
       node.label.textContent = words;
       // The name first: what is beside it has its least width, and no more.
@@ -247,8 +271,8 @@ class StepList {
   async drawLanes() {
     const i = this.view.chosen, row = this.state.tree[i];
     if (!row?.[Step.repeats]) return this.lanes.replaceChildren();
-    let found;
-    try { found = await this.state.request("spans", { step: row[Step.id] }); }
+    let found, lanesOf;
+    try { [found, { lanesOf }] = await Promise.all([this.state.request("spans", { step: row[Step.id] }), loadLater(this.state)]); }
     catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
     const open = number => this.view.panel.openCall(number);
     if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(this.state.nameOf(i), found, (this.node.clientWidth || 616) - 16, open));
@@ -264,11 +288,6 @@ function tickOf(all, most) {
 function setText(node, text, title) {
   if (node.textContent !== text) node.textContent = text;
   if (title != null && node.title !== title) node.title = title;
-}
-
-// The calls of a repeated step: each in the first lane that is free; or, if they are many, how many ran at a time.
-function lanesOf(name, found, width, open) {
-  return found.density ? densityOf(name, found, width) : barsOf(name, found, width, open);
 }
 
 // The part of a node's width, from 0 to 1, that a person marks by dragging; `begin` is called when it is a drag.
@@ -288,69 +307,4 @@ function marked(event, node, use, begin = () => {}) {
     begin();
     use(Math.min(first, last), Math.max(first, last));
   });
-}
-
-function densityOf(name, { total, end, most, density }, width) {
-  const parts = named("DensityRow", density), highest = Math.max(1, ...parts.map(({ ran }) => ran)), height = 80, step = width / parts.length;
-  const title = `${name}: ${number(total)} calls, at most ${number(most)} at a time, ${duration(end / 1e3)}`;
-  const canvas = newCanvas(`${title}; the panel lists them`, width, height);
-  parts.forEach(({ ran, failed }, k) => {
-    canvas.pen.fillStyle = "#27894f";
-    canvas.pen.fillRect(k * step, height * (1 - ran / highest), step, height * ran / highest);
-    canvas.pen.fillStyle = "#d64545";
-    canvas.pen.fillRect(k * step, height * (1 - failed / highest), step, height * failed / highest);
-  });
-  return [element("h4", {}, title), canvas];
-}
-
-function barsOf(name, { bars, total }, width, open) {
-  const free = [];
-  const placed = named("BarRow", bars).map(({ start, end, failed, number: id }) => {
-    let lane = free.findIndex(until => until <= start);
-    if (lane < 0) lane = free.length;
-    free[lane] = end;
-    return { lane, start, end, failed, id };
-  });
-  const end = Math.max(1, ...placed.map(bar => bar.end)), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
-  const failed = placed.filter(bar => bar.failed).length;
-  const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} calls in ${lanes}, ${duration(end / 1e3)}`;
-  const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
-  let [low, high] = [0, end];
-  const draw = range => {
-    [low, high] = range;
-    canvas.pen.clearRect(0, 0, width, free.length * height + 4);
-    for (const { lane, start: from, end: to, failed: bad } of placed) {
-      canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
-      canvas.pen.fillRect((from - low) / (high - low) * width, lane * height + 1, Math.max(0.6, (to - from) / (high - low) * width - 0.3), height - 1);
-    }
-    all.hidden = !low && high === end;
-    setText(times, `${duration(low / 1e3)} to ${duration(high / 1e3)} after the first start. Drag: zoom, click: the call`);
-  };
-  const times = element("span", { class: "hint" }), all = button("All", () => draw([0, end]), { title: "Show all of the time" });
-  const found = event => {
-    const at = low + event.offsetX / canvas.clientWidth * (high - low), lane = Math.floor((event.offsetY - 1) / height), near = (high - low) / width * 2;
-    return placed.find(bar => bar.lane === lane && bar.start - near <= at && at <= bar.end + near);
-  };
-  canvas.addEventListener("pointermove", event => {
-    const bar = found(event);
-    canvas.title = bar ? `${bar.failed ? "✗ failed" : "✓ ok"} · ${duration((bar.end - bar.start) / 1e3)} · began ${duration(bar.start / 1e3)} after the first` : "";
-    canvas.style.cursor = bar ? "pointer" : "";
-  });
-  const place = element("div", { class: "marked" }, canvas);
-  let isMarked = false;
-  canvas.addEventListener("pointerdown", event => {
-    isMarked = false;
-    marked(event, place, (first, last) => draw([low + (high - low) * first, low + (high - low) * last]), () => { isMarked = true; });
-  });
-  canvas.addEventListener("click", event => { const bar = !isMarked && found(event); if (bar) open(bar.id); });
-  draw([0, end]);
-  return [element("h4", {}, title), place, element("div", { class: "actions" }, times, all)];
-}
-
-function newCanvas(label, width, height) {
-  const scale = devicePixelRatio || 1;
-  const canvas = element("canvas", { role: "img", "aria-label": label, width: width * scale, height: height * scale });
-  canvas.pen = canvas.getContext("2d");
-  canvas.pen.scale(scale, scale);
-  return canvas;
 }

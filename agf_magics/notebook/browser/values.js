@@ -1,11 +1,13 @@
 // Values as elements. Only a data frame brings HTML, which goes into a frame without scripts and connections.
 
 const SHORT = 60; // characters of a text that may be next to its key
+const [FIRST_LINES, LAST_LINES, WIDE] = [12, 4, 60]; // lines of a long text that are in sight, those that are no reason for a button, and the characters of a line
 const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">`;
 
-function valueElement(value) {
+// `whole`: gets all of a text of which the value is the beginning.
+function valueElement(value, whole) {
   switch (value?.kind) {
-    case "text": return element("pre", { class: value.text.length <= SHORT && !value.text.includes("\n") && "short" }, value.text);
+    case "text": return value.block ? blockElement(value, whole) : element("pre", { class: value.text.length <= SHORT && "short" }, value.text);
     case "png": return element("img", { src: `data:image/png;base64,${value.data}`, alt: value.title });
     case "grid": return details(value.title, [
       table(value.columns, value.rows.map(cells => ({ cells }))), value.more ? `… ${value.more}` : ""]);
@@ -15,6 +17,28 @@ function valueElement(value) {
     case "frame": return details(value.title, [value.html ? sandboxed(value) : element("pre", {}, value.text)]);
   }
   return element("pre", {}, "—");
+}
+
+// A text of several lines: the first ones, and a button for the others, so that no line is cut.
+function blockElement({ text, more = 0 }, whole) {
+  const lines = text.split("\n");
+  let first = 0;
+  for (let rows = 0; first < lines.length && (!first || rows < FIRST_LINES); first++) rows += 1 + Math.floor(lines[first].length / WIDE);
+  if (!more && lines.length - first <= LAST_LINES) first = lines.length;
+  const left = lines.length - first + more, pre = element("pre", { class: "whole" }, left ? lines.slice(0, first).join("\n") : text);
+  if (!left) return pre;
+  const open = async event => {
+    const pressed = event.currentTarget;
+    if (!more || !whole) {
+      pre.textContent = text;
+      return pressed.replaceWith(more ? hint(`… and ${number(more)} more lines`) : "");
+    }
+    try {
+      pre.textContent = await whole();
+      pressed.remove();
+    } catch (error) { pressed.replaceWith(hint(error.message)); }
+  };
+  return element("div", {}, pre, button(`… and ${number(left)} more line${left === 1 ? "" : "s"}`, open, { class: "link", title: "Show all of the text" }));
 }
 
 function details(title, children, open = true) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...lifecycle.runs.run import Run
+from ...pictures.markdown import markdown_html
 from ...pictures.plain import details, html, line
 from ...pictures.values import shown_html
 from ..explorer.replies import reply_to
@@ -15,6 +16,7 @@ MOST_CONVERSATIONS = 20
 """Conversations of a run that a cell saves."""
 MOST_SAVED = 60_000
 """Characters of the conversations that a cell saves, as HTML."""
+_PLAIN = "margin:0;white-space:pre-wrap"
 
 
 def conversations_html(run: Run) -> str:
@@ -51,15 +53,16 @@ def message_html(message: Json) -> str:
     """A message, a reply with its calls, or the result of a call."""
     facts = " · ".join(message[key] for key in ("who", "name", "took", "used") if message.get(key))
     parts = [f'<p class="dim" style="margin:4px 0 0"><em>{html(facts)}</em></p>']
-    for name in ("error", "text"):
-        if message.get(name):
-            kind = ' class="error"' if name == "error" else ""
-            parts.append(
-                f'<pre{kind} style="margin:0;white-space:pre-wrap">{html(message[name])}</pre>'
-            )
+    if message.get("error"):
+        parts.append(f'<pre class="error" style="{_PLAIN}">{html(message["error"])}</pre>')
+    if text := message.get("text"):
+        is_reply = message["who"] == "model"  # JupyterLab writes no Markdown in an output
+        parts.append(
+            markdown_html(text) if is_reply else f'<pre style="{_PLAIN}">{html(text)}</pre>'
+        )
     for call in message.get("calls", ()):
         arguments = _value(call["arguments"]) if "arguments" in call else ""  # not if it arrives
-        parts.append(f"<p>⚙ {html(call['tool'])}</p>{arguments}")
+        parts.append(f'<p style="margin:0">⚙ {html(call["tool"])}</p>{arguments}')
     return "".join([*parts, _value(message["result"]) if "result" in message else ""])
 
 

@@ -1,4 +1,4 @@
-"""How a flow, a registry and a run are displayed as the value of a cell."""
+"""How a flow, a registry, a run and a list of runs are displayed as the value of a cell."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from ...catalog.registry import default
 from ...flow.flow import Flow
 from ...lifecycle.definitions.linking import link_flow
 from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.past.past_runs import Runs
+from ...lifecycle.runs import live
 from ...lifecycle.runs.run import Run
+from ...pictures.pages.run_list import ALL
 from . import registry_page
-from .view import show_ended
+from .run_list import placed, show_runs
+from .view import is_watched, show_ended
 
 
 def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
-    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already
+    """Register the display of flows, registries, runs and lists of runs. ``is_shown``: whether the cell already
     shows the run."""
 
     def flow(found: Flow, **_: Any) -> dict[str, str]:
@@ -40,6 +44,12 @@ def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]
         if not is_shown(found):
             show_ended(found, shell)
 
+    def runs(found: Runs) -> None:
+        # Elsewhere it is a table, as the value of any other cell.
+        if isinstance(sys.displayhook, CapturingDisplayHook) or not is_watched(shell):
+            raise NotImplementedError
+        show_runs(Runs(placed(one, live.live.find(one.run_id)) for one in found), ALL, shell)
+
     def captured(found: Run, **_: Any) -> dict[str, str]:
         if is_shown(found):
             return {"text/plain": repr(found)}
@@ -51,6 +61,7 @@ def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]
         (formatter.mimebundle_formatter, Registry, registry),
         (formatter.mimebundle_formatter, Run, captured),
         (formatter.ipython_display_formatter, Run, run),
+        (formatter.ipython_display_formatter, Runs, runs),
         (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
     ):
         table.for_type(kind, shown)

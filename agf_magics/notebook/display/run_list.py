@@ -45,6 +45,11 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
         listed = listed._replace(
             empty=f"no runs fit {filters}: %runs lists all {counted(len(lines), 'run')}"
         )
+    show_runs(runs, listed, shell)
+
+
+def show_runs(runs: kept_runs.Runs, listed: PageOfRuns, shell: Any) -> None:
+    """Display a page of ``runs``; where a view draws over it, its ids open the runs."""
     page = runs_page(runs, listed)
     if not runs:
         return show(page)

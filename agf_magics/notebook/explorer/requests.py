@@ -243,7 +243,7 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     }
     if row.step.span is not None:
         facts["definition"] = describe_definition(row.step.span)
-    if row.error is not None:
+    if row.error is not None and row.look != "ok":  # else it is that of an earlier attempt
         facts["error"] = _error(run, row.error)
     if isinstance(calls := arguments.get("calls"), dict):
         with suppress(AgfError):  # the journal is gone: the page asks for them alone, and is told

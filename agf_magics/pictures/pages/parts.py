@@ -148,7 +148,7 @@ def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str
     """The tree as a table, as wide as the output and of a bounded height. The first columns have a
     fixed width, so that nothing moves while numbers grow. A large run has a short table, and at its
     end all steps in folds, unless the page has no room for them (``has_folds``)."""
-    widths = {"state": "width:9em", "time": "width:6em", "step": "padding-left:0"}
+    widths = {"state": "width:11em", "time": "width:6em", "step": "padding-left:0"}
     style = f"{CELL};{DIM};font-weight:normal"
     head = "".join(
         f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items()
@@ -287,10 +287,10 @@ def state_html(status: str) -> str:
 
 
 def chip(shown: look.State, text: str) -> str:
-    """A word in dark ink on its pastel."""
+    """A word in dark ink on its pastel, which is one box also where the words have two lines."""
     style = (
         f"background-color:{shown.fill};color:{shown.ink};font-weight:bold;padding:0 "
-        f"6px;border-radius:3px"
+        f"6px;border-radius:3px;display:inline-block"
     )
     return f'<span style="{style}">{html(text)}</span>'
 

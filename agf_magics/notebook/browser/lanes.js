@@ -1,0 +1,75 @@
+// The lanes of a repeated step: its calls over time, below the timeline.
+
+function drawsLanes({ named, element, button, number, setText, duration, marked }) {
+  // The calls of a repeated step: each in the first lane that is free; or, if they are many, how many ran at a time.
+  function lanesOf(name, found, width, open) {
+    return found.density ? densityOf(name, found, width) : barsOf(name, found, width, open);
+  }
+
+  function densityOf(name, { total, end, most, density }, width) {
+    const parts = named("DensityRow", density), highest = Math.max(1, ...parts.map(({ ran }) => ran)), height = 80, step = width / parts.length;
+    const title = `${name}: ${number(total)} calls, at most ${number(most)} at a time, ${duration(end / 1e3)}`;
+    const canvas = newCanvas(`${title}; the panel lists them`, width, height);
+    parts.forEach(({ ran, failed }, k) => {
+      canvas.pen.fillStyle = "#27894f";
+      canvas.pen.fillRect(k * step, height * (1 - ran / highest), step, height * ran / highest);
+      canvas.pen.fillStyle = "#d64545";
+      canvas.pen.fillRect(k * step, height * (1 - failed / highest), step, height * failed / highest);
+    });
+    return [element("h4", {}, title), canvas];
+  }
+
+  function barsOf(name, { bars, total }, width, open) {
+    const free = [];
+    const placed = named("BarRow", bars).map(({ start, end, failed, number: id }) => {
+      let lane = free.findIndex(until => until <= start);
+      if (lane < 0) lane = free.length;
+      free[lane] = end;
+      return { lane, start, end, failed, id };
+    });
+    const end = Math.max(1, ...placed.map(bar => bar.end)), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
+    const failed = placed.filter(bar => bar.failed).length;
+    const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} calls in ${lanes}, ${duration(end / 1e3)}`;
+    const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
+    let [low, high] = [0, end];
+    const draw = range => {
+      [low, high] = range;
+      canvas.pen.clearRect(0, 0, width, free.length * height + 4);
+      for (const { lane, start: from, end: to, failed: bad } of placed) {
+        canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
+        canvas.pen.fillRect((from - low) / (high - low) * width, lane * height + 1, Math.max(0.6, (to - from) / (high - low) * width - 0.3), height - 1);
+      }
+      all.hidden = !low && high === end;
+      setText(times, `${duration(low / 1e3)} to ${duration(high / 1e3)} after the first start. Drag: zoom, click: the call`);
+    };
+    const times = element("span", { class: "hint" }), all = button("All", () => draw([0, end]), { title: "Show all of the time" });
+    const found = event => {
+      const at = low + event.offsetX / canvas.clientWidth * (high - low), lane = Math.floor((event.offsetY - 1) / height), near = (high - low) / width * 2;
+      return placed.find(bar => bar.lane === lane && bar.start - near <= at && at <= bar.end + near);
+    };
+    canvas.addEventListener("pointermove", event => {
+      const bar = found(event);
+      canvas.title = bar ? `${bar.failed ? "✗ failed" : "✓ ok"} · ${duration((bar.end - bar.start) / 1e3)} · began ${duration(bar.start / 1e3)} after the first` : "";
+      canvas.style.cursor = bar ? "pointer" : "";
+    });
+    const place = element("div", { class: "marked" }, canvas);
+    let isMarked = false;
+    canvas.addEventListener("pointerdown", event => {
+      isMarked = false;
+      marked(event, place, (first, last) => draw([low + (high - low) * first, low + (high - low) * last]), () => { isMarked = true; });
+    });
+    canvas.addEventListener("click", event => { const bar = !isMarked && found(event); if (bar) open(bar.id); });
+    draw([0, end]);
+    return [element("h4", {}, title), place, element("div", { class: "actions" }, times, all)];
+  }
+
+  function newCanvas(label, width, height) {
+    const scale = devicePixelRatio || 1;
+    const canvas = element("canvas", { role: "img", "aria-label": label, width: width * scale, height: height * scale });
+    canvas.pen = canvas.getContext("2d");
+    canvas.pen.scale(scale, scale);
+    return canvas;
+  }
+
+  return lanesOf;
+}
