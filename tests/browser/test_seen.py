@@ -329,7 +329,8 @@ def test_the_labels_of_the_time_are_whole_and_so_are_the_names(opened: Open, wid
         draw = f"end => {EXPLORERS}[0].host.explorer.shown.drawAxis([0, end])"
         page.page.evaluate(draw, end)
         labels = page.page.evaluate(f"() => ({LABELS})({EXPLORERS}[0])")
-        assert len(labels) >= 2, end
+        # An hour in seconds has room for one label in a narrow window.
+        assert len(labels) >= (2 if width > 1000 else 1), end
         for (_, before, *_), (after, *_) in pairwise(labels):
             assert before <= after + 1, (end, labels)
         assert labels[-1][1] <= labels[-1][3], (end, labels)

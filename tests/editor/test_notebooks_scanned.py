@@ -55,7 +55,7 @@ def test_a_cell_that_runs_has_no_error(path: Path) -> None:
         for cell in cells
         if "raises-exception" not in cell.metadata.get("tags", ())
         for one in group.files[cell.id].problems or ()
-        if one.found.severity == "error" and group.is_certain(one)
+        if one.diagnostic.severity == "error" and group.is_certain(one)
     ]
     assert found == []
 

@@ -178,7 +178,11 @@ def run_in(language: str, damage: Callable[[], None]) -> tuple[Any, Session]:
     def then(after: Any) -> str:
         return str(session.registry.tools["stop"].function())
 
-    agf.tool(lambda given, after="": session.got.append(given) or "DataFrame", name="take", registry=session.registry)
+    @agf.tool(registry=session.registry)
+    def take(given: Any, after: Any = "") -> str:
+        session.got.append(given)
+        return "DataFrame"
+
     for text in AGENTS:
         agf.define(text, registry=session.registry)
     return session.resumed(LANGUAGES[language], {"n": 1}, damage=damage, name="three"), session
@@ -200,7 +204,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "deleted": Path.unlink,
     "cut": lambda file: os.truncate(file, 100),
     "zeroed": lambda file: file.write_bytes(bytes(file.stat().st_size)),
-    "replaced by a link": lambda file: (file.rename(file.with_name("moved")), file.symlink_to("moved")),
+    "replaced by a link": lambda file: file.symlink_to(file.rename(file.with_name("moved"))),
 }
 
 
@@ -234,7 +238,12 @@ def test_what_looks_into_a_value_reads_it_or_makes_its_call_again(look: str, dam
     session, asked = Session(), list[str]()
     if look == "a map":
         agf.tool(lambda n: np.zeros((3, N // 2)) + n, name="make", registry=session.registry)
-    agf.agent(lambda prompt: asked.append(prompt) or "well", name="default", registry=session.registry)
+
+    @agf.agent(name="default", registry=session.registry)
+    def answer(prompt: str) -> str:
+        asked.append(prompt)
+        return "well"
+
     condition = f"made.size == {N}" if look == "a condition" else "made != 1"
     inner = "{type: tool, tool: take, variables: {given: '{state.row}'}}"
     node = {
