@@ -7,7 +7,7 @@ const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
 const BOLD = 7.2; // about the width of a letter of a name
 const DIGIT = 6.2; // about the width of a letter of the axis
-const BESIDE = 130; // pixels of the state and the time beside a name and its bar, with the gaps
+const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
 const [PIECES, GAP] = [60, 1 / 400]; // of a bar at most; and the share of it that is too short to see
 const BEYOND = 4; // rows above and below those in sight
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a short row without counters has more for its name than `room`, and one with them less
@@ -134,7 +134,7 @@ class StepList {
     if (this.isTimeline) {
       // The names have the room that they need, and the bars at least half of what is left beside the state and the time.
       this.longest ??= Math.max(0, ...this.shown.map(i => this.wide(i)));
-      this.names = bounded(100, this.longest, ((this.node.clientWidth || 616) - BESIDE) / 2);
+      this.names = bounded(100, this.longest, ((this.node.clientWidth || 616) - ENDS) / 2);
       if (this.lanesOf !== this.part() && this.lanes.firstChild) this.drawLanes();
       for (const node of [this.node, this.axis, this.lanes]) node.style.setProperty("--names", `${Math.round(this.names)}px`);
       this.drawAxis(this.times());
