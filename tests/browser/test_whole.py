@@ -322,7 +322,7 @@ def test_the_bar_of_a_step_in_a_loop_has_a_piece_for_each_call_and_a_wide_table_
     for name in ("draft", "critique"):
         bar = page.explorer(2).locator(f".row:has(b:text-is('{name}')) u[style*=transparent]")
         bar.wait_for()
-        assert (bar.get_attribute("style") or "").count("transparent") == 4  # three calls
+        assert (bar.get_attribute("style") or "").count("transparent") == 7  # two for each of three calls
     page.picture("whole-turns", 2)
     page.explorer(3).locator(".row", has_text="fold").first.click()
     page.explorer(3).locator(".panel td:text-is('0.3')").first.wait_for()
