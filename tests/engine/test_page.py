@@ -44,7 +44,7 @@ EQUAL = {
     "a graph with a loop": {"n": 0},
     "a policy": {"draft": "about tea"},
     "a template": {"word": "abc", "text": "a.b.c."},
-    "a journal": [7, "resumed: 2 calls of an earlier session not repeated", "3 calls reused", 2, 15],
+    "a journal": [7, "resumed: 2 completed calls not repeated", "3 calls reused", 2, 15],
     "stale steps": "no step would run again",
 }
 

@@ -280,6 +280,21 @@ edges:
         assert session.made == ([1] if damaged else []), "one call for all that need it"
 
 
+def test_an_agent_whose_input_is_lost_is_one_session(path: Path) -> None:
+    session = Session()
+    agf.agent(lambda prompt: "well", name="default", registry=session.registry)
+    text = """
+state: {made: any, n: any}
+nodes:
+  a: {type: tool, tool: make, variables: {n: 1}, state_key: made}
+  b: {type: tool, tool: stop, variables: {}, state_key: stopped}
+  c: {type: llm, prompt: "It has {state.made.shape}", state_key: n}
+edges: [{from: START, to: a}, {from: a, to: b}, {from: b, to: c}]
+"""
+    run = session.resumed(text, damage=lambda: zero(path), name="one", limits=agf.Limits(spawns=1))
+    assert (run.status, session.made, run.output["n"]) == ("ok", [1], "well"), run.error
+
+
 def test_a_context_gives_values_to_whoever_asks_and_is_saved_without_reading(path: Path, tmp_path: Path) -> None:
     session = Session()
     text = """

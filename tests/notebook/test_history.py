@@ -53,7 +53,7 @@ def test_a_run_is_taken_up_where_it_stopped(failed: Shell) -> None:
     shown = failed.good("%resume grading --out again")
     assert failed.names["again"].output == ["pears <b>", "plums <b>", "figs <b>"]
     assert Path("graded").read_text() == "pears plums plums figs "
-    assert "1 call of an earlier session not repeated" in failed.names["again"].note
+    assert "1 completed call not repeated" in failed.names["again"].note
     assert shown.value is None
     assert code(failed.run("%resume grading")) == "journal.finished"
 

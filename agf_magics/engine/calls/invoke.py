@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ...catalog import Agent, Tool, Transform
@@ -26,7 +26,7 @@ from ...text.suggestions import suggest
 from ...values.unread import LostError
 from ...values.value import Value, isolate
 from ..host.placement import choose_place
-from ..late_values import late_value, make_again
+from ..late_values import late_value, make_again, when_read
 from ..linking.answer_reader import reader_of
 from ..linking.linked import (
     BoundPolicy,
@@ -130,11 +130,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     step = site.step
     linked = site.scope.linked
     _open_agent(site)
-    built = step.args.build(site.frame, schema_of(step, linked))
-    arguments = built
-    # Only the input may be shared with a frame: all others are texts that `build` has just made.
-    if "input" in built:
-        arguments = {**built, "input": copy_value(built["input"], step, "the agent")}
+    built, arguments = await when_read(partial(_agent_arguments, site))
     if site.run.options.dry:
         return dry.result(step, agent, linked)
     if step.permit is not None:
@@ -167,6 +163,16 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         value = {"answer": value, "calls": None}
     # What was built, because user code may have changed its copy.
     return ShapeResult(value, built.get("input")) if step.exchange.keep_arguments else value
+
+
+def _agent_arguments(site: CallSite[Invoke]) -> tuple[dict[str, Value], dict[str, Value]]:
+    """The arguments of an agent as they are built, and as it gets them."""
+    step = site.step
+    built = step.args.build(site.frame, schema_of(step, site.scope.linked))
+    if "input" not in built:
+        return built, built
+    # Only the input may be shared with a frame: all others are texts that `build` has just made.
+    return built, {**built, "input": copy_value(built["input"], step, "the agent")}
 
 
 def _open_agent(site: CallSite[Invoke]) -> None:

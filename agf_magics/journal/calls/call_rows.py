@@ -32,7 +32,7 @@ from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.pickles import is_data
 from ..codec.same_values import essence
-from ..codec.secret_search import HoldsSecret, Search
+from ..codec.secret_search import HoldsSecret, Search, Searches
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
 from ..codec.snapshots import Held, snapshot
@@ -179,8 +179,7 @@ class CallRows:
         self._not_stored = not_stored
         self._keep = keep
         self._kept: set[str] = set()
-        self._clean: tuple[Any, set[str]] = None, set()
-        """What was searched for, and the digests of buffers in which it was not."""
+        self._searches = Searches()
         self._key: bytes | None = None
 
     def start(
@@ -490,11 +489,9 @@ class CallRows:
         return b"".join(sign(self._key, *place, half)[:CONTENTS] for half in halves)
 
     def _search(self) -> Search:
-        """A search for the secrets that are known now: what they were not in is not searched again."""
-        forms = frozenset(self.secret.searched.raws), bool(self.secret.searched.numbers)
-        if self._clean[0] != forms:
-            self._clean = forms, set()
-        return Search(tuple(forms[0]), forms[1], self._clean[1])
+        """A search for the secrets that are known now."""
+        searched = self.secret.searched
+        return self._searches.search(searched.raws, bool(searched.numbers))
 
     def settle(self, outcome: Outcome) -> Insert:
         """The row of a call, when its value is stored."""

@@ -7,7 +7,7 @@ by form, is for a few forms, and for where there is no RE2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -38,14 +38,14 @@ class Search:
     """A search for texts in what is stored, piece by piece: no other thread waits for long."""
 
     def __init__(
-        self, forms: Sequence[bytes], in_numbers: bool = False, clean: set[str] | None = None
+        self, forms: Iterable[bytes], in_numbers: bool = False, clean: set[str] | None = None
     ) -> None:
         """``in_numbers``: default False; True: the forms may be numbers. ``clean``: the digests of
-        buffers in which this search has found nothing, and gets those of others; default None: none
-        is known."""
+        buffers in which nothing was found, to which the search adds others; default None: none is
+        known."""
         self._forms, self._in_numbers = frozenset(forms), in_numbers
         self._clean = clean if clean is not None else set()
-        self._overlap = max(map(len, forms), default=1) - 1
+        self._overlap = max(map(len, self._forms), default=1) - 1
         self._end = b""
 
     def look(self, data: Any) -> None:
@@ -74,6 +74,23 @@ class Search:
     def _find(self, piece: memoryview | bytes) -> None:
         if _finder(self._forms)(piece):
             raise HoldsSecret
+
+
+class Searches:
+    """The searches of one run: a buffer in which nothing was found is not searched again for the same
+    texts."""
+
+    def __init__(self) -> None:
+        self._last = (frozenset[bytes](), False), set[str]()
+
+    def search(self, forms: Iterable[bytes], in_numbers: bool) -> Search:
+        """A search for texts, as `Search`."""
+        wanted = frozenset(forms), in_numbers
+        # As one value: another thread may search for more texts at the same time.
+        last = self._last
+        if last[0] != wanted:
+            last = self._last = wanted, set()
+        return Search(wanted[0], in_numbers, last[1])
 
 
 def _pieces(view: memoryview, overlap: int) -> Iterator[memoryview]:

@@ -297,13 +297,12 @@ class Run(BaseRun):
             sessions = counted(self.sessions, "agent session")
             return f"dry run, nothing was called: a real run makes at least {calls} and {sessions}"
         count = sum(row.earlier for row in self.progress.rows.values())
-        reused = counted(count, "call")
         match self.journal:
             case Journal(earlier=EarlierOutcomes()):
-                repeats = f": {reused} of an earlier session not repeated" if count else ""
+                repeats = f": {counted(count, 'completed call')} not repeated" if count else ""
                 return f"resumed{repeats}"
             case Journal(reuse=Reuse() as reuse):
-                return f"{reused} reused from {reuse.run_id}"
+                return f"{counted(count, 'call')} reused from {reuse.run_id}"
         return ""
 
     @property
