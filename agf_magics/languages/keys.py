@@ -1,7 +1,8 @@
 """The keys of a document as data.
 
-One table serves the loader, hints, completion, the JSON Schema for editors and the reference. A row of the table is a `Key`. Its kind of value (`Takes`) has the phrase of messages, an example, a
-JSON Schema and a reader. The rows of one mapping are a `MappingSpec`.
+One table serves the loader, hints, completion, the JSON Schema for editors and the reference. A row
+of it is a `Key`. Its kind of value (`Takes`) has the phrase of messages, an example, a JSON Schema
+and a reader. The rows of one mapping are a `MappingSpec`.
 """
 
 from __future__ import annotations
