@@ -105,7 +105,7 @@ def _reused(site: CallSite[Invoke], tool: Tool, journal: Journal) -> tuple[Value
     if result is None:
         journal.rows.not_made(started)
         return None
-    return (journal.reused(started, result),)
+    return (journal.write_reused(started, result),)
 
 
 def _left_unread(value: Value) -> Value:
