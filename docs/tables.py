@@ -216,6 +216,9 @@ VALUES: Mapping[str, str] = {
 """What is neither a class nor a function."""
 
 
+STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
 def _signature(function: Callable[..., Any]) -> str:
     """The signature of a function, a parameter a line."""
     signature = inspect.signature(function)
@@ -224,7 +227,7 @@ def _signature(function: Callable[..., Any]) -> str:
         kind = parameter.kind
         if kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in texts):
             texts.append("*")
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(kind, "")
+        stars = STARS.get(kind, "")
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         texts.append(f"{stars}{parameter.name}: {parameter.annotation}{default}")
         if kind is parameter.POSITIONAL_ONLY:
