@@ -120,7 +120,7 @@ def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
 
 def _value_name(row: _Part) -> str:
     more = f" ({NOT_COMPARED})" if row["differs"] == NOT_COMPARED else ""
-    return line(row["value"], 120) + more + row["also"]
+    return f"{line(row['value'], 120)}{more}{row['also']}"
 
 
 def _both_values(row: _Part) -> list[str]:
