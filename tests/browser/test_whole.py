@@ -263,6 +263,8 @@ def test_the_timeline_is_zoomed_by_a_drag_and_a_bar_of_a_lane_opens_its_call(ope
     canvas = explorer.locator(".lanes canvas")
     canvas.wait_for()
     left, _, right, bottom = box(canvas)
+    axis = box(row.locator(".bar"))
+    assert (left, right) == (pytest.approx(axis[0], abs=1.5), pytest.approx(axis[2], abs=1.5))
     page.page.mouse.move(left + (right - left) * 0.95, (bottom - 5))
     page.wait(f"{EXPLORERS}.some(root => root.querySelector('.lanes canvas')?.title.includes('failed'))")
     drag(page, row.locator(".bar"), 60, 0)
@@ -283,6 +285,49 @@ def test_the_timeline_is_zoomed_by_a_drag_and_a_bar_of_a_lane_opens_its_call(ope
     explorer.locator(".panel h3", has_text="odd").last.wait_for()
     explorer.locator(".panel .error:has-text('8 is even')").first.wait_for()
     page.picture("whole-lanes", 2)
+    assert not page.errors
+
+
+TURNS = """%%graph turns --run --set text=Pears
+state: {text: str, tries: int, score: float}
+variables: {tries: 0, score: 0}
+nodes:
+  draft: {type: python, tool: draft}
+  critique: {type: python, tool: critique}
+edges:
+- {from: START, to: draft}
+- {from: draft, to: critique}
+- {from: critique, to: draft, condition: score < 0.8}
+- {from: critique, to: END, condition: else}"""
+CRITIC = """@tool
+def draft(text: str, tries: int) -> dict:
+    time.sleep(0.1)
+    return {"text": text, "tries": tries + 1}
+
+@tool
+def critique(text: str, tries: int) -> dict:
+    time.sleep(0.1)
+    return {"score": 0.3 * tries}"""
+TOTAL = """%%pipeline --run
+pipeline: total
+steps:
+- fold: {over: "[{amount: 0.1, of: 'a long name of an item'}, {amount: 0.2, of: 'another long name'}]", init: "0.0",
+    do: {transform: {value: acc + item.amount}}, output: sum}"""
+
+
+def test_the_bar_of_a_step_in_a_loop_has_a_piece_for_each_call_and_a_wide_table_stands_below(opened: Open) -> None:
+    page = opened(SETUP, CRITIC, TURNS, TOTAL)
+    page.run_all()
+    page.open_view(2, "Timeline")
+    for name in ("draft", "critique"):
+        bar = page.explorer(2).locator(f".row:has(b:text-is('{name}')) u[style*=transparent]")
+        bar.wait_for()
+        assert (bar.get_attribute("style") or "").count("transparent") == 7  # two for each of three calls
+    page.picture("whole-turns", 2)
+    page.explorer(3).locator(".row", has_text="fold").first.click()
+    page.explorer(3).locator(".panel td:text-is('0.3')").first.wait_for()
+    page.explorer(3).locator("xpath=self::*[contains(@class, 'below')]").wait_for()
+    page.picture("whole-fold", 3)
     assert not page.errors
 
 

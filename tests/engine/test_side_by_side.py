@@ -258,13 +258,15 @@ def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
 
     try:
         flow = agf.load(fan_out(limit=4), registry=registry)
-        limits = agf.Limits(timeout=0.01)
+        # Long enough for the call to begin.
+        limits = agf.Limits(timeout=0.5)
         run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=seen.append, limits=limits, raises=False)
     finally:
         gate.set()
     assert run.error.code == "limit.timeout"
     assert [event.at[0] for event in seen if isinstance(event, ev.StepAbandoned)] == ["steps[0].do"]
     assert [event.at[0] for event in seen if isinstance(event, ev.StepCancelled)] == ["steps[0]"]
+    assert [(row.id, row.state) for row in run.progress.rows.values() if row.left] == [("steps[0].do", "left")]
 
 
 def test_plain_tools_of_two_branches_run_at_the_same_time() -> None:

@@ -221,9 +221,16 @@ def test_a_question_that_no_page_shows_has_no_user() -> None:
         answered(SURE, lambda pending: pending.give_up())
 
 
-def test_the_document_keeps_choices_and_no_text_that_a_person_typed() -> None:
-    given = [(SURE, True), (SURE, False), (COLOURS, "red"), (PAY, {"amount": 3}), (Question("Key?"), "s3cret")]
-    assert [describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered"]
+def test_the_document_keeps_choices_and_yes_and_no_and_no_other_text_that_a_person_typed() -> None:
+    given = [
+        (SURE, True),
+        (SURE, False),
+        (COLOURS, "red"),
+        (PAY, {"amount": 3}),
+        (Question("Key?"), "s3cret"),
+        (Question("Go?"), "Yes "),
+    ]
+    assert [describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered", "Yes"]
 
 
 GUARDED_RUN = "h = %run_pipeline_async guarded --set topic=pears"

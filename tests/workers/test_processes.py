@@ -63,6 +63,19 @@ def hold_on(x: str) -> str:
     return "held"
 
 
+def read_input(x: int) -> list[Any]:
+    """What the call, and a program that it starts, read from the standard input."""
+    import subprocess
+    import sys
+
+    code = "import sys; print(repr(sys.stdin.read()))"
+    return [sys.stdin.read(), subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout]
+
+
+def test_a_call_and_its_programs_find_an_empty_input(processes: Processes) -> None:
+    assert run_fan(read_input, [1, 2], processes).output == [["", "''\n"]] * 2
+
+
 def test_a_call_that_ends_its_worker_is_dropped_alone(processes: Processes) -> None:
     run = run_fan(poison, list(range(200)), processes, "continue")
     assert run.output == [x for x in range(200) if x != 77]

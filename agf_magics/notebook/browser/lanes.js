@@ -2,24 +2,26 @@
 
 function drawsLanes({ named, element, button, number, setText, duration, marked }) {
   // The calls of a repeated step: each in the first lane that is free; or, if they are many, how many ran at a time.
-  function lanesOf(name, found, width, open) {
-    return found.density ? densityOf(name, found, width) : barsOf(name, found, width, open);
+  // `range`: what the axis above them shows, in milliseconds after the first start.
+  function lanesOf(name, found, width, range, open) {
+    return found.density ? densityOf(name, found, width, range) : barsOf(name, found, width, range, open);
   }
 
-  function densityOf(name, { total, end, most, density }, width) {
-    const parts = named("DensityRow", density), highest = Math.max(1, ...parts.map(({ ran }) => ran)), height = 80, step = width / parts.length;
+  function densityOf(name, { total, end, most, density }, width, [low, high]) {
+    const parts = named("DensityRow", density), highest = Math.max(1, ...parts.map(({ ran }) => ran)), height = 80;
+    const x = k => (k / parts.length * end - low) / (high - low) * width, step = x(1) - x(0);
     const title = `${name}: ${number(total)} calls, at most ${number(most)} at a time, ${duration(end / 1e3)}`;
     const canvas = newCanvas(`${title}; the panel lists them`, width, height);
     parts.forEach(({ ran, failed }, k) => {
       canvas.pen.fillStyle = "#27894f";
-      canvas.pen.fillRect(k * step, height * (1 - ran / highest), step, height * ran / highest);
+      canvas.pen.fillRect(x(k), height * (1 - ran / highest), step, height * ran / highest);
       canvas.pen.fillStyle = "#d64545";
-      canvas.pen.fillRect(k * step, height * (1 - failed / highest), step, height * failed / highest);
+      canvas.pen.fillRect(x(k), height * (1 - failed / highest), step, height * failed / highest);
     });
-    return [element("h4", {}, title), canvas];
+    return [element("h4", {}, title), element("div", { class: "marked" }, canvas)];
   }
 
-  function barsOf(name, { bars, total }, width, open) {
+  function barsOf(name, { bars, total }, width, shown, open) {
     const free = [];
     const placed = named("BarRow", bars).map(({ start, end, failed, number: id }) => {
       let lane = free.findIndex(until => until <= start);
@@ -31,7 +33,7 @@ function drawsLanes({ named, element, button, number, setText, duration, marked 
     const failed = placed.filter(bar => bar.failed).length;
     const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} calls in ${lanes}, ${duration(end / 1e3)}`;
     const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
-    let [low, high] = [0, end];
+    let [low, high] = shown;
     const draw = range => {
       [low, high] = range;
       canvas.pen.clearRect(0, 0, width, free.length * height + 4);
@@ -39,10 +41,10 @@ function drawsLanes({ named, element, button, number, setText, duration, marked 
         canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
         canvas.pen.fillRect((from - low) / (high - low) * width, lane * height + 1, Math.max(0.6, (to - from) / (high - low) * width - 0.3), height - 1);
       }
-      all.hidden = !low && high === end;
-      setText(times, `${duration(low / 1e3)} to ${duration(high / 1e3)} after the first start. Drag: zoom, click: the call`);
+      all.hidden = low === shown[0] && high === shown[1];
+      setText(times, `${after(low)} to ${after(high)} after the first start. Drag: zoom, click: the call`);
     };
-    const times = element("span", { class: "hint" }), all = button("All", () => draw([0, end]), { title: "Show all of the time" });
+    const times = element("span", { class: "hint" }), after = at => duration(Math.max(0, at) / 1e3), all = button("All", () => draw(shown), { title: "Show all of the time" });
     const found = event => {
       const at = low + event.offsetX / canvas.clientWidth * (high - low), lane = Math.floor((event.offsetY - 1) / height), near = (high - low) / width * 2;
       return placed.find(bar => bar.lane === lane && bar.start - near <= at && at <= bar.end + near);
@@ -59,7 +61,7 @@ function drawsLanes({ named, element, button, number, setText, duration, marked 
       marked(event, place, (first, last) => draw([low + (high - low) * first, low + (high - low) * last]), () => { isMarked = true; });
     });
     canvas.addEventListener("click", event => { const bar = !isMarked && found(event); if (bar) open(bar.id); });
-    draw([0, end]);
+    draw(shown);
     return [element("h4", {}, title), place, element("div", { class: "actions" }, times, all)];
   }
 

@@ -63,11 +63,22 @@ class Panel {
     if (row) this.show(found); else this.showRun(found);
     this.node.scrollTop = top;
     if (this.parts.has("session")) this.keepPlace(this.parts.get("session").node);
-    if (this.isWide !== Boolean(found.session)) {
-      this.isWide = Boolean(found.session);
-      this.view.arrange();
-      this.view.draw();
-    }
+    this.widen(Boolean(found.session) || this.hasWideTable === id);
+  }
+
+  // Whether it needs the room below the steps, also where there is room beside them.
+  widen(isWide) {
+    if (this.isWide === isWide) return;
+    this.isWide = isWide;
+    this.view.arrange();
+    this.view.draw();
+  }
+
+  // A table of this step that does not fit beside the steps goes below them, and stays there.
+  fit(table) {
+    if (table.scrollWidth <= table.clientWidth || this.view.isBelow) return;
+    this.hasWideTable = this.id;
+    this.widen(true);
   }
 
   // A part grows: its end comes in sight if it is followed, and with it the beginning of the result; else the place of the last view.
@@ -150,7 +161,7 @@ class Panel {
     if (step.printed) part("Printed", element("pre", {}, step.printed));
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     if (step.attempts) part("Attempts", this.attempts(step));
-    if (step.evaluates) children.push(this.part("values", () => new ValuePages(this.state, step.id)));
+    if (step.evaluates) children.push(this.part("values", () => new ValuePages(this.view, step.id)));
     if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates), step.calls));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));
@@ -366,8 +377,8 @@ class CallPages {
 
 // What a step that only evaluates read and gave: an element, an accumulator, the case of a match.
 class ValuePages {
-  constructor(state, step) {
-    Object.assign(this, { state, step, offset: 0, asked: null });
+  constructor(view, step) {
+    Object.assign(this, { view, state: view.state, step, offset: 0, asked: null });
     this.node = element("div", { hidden: true });
   }
 
@@ -390,10 +401,12 @@ class ValuePages {
     const go = (name, title, offset, off) => button(name, () => { this.offset = offset; this.fetch(); }, { title, "aria-label": title, disabled: off });
     const last = page.offset + rows.length, isPaged = page.total > page.page;
     this.node.hidden = !rows.length || page.total === 1 && !names.length; // the output or the error of the step says all
+    const shown = table(heads, rows);
     this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
       element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
       go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
-      table(heads, rows), page.note && !found.some(row => row.own.error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
+      shown, page.note && !found.some(row => row.own.error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
+    this.view.panel.fit(shown);
   }
 }
 

@@ -7,6 +7,8 @@ const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
 const BOLD = 7.2; // about the width of a letter of a name
 const DIGIT = 6.2; // about the width of a letter of the axis
+const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
+const [PIECES, GAP] = [60, 1 / 400]; // of a bar at most; and the share of it that is too short to see
 const BEYOND = 4; // rows above and below those in sight
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a short row without counters has more for its name than `room`, and one with them less
 
@@ -19,6 +21,7 @@ class StepList {
     this.state = view.state;
     this.isTimeline = isTimeline;
     this.elements = new Map();
+    this.pieces = new Map(); // of the bars of steps that run several times
     this.inner = element("div");
     this.node = element("div", {
       class: `list ${isTimeline ? "timeline" : ""}`, role: "tree", tabindex: 0, "aria-label": "Steps",
@@ -117,6 +120,9 @@ class StepList {
     marked(event, bar, (first, last) => this.show([from + (to - from) * first, from + (to - from) * last]), () => { this.isMarked = true; setTimeout(() => { this.isMarked = false; }); });
   }
 
+  // What the lanes were drawn for: while the run goes on, not each new length of its time.
+  part() { return this.state.last.live ? `${this.range}` : `${this.times()}`; }
+
   times() { return this.range ?? [0, Math.max(this.state.now(), 0.001)]; }
 
   draw() {
@@ -126,10 +132,11 @@ class StepList {
     if (this.inner.style.height !== high) this.inner.style.height = high; // first: the height of the place follows from it
     const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
     if (this.isTimeline) {
-      // The names have the room that they need, and the bars at least half of it.
+      // The names have the room that they need, and the bars at least half of what is left beside the state and the time.
       this.longest ??= Math.max(0, ...this.shown.map(i => this.wide(i)));
-      this.names = bounded(100, this.longest, (this.node.clientWidth || 616) / 2);
-      for (const node of [this.node, this.axis]) node.style.setProperty("--names", `${Math.round(this.names)}px`);
+      this.names = bounded(100, this.longest, ((this.node.clientWidth || 616) - ENDS) / 2);
+      if (this.lanesOf !== this.part() && this.lanes.firstChild) this.drawLanes();
+      for (const node of [this.node, this.axis, this.lanes]) node.style.setProperty("--names", `${Math.round(this.names)}px`);
       this.drawAxis(this.times());
     }
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
@@ -149,7 +156,7 @@ class StepList {
     const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
     const end = row[Now.end] ?? (look.name === "running" ? all : row[Now.start]);
     setText(node.took, row[Now.start] == null ? "" : duration(end - row[Now.start]));
-    this.drawBar(node, row, look, end);
+    this.drawBar(node, i, row, look, end);
     this.view.extras.paintRow(node, i);
     // The rest is as before unless an update has brought the row, or something about the list has changed.
     const { folded, chosen, isBrief, room } = this.view, isShort = this.isTimeline || this.view.isShort;
@@ -157,14 +164,14 @@ class StepList {
     if (node.row === row && node.now === now) return;
     const name = this.state.nameOf(i);
     // What arrives is more interesting than the counters, until the step ends.
-    const counted = isBrief && row[Now.brief] || row[Now.counted], shown = (row[Now.end] === null && row[Now.tail]) || counted || row[Now.tail] || "";
+    const counted = isBrief && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
     const lead = this.state.tree[i][Step.depth] * 14 + 44, isWhole = this.isTimeline ? this.wide(i) <= this.names : !isShort || lead + name.length * BOLD <= room + (shown ? -COUNTED : UNCOUNTED);
     const words = isWhole ? name : brief(name);
     if (this.isTimeline) this.longest = Math.max(this.longest, this.wide(i));
     if (node.label.textContent !== words) {
       node.label.textContent = words;
       // The name first: what is beside it has its least width, and no more.
-      if (!this.isTimeline) node.name.style.minWidth = `min(62%, 100% - 220px, ${lead + words.length * BOLD}px)`;
+      if (!this.isTimeline) node.name.style.minWidth = `min(62%, 100% - var(--beside), ${lead + words.length * BOLD}px)`;
     }
     if (node.name.title !== (node.whole = [`${name} — ${this.state.tree[i][Step.does]}`, this.state.tree[i][Step.id]].join("\n"))) node.name.title = node.whole;
     Object.assign(node, { row, now });
@@ -190,12 +197,26 @@ class StepList {
     if (this.state.hasInner[i]) node.setAttribute("aria-expanded", !folded.has(i));
   }
 
-  drawBar(node, row, look, end) {
+  // When each call of a step ran, as shares of its bar; null: all the time, or at the same time, which the lanes show.
+  piecesOf(i, row) {
+    const took = (row[Now.end] - row[Now.start]) * 1e3, key = `${row[Now.start]} ${took}`, known = this.pieces.get(i);
+    if (!this.state.tree[i][Step.repeats] || this.state.last.live || !(took > 0)) return null;
+    if (known?.key === key) return known.pieces;
+    const asked = { key, pieces: null };
+    this.pieces.set(i, asked);
+    this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(({ bars }) => {
+      asked.pieces = piecesOf(named("BarRow", bars ?? []), took);
+      if (asked.pieces) this.draw();
+    }, () => {});
+    return null;
+  }
+
+  drawBar(node, i, row, look, end) {
     if (!this.isTimeline || row[Now.start] == null) return;
-    const [from, to] = this.times(), lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]) * 100 || 0;
-    // The part that failed is red, wherever in the time it failed.
+    const [from, to] = this.times(), pieces = this.piecesOf(i, row), lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]) * 100 || 0;
+    // The share that failed is red from below: along the bar it would name a time at which it failed.
     Object.assign(node.bar.style, { left: `${(row[Now.start] - from) / (to - from) * 100}%`, width: `${(end - row[Now.start]) / (to - from) * 100}%`,
-      background: lost ? `linear-gradient(to left, var(--bad) ${lost}%, ${look.color} ${lost}%)` : look.color });
+      background: pieces ? piecesGradient(pieces, look.color) : lost ? `linear-gradient(to top, var(--bad) max(3px, ${lost}%), ${look.color} 0)` : look.color });
   }
 
   newRow(i) {
@@ -272,11 +293,36 @@ class StepList {
     const i = this.view.chosen, row = this.state.tree[i];
     if (!row?.[Step.repeats]) return this.lanes.replaceChildren();
     let found, lanesOf;
+    this.lanesOf = this.part();
     try { [found, { lanesOf }] = await Promise.all([this.state.request("spans", { step: row[Step.id] }), loadLater(this.state)]); }
     catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
     const open = number => this.view.panel.openCall(number);
-    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(this.state.nameOf(i), found, (this.node.clientWidth || 616) - 16, open));
+    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(this.state.nameOf(i), found, this.ticks.clientWidth || 600, this.times().map(at => (at - this.state.rows[i][Now.start]) * 1e3), open));
   }
+}
+
+// Calls that follow each other, as `from`, `to` and `failed` in shares of `took` milliseconds; null if some overlap, if there are
+// too many, or if they are of another time: those that a run reuses.
+function piecesOf(bars, took) {
+  const pieces = [];
+  for (const { start, end, failed } of bars) {
+    const last = pieces.at(-1), from = start / took, to = end / took;
+    if (last && from < last.to - GAP || to > 1 + 10 * GAP) return null;
+    if (last && from - last.to < GAP && last.failed === failed) last.to = to;
+    else pieces.push({ from, to, failed });
+  }
+  return pieces.length && pieces.length <= PIECES ? pieces : null;
+}
+
+function piecesGradient(pieces, color) {
+  let before = 0;
+  const stops = pieces.map(({ from, to, failed }) => {
+    const [first, last] = [from, Math.max(to, from + GAP)].map(at => bounded(0, at, 1) * 100), paint = failed ? "var(--bad)" : color;
+    const stop = `transparent ${before}% ${first}%, ${paint} ${first}% ${last}%`;
+    before = last;
+    return stop;
+  });
+  return `linear-gradient(to right, ${stops.join(", ")}, transparent ${before}%)`;
 }
 
 // The seconds between two numbers of the axis: 1, 2 or 5 of a unit, and at most so many of them.

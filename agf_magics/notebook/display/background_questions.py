@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
 from ...compat.browser import IN_BROWSER
+from ...engine.calls.answers import ANSWERS
 from ...engine.host.host import NoUser
 from ...flow.progress.question import Question
 from ...lifecycle.input.prompt import ask_at_prompt, format_question
@@ -179,11 +180,14 @@ class _OwnExplorer:
 
 
 def describe_answer(question: Question, answer: Value) -> str:
-    """An answer for the document, which must not have secrets: a typed text may be one."""
+    """An answer for the document, which must not have secrets: a typed text may be one, unless it
+    is one of the words that answer a question of yes and no."""
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     if isinstance(answer, dict):
         return "changed"
+    if isinstance(answer, str) and answer.strip().lower() in ANSWERS:
+        return answer.strip()
     return str(answer) if question.choices else "answered"
 
 

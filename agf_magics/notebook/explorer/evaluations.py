@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -73,10 +74,25 @@ def _evaluation_row(run: AnyRun, evaluation: Evaluation) -> EvaluationRow:
     return EvaluationRow(
         numbers=list(evaluation.numbers),
         given=[
-            [line(name, 60), line(value_text(value), SHORT)]
+            [line(name, 60), short_floats(line(value_text(value), SHORT))]
             for name, value in evaluation.values_read.items()
         ],
         case=line(evaluation.case, 60),
-        output=line(value, SHORT),
+        output=short_floats(line(value, SHORT)),
         error=line(why, SHORT),
     )
+
+
+_LONG_FLOAT = re.compile(r"(?<![\w.])\d+\.\d{10,}(?![\w.])")
+
+
+def short_floats(text: str) -> str:
+    """The same text with 12 digits of each number: those behind them are mostly the error of binary
+    fractions, and a table of values has no room for them.
+
+    >>> short_floats("26.950000000000003")
+    '26.95'
+    >>> short_floats("id: 3 total: 431.20000000000005")
+    'id: 3 total: 431.2'
+    """
+    return _LONG_FLOAT.sub(lambda number: f"{float(number[0]):.12g}", text)
