@@ -79,3 +79,34 @@ def test_a_cell_of_an_opened_notebook_is_underlined_before_it_is_edited(opened: 
     assert page.cell(2).locator(".agf-problem").count() == 0, "the cell that registers it may not have run"
     page.type(2, " ")
     page.cell(2).locator(".agf-problem").filter(has_text="registered_by_a_later_cell").wait_for()
+
+
+def test_a_name_that_is_nearly_a_known_one_is_underlined_in_a_cell_that_nobody_edited(opened: Open) -> None:
+    page = opened(SETUP, TYPED)
+    page.run(0)
+    page.cell(1).locator(".agf-warning").filter(has_text="fetsh").wait_for()
+    assert page.cell(0).locator(".agf-problem").count() == 0
+
+
+def test_a_completion_offers_only_what_begins_with_the_word(opened: Open) -> None:
+    page = opened(SETUP, "")
+    page.run(0)
+    page.type(1, "%%pipeline mine\nsteps:\n- ")
+    page.type(1, "tool: {name: fe")
+    page.press("Control+Space")
+    items = page.page.locator(".jp-Completer-item")
+    items.filter(has_text="fetch").wait_for()
+    assert [item.split()[0] for item in items.all_inner_texts() if "fetch" not in item] == []
+
+
+def test_shift_tab_shows_its_text_once(opened: Open) -> None:
+    page = opened(SETUP, TYPED)
+    page.run(0)
+    word = page.cell(1).locator(".cm-line").nth(3).get_by_text("tool", exact=True)
+    hover = page.page.locator(".cm-tooltip-hover")
+    word.hover()
+    hover.filter(has_text="Calls a registered tool").wait_for()
+    word.click()
+    page.press("Shift+Tab")
+    page.page.locator(".jp-Tooltip").filter(has_text="Calls a registered tool").wait_for()
+    hover.wait_for(state="detached")

@@ -188,3 +188,26 @@ def test_what_differs_is_displayed_first(registry: agf.Registry) -> None:
     head, *rows = repr(found).split("\n\n")[0].split("\n")[1:]
     assert head.split()[:2] == ["name", "differs"]
     assert [row.split()[0] for row in rows] == ["dedupe", "load", "clean"]
+
+
+def test_the_page_names_a_value_that_repeats_another_and_marks_what_a_run_lacks(registry: agf.Registry) -> None:
+    from agf_magics.notebook.display.run_comparison import compare_runs
+
+    def listed(items: list[object]) -> dict[str, object]:
+        return {"n": len(items), "all": list(items)}
+
+    agf.tool(listed, registry=registry)
+    text = """\
+steps:
+- transform: {value: ctx.items, output: loaded}
+- tool: {name: listed, args: {items: !expr ctx.loaded}, output: result}
+"""
+    one, two = ran(registry, "pipeline", text), ran(registry, "pipeline", text.replace("ctx.items", "'[1, 2, 3, 4]'"))
+    rows = compare_runs({"runs": [one.run_id, two.run_id]})["values"]
+    values = {row.name: (row.first, row.other) for row in rows}
+    assert list(values) == [
+        "output.n (also stores.result, steps[1] output)",
+        "output.all: 4 parts",
+        "stores.loaded: 4 parts (also steps[1] input.items)",
+    ]
+    assert values["output.all: 4 parts"][0].split("\n")[-1] == "[3]: —"

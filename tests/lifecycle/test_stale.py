@@ -419,6 +419,13 @@ steps:
         "steps[1]": ("depends", 0, "it depends on a step that runs again"),
     }
     assert not marked.is_edited
+    assert [row["step"] for row in marked if row["is_retry"]] == ["steps[0].do"]
+    assert marked.summary == "2 steps would run again"
+    edited_since = tools(first=even, second=lambda n: sum(n) + 1)
+    agf.define(text, registry=edited_since)
+    later = agf.stale(run, registry=edited_since)
+    assert [row["step"] for row in later if row["is_retry"]] == ["steps[0].do"]
+    assert later.summary == "2 steps would run again, 1 of them only to try a failure again"
     other = agf.stale(run, input={"items": [1, 2, 3, 4, 5]}, registry=registry)  # an element that the run lacks
     assert state_of(other)["steps[1]"] == "again"
 

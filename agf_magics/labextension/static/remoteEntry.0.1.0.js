@@ -24,6 +24,9 @@
   const PLAIN_IN_FLOW =
     /^(?:[^\s:#,[\]{}]|:(?=[^\s,[\]{}])|(?<=\S)#)+(?:\s+(?:[^\s:#,[\]{}]|:(?=[^\s,[\]{}])|(?<=\S)#)+)*/;
 
+  /* Plain text has no colour, but it is a token: JupyterLab completes with the other words of a cell that begin with it. */
+  const TEXT = 'content';
+
   const start = () => ({
     command: true, // still in the line of the magic
     magic: false, // its %%name has been read
@@ -57,7 +60,7 @@
     if (stream.match(/^[^\s=]+(?==)/)) return 'propertyName';
     if (stream.eat('=')) return 'punctuation';
     stream.match(/^[^\s]+/);
-    if (state.named) return null;
+    if (state.named) return TEXT;
     state.named = true;
     return 'variableName.definition';
   };
@@ -123,7 +126,7 @@
     if (key(stream, state, column)) return 'propertyName.definition';
     if (WORD.test(plain[0])) return 'bool';
     if (NULL.test(plain[0])) return 'atom';
-    return NUMBER.test(plain[0]) ? 'number' : null;
+    return NUMBER.test(plain[0]) ? 'number' : TEXT;
   };
 
   const token = (stream, state) => {
@@ -235,7 +238,7 @@
 
   const wave = (color) => ({ textDecoration: `underline wavy var(${color}) 1px`, textUnderlineOffset: '3px' });
 
-  const problemExtension = (tracker, { StateField, StateEffect }, { Decoration, EditorView, ViewPlugin, hoverTooltip }) => {
+  const problemExtension = (tracker, { StateField, StateEffect }, { Decoration, EditorView, ViewPlugin, hoverTooltip, closeHoverTooltips }) => {
     const isOurs = (state) => MAGIC.test(state.sliceDoc(0, 200));
     const found = StateEffect.define();
     const writers = new Set();
@@ -261,6 +264,13 @@
       },
       provide: (field) => EditorView.decorations.from(field),
     });
+
+    /* Of a cell as it was opened: the cells that register what it names may not have run yet. A name that is nearly one
+     * that is known is a mistake all the same. */
+    const untouched = (problem) => {
+      if (!problem.code.startsWith('flow.unknown-')) return problem;
+      return problem.hint.startsWith('did you mean ') ? { ...problem, severity: 'warning' } : null;
+    };
 
     class Writer {
       constructor(view) {
@@ -308,8 +318,7 @@
         }
         this.isAsking = false;
         if (this.isClosed) return;
-        // A cell as it was opened: the cells that register what it names may not have run yet.
-        if (!this.wasEdited) problems = problems?.filter(({ code }) => !code.startsWith('flow.unknown-'));
+        if (!this.wasEdited) problems = problems?.map(untouched).filter(Boolean);
         if (version !== this.version) this.schedule();
         else this.view.dispatch({ effects: found.of(problems ?? []) });
       }
@@ -336,10 +345,22 @@
       return { pos: word.from, end: word.to, above: true, create: () => ({ dom: element('div', answer.text, 'agf-problem-box') }) };
     };
 
+    // Who types is shown nothing at the mouse: Shift-Tab shows the same text at the cursor.
+    let isTyping = false;
+    const keys = EditorView.domEventHandlers({
+      mousemove: () => { isTyping = false; },
+      keydown: ({ ctrlKey, metaKey }, view) => {
+        if (ctrlKey || metaKey) return; // it copies the text that is shown
+        isTyping = true;
+        if (closeHoverTooltips) view.dispatch({ effects: closeHoverTooltips });
+      },
+    });
+
     const hover = hoverTooltip((view, place) => {
       const here = [];
       view.state.field(marks).between(place, place, (from, to, { spec }) => { here.push({ from, to, problem: spec.problem }); });
-      if (!here.length) return help(view, place).catch(() => null);
+      if (isTyping) return null;
+      if (!here.length) return help(view, place).then((shown) => (isTyping ? null : shown), () => null);
       const dom = element('div', '');
       dom.append(...here.map(({ problem }) => box(problem)));
       return { pos: here[0].from, end: here[0].to, above: true, create: () => ({ dom }) };
@@ -354,7 +375,7 @@
         color: 'var(--jp-ui-font-color1)', background: 'var(--jp-layout-color1)', border: '1px solid var(--jp-border-color1)' },
     });
     const named = EditorView.editorAttributes.of((view) => (isOurs(view.state) ? { class: 'agf-cell' } : null));
-    return { again, extension: [marks, ViewPlugin.fromClass(Writer), hover, theme, named] };
+    return { again, extension: [marks, ViewPlugin.fromClass(Writer), keys, hover, theme, named] };
   };
 
   /* ---- a question that nobody can answer any more: its cell has ended, as by a time limit ---- */

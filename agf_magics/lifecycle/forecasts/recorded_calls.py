@@ -35,6 +35,8 @@ class Miss(NamedTuple):
     why: str
     shows_edit: bool = False
     """Whether it would be reused if nothing had been edited since the run."""
+    is_retry: bool = False
+    """Whether it is made again only because it failed: nothing of it was edited."""
 
 
 class Forecast(OfflineJournal):
@@ -50,7 +52,7 @@ class Forecast(OfflineJournal):
         self._recorded = recorded
         self.made_again, self.reused_calls = Counter[Key](), Counter[Key]()
         self.misses: dict[Key, Miss] = {}
-        """Why the first call of a step is made again."""
+        """Why a step is made again: its first call that is no retry says it, if there is one."""
         self.shows_edit = False
         """Whether a call is made again because of an edit."""
         self._asked: dict[CallKey, None] = {}
@@ -98,7 +100,8 @@ class Forecast(OfflineJournal):
         miss = self._recorded.why(
             callee, call, self._name_edited_parts(callee), self._why_none, has_other
         )
-        self.misses.setdefault(key, miss)
+        if self.misses.setdefault(key, miss).is_retry:
+            self.misses[key] = miss
         self.shows_edit |= miss.shows_edit
         record = self._recorded.result(call)
         if record is None:
@@ -239,7 +242,10 @@ class RecordedCalls:
                 and failed.digest is not None
                 and not is_same_call(failed.digest, call.digest, self.changed)
             )
-            return Miss(f"it failed{', and was edited since then' * is_edited}", is_edited)
+            is_retry = failed.arguments.text == call.arguments and not is_edited
+            return Miss(
+                f"it failed{', and was edited since then' * is_edited}", is_edited, is_retry
+            )
         is_called = call.name in self._by_name
         why = "its arguments differ" if is_called else "the run has no result of it"
         return Miss(why, self.is_complete)

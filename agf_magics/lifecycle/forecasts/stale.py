@@ -119,9 +119,11 @@ class Stale(Trace):
     def summary(self) -> str:
         """One sentence about all of it."""
         again = counted(len(self.again), "step") if self.again else "no step"
+        retries = sum(row["is_retry"] for row in self) if self.is_edited else 0
+        only = f", {retries:,} of them only to try a failure again" if retries else ""
         counts = {"new": self.new, "removed": self.removed, "not known": self.unknown}
         parts = [f"{len(steps)} {name}" for name, steps in counts.items() if steps]
-        return "; ".join(filter(None, (f"{again} would run again", *parts, self.note)))
+        return "; ".join(filter(None, (f"{again} would run again{only}", *parts, self.note)))
 
     def _repr_html_(self) -> str:
         return untypeset(f"<p>{html(self.summary)}</p>{super()._repr_html_()}")
@@ -219,6 +221,7 @@ def _table(
         change = "new" if before is None else ""
         calls = forecast.made_again[row.key]
         rows.append(_table_row(row, state, why, change, calls, forecast.reused_calls[row.key]))
+        rows[-1]["is_retry"] = bool(calls) and forecast.misses[row.key].is_retry
         if before is not None:
             rows_of_run[before.id] = rows[-1]
     for row in past.progress.rows.values():
@@ -252,6 +255,7 @@ def _table_row(
         "why": why,
         "change": change,
         "key": row.key,
+        "is_retry": False,
     }
 
 

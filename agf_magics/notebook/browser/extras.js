@@ -155,8 +155,8 @@ class Extras {
   changed(before) { this.more?.changed(before); }
 }
 
-const BADGES = { again: "↻ stale", depends: "↻ depends", unknown: "? unknown", inside: "↻ inside" };
-const SENTENCES = { again: "A new run with --reuse runs it again", depends: "A new run with --reuse runs it again unless the steps before have the same results", unknown: "Not known" };
+const BADGES = { again: "↻ stale", retry: "↻ retry", depends: "↻ depends", unknown: "? unknown", inside: "↻ inside" };
+const SENTENCES = { again: "A new run with --reuse runs it again", depends: "A new run with --reuse runs it again unless the steps before have the same results" };
 
 function badgeOf({ state, change }) { return [BADGES[state], change].filter(Boolean).join(", "); }
 

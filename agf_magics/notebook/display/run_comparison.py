@@ -26,7 +26,15 @@ FEW_ELEMENTS = 3
 SHOWN_ELEMENTS = 5
 """Parts of a list that one row for all of them shows."""
 
-_ELEMENT = re.compile(r"\[\d+\]")
+LACKING = "—"
+"""Stands for a part that a run lacks, as in the page."""
+
+_ELEMENT = re.compile(r"\[\d+\](?!.* (?:in|out)put)")
+"""An element of a value, in the path of a part; the number of a step is none."""
+_WHOLE = re.compile(r"input|output|stores(?:\.\w+|\['[^']*'\])|.* (?:output|input(?:\.\w+)?)")
+"""The value of which a part is one, at the beginning of its path."""
+
+_Part = Mapping[str, Any]
 
 
 def compare_runs(arguments: Json) -> Json:
@@ -42,7 +50,7 @@ def compare_runs(arguments: Json) -> Json:
             ComparedRunRow(line(run.run_id, 90), duration(run.seconds)) for run in (first, other)
         ],
         "steps": [_compared_step(row) for row in comparison[:MOST_COMPARED]],
-        "values": list(_values(comparison.values)),
+        "values": list(_values(_without_repeats(comparison.values))),
         "title": title_of_values,
         "isCut": comparison.is_cut or len(comparison) > MOST_COMPARED,
         "definitions": diff_text(comparison.definitions) if comparison.definitions else "",
@@ -65,7 +73,32 @@ def _compared_step(row: Mapping[str, Any]) -> ComparedStepRow:
     )
 
 
-def _values(parts: Iterable[Mapping[str, Any]]) -> Iterator[ComparedValueRow]:
+def _without_repeats(parts: Iterable[_Part]) -> Iterator[_Part]:
+    """The parts that differ. A value with the same parts as one before it, such as a store with the
+    output, is only named behind the first part of that one."""
+    values: dict[Any, list[_Part]] = {}
+    also: dict[Any, list[str]] = {}
+    for whole, parts_of in groupby(parts, lambda part: _whole(part["value"])):
+        group = list(parts_of)
+        texts = (
+            (part["value"].removeprefix(whole), part["differs"], *_both_values(part))
+            for part in group
+        )
+        key = (*texts, whole.startswith("more of ") and whole)
+        also.setdefault(key, []).append(whole)
+        values.setdefault(key, group)
+    for key, (first, *others) in values.items():
+        repeats = ", ".join(also[key][1:])
+        yield {**first, "also": f" (also {line(repeats, 120)})" if repeats else ""}
+        yield from ({**part, "also": ""} for part in others)
+
+
+def _whole(path: str) -> str:
+    found = _WHOLE.match(path)
+    return found[0] if found is not None else path
+
+
+def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
     """The parts that differ; of a list in which several elements differ, one row for all of them."""
     for name, parts_of in groupby(parts, lambda part: _ELEMENT.split(part["value"], 1)[0]):
         group = list(parts_of)
@@ -73,20 +106,24 @@ def _values(parts: Iterable[Mapping[str, Any]]) -> Iterator[ComparedValueRow]:
             yield from (ComparedValueRow(_value_name(row), *_both_values(row)) for row in group)
             continue
         shown = [
-            [f"{line(row['value'], 120).removeprefix(name)}: {text}" for text in _both_values(row)]
+            [
+                f"{line(row['value'], 120).removeprefix(name)}: {text or LACKING}"
+                for text in _both_values(row)
+            ]
             for row in group[:SHOWN_ELEMENTS]
         ]
         more = [[f"… and {len(group) - SHOWN_ELEMENTS:,} more"] * 2] * (len(group) > SHOWN_ELEMENTS)
         first, other = ("\n".join(side) for side in zip(*shown, *more, strict=True))
-        yield ComparedValueRow(f"{line(name, 90)}: {len(group):,} parts", first, other)
+        title = f"{line(name, 90)}: {len(group):,} parts{group[0]['also']}"
+        yield ComparedValueRow(title, first, other)
 
 
-def _value_name(row: Mapping[str, Any]) -> str:
+def _value_name(row: _Part) -> str:
     more = f" ({NOT_COMPARED})" if row["differs"] == NOT_COMPARED else ""
-    return line(row["value"], 120) + more
+    return f"{line(row['value'], 120)}{more}{row['also']}"
 
 
-def _both_values(row: Mapping[str, Any]) -> list[str]:
+def _both_values(row: _Part) -> list[str]:
     """The two values of a part that differs; empty for the run that lacks it."""
     lacking = {"first": SECOND, "other": FIRST}
     return [

@@ -50,7 +50,7 @@ def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     marks = [
         StaleRow(
             number=number,
-            state=row["state"],
+            state="retry" if row["is_retry"] else row["state"],
             why=line(row["why"], 200),
             calls=row["calls"],
             reused=row["reused"],
