@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from agf_magics.commands.magics import COMMANDS
-from agf_magics.languages.documents import Kind
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.graph.takes import TYPES as STATE_TYPES
+from agf_magics.languages.keys import MappingSpec
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.r1.functions import FUNCTIONS
 from agf_magics.languages.pipeline.schema_documents import TYPES
@@ -24,11 +24,11 @@ def card(language: str) -> str:
     return f"{CARDS[language]()}\n\n**Options of `%%{language}`.** {options}"
 
 
-def _kinds(name: str, kinds_of: Iterable[Kind]) -> str:
+def _kinds(name: str, kinds_of: Iterable[MappingSpec]) -> str:
     return table((name, "keys"), ((f"`{kind.name}`", _keys(kind)) for kind in kinds_of))
 
 
-def _keys(kind: Kind) -> str:
+def _keys(kind: MappingSpec) -> str:
     return _marked(kind.keys, [key.name for key in kind.keys.values() if key.required or key.name == "_tool"])
 
 

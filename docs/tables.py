@@ -23,8 +23,8 @@ from agf_magics import __main__
 from agf_magics.commands.line import Command
 from agf_magics.commands.magics import COMMANDS
 from agf_magics.flow.progress import events
-from agf_magics.languages.documents import Key, Kind
 from agf_magics.languages.graph import words as graph_words
+from agf_magics.languages.keys import Key, MappingSpec
 from agf_magics.languages.pipeline import takes, words
 from agf_magics.languages.pipeline.r1.functions import FUNCTIONS
 from agf_magics.languages.pipeline.r1.row import Function
@@ -58,7 +58,7 @@ def fill(page: str) -> str:
     return MARK.sub(generated, page)
 
 
-def _keys(kind: Kind) -> str:
+def _keys(kind: MappingSpec) -> str:
     rows = [
         (f"`{key.name}`", "yes" if key.required else "no", _code(key.takes.says), _meaning(key))
         for key in kind.keys.values()
@@ -216,6 +216,9 @@ VALUES: Mapping[str, str] = {
 """What is neither a class nor a function."""
 
 
+STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
 def _signature(function: Callable[..., Any]) -> str:
     """The signature of a function, a parameter a line."""
     signature = inspect.signature(function)
@@ -224,7 +227,7 @@ def _signature(function: Callable[..., Any]) -> str:
         kind = parameter.kind
         if kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in texts):
             texts.append("*")
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(kind, "")
+        stars = STARS.get(kind, "")
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         texts.append(f"{stars}{parameter.name}: {parameter.annotation}{default}")
         if kind is parameter.POSITIONAL_ONLY:
@@ -261,7 +264,7 @@ def event_list() -> str:
     return _table(("event", "fields", "when"), rows)
 
 
-GRAPH_KINDS: Mapping[str, Kind] = {
+GRAPH_KINDS: Mapping[str, MappingSpec] = {
     kind.name.replace(" ", "_"): kind
     for kind in (
         *graph_words.NODES.values(), graph_words.GRAPH, graph_words.EDGE, graph_words.TOOL, graph_words.STATE_KEY,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages import documents
+from agf_magics.languages import keys
 from agf_magics.languages.pipeline import document_schema
 from agf_magics.languages.pipeline import words as words_module
 from agf_magics.languages.pipeline.steps import BUILD
@@ -55,7 +55,7 @@ def test_a_new_step_kind_needs_at_most_five_files() -> None:
 
 def test_the_two_tables_are_all_the_code_of_a_new_step_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """It loads, runs, is suggested for a typing error, is drawn, and is in the JSON Schema."""
-    kind = documents.Kind("double", "Doubles a value.", {"value": words_module.STEPS["transform"].keys["value"]})
+    kind = keys.MappingSpec("double", "Doubles a value.", {"value": words_module.STEPS["transform"].keys["value"]})
     monkeypatch.setitem(words_module.STEPS, "double", kind)  # type: ignore[arg-type]
     monkeypatch.setitem(BUILD, "double", BUILD["transform"])  # type: ignore[arg-type]
     flow = agf.load("{pipeline: p, steps: [{double: {value: '21'}}]}")

@@ -15,7 +15,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.commands.magics import COMMANDS
-from agf_magics.languages import documents
+from agf_magics.languages import keys
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.graph.takes import TYPES
 from agf_magics.languages.pipeline import takes
@@ -214,7 +214,7 @@ def test_every_generated_part_is_in_a_page() -> None:
 @pytest.mark.parametrize(
     "kind", [*words_module.STEPS.values(), *words_module.DOCUMENTS.values()], ids=lambda kind: kind.name
 )
-def test_a_kind_and_all_its_keys_are_described(kind: documents.Kind) -> None:
+def test_a_kind_and_all_its_keys_are_described(kind: keys.MappingSpec) -> None:
     section = _section(SITE["reference/steps.md"], kind.name)
     for key in kind.keys.values():
         assert re.search(rf"^\| `{key.name}` \| {'yes' if key.required else 'no'} \|", section, re.MULTILINE)

@@ -32,6 +32,7 @@ from .error_pages import entries
 from .names import EXPRESSION, NAMES, is_in_text, next_parts
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?%{1,2}(?P<name>\w+)[ \t](?P<rest>.*)$", re.DOTALL)
+"""``%name rest``, ``%%name rest`` or ``target = %name rest``, with a blank after the name."""
 FILES = (".yaml", ".yml", ".json", ".svg", ".dot", ".agf")
 _MOST_FILES = 200
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
@@ -62,7 +63,7 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
     """The completions at the cursor of a cell; None if the cell or the line is not ours."""
     lines = text.split("\n")
     before = lines[line][:column]
-    first = next((number for number, match in enumerate(lines) if match.strip()), 0)
+    first = next((number for number, each in enumerate(lines) if each.strip()), 0)
     in_body = line > first and lines[first].startswith("%%")
     match = MAGIC.match(lines[first] + " " if in_body else before)
     command = COMMANDS.get(match["name"]) if match else None
@@ -81,7 +82,9 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
     def offered(above: str) -> Offer:
         schema: Mapping[str, Any] = language.schema or {}
         if is_planner:  # the cell has the text of a planner
-            from ..languages.plan.header import HEADER_SCHEMA as schema
+            from ..languages.plan.header import HEADER_SCHEMA
+
+            schema = HEADER_SCHEMA
         names = NAMES[language.name]
         return complete_body(above, below, inputs, schema, names, surroundings.registry)
 
@@ -185,12 +188,12 @@ def _runs(word: LineWord) -> list[str]:
         "--reuse": lambda name, status: name in word.before,
     }
     fit = fits.get(word.owner)
-    latest = {
-        id: fit is None or fit(name, status)
-        for id, name, status in reversed(runs)
-        if id.startswith(word.text)
-    }
-    return sorted(latest, key=latest.__getitem__)[: -MOST_RUNS - 1 : -1]
+    fitting = dict[str, bool]()
+    for id, name, status in runs:
+        if id.startswith(word.text):
+            # A run of this process comes first; the journal may have an older status of it.
+            fitting.setdefault(id, fit is None or fit(name, status))
+    return sorted(fitting, key=lambda id: not fitting[id])[:MOST_RUNS]
 
 
 def _data(lead: str, frame: Mapping[str, Any]) -> Iterable[str]:

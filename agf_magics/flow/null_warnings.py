@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 from ..text.diagnostics import Diagnostic
-from ..values.times import is_missing
+from ..values.no_json import has_no_json
 from ..values.value import Value
 
 MOST_SEARCHED = 100_000
@@ -41,7 +41,7 @@ def missing_at(value: Value) -> str:
     ('NaN at .a[1]', '-infinity')
     """
     for path, part in _parts(value):
-        if is_missing(part):
+        if has_no_json(part):
             name = str(part).replace("nan", "NaN").replace("inf", "infinity").strip("<>")
             return f"{name} at {path}" if path else name
     return "NaN"

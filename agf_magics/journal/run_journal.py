@@ -211,7 +211,7 @@ class Journal:
             self.warnings.lost_value(key, lost)
             return None
         if outcome is not None and outcome.data is not None:
-            self.rows.objects.know(outcome.value, bare(outcome.data))
+            self.rows.objects.note_stored(outcome.value, bare(outcome.data))
         return outcome
 
     def start_call(

@@ -10,7 +10,7 @@ from functools import partial
 from ..values.unread import CannotRead, LostError, Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows
-from .calls.large_results import digest_of_data
+from .calls.known_objects import digest_of_data
 from .codec.encoding import DecodeError
 from .codec.identities import Identities, bare
 from .codec.parted import opaque_kind
@@ -96,7 +96,7 @@ class UnreadValues:
             self._log.lose(key)
             self._lost(key, LostValue(str(error), late.data))
             raise CannotRead(str(error)) from None
-        self._rows.objects.know(value, bare(late.data))
+        self._rows.objects.note_stored(value, bare(late.data))
         return value
 
 

@@ -1,7 +1,7 @@
 """The languages of definitions: text in, flow out.
 
-Each imports ``text``, ``flow`` and the module that languages share: `documents`, the tables of keys
-and their reader, and small grammars.
+Each imports ``text``, ``flow`` and the modules that languages share: `keys`, the tables of keys,
+`documents`, their reader, and `scan` for small grammars.
 
 The four languages are listed in `ours`. Another one is found by an entry point of an installed
 package, when its name is asked for; `docs/howto/language.md` shows one. What its author needs is
@@ -23,7 +23,7 @@ from ..text.source import Source, Span
 from ..text.suggestions import suggest
 from ..text.yaml.reader import Bounds
 from ..values.value import Value
-from .documents import Language
+from .language import Language
 from .ours import OURS
 
 __all__ = [

@@ -23,7 +23,7 @@ from ..text.source import Source, Span
 from ..text.yaml.reader import Bounds
 from ..values.tables.tables import Picked, open_rows
 from ..values.value import Value
-from .documents import Language
+from .language import Language
 
 OVER = "over"
 """The name of its language, and of the field with the name of the flow."""

@@ -1,5 +1,5 @@
-"""What the small grammars of the languages share: a cursor, quoted texts, numbers, dotted paths,
-refusals with a place.
+"""What the small grammars of the languages share: a cursor, quoted texts, numbers, refusals with a
+place.
 
 A grammar works with offsets in its own text and raises `Refusal`; `parse_at` turns that into a
 `DefinitionError` at the place of the text in the document. Every pattern here is matched in linear
@@ -9,13 +9,11 @@ time.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from ..text.diagnostics import DefinitionError, Diagnostic
-from ..text.names import same_name
 from ..text.source import Text
-from ..values.value import Value
 
 T = TypeVar("T")
 
@@ -24,16 +22,6 @@ QUOTED: Final = re.compile(r""""(?>(?:[^"\\]|\\.)*)"|'(?>(?:[^'\\]|\\.)*)'""", r
 JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 LONGEST_NUMBER: Final = 1_000
 """Characters of a number."""
-
-
-class Missing:
-    """The value of a path that leads nowhere."""
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = Missing()
 
 
 class Refusal(Exception):
@@ -107,36 +95,3 @@ def read_number(text: str) -> int | float | None:
         return int(text)
     value = float(text)
     return value if value - value == 0 else None
-
-
-def _looking_the_same(value: dict[str, Value], name: str) -> Value:
-    """The value of a key that looks like ``name``: a name of an expression is in Python's form,
-    and a key of data as its source wrote it (decision D150)."""
-    if name.isascii():
-        return MISSING
-    wanted = same_name(name)
-    if wanted in value:
-        return value[wanted]
-    keys = (key for key in value if type(key) is str and not key.isascii())
-    return next((value[key] for key in keys if same_name(key) == wanted), MISSING)
-
-
-def descend(
-    value: Value, names: Iterable[str], read: Callable[[Value, str], Value] | None = None
-) -> Value:
-    """The value at a dotted path, or MISSING. ``read`` gives a name of a value that is not an
-    object.
-
-    >>> descend({"a": {"b": 1}}, ("a", "b")), descend({"a": 1}, ("a", "b"))
-    (1, MISSING)
-    """
-    for name in names:
-        if type(value) is dict:  # any other class is opaque (decision A1)
-            value = value[name] if name in value else _looking_the_same(value, name)
-        elif read is not None:
-            value = read(value, name)
-        else:
-            return MISSING
-        if value is MISSING:
-            return MISSING
-    return value

@@ -1,4 +1,4 @@
-"""What the package reads of a run and its handle does not show a person.
+"""Access to the private parts of a run's handle.
 
 A handle has the linked flow, the place in the journal, the text and the input under private names, so
 that they are no part of the public API. Only this file knows the names.

@@ -42,7 +42,7 @@ from ..text.diagnostics import AgfError
 from ..version import __version__
 from .display.conversation import message_html
 from .explorer.calls import PAGE, whole_calls
-from .explorer.evaluations import evaluation_pages
+from .explorer.evaluations import evaluation_batches
 from .explorer.replies import reply_to
 from .explorer.request_types import AnyRun, Json
 from .explorer.requests import requests_of
@@ -144,7 +144,7 @@ class ReportAnswers:
         if not rows or calls_of(self._run) is None:
             return
         try:
-            pages_of_rows = list(evaluation_pages(self._run, rows))
+            pages_of_rows = list(evaluation_batches(self._run, rows))
         except AgfError:  # the explorer says so for each step
             return
         for row, pages in pages_of_rows:

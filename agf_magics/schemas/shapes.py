@@ -1,5 +1,5 @@
 """The shape of a value as far as the text determines it: of a schema or a literal, or of several
-of them. ``r1/infer.py`` has that of an expression.
+of them. `languages/pipeline/r1/infer.py` has that of an expression.
 
 None is an unknown shape, for which no check may report anything. Unlike a schema, a shape lists the
 few possible values (true and false, an enum's, ``'OK' or 'NO'``), because they decide labels and
@@ -136,8 +136,8 @@ def either(shapes: Iterable[Shape | None]) -> Shape | None:
 
 
 def _join(a: Shape, b: Shape, deep: bool) -> Shape:
-    """The shape of a value of one of two. ``deep``: their parts are joined too, one level deep: a
-    shape whose parts contain it never ends."""
+    """The shape of a value of one of two. ``deep``: their parts are joined too, one level only,
+    since shapes may be recursive."""
     if a is b:
         return a
     values = None if a.values is None or b.values is None else (*a.values, *b.values)
@@ -155,10 +155,11 @@ def _join(a: Shape, b: Shape, deep: bool) -> Shape:
     return Shape(a.kinds | b.kinds, values, of, fields, a.closed and b.closed and deep, optional)
 
 
-def part_that_is(wanted: bool, shape: Shape) -> Shape | None:
-    """The part of ``shape`` that is true, or false; None: nothing."""
+def narrow(shape: Shape, truth: bool) -> Shape | None:
+    """The part of ``shape`` whose values are true, or false. None: it has no such value; elsewhere
+    None is an unknown shape."""
     if shape.values is None:
-        kinds = shape.kinds - {"null"} if wanted else shape.kinds
+        kinds = shape.kinds - {"null"} if truth else shape.kinds
         return shape._replace(kinds=kinds) if kinds else None
-    values = tuple(value for value in shape.values if is_true(value) is wanted)
+    values = tuple(value for value in shape.values if is_true(value) is truth)
     return Shape(frozenset(_KINDS[type(value)] for value in values), values) if values else None

@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from ..text.length import TEXT, can_write
 from .extent import TooDeep, count_parts
-from .times import is_missing, iso_text
+from .no_json import has_no_json
+from .times import iso_text
 from .value import Value, is_json
 
 
@@ -35,7 +36,7 @@ def _as_json(value: Value, visited: dict[int, Value]) -> Value:
 
 def _atom_as_json(value: Value) -> Value:
     kind = type(value)
-    if is_missing(value):
+    if has_no_json(value):
         return None
     if kind is not int and is_json(value):
         return value

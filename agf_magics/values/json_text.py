@@ -14,7 +14,8 @@ from typing import NamedTuple, NoReturn
 
 from ..text.length import TEXT, can_write
 from .extent import CONTAINERS
-from .times import is_missing, iso_text
+from .no_json import has_no_json
+from .times import iso_text
 from .value import OTHER_KEYS, Value, type_name
 
 
@@ -93,7 +94,7 @@ def _encoder(otherwise: Callable[[Value], Value], separators: tuple[str, str]) -
     """An encoder that writes missing values as null, dates as text, and else ``otherwise``."""
 
     def opaque(part: Value) -> Value:
-        if is_missing(part):
+        if has_no_json(part):
             encoder.met_missing = True
             return None
         text = iso_text(part)

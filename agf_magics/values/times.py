@@ -16,27 +16,13 @@ _SMALL_UNITS = {"ms": 3, "us": 6, "ns": 9, "ps": 12, "fs": 15, "as": 18}
 """The decimal places of a unit of numpy's durations below a second."""
 
 
-def is_missing(value: Value) -> bool:
-    """Whether it is NaN, an infinity, NaT or NA: no JSON text has them.
-
-    >>> is_missing(float("inf")), is_missing(0.0), is_missing(None)
-    (True, False, False)
-    """
-    kind = type(value)
-    if kind is float:
-        return bool(value - value != 0)
-    if kind in ATOMS:
-        return False
-    return kind.__name__ in ("NaTType", "NAType") or (is_numpy_time(value) and value != value)
-
-
 def iso_text(value: Value) -> str | None:
     """A date, a time or a duration in ISO 8601; None for any other value, and for NaT.
 
     >>> iso_text(datetime.timedelta(minutes=90)), iso_text(datetime.date(2026, 1, 2)), iso_text(1)
     ('PT1H30M', '2026-01-02', None)
     """
-    if type(value) in ATOMS or is_missing(value):
+    if type(value) in ATOMS or is_nat(value):
         return None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
@@ -87,3 +73,8 @@ def is_numpy_time(value: Any) -> bool:
     """Whether it is a date or a duration of numpy."""
     numpy = module_if_loaded("numpy")
     return numpy is not None and isinstance(value, numpy.datetime64 | numpy.timedelta64)
+
+
+def is_nat(value: Any) -> bool:
+    """Whether it is no time: NaT of pandas or numpy."""
+    return type(value).__name__ == "NaTType" or (is_numpy_time(value) and bool(value != value))

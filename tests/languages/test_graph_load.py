@@ -10,7 +10,6 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.languages import LANGUAGES
-from agf_magics.languages.documents import Key, Kind, Takes
 from agf_magics.languages.graph import SCHEMA, takes
 from agf_magics.languages.graph.expressions.reading import Reader
 from agf_magics.languages.graph.node_kinds import BUILD
@@ -26,6 +25,7 @@ from agf_magics.languages.graph.words import (
     STATE_KEY,
     TOOL,
 )
+from agf_magics.languages.keys import Key, MappingSpec, Takes
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yaml.nodes import plain
@@ -69,14 +69,14 @@ def test_the_example_of_a_value_is_read_without_an_error(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_key_stands_in_a_document_that_is_accepted(kind: Kind) -> None:
+def test_every_key_stands_in_a_document_that_is_accepted(kind: MappingSpec) -> None:
     used: set[str] = set()
     for row in [row for row in (*ROWS, *RUNS) if "ok" in row]:
         used |= _keys_of(kind, plain(nodes(row["text"])[0][0]))
     assert set(kind.keys) - used <= {"module"} if kind is TOOL else set(kind.keys) - used == set(), "no row has it"
 
 
-def _keys_of(kind: Kind, document: dict[str, Any]) -> set[str]:
+def _keys_of(kind: MappingSpec, document: dict[str, Any]) -> set[str]:
     """The keys that mappings of this kind have in a document."""
     inside = [*document["nodes"].values()]
     inside += [node["node"] for node in inside if "node" in node]

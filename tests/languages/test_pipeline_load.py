@@ -15,7 +15,7 @@ from agf_magics.flow.protocols import Expr, FlowInput
 from agf_magics.flow.step import Step
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Each, Fold, Invoke, every
 from agf_magics.languages import LANGUAGES
-from agf_magics.languages.documents import Takes
+from agf_magics.languages.keys import Takes
 from agf_magics.languages.pipeline import document_schema, takes
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.functions import FUNCTIONS

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.languages.descend import MISSING
 from agf_magics.languages.plan import resolve
 from agf_magics.languages.plan.log.log import Log, remove_secrets
 from agf_magics.languages.plan.log.messages import read_content, render
@@ -25,7 +26,6 @@ from agf_magics.languages.plan.log.reference import (
     parse,
 )
 from agf_magics.languages.plan.log.writes import Conflict, find, replay
-from agf_magics.languages.scan import MISSING
 from agf_magics.text.names import same_name
 from agf_magics.text.source import Source
 

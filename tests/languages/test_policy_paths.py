@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.protocols import Frame
+from agf_magics.languages.descend import MISSING
 from agf_magics.languages.policy import parse_path
 from agf_magics.languages.policy.input_mapping import Delivery
 from agf_magics.languages.policy.path import (
@@ -27,7 +28,6 @@ from agf_magics.languages.policy.path import (
     iteration_problem,
     source_problem,
 )
-from agf_magics.languages.scan import MISSING
 from agf_magics.text.source import Source
 
 VECTORS = File(__file__).parents[1] / "vectors"

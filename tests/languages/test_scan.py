@@ -7,15 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages.scan import (
-    MISSING,
-    QUOTED,
-    Refusal,
-    Scanner,
-    descend,
-    parse_at,
-    read_number,
-)
+from agf_magics.languages.descend import MISSING, descend
+from agf_magics.languages.scan import QUOTED, Refusal, Scanner, parse_at, read_number
 from agf_magics.text.source import Source
 
 

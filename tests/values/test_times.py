@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agf_magics.values.times import duration_seconds, is_missing, iso_text
+from agf_magics.values.no_json import has_no_json
+from agf_magics.values.times import duration_seconds, iso_text
 
 UTC = datetime.UTC
 
@@ -90,4 +91,4 @@ MISSING: list[tuple[Any, bool]] = [
 
 @pytest.mark.parametrize(("value", "missing"), MISSING, ids=repr)
 def test_what_no_json_has_is_missing(value: Any, missing: bool) -> None:
-    assert is_missing(value) == missing
+    assert has_no_json(value) == missing

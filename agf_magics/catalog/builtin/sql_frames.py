@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...values.no_json import has_no_json
 from ...values.tables.data_frames import FrameRows, arrow_table, table_of_columns
 from ...values.tables.rows import Rows, cell
 from ...values.tables.tables import open_rows
-from ...values.times import is_missing
 from ...values.value import Value, type_name
 
 FRAMES = "a DataFrame of pandas or polars, an Arrow table, or a list of mappings"
@@ -59,7 +59,9 @@ def arrow_of_frame(name: str, frame: Value, pyarrow: Any) -> Any:
         hint = FRAMES
         if isinstance(error, AgfError):
             why = error.diagnostic.message
-            if error.code == "tool.sql-frame":  # others may name a file, which no frame is
+            if (
+                error.code == "tool.sql-frame"
+            ):  # only our own hints; others may advise to name a file
                 hint = error.diagnostic.hint or FRAMES
         message = f"the frame {name!r} cannot be used: {why}"
         raise StepError(Diagnostic("tool.sql-frame", message, hint=hint)) from None
@@ -69,7 +71,7 @@ def _pandas_column(frame: Any, place: int, pyarrow: Any) -> Any:
     """A column of a DataFrame of pandas. Objects of several types are taken one by one: Arrow
     takes the time off a datetime that stands beside a date."""
     column = frame.iloc[:, place]
-    if str(column.dtype) != "object" or len({type(v) for v in column if not is_missing(v)}) < 2:
+    if str(column.dtype) != "object" or len({type(v) for v in column if not has_no_json(v)}) < 2:
         with suppress(pyarrow.ArrowException, OverflowError):
             part = frame.iloc[:, [place]]
             return pyarrow.Table.from_pandas(part, preserve_index=False).column(0)
@@ -78,8 +80,8 @@ def _pandas_column(frame: Any, place: int, pyarrow: Any) -> Any:
 
 
 def _rows_table(names: Sequence[str], rows: Sequence[Mapping[str, Value]], pyarrow: Any) -> Any:
-    """Rows as an Arrow table. Values of different kinds are texts; numbers alone are never, since
-    texts are compared by their characters."""
+    """Rows as an Arrow table. A column of values of different kinds becomes texts. Raises StepError
+    for mixed numbers that no one type holds: as texts they would be compared by their characters."""
     table = arrow_table(names, rows)
     for name, column in zip(names, table.columns, strict=True):
         if pyarrow.types.is_string(column.type):
@@ -114,8 +116,8 @@ def frame_like(first: Value, table: Any, has_decimals: bool, pyarrow: Any) -> Va
 
 
 def _plain(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
-    """A column of what DuckDB makes of numbers and durations as a column of these, if nothing is
-    lost. A sum of whole numbers is a decimal of it, and so is ``1.5``; a duration is an interval."""
+    """Decimals and intervals that DuckDB made from numbers and durations, turned back if nothing is
+    lost. It makes a decimal of a sum of whole numbers and of ``1.5``, and an interval of a duration."""
     kind = column.type
     if pyarrow.types.is_decimal(kind):
         return _numbers(column, has_decimals, pyarrow)
@@ -129,8 +131,8 @@ def _plain(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
 
 
 def _numbers(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
-    """A column of decimals as whole numbers, or as floats if these are the same numbers; decimals
-    where a frame has decimals, too, are what its person computes with."""
+    """A column of decimals as whole numbers, or as floats if these are the same numbers. If a frame of
+    the query has decimals, the result keeps its own that are not whole."""
     if column.type.scale == 0:
         for whole in ("int64", "uint64"):
             with suppress(pyarrow.ArrowInvalid):
@@ -143,8 +145,8 @@ def _numbers(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
     return column
 
 
-def _is_whole(column: Any, pyarrow: Any) -> bool:
-    """Whether a column has whole numbers that no integer of Arrow can hold; Python's can."""
+def _is_too_large_decimal(column: Any, pyarrow: Any) -> bool:
+    """Whether a column of a result has whole numbers that no integer of Arrow can hold; Python's can."""
     return bool(pyarrow.types.is_decimal(column.type)) and column.type.scale == 0
 
 
@@ -159,14 +161,16 @@ def _pandas(table: Any, pandas: Any, pyarrow: Any) -> Any:
         if column.null_count and pyarrow.types.is_integer(column.type):
             kind = "UInt64" if str(column.type) == "uint64" else "Int64"
             frame.isetitem(place, pandas.array(column.to_pylist(), dtype=kind))
-        elif _is_whole(column, pyarrow):
+        elif _is_too_large_decimal(column, pyarrow):
             frame.isetitem(place, pandas.Series(_ints(column), dtype=object))
     return frame
 
 
 def _records(table: Any, pyarrow: Any) -> Value:
     columns = [
-        _ints(column) if _is_whole(column, pyarrow) else list(map(cell, column.to_pylist()))
+        _ints(column)
+        if _is_too_large_decimal(column, pyarrow)
+        else list(map(cell, column.to_pylist()))
         for column in table.columns
     ]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

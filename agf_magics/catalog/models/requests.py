@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic_ai import messages as ai
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior
-from pydantic_ai.models import Model as Made
+from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import ModelRequestParameters, infer_model
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers import infer_provider_class
@@ -41,7 +41,7 @@ _SETTINGS = {
 }
 
 
-def library_model(provider: str, model: str, base_url: str) -> Made:
+def library_model(provider: str, model: str, base_url: str) -> LibraryModel:
     """pydantic-ai's model. Raises the library's UserError, ImportError or ValueError."""
     if base_url and provider == "ollama":
         from pydantic_ai.models.ollama import OllamaModel
@@ -63,7 +63,7 @@ def library_model(provider: str, model: str, base_url: str) -> Made:
     return infer_model(f"{provider}:{model}")
 
 
-async def hold_open(model: Made) -> AsyncGenerator[None]:
+async def hold_open(model: LibraryModel) -> AsyncGenerator[None]:
     """Hold a model open until this is closed."""
     async with model:
         yield
@@ -72,7 +72,7 @@ async def hold_open(model: Made) -> AsyncGenerator[None]:
 running_loop = asyncio.get_running_loop  # this is the only module of the room that uses asyncio
 
 
-async def request_whole(model: Made, request: Request, name: str) -> Reply:
+async def request_whole(model: LibraryModel, request: Request, name: str) -> Reply:
     """The reply in one piece. ``name``: of the model, for messages."""
     sent, names = _translate(model, request)
     with hearing() as heard:
@@ -96,7 +96,7 @@ async def request_whole(model: Made, request: Request, name: str) -> Reply:
 
 
 async def request_stream(
-    model: Made, request: Request, name: str, listen: Callable[[Delta], None]
+    model: LibraryModel, request: Request, name: str, listen: Callable[[Delta], None]
 ) -> Reply | None:
     """The reply; ``listen`` gets each part of it when it arrives. None: the model replies in one
     piece. ``name``: of the model, for messages."""
@@ -108,7 +108,7 @@ async def request_stream(
     return read_reply(Response(reply, model, name, heard, streamed=True), request, names)
 
 
-def _translate(model: Made, request: Request) -> tuple[Sent, ToolNames]:
+def _translate(model: LibraryModel, request: Request) -> tuple[Sent, ToolNames]:
     """The request as the library takes it."""
     request = sendable(request)
     names = ToolNames(request)
@@ -128,7 +128,7 @@ async def _stream_silently(sent: Sent, name: str) -> Response | None:
     return None
 
 
-def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequestParameters:
+def _parameters(model: LibraryModel, request: Request, names: ToolNames) -> ModelRequestParameters:
     """The tools of a request, and how its structured answer is asked for."""
     # The last request offers no tools, except to providers that require the called ones to be
     # declared.
@@ -165,7 +165,7 @@ def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequest
     )
 
 
-def _profile(model: Made) -> Mapping[str, Any]:
+def _profile(model: LibraryModel) -> Mapping[str, Any]:
     """What the library knows of the abilities of a model."""
     with suppress(NotImplementedError):  # a model that wraps several
         return model.profile
@@ -181,7 +181,7 @@ def _wrap_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {WRAPPED: plain}, "required": [WRAPPED], **defs}
 
 
-def _settings(model: Made, request: Request, tools: bool) -> ModelSettings:
+def _settings(model: LibraryModel, request: Request, tools: bool) -> ModelSettings:
     """The library omits unsupported settings. The engine retries, so that retries can be
     cancelled."""
     named = {

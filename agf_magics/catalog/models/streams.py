@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import (
     ModelConnectionError,
     UnexpectedModelBehavior,
 )
-from pydantic_ai.models import Model as Made
+from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
@@ -30,7 +30,7 @@ class BrokenOff(Exception):
 class Sent(NamedTuple):
     """A request as the library takes it."""
 
-    model: Made
+    model: LibraryModel
     messages: list[ai.ModelMessage]
     settings: ModelSettings
     parameters: ModelRequestParameters
@@ -63,6 +63,7 @@ async def stream_reply(
     except Exception as error:
         for delta in parts.end():
             listen(delta)
+        # By its name, as `caused_by` finds all classes: most are of libraries that are imported late.
         if caused_by(error, "AnswerUnended"):
             raise
         is_cut = isinstance(error, ModelConnectionError) and heard.kind == "pieces"
@@ -72,7 +73,7 @@ async def stream_reply(
         if isinstance(error, NotImplementedError | AssertionError):
             return None
         if isinstance(error, UnexpectedModelBehavior):
-            # A stream of no events is not another kind of page.
+            # An event stream without events is cut off, not a refusal to stream.
             if heard.kind == "pieces" and not heard.has_events:
                 raise AnswerUnended from None
             # A server that replies in one piece, or a model object of the user's that says so.
@@ -103,6 +104,7 @@ class _Parts:
                 return [Delta("thinking", text)]
             case ai.PartStartEvent(index=index, part=ai.ToolCallPart(tool_name=sent, args=args)):
                 tool = self._calls[index] = self._name_of(sent)
+                # The head of the call is text to show; the rest are arguments of the tool.
                 return [
                     Delta("call", f"{tool or 'answer'}(", ""),
                     Delta("call", as_text(args), tool),

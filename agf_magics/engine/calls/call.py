@@ -513,7 +513,7 @@ def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, kind:
     is not a value."""
     ok, value = result
     if not ok:
-        raise failure(site, callee.name, kind, value, moves=callee.where is None)
+        raise failure(site, callee.name, kind, value, chose_thread=callee.where is None)
     if type(value) in ATOMS:
         return value
     try:

@@ -37,10 +37,10 @@ def failure(
     callee: str | None,
     kind: str,
     raised: BaseException,
-    moves: bool = False,
+    chose_thread: bool = False,
 ) -> StepError:
-    """What user code raised, as a failure of the step. ``kind``: of the callee. ``moves``: whether
-    the engine chose the thread of the call."""
+    """What user code raised, as a failure of the step. ``kind``: of the callee. ``chose_thread``:
+    whether the engine chose the thread of the call."""
     step = site.step
     secrets = site.run.secrets
     span = step.place
@@ -63,10 +63,10 @@ def failure(
     if secrets.raised(raised):  # the exception itself is not shown either, so there is no cause
         message = f"{name} failed: {describe_masked(raised, secrets)}"
         return StepError(Diagnostic(code, message, span, HIDDEN if secrets.blind else None))
-    # A tool may raise one itself, or a run inside it.
+    # A StepError may come from the tool or from a run inside it.
     if is_a(raised, StepError) and (ours := _copy(raised)) is not None:
         return with_place(ours, step)
-    hint = _cure(kind, raised, moves)
+    hint = _cure(kind, raised, chose_thread)
     error = StepError(
         Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None)
     )
@@ -76,7 +76,7 @@ def failure(
     return error
 
 
-def _cure(kind: str, raised: BaseException, moves: bool) -> str:
+def _cure(kind: str, raised: BaseException, chose_thread: bool) -> str:
     """A hint of the author of the function, or ours; empty: there is none."""
     if notes := "; ".join(notes_of(raised)):
         return notes
@@ -86,7 +86,7 @@ def _cure(kind: str, raised: BaseException, moves: bool) -> str:
             "limit"
         )
     # Only a hint: libraries have no class of their own for an object that another thread made.
-    if moves and _OF_A_THREAD.search(describe_exception(raised)):
+    if chose_thread and _OF_A_THREAD.search(describe_exception(raised)):
         return (
             f"where='kernel' in @{kind}(…) or {kind}(…) makes its calls on the notebook's thread, as "
             "an object that belongs to it needs"
@@ -125,8 +125,9 @@ def unusable(site: CallSite[Invoke], callee: str, kind: str, error: Exception) -
 
 
 def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> StepError:
-    """An error without a place, at the argument that it is about or at the name of the step.
-    ``frame``: what the arguments were built from, for a hint of the language about them."""
+    """An error at its place: at the argument that it is about or at the name of the step. An error
+    that has a place is returned as it is. ``frame``: what the arguments were built from, for a hint
+    of the language about them."""
     diagnostic = error.diagnostic
     if diagnostic.span is not None:
         return error
@@ -155,8 +156,8 @@ def failure_from_record(recorded: str, step: Invoke) -> StepError:
 def _copy(error: StepError) -> StepError | None:
     """The same error without its path: a run inside a tool has set the path in its own flow. None
     if its class is one of a user that cannot be read as an error of ours."""
-    # What another run has lost, or cannot store, is no value of this run: no call of this one brings
-    # it back, and `on_error` applies.
+    # Losing or failing to store in another run is an ordinary failure of this one: no call of this
+    # one brings the value back, and `on_error` applies.
     kind = StepError if type(error) in (LostError, UnstoredError) else type(error)
     # Not `copy.copy`, and not the class: both call its `__init__` or `__reduce__`, which a user may
     # have written.
@@ -165,7 +166,7 @@ def _copy(error: StepError) -> StepError | None:
         copy.__dict__.update({**error.__dict__, "path": None, "where": None})
         copy.__cause__ = cause_of(error)
         is_ours = all(isinstance(diagnostic, Diagnostic) for diagnostic in copy.diagnostics)
-        # What everybody reads of it later.
+        # Read now, so that a user class that raises is found here.
         str(copy), copy.text, copy.code, copy.arguments, copy.path_text
     except BaseException:
         return None

@@ -43,7 +43,8 @@ from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall, LateDigest
-from .large_results import KnownObjects, LargeResults, NotStored, is_knowable
+from .known_objects import KnownObjects, is_knowable
+from .large_results import LargeResults, NotStored
 
 Cells = tuple[Any, ...]
 
@@ -218,7 +219,7 @@ class CallRows:
         if tools is not None:
             if not whole:
                 # Whether a call can be reused is decided by what it gets now.
-                earlier = () if self.digests.is_eager else (self.objects.last,)
+                earlier = () if self.digests.is_eager else (self.objects.last_seen,)
                 objects = fingerprint(arguments, *earlier)
             digested = self.digests.of(
                 step, callee, arguments, complete, tools, grant, received.any
@@ -344,7 +345,7 @@ class CallRows:
         argument_objects = call.argument_objects
         for each in argument_objects:
             assert call.objects is not None
-            self.objects.saw(each, call.objects.after(each), call.objects.looked_at)
+            self.objects.note_seen(each, call.objects.after(each), call.objects.looked_at)
         if why == CHANGED:
             for each in argument_objects:
                 self.identities.changed(each)
@@ -370,8 +371,8 @@ class CallRows:
         if call.objects is None or call.objects.looked_at > NEVER:
             return call
         for each, before in call.objects.before:
-            if self.objects.last(each) is None:
-                self.objects.saw(each, before)
+            if self.objects.last_seen(each) is None:
+                self.objects.note_seen(each, before)
         return call._replace(objects=None)
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
@@ -380,7 +381,7 @@ class CallRows:
         if call.kind == ROW or self.takes_long(call.began, size):
             return True
         now = call.objects.after(value) if call.objects is not None else None
-        return not self.secret.active and self.objects.stored(value, now) is not None
+        return not self.secret.active and self.objects.stored_data(value, now) is not None
 
     def takes_long(self, began: float, size: int) -> bool:
         """Whether what began at ``began`` has taken longer than so many bytes take to be stored."""
@@ -391,7 +392,7 @@ class CallRows:
         known, or it took longer than these take."""
         if call.late is None:
             return False
-        is_known = all(map(self.objects.has, call.late.data.values()))
+        is_known = all(map(self.objects.was_known, call.late.data.values()))
         return is_known or self.takes_long(call.began, call.late.size)
 
     def with_digest(self, call: StartedCall) -> StartedCall:
@@ -438,7 +439,7 @@ class CallRows:
         """The fingerprint of what a call has returned: a call that gets it needs no look before."""
         now = call.objects.after(value) if call.objects is not None else None
         now = now or print_of(value, checksums)
-        self.objects.saw(value, now)
+        self.objects.note_seen(value, now)
         return now
 
     def stored(
@@ -454,11 +455,11 @@ class CallRows:
             return packed
         copy, now, checksums = held or Held(value, None, Checksums())
         # A secret that the run has received is searched each time.
-        data = None if self.secret.active else self.objects.stored(value, now)
+        data = None if self.secret.active else self.objects.stored_data(value, now)
         try:
             if data is None:
                 data = self.results.store(copy, self._search(), fills, checksums)
-                self.objects.know(value, data, now)
+                self.objects.note_stored(value, data, now)
         except HoldsSecret:
             return EncodedValue("again", None, MASKED, HELD)
         except NotStored as error:

@@ -1,158 +1,33 @@
-"""The large results of a run, stored as parts beside the journal: `ValueFiles`.
+"""The large results of a run, stored as parts in files beside the journal (`ValueFiles`).
 
-The journal first notes which parts the run needs, in its table of files, and then writes them: who
-cleans the folder sees the note, or has ended before the part is looked for. An object that was
-stored or read, and has not changed since, is neither pickled nor digested again.
+The journal first notes in its table of files which parts the run needs, and then writes them. A
+cleaner of the folder either sees the note or has finished before we check whether the part exists.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
-import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...values.unread import Unread
 from ...values.value import Value
-from ..codec.fingerprints import NEVER, Checksums, Print, is_same_print, print_of
-from ..codec.part_digests import Made, PartDigests
-from ..codec.parted import Parted, content_digest, is_plain, parts_in, take_apart
+from ..codec.fingerprints import Checksums
+from ..codec.part_digests import Made
+from ..codec.parted import Parted, parts_in, take_apart
 from ..codec.pickles import NotPicklable
 from ..codec.secret_search import Search
 from ..database.errors import JournalError
 from ..database.store import Store
 from ..database.value_files import Part
-
-COSTLY = 1_000_000
-"""Bytes of the arrays of an object from which on it is not looked at without need."""
+from .known_objects import KnownObjects
 
 _NOTE = "INSERT OR IGNORE INTO files VALUES (?, ?, ?)"
 
 
-class _Known(NamedTuple):
-    """An object whose content is known."""
-
-    look: Callable[[], Any]
-    """Returns it, as long as somebody has it."""
-    was: Print
-    """Its fingerprint."""
-    digest: str | None
-    data: bytes | None
-    """The data of its row; None: it is not stored."""
-
-
 class NotStored(Exception):
     """A value is not stored. The message has the reason."""
-
-
-class _Seen(NamedTuple):
-    """An object that was looked at."""
-
-    look: Callable[[], Any]
-    """Returns it, as long as somebody has it."""
-    now: Print
-    """Its fingerprint then."""
-    looked_at: float
-    """By the monotonic clock."""
-
-
-class KnownObjects:
-    """Objects of a run, as long as somebody has them: those whose content is known, and those that
-    were looked at."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, _Known] = {}
-        self._seen: dict[int, _Seen] = {}
-        """Large objects, as they were last looked at."""
-        self.parts = PartDigests()
-
-    def last(self, value: Value) -> Print | None:
-        """The fingerprint of a large object when it was last looked at; None: it was not, or a look
-        costs nothing."""
-        seen = self._seen.get(id(value))
-        return seen.now if seen is not None and seen.look() is value else None
-
-    def seen_since(self, value: Value, began: float) -> Print | None:
-        """The fingerprint of a large object that was looked at since then."""
-        seen = self._seen.get(id(value))
-        is_since = seen is not None and seen.looked_at >= began
-        return self.last(value) if is_since else None
-
-    def saw(self, value: Value, now: Print | None, looked_at: float = NEVER) -> None:
-        """An object was looked at, when a call that had it, or made it, had ended. ``looked_at``:
-        when, by the monotonic clock; default: before all calls that have not ended."""
-        if now is not None and now.size >= COSTLY and is_knowable(value):
-            look = weakref.ref(value, partial(_forget, self._seen, id(value)))
-            self._seen[id(value)] = _Seen(look, now, looked_at)
-
-    def stored(self, value: Value, now: Print | None = None) -> bytes | None:
-        """The data of the row of an object that is stored and has not changed; None: it is not.
-        ``now``: its fingerprint; default None: it is taken."""
-        entry = self._find(value, now)
-        return entry.data if entry is not None else None
-
-    def has(self, value: Value) -> bool:
-        """Whether the object was known, perhaps before it changed."""
-        entry = self._known.get(id(value))
-        return entry is not None and entry.look() is value
-
-    def digest(self, value: Value, now: Print | None = None) -> str | None:
-        """The digest of the content of an object, made once; None: it has none, or was changed
-        meanwhile. ``now``: its fingerprint; default None: it is taken."""
-        if type(value) is Unread:
-            return value.digest
-        checksums = Checksums()
-        now = now or print_of(value, checksums)
-        entry = self._find(value, now)
-        if entry is not None:
-            return entry.digest
-        made = list[Made]()
-        digest = content_digest(value, partial(self.parts.of, checksums=checksums, made=made))
-        if not self.parts.learn(made):
-            return None
-        self._know(value, digest, None, now)
-        return digest
-
-    def know(self, value: Value, data: bytes, now: Print | None = None) -> None:
-        """Know an object that was stored, or read, with ``data`` in its row. ``now``: its
-        fingerprint; default None: it is taken."""
-        self._know(value, digest_of_data(data), data, now)
-
-    def _find(self, value: Value, now: Print | None = None) -> _Known | None:
-        if not self.has(value):
-            return None
-        entry = self._known[id(value)]
-        return entry if is_same_print(entry.was, now or print_of(value)) else None
-
-    def _know(
-        self, value: Value, digest: str | None, data: bytes | None, now: Print | None = None
-    ) -> None:
-        if not is_knowable(value):
-            return
-        now = now or print_of(value)
-        if now is not None:
-            look = weakref.ref(value, partial(_forget, self._known, id(value)))
-            self._known[id(value)] = _Known(look, now, digest, data)
-            if self.last(value) is None:
-                self.saw(value, now)
-
-
-def _forget(objects: dict[int, Any], number: int, _: object) -> None:
-    """Nobody has the object any more."""
-    objects.pop(number, None)
-
-
-def digest_of_data(data: bytes) -> str | None:
-    """The digest of the content of the value whose row has ``data``; None: it has none."""
-    return hashlib.sha256(data).hexdigest() if is_plain(data) else None
-
-
-def is_knowable(value: Value) -> bool:
-    """Whether something tells when nobody has the object any more."""
-    return bool(type(value).__weakrefoffset__)
 
 
 class LargeResults:
@@ -173,7 +48,7 @@ class LargeResults:
         if not self.need(data):
             return
         if files is not None and all(map(files.has, parts)):
-            self._objects.know(value, data)
+            self._objects.note_stored(value, data)
 
     def need(self, data: bytes) -> bool:
         """Write that this run needs the parts of ``data``; whether that is possible."""

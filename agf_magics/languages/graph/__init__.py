@@ -1,7 +1,7 @@
 """Graphs: nodes over one state, along edges with conditions, with value and condition
 expressions."""
 
-from ..documents import Language
+from ..language import Language
 from .expressions.condition import evaluate_condition
 from .expressions.condition import parse_condition_text as parse_condition
 from .expressions.resolve import resolve_node_variables, resolve_state_expression, resolve_template

@@ -2,8 +2,7 @@
 
 Where both surely run in one round, the graph is refused when it is loaded. Else the round is not
 begun: what it would have called is not called, and no person is asked for an answer that is lost
-(decision D121). What only the results tell, a function that returns keys of the state, is told after
-the round.
+(decision D121). Keys that only a function's result names are checked after the round.
 """
 
 from __future__ import annotations
@@ -50,7 +49,8 @@ def refuse_clashes(reader: Reader, walk: Walk) -> None:
     clashes = dict[Diagnostic, None]()
     for source, edges in walk.leaving.items():
         if source != START and sum(edge.is_plain for edge in edges) < 2:
-            continue  # what follows it also follows the node before it
+            # It starts no parallel branches of its own: what follows it also follows the node before.
+            continue
         for round in walk.rounds_after(source):
             room -= len(round)
             if room < 0:

@@ -15,7 +15,7 @@ from .words import EXPORT
 
 def read_exports(reader: Reader, node: Fields | None) -> Iterator[Export]:
     """The exports of a graph; errors go to ``reader``."""
-    for key, value in reader.entries(node):
+    for key, value in reader.named_entries(node):
         name = key.text
         if not isinstance(value, Fields):
             hint = f"{name}: {{format: markdown, filename: {name}.md}}"

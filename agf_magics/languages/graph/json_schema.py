@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..documents import Json, Kind, kind_schema
+from ..key_schemas import Json, mapping_schema
+from ..keys import MappingSpec
 from .takes import TYPES
 from .words import (
     CONFIG,
@@ -25,7 +26,7 @@ from .words import (
 def document_schema() -> Json:
     """The schema of a graph."""
     kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, FALLBACK, EXPORT)
-    defs = {kind.name.replace(" ", "_"): kind_schema(kind) for kind in kinds}
+    defs = {kind.name.replace(" ", "_"): mapping_schema(kind) for kind in kinds}
     del defs["prompt"]["additionalProperties"]  # another key only gives a warning
     block = {"type": "object"}  # only gives a warning too
     defs["prompt"]["properties"]["model"] = {
@@ -36,7 +37,7 @@ def document_schema() -> Json:
         TYPES
     )  # another type only gives a warning
     nodes = {name: _node(kind) for name, kind in NODES.items()}
-    whole = kind_schema(GRAPH)
+    whole = mapping_schema(GRAPH)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A graph",
@@ -54,8 +55,8 @@ def _one_of(names: Collection[str]) -> Json:
     return {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
 
 
-def _node(kind: Kind) -> Json:
-    schema = kind_schema(kind)
+def _node(kind: MappingSpec) -> Json:
+    schema = mapping_schema(kind)
     schema["properties"]["type"] = {"const": kind.name, "description": kind.keys["type"].doc}
     if kind.name != "llm":
         schema["required"] = ["type", *schema.get("required", ())]

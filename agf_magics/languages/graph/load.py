@@ -20,7 +20,8 @@ from ...text.source import Source, Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar, expr_tags, is_text, shown
 from ...text.yaml.reader import Bounds
-from ..documents import DocumentProblem, Kind, name_at, one_document, text_at
+from ..documents import DocumentProblem, name_at, one_document, text_at
+from ..keys import MappingSpec
 from .clashes import Clashes, refuse_clashes
 from .data_flow import feeds, reads_of_node
 from .edges import Edges
@@ -198,13 +199,13 @@ class _Loader:
             named |= {*map(node.text_at, ("state_key", "collect", "failures", "resume_key", "as"))}
         self.reader.known_keys = named - {""}
 
-    def section(self, kind: Kind, node: Fields | None) -> dict[str, Any]:
+    def section(self, kind: MappingSpec, node: Fields | None) -> dict[str, Any]:
         return self.reader.fields(kind, node, node.span) if node is not None else {}
 
     def declared(self, node: Fields | None) -> dict[str, Declared]:
         """The keys that ``state:`` declares."""
         declared = {}
-        for key, value in self.reader.entries(node):
+        for key, value in self.reader.named_entries(node):
             name = key.text
             if isinstance(value, Fields):
                 fields = self.reader.fields(STATE_KEY, value, key.span)
@@ -255,7 +256,7 @@ class _Loader:
             hint = "nodes: {first: {type: passthrough}}"
             self.reader.error("graph.missing-key", "nodes is empty", written.span, hint)
         nodes: dict[str, BuiltNode] = {}
-        for name, value in self.reader.entries(written):
+        for name, value in self.reader.named_entries(written):
             if name.text.strip() in ("", "START", "END"):
                 hint = "START and END are the beginning and the end of a graph"
                 self.reader.error(

@@ -9,22 +9,9 @@ from typing import Any
 from ...flow.protocols import Expr, Name
 from ...text.source import Span
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_text
-from ..documents import (
-    COUNT,
-    NAME,
-    S_NAME,
-    S_NAMES,
-    S_TEXT,
-    Json,
-    Key,
-    Takes,
-    as_name,
-    choice,
-    mapping_of,
-    number_of,
-    read_node,
-    reference,
-)
+from ..documents import COUNT, NAME, as_name, choice, number_of, read_node
+from ..key_schemas import S_NAME, S_NAMES, S_TEXT, Json, mapping_of, reference
+from ..keys import Key, Takes
 from .expressions.reading import Reader
 from .expressions.values import Expression, Sentence
 
@@ -36,7 +23,7 @@ def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
 def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ...]:
     return tuple(
         (Name(name.text, name.span), reader.value(value))
-        for name, value in reader.entries(reader.mapping(node, key))
+        for name, value in reader.named_entries(reader.mapping(node, key))
     )
 
 
@@ -77,7 +64,7 @@ def _share(reader: Reader, node: Node, key: Key) -> int | float | None:
 
 
 def _pairs(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Name], ...]:
-    return tuple(reader.read_entries(node, key, NAME))
+    return tuple(reader.read_values(node, key, NAME))
 
 
 def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
@@ -89,7 +76,7 @@ def _mapping(reader: Reader, node: Node, key: Key) -> Any:
 
 
 def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None, int]]:
-    return {name.text: (name.span, count) for name, count in reader.read_entries(node, key, COUNT)}
+    return {name.text: (name.span, count) for name, count in reader.read_values(node, key, COUNT)}
 
 
 def _codes(reader: Reader, node: Node, key: Key) -> list[int] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .. import documents
-from ..documents import Key, Kind, kind
+from ..keys import Key, MappingSpec, mapping_spec
 from . import takes
 
 _TYPE = Key("type", documents.NAME, "The kind of the node; defaults to llm.")
@@ -105,10 +105,10 @@ _TOOL = Key(
     "tool", documents.NAME, "The tool: a registered tool, or a tool of the graph.", required=True
 )
 
-NODES: Mapping[str, Kind] = {
+NODES: Mapping[str, MappingSpec] = {
     node.name: node
     for node in (
-        kind(
+        mapping_spec(
             "passthrough",
             "Computes new values for keys of the state.",
             _TYPE,
@@ -119,7 +119,7 @@ NODES: Mapping[str, Kind] = {
             ),
             Key("set", takes.VALUES, "Another name for output."),
         ),
-        kind(
+        mapping_spec(
             "map",
             "Runs a node once for each item of a list, in parallel.",
             _TYPE,
@@ -165,7 +165,7 @@ NODES: Mapping[str, Kind] = {
             ),
             Key("timeout", takes.SECONDS, "The longest time for one item."),
         ),
-        kind(
+        mapping_spec(
             "tool",
             "Calls a tool with the arguments in variables.",
             _TYPE,
@@ -175,7 +175,7 @@ NODES: Mapping[str, Kind] = {
             _ON_ERROR,
             _TIMEOUT,
         ),
-        kind(
+        mapping_spec(
             "tool_call",
             "Calls a tool whose name and arguments may come from the state; a failure is part of "
             "its result.",
@@ -195,7 +195,7 @@ NODES: Mapping[str, Kind] = {
             ),
             _TIMEOUT,
         ),
-        kind(
+        mapping_spec(
             "python",
             "Calls a function with the state; an object that it returns is written key by key.",
             _TYPE,
@@ -212,8 +212,8 @@ NODES: Mapping[str, Kind] = {
             _RETRIES,
             _TIMEOUT,
         ),
-        kind("llm", "Asks an agent.", *_SESSION),
-        kind(
+        mapping_spec("llm", "Asks an agent.", *_SESSION),
+        mapping_spec(
             "agent",
             "Asks an agent that may use tools.",
             *_SESSION,
@@ -228,7 +228,7 @@ NODES: Mapping[str, Kind] = {
                 "The key that a list of the tool calls is written to.",
             ),
         ),
-        kind(
+        mapping_spec(
             "router",
             "Asks an agent for the next node: edges of type conditional follow its answer.",
             *_SESSION,
@@ -245,7 +245,7 @@ NODES: Mapping[str, Kind] = {
                 "The node for every other answer; defaults to the first node in routes.",
             ),
         ),
-        kind(
+        mapping_spec(
             "subgraph",
             "Runs another graph, or any registered flow.",
             _TYPE,
@@ -272,7 +272,7 @@ NODES: Mapping[str, Kind] = {
             ),
             _ON_ERROR,
         ),
-        kind(
+        mapping_spec(
             "interrupt",
             "Asks a person; without a person the run waits.",
             _TYPE,
@@ -311,7 +311,7 @@ NODES: Mapping[str, Kind] = {
 IN_A_MAP = {name: NODES[name] for name in NODES if name not in ("map", "interrupt")}
 """The kinds of node that a map can run."""
 
-EDGE = kind(
+EDGE = mapping_spec(
     "edge",
     "Leads from one node to the next.",
     Key("from", takes.SOURCE, "The node that it leaves.", required=True),
@@ -329,7 +329,7 @@ EDGE = kind(
     Key("type", takes.EDGE_TYPE, "conditional: it leads to the target that the router has chosen."),
 )
 
-TOOL = kind(
+TOOL = mapping_spec(
     "tool of the graph",
     "A function or a command that nodes call by name; a registered tool with that name is used "
     "instead.",
@@ -360,7 +360,7 @@ TOOL = kind(
     Key("description", documents.TEXT, "A description, for agents that may use it."),
 )
 
-STATE_KEY = kind(
+STATE_KEY = mapping_spec(
     "state key",
     "A key of the state.",
     Key("type", documents.NAME, "Its type; types are not enforced."),
@@ -368,7 +368,7 @@ STATE_KEY = kind(
     Key("description", documents.TEXT, "A description, for readers."),
 )
 
-CONFIG = kind(
+CONFIG = mapping_spec(
     "config",
     "Limits of a run.",
     Key("recursion_limit", documents.COUNT, "The largest number of rounds; defaults to 50."),
@@ -396,7 +396,7 @@ _FOLDERS = (
     ),
 )
 
-DEFAULTS = kind(
+DEFAULTS = mapping_spec(
     "defaults",
     "Defaults for nodes that ask an agent.",
     Key("on_error", takes.ON_ERROR_RETRY, "Their on_error."),
@@ -406,9 +406,9 @@ DEFAULTS = kind(
     *_MODEL,
 )
 
-FALLBACK = kind("fallback", "The model that is asked after a failure.", *PROMPT_MODEL)
+FALLBACK = mapping_spec("fallback", "The model that is asked after a failure.", *PROMPT_MODEL)
 
-EXPORT = kind(
+EXPORT = mapping_spec(
     "export",
     "A file that is written when a run is exported.",
     Key("format", takes.EXPORT_FORMAT, "json (the default), markdown or text."),
@@ -419,7 +419,7 @@ EXPORT = kind(
     ),
 )
 
-PROMPT_FILE = kind(
+PROMPT_FILE = mapping_spec(
     "prompt",
     "A prompt with its parts, in a node or in a file.",
     Key(
@@ -438,7 +438,7 @@ PROMPT_FILE = kind(
     Key("metadata", documents.ANYTHING, "Anything, for readers."),
 )
 
-GRAPH = kind(
+GRAPH = mapping_spec(
     "graph",
     "A graph.",
     Key("name", documents.NAME, "The name that it is registered and called by."),

@@ -1,7 +1,7 @@
 """The pipeline DSL: steps over named stores and a pipe, with R1 expressions and prompt
 templates."""
 
-from ..documents import Language
+from ..language import Language
 from .json_schema import document_schema
 from .load import load, load_named, with_name
 from .r1.parse import parse

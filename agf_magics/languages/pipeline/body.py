@@ -28,7 +28,8 @@ from ...text.yaml.nodes import (
     shown,
 )
 from .. import documents
-from ..documents import Key, Kind, advice_on
+from ..foreign_keys import advice_on
+from ..keys import Key, MappingSpec
 from . import lookalikes
 from .r1 import R1, parse
 from .r1.nodes import Lit, Path, nodes_in
@@ -68,7 +69,7 @@ _ELSEWHERE = {
 class Grammar(NamedTuple):
     """What a step can be, for the readers of one definition."""
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, MappingSpec]
     build: Callable[[Reader, str, Fields], Step]
     """Makes the step of a kind from the values of its keys."""
     is_broken: bool
@@ -223,20 +224,20 @@ class Reader(documents.Reader):
                 near,
             )
 
-    def unknown(self, kind: Kind, node: Fields) -> frozenset[str]:
-        slips = super().unknown(kind, node)
-        is_step = kind.name == "target" and not self.grammar.kinds.keys().isdisjoint(node.keys)
+    def unknown(self, spec: MappingSpec, node: Fields) -> frozenset[str]:
+        slips = super().unknown(spec, node)
+        is_step = spec.name == "target" and not self.grammar.kinds.keys().isdisjoint(node.keys)
         return slips | {"pipeline"} if is_step else slips
 
-    def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
-        hint = super().unknown_hint(kind, name, value)
+    def unknown_hint(self, spec: MappingSpec, name: str, value: Node) -> str | None:
+        hint = super().unknown_hint(spec, name, value)
         kinds = self.grammar.kinds
-        if kind.name == "target" and name in kinds:
+        if spec.name == "target" and name in kinds:
             return (
                 "a case names a pipeline: put the step into one of its own, and write here "
                 "{pipeline: NAME}"
             )
-        if kind.name == "parallel" and isinstance(value, Fields):
+        if spec.name == "parallel" and isinstance(value, Fields):
             return "indent a branch below branches:"
         others = [step.name for step in kinds.values() if name in step.keys]
         return f"{name!r} is a key of {', '.join(others)}; {hint}" if others else hint

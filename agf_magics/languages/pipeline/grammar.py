@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..documents import NAME, Key
+from ..documents import NAME
+from ..keys import Key
 from .takes import EXPRESSION
 from .words import STEPS
 

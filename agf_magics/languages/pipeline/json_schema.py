@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..documents import Json, Kind, kind_schema, mapping_of, reference
+from ..key_schemas import Json, mapping_of, mapping_schema, reference
+from ..keys import MappingSpec
 from .body import TITLE
 from .schema_documents import TYPES
 from .takes import TARGET
@@ -17,7 +18,7 @@ def document_schema() -> Json:
         "title": "A document of a pipeline definition",
         "oneOf": [reference(f"{name}_document") for name in DOCUMENTS],
         "$defs": {
-            **{f"{name}_document": kind_schema(kind) for name, kind in DOCUMENTS.items()},
+            **{f"{name}_document": mapping_schema(kind) for name, kind in DOCUMENTS.items()},
             "step": {
                 "description": "One step: its kind, and under it the kind's keys.",
                 "type": "object",
@@ -29,14 +30,14 @@ def document_schema() -> Json:
                 "oneOf": [{"required": [name]} for name in STEPS],
             },
             **{name: _step_schema(kind) for name, kind in STEPS.items()},
-            "target": kind_schema(TARGET),
+            "target": mapping_schema(TARGET),
             "fields": {**mapping_of(reference("type")), "minProperties": 1},
-            "type": {"oneOf": [kind_schema(kind) for kind in TYPES.values()]},
+            "type": {"oneOf": [mapping_schema(kind) for kind in TYPES.values()]},
         },
     }
 
 
-def _step_schema(kind: Kind) -> Json:
+def _step_schema(kind: MappingSpec) -> Json:
     takes_a_list = {"over", "items"} <= kind.keys.keys()
     lists = {"not": {"required": ["over", "items"]}} if takes_a_list else {}
-    return {**kind_schema(kind), **lists}
+    return {**mapping_schema(kind), **lists}

@@ -15,7 +15,8 @@ from ...flow.steps import part
 from ...text.names import same_name
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_expression, is_text, shown
-from ..documents import Key, text_at
+from ..documents import text_at
+from ..keys import Key
 from ..pipeline import lookalikes
 from .body import Reader, written
 from .r1 import R1
@@ -220,7 +221,7 @@ def read_step(reader: Reader, node: Node, key: Key) -> Step | None:
 
 def read_branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
     steps = {}
-    branches = list(reader.filled(node, key))
+    branches = list(reader.written_entries(node, key))
     scope = reader.scope.inside((), unseen={name.text: IN_BRANCH for name, _ in branches})
     for name, value in branches:
         if not name.text.strip():

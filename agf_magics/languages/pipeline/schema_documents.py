@@ -15,7 +15,9 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, shown
 from .. import documents
-from ..documents import FLAG, NAME, Json, Key, Kind, Takes, kind, number_of, read_node, reference
+from ..documents import FLAG, NAME, number_of, read_node
+from ..key_schemas import Json, reference
+from ..keys import Key, MappingSpec, Takes, mapping_spec
 
 # The names of other schema languages.
 _TYPES = {
@@ -77,18 +79,18 @@ class _Reader(documents.Reader):
         "default": "a field has no default: required: false leaves it out",
     }
 
-    def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
-        hint = super().unknown_hint(kind, name, value)
+    def unknown_hint(self, spec: MappingSpec, name: str, value: Node) -> str | None:
+        hint = super().unknown_hint(spec, name, value)
         is_field = isinstance(value, Fields) and not any(
             name in names for names in self.slips.values()
         )
-        return f"indent a field below fields:; {hint}" if kind is SCHEMA and is_field else hint
+        return f"indent a field below fields:; {hint}" if spec is SCHEMA and is_field else hint
 
     def refuse_tag(self, node: Scalar, key: Key) -> None:
         self.error(key.code, f"{key.name!r} must be {key.takes.says}, got {shown(node)}", node.span)
 
     def field(
-        self, node: Node, key: Scalar, subject: str, kinds: Mapping[FieldKind, Kind]
+        self, node: Node, key: Scalar, subject: str, kinds: Mapping[FieldKind, MappingSpec]
     ) -> Field | None:
         """The field with the type ``node``; ``kinds``: the tables of the types."""
         if not isinstance(node, Fields):
@@ -158,7 +160,7 @@ class _Reader(documents.Reader):
 
 def _fields(reader: _Reader, node: Node, key: Key) -> dict[str, Field]:
     fields: dict[str, Field] = {}
-    for name, value in reader.filled(node, key):
+    for name, value in reader.written_entries(node, key):
         if not name.text.strip():
             reader.error("schema.field-name", "a field's name is blank", name.span)
         field = reader.field(value, name, f"the type of {name.text!r}", TYPES)
@@ -219,7 +221,7 @@ ELEMENT: Final = Takes("the type of the elements", "{type: string}", _S_ELEMENT,
 REQUIRED: Final = Takes("true or false", "true", FLAG.schema, _read_required)
 REFERENCE: Final = Takes("a name", "Name", NAME.schema, _reference)
 
-SCHEMA: Final = kind(
+SCHEMA: Final = mapping_spec(
     "schema",
     "A schema that steps can demand of a result.",
     Key("schema", NAME, "Its name.", required=True, code="schema.name"),
@@ -227,12 +229,12 @@ SCHEMA: Final = kind(
 )
 
 
-def _type(name: str, doc: str, *keys: Key) -> Kind:
+def _type(name: str, doc: str, *keys: Key) -> MappingSpec:
     takes = Takes("a type", "string", {"const": name.split()[1]}, read_node)
-    return kind(name, doc, Key("type", takes, "The type.", required=True), *keys)
+    return mapping_spec(name, doc, Key("type", takes, "The type.", required=True), *keys)
 
 
-_KINDS: Final[Mapping[FieldKind, Kind]] = {
+_KINDS: Final[Mapping[FieldKind, MappingSpec]] = {
     "bool": _type("a bool", "true or false"),
     "string": _type("a string", "a text"),
     "number": _type(
@@ -266,11 +268,11 @@ _REQUIRED = Key(
     "required", REQUIRED, "Whether a value must have the field.", code="schema.required"
 )
 
-TYPES: Final[Mapping[FieldKind, Kind]] = {
+TYPES: Final[Mapping[FieldKind, MappingSpec]] = {
     name: each._replace(keys={**each.keys, "required": _REQUIRED}) for name, each in _KINDS.items()
 }
 """The types of fields."""
-ELEMENT_TYPES: Final[Mapping[FieldKind, Kind]] = {
+ELEMENT_TYPES: Final[Mapping[FieldKind, MappingSpec]] = {
     name: each for name, each in _KINDS.items() if name != "list"
 }
 """The types of a list's elements."""

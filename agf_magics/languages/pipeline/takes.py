@@ -12,7 +12,9 @@ from ...flow.expressions import NamedArguments
 from ...flow.protocols import Name
 from ...text.source import Span
 from ...text.yaml.nodes import Fields, Items, Node
-from ..documents import NAME, S_NAME, S_NAMES, S_TEXT, Key, Takes, kind, mapping_of, reference
+from ..documents import NAME
+from ..key_schemas import S_NAME, S_NAMES, S_TEXT, mapping_of, reference
+from ..keys import Key, Takes, mapping_spec
 from . import lookalikes
 from .body import Reader
 from .key_values import (
@@ -33,7 +35,7 @@ from .values import Attached, Named
 
 def read_attach(reader: Reader, node: Node, key: Key) -> Attached:
     exprs = []
-    for item in reader.elements(node, key):
+    for item in reader.each_item(node, key):
         is_known = reader.scope.knows(item.text.partition(".")[0])
         if lookalikes.is_file_name(item.text, reader.scope) and not is_known:
             message = f"{item.text!r} is an expression here, not a path"
@@ -55,7 +57,7 @@ def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
     return tuple(names.values())
 
 
-CAPABILITIES = kind(
+CAPABILITIES = mapping_spec(
     "capabilities",
     "What an agent may use.",
     Key(
@@ -77,7 +79,7 @@ def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
 
 def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
     if isinstance(node, Fields):  # P4: the newer form
-        return NamedArguments(tuple(reader.read_entries(node, key, EXPRESSION)))
+        return NamedArguments(tuple(reader.read_values(node, key, EXPRESSION)))
     if not isinstance(node, Items):
         reader.wrong_type(node, key)
         return None
@@ -120,7 +122,7 @@ def _target(reader: Reader, node: Node, key: Key) -> Target | None:
 
 def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
     cases = {}
-    for label, value in reader.filled(node, key):
+    for label, value in reader.written_entries(node, key):
         case = Key(label.text, TARGET_OF_CASE)
         if value.value is None:
             reader.empty(case, value, label)
@@ -219,5 +221,5 @@ PIPELINE_KEY = Key("pipeline", NAME, "The pipeline to run: always a literal name
 PASS_KEY = Key(
     "pass", PASS, "What the called pipeline finds in its ctx; it sees nothing else.", null=True
 )
-TARGET = kind("target", "A pipeline to run.", PIPELINE_KEY, PASS_KEY)
+TARGET = mapping_spec("target", "A pipeline to run.", PIPELINE_KEY, PASS_KEY)
 """The value of a label of `match`."""

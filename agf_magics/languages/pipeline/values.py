@@ -19,7 +19,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import ATOMS, can_write
 from ...text.source import Span
 from ...values.value import Value, is_json, type_name
-from ..scan import MISSING, descend
+from ..descend import MISSING, descend
 from .r1 import R1
 from .r1.infer import Inference, kinds_of
 from .r1.nodes import STORES

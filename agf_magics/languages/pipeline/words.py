@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..documents import COUNT, NAME, TEXT, Key, Kind, kind
+from ..documents import COUNT, NAME, TEXT
+from ..keys import Key, MappingSpec, mapping_spec
 from .r1.functions import FUNCTIONS as ROWS
 from .schema_documents import SCHEMA, TYPES
 from .takes import (
@@ -54,16 +55,16 @@ _OVER = Key(
     explicit=True,
 )
 _ITEMS = Key("items", LITERALS, "The list itself, as written.", null=True, explicit=True)
-STEPS: Mapping[str, Kind] = {
+STEPS: Mapping[str, MappingSpec] = {
     each.name: each
     for each in (
-        kind(
+        mapping_spec(
             "transform",
             "Evaluates an expression.",
             Key("value", EXPRESSION, "What the step's result is.", required=True),
             _OUTPUT,
         ),
-        kind(
+        mapping_spec(
             "tool",
             "Calls a registered tool.",
             Key("name", NAME, "The tool.", required=True),
@@ -77,7 +78,7 @@ STEPS: Mapping[str, Kind] = {
             _ON_ERROR,
             _OUTPUT,
         ),
-        kind(
+        mapping_spec(
             "shell",
             "Runs a command with the tool named shell; no shell interprets it.",
             Key("command", COMMAND, "The command and its arguments.", required=True),
@@ -85,7 +86,7 @@ STEPS: Mapping[str, Kind] = {
             _ON_ERROR,
             _OUTPUT,
         ),
-        kind(
+        mapping_spec(
             "agent",
             "Asks an agent.",
             Key(
@@ -117,8 +118,8 @@ STEPS: Mapping[str, Kind] = {
             _ON_ERROR,
             _OUTPUT,
         ),
-        kind("call", "Runs another pipeline.", PIPELINE_KEY, PASS_KEY, _ON_ERROR, _OUTPUT),
-        kind(
+        mapping_spec("call", "Runs another pipeline.", PIPELINE_KEY, PASS_KEY, _ON_ERROR, _OUTPUT),
+        mapping_spec(
             "match",
             "Runs the pipeline whose label a value has.",
             Key("on", EXPRESSION, "The value whose text selects the case.", required=True),
@@ -126,7 +127,7 @@ STEPS: Mapping[str, Kind] = {
             Key("default", TARGET_OF_CASE, "The pipeline for every other value.", null=True),
             _OUTPUT,
         ),
-        kind(
+        mapping_spec(
             "fold",
             "Runs a step for one item after the other, with an accumulator.",
             _OVER,
@@ -142,7 +143,7 @@ STEPS: Mapping[str, Kind] = {
             Key("output", OUTPUT, "The store the last acc is written to.", required=True),
             Key("max_items", COUNT, "Items after this many are left out.", null=True),
         ),
-        kind(
+        mapping_spec(
             "for_each",
             "Runs a step once per item, several items at a time.",
             _OVER,
@@ -164,7 +165,7 @@ STEPS: Mapping[str, Kind] = {
             ),
             _OUTPUT,
         ),
-        kind(
+        mapping_spec(
             "parallel",
             "Runs named steps at the same time.",
             Key(
@@ -185,8 +186,8 @@ STEPS: Mapping[str, Kind] = {
     )
 }
 
-DOCUMENTS: Mapping[str, Kind] = {
-    "pipeline": kind(
+DOCUMENTS: Mapping[str, MappingSpec] = {
+    "pipeline": mapping_spec(
         "pipeline",
         "A pipeline.",
         Key(

@@ -1,6 +1,6 @@
 """Plans: calls that feed each other through a log of messages."""
 
-from ..documents import Language
+from ..language import Language
 from .load import load
 from .log.log import Log
 from .log.messages import read_content

@@ -17,7 +17,7 @@ from ...text.length import ATOMS
 from ...text.names import same_name
 from ...text.source import Span
 from ...values.value import Value
-from ..documents import advice_on
+from ..foreign_keys import advice_on
 from .calls import Call, Template, reads
 from .log.log import Log
 from .log.lookup import look_up

@@ -1,6 +1,4 @@
-"""Reads one call of a plan's document: the keys that begin with an underscore, and its
-arguments.
-"""
+"""Reads one call of a plan's document: the keys that begin with an underscore, and its arguments."""
 
 from __future__ import annotations
 
@@ -113,6 +111,7 @@ class CallReader:
             span = self.node.keys["_activity"].span if activity == "" else tool.span
             message = f"tool {tool.text!r} is latent (never executed): the call must give '_output'"
             self.error("plan.no-activity", message, span, "write its answer: _output: …")
+        # A tool that the document describes (`schema`) may lack an activity: an answer makes it latent.
         if declared or (answer is not None and schema is not None and activity is None):
             return Constant(self.node.span, fields.get("_output"))
         if answer is not None:
@@ -132,6 +131,7 @@ class CallReader:
         return None
 
     def scopes(self, fields: Mapping[str, Any]) -> tuple[str, ...]:
+        """The scopes that the call names; an error beside ``_delegate``, where they have no effect."""
         if "_scopes" in fields and "_delegate" in self.node.fields:
             message = (
                 "'_scopes' has no effect with '_delegate': the called plan has a log of its own"
@@ -164,7 +164,7 @@ class CallReader:
         except DefinitionError as error:
             self.reader.problems.extend(error.diagnostics)
             return None, ()
-        if text is value:
+        if text is value:  # prescribed paths need no check
             self.check_allowed(path, rule, value.span)
         return path, alternatives
 
@@ -199,11 +199,10 @@ def _path_rule(schema: Mapping[str, Value] | None) -> Mapping[str, Any]:
     return rule if isinstance(rule, dict) else {}
 
 
-FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
 _WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
 
 
 def written_kinds(document: Fields) -> frozenset[str]:
-    """The kinds in the output paths of calls that are not read yet."""
+    """The kinds of messages in the output paths of calls that are not read yet."""
     paths = (call.text_at("_outputPath") for call in document.entries("calls"))
     return frozenset(kind for path in paths for kind in _WRITTEN.findall(path))

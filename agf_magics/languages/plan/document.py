@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, shown
 from ...values.value import Value
 from ..documents import is_nothing, text_at
-from .call_reader import FUNCTION, CallReader, written_kinds
+from .call_reader import CallReader, written_kinds
 from .calls import Call, Template
 from .log.messages import kind_of, plain_message
 from .log.reference import KINDS
@@ -20,6 +21,9 @@ from .lookalikes import Suspect
 from .reader import Reader
 from .takes import INSTANCE
 from .words import PLAN
+
+_FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
+"""A call that is written as in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ class DocumentReader(Reader):
         if isinstance(node, Fields):
             return CallReader(self, index, node).call()
         hint = f"for example {{_tool: fetch, url: {self.sign}input.url}}"
-        if function := FUNCTION.match(node.text):
+        if function := _FUNCTION.match(node.text):
             hint = f"write {{_tool: {function[1]}, ARGUMENT: VALUE}}"
         self.error("plan.bad-call", f"a call must be a mapping, got {shown(node)}", node.span, hint)
         return None

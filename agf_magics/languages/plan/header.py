@@ -11,18 +11,9 @@ from ...text.source import Source
 from ...text.yaml.nodes import Fields, Node
 from ...text.yaml.reader import Bounds
 from ...values.value import Value
-from ..documents import (
-    ANYTHING,
-    NAME,
-    DocumentProblem,
-    Key,
-    Takes,
-    kind,
-    kind_schema,
-    mapping_of,
-    one_document,
-    text_at,
-)
+from ..documents import ANYTHING, NAME, DocumentProblem, one_document, text_at
+from ..key_schemas import mapping_of, mapping_schema
+from ..keys import Key, Takes, mapping_spec
 from .document import DocumentReader
 from .log.reference import sign_of
 from .reader import Reader
@@ -35,13 +26,13 @@ OF_THE_MODEL: Final = ("calls", "output")
 def _input(reader: Reader, node: Node, key: Key) -> Mapping[str, Value]:
     return {
         name.text: ANYTHING.read(reader, value, key)
-        for name, value in reader.entries(reader.mapping(node, key))
+        for name, value in reader.named_entries(reader.mapping(node, key))
     }
 
 
 INPUT: Final = Takes("a mapping of names to values", "{fruit: fig}", mapping_of({}), _input)
 TASK: Final = NAME._replace(says="a text", example="What do two kilos of figs cost?")
-HEADER: Final = kind(
+HEADER: Final = mapping_spec(
     "a planner",
     "A planner: a task and the first values of its context.",
     Key("task", TASK, "The task in words.", required=True, code="plan.wrong-type"),
@@ -51,7 +42,7 @@ HEADER: Final = kind(
         if name not in (*OF_THE_MODEL, "mode", "ordered")
     ),
 )
-HEADER_SCHEMA: Final[Mapping[str, Any]] = {**kind_schema(HEADER), "$defs": SCHEMA["$defs"]}
+HEADER_SCHEMA: Final[Mapping[str, Any]] = {**mapping_schema(HEADER), "$defs": SCHEMA["$defs"]}
 """JSON Schema of a header."""
 
 

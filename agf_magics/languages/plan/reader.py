@@ -17,7 +17,7 @@ from ...text.source import Span
 from ...text.yaml.nodes import Node, Scalar, read_scalars
 from ...values.value import Value
 from .. import documents
-from ..documents import Key, Kind
+from ..keys import Key, MappingSpec
 from .log.reference import DAGGER, KINDS, canonical, parse
 from .lookalikes import Suspect, find_suspects, suspect_hint
 
@@ -60,9 +60,9 @@ class Reader(documents.Reader):
         self.tools: dict[str, Mapping[str, Value]] = {}
         self.suspects: list[Suspect] = []
 
-    def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
+    def missing(self, spec: MappingSpec, key: Key, span: Span | None) -> None:
         hint = key.example.replace(DAGGER, self.sign)
-        self.error("plan.missing-key", f"{kind.name} needs {key.name!r}", span, hint)
+        self.error("plan.missing-key", f"{spec.name} needs {key.name!r}", span, hint)
 
     def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
         hint = f"write the reference alone: {self.sign}state.x"

@@ -11,26 +11,16 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...values.value import Value
-from ..documents import (
-    ANYTHING,
-    S_NAME,
-    S_NAMES,
-    S_TEXT,
-    Key,
-    Takes,
-    choice,
-    kind,
-    mapping_of,
-    read_node,
-    reference,
-)
+from ..documents import ANYTHING, choice, read_node
+from ..key_schemas import S_NAME, S_NAMES, S_TEXT, mapping_of, reference
+from ..keys import Key, Takes, mapping_spec
 from .log.messages import METHOD_SLIPS, METHODS, plain_message
 from .log.reference import KIND
 from .reader import Reader
 
 _Message = Mapping[str, Value]
 
-INSTANCE = kind(
+INSTANCE = mapping_spec(
     "an instance",
     "The first values of an instance.",
     *(Key(name, ANYTHING) for name in ("input", "state", "data")),
@@ -51,7 +41,7 @@ def instance_names(count: int) -> list[str]:
 
 def _messages(reader: Reader, node: Node, key: Key) -> list[_Message]:
     messages: list[_Message] = []
-    for item in reader.elements(node, key):
+    for item in reader.each_item(node, key):
         if isinstance(item, Fields):
             messages.append(plain(item))
         else:
@@ -92,7 +82,7 @@ def _instance_messages(reader: Reader, name: str, content: Node) -> Iterator[_Me
 
 def _tools(reader: Reader, node: Node, key: Key) -> dict[str, Mapping[str, Value]]:
     tools: dict[str, Mapping[str, Value]] = {}
-    for name, schema in reader.entries(reader.mapping(node, key)):
+    for name, schema in reader.named_entries(reader.mapping(node, key)):
         if schema.value is None:
             tools[name.text] = {}
         elif isinstance(schema, Fields):
@@ -152,7 +142,7 @@ def _instance(reader: Reader, node: Node, key: Key) -> tuple[str | None, bool]:
 
 def _scopes(reader: Reader, node: Node, key: Key) -> tuple[str, ...]:
     kinds = []
-    for item in reader.elements(node, key):
+    for item in reader.each_item(node, key):
         match = KIND.match(item.text.lstrip("†$"))
         if match is None:
             message = f"a scope must be a kind of messages, got {shown(item)}"

@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..documents import ANYTHING, FLAG, NAME, TEXT, Key, kind, kind_schema, reference
+from ..documents import ANYTHING, FLAG, NAME, TEXT
+from ..key_schemas import mapping_schema, reference
+from ..keys import Key, mapping_spec
 from . import takes
 
 _CALL = "plan.bad-call"
 
-PLAN: Final = kind(
+PLAN: Final = mapping_spec(
     "a plan",
     "A plan.",
     Key(
@@ -59,7 +61,7 @@ PLAN: Final = kind(
     ),
     Key("confirm", takes.CONFIRM, "The calls that a person must approve before they are made."),
 )
-CALL: Final = kind(
+CALL: Final = mapping_spec(
     "a call",
     "A call; a key without an underscore is an argument: a value, with references anywhere in it.",
     Key("_tool", NAME, "The tool or the flow that is called.", code=_CALL),
@@ -113,10 +115,10 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "$defs": {
         "call": {
             "anyOf": [{"required": ["_tool"]}, {"required": ["_delegate"]}],
-            **kind_schema(CALL),
+            **mapping_schema(CALL),
         },
-        "instance": kind_schema(takes.INSTANCE),
-        "plan": kind_schema(PLAN),
+        "instance": mapping_schema(takes.INSTANCE),
+        "plan": mapping_schema(PLAN),
     },
 }
 """JSON Schema of a plan's document."""

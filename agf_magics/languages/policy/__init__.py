@@ -1,6 +1,6 @@
 """Agent Format: policies of local agents, with path expressions and matchers."""
 
-from ..documents import Language
+from ..language import Language
 from .document import schema
 from .load import load, parse
 from .path import parse_path

@@ -11,7 +11,7 @@ from ...flow.step_options import Permit
 from ...text.diagnostics import Diagnostics
 from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
 from ...values.value import Value
-from ..scan import MISSING, descend
+from ..descend import MISSING, descend
 from .lookalikes import input_field, warn_of_braces
 from .matchers import Condition, Keys, condition
 

@@ -9,7 +9,7 @@ from ...schemas.json_schema import Violation
 from ...schemas.schema import TYPE_NAMES
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, Scalar
-from ..documents import reshape_hint
+from ..foreign_keys import reshape_hint
 from .operators import COMPARED, OPERATORS, SIGN
 from .path import CONSTANT
 

@@ -19,7 +19,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...text.suggestions import misspelled_names
 from ...values.value import Value, isolate
-from ..scan import MISSING, Missing
+from ..descend import MISSING, Missing
 from .path import Absent, Path
 
 ANYTHING: Final[Mapping[str, Any]] = {}

@@ -19,10 +19,11 @@ from typing import Any, Protocol
 
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.json_text import write_json
+from ...values.no_json import has_no_json
 from ...values.sequences import is_array
 from ...values.tables.columns import LONGEST_CELL, NotHeld, arrow_column, is_utf8
 from ...values.tables.data_frames import table_of_columns, write_parquet
-from ...values.times import is_missing, iso_text
+from ...values.times import iso_text
 from ...values.value import Value, parts_of, type_name
 from .table_row import Cells, Unstored, not_stored, places_text
 
@@ -167,7 +168,7 @@ def _write_csv(table: CellsOfRun, path: Path) -> str:
 
 def _csv_cell(value: Value) -> Any:
     """What the csv module writes for a value."""
-    if value is None or is_missing(value):
+    if value is None or has_no_json(value):
         return ""
     if type(value) in (str, int, float):
         return value

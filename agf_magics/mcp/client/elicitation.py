@@ -1,6 +1,7 @@
 """Questions of a server go to the person who runs the call that they belong to.
 
-Since 2026 a question is part of the answer to a call. Before, nothing says which call asks: with
+Since protocol version 2026-07-28 a question is part of the answer to a call, and arrives in the
+context of that call (`Elicitation.during`). In earlier versions nothing says which call asks: with
 exactly one call in flight it is that one's, with more it is declined. Only forms are asked; an
 address that a server wants to be opened is reported and declined.
 """
@@ -29,8 +30,8 @@ TRIES = 3
 LONGEST_QUESTION = 2_000
 MOST_FIELDS = 20
 LARGEST = 1e15
-DECLINE = "decline"
-"""The answer that declines a question."""
+DECLINING_WORD = "decline"
+"""What a person answers to decline a question. The protocol has an action of the same name."""
 
 
 class Call:
@@ -71,6 +72,7 @@ class Elicitation:
     async def answer(self, params: Any, note: Callable[[str], None]) -> ElicitResult:
         """What the person answers. ``note`` is called with why nobody is asked."""
         call = self._current.get()
+        # An earlier version: the question arrives outside of every call.
         if call is None and len(self._calls) == 1:
             call = self._calls[0]
         message = clean(params.message, LONGEST_QUESTION)
@@ -101,10 +103,10 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
     for _ in range(TRIES):
         shown = call.masked(clean(question, LONGEST_QUESTION))
         try:
-            answer = await call.context.ask(shown, [*choices, DECLINE] if choices else ())
+            answer = await call.context.ask(shown, [*choices, DECLINING_WORD] if choices else ())
         except StepError:
             return None
-        if answer.strip() == DECLINE:
+        if answer.strip() == DECLINING_WORD:
             return None
         content = {next(iter(fields)): choices[answer]} if choices else _content(answer, fields)
         wrong = "it is no mapping" if content is None else describe_all(violations(content))
@@ -141,7 +143,7 @@ def _form(fields: Mapping[str, Any], required: Any) -> str:
         default = f", default {field['default']!r:.100}" if "default" in field else ""
         optional = "" if name in required or default else ", optional"
         lines.append(f"{clean(name, 80)} ({clean(kind, 200)}{default}{optional}): {about}")
-    how = f"answer as {{{next(iter(fields), 'name')}: …}}, or {DECLINE}"
+    how = f"answer as {{{next(iter(fields), 'name')}: …}}, or {DECLINING_WORD}"
     return "\n".join([*lines, how])
 
 

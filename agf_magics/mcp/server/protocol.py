@@ -46,7 +46,7 @@ CANCELLED = "the client of the MCP server cancelled it"
 LEFT = "the client of the MCP server has gone"
 
 GONE = "agf-magics.gone"
-"""The key of the event, in what a request over HTTP knows of its connection, that its client has gone."""
+"""The key in the HTTP scope of an event that is set when the client disconnects."""
 
 INSTRUCTIONS = (
     "Each flow is a tool that waits for its end. For one that takes long, call run_pipeline_async, and "
@@ -141,11 +141,10 @@ class FlowServer:
         reported = 0
         while not served.has_ended:
             question = await served.next(reported)
-            if question is None and served.done > reported:
-                reported = served.done
-                await context.session.report_progress(reported, None, served.at)
-            elif question is None:
-                continue
+            if question is None:
+                if served.done > reported:  # else the run has ended, or its question was given up
+                    reported = served.done
+                    await context.session.report_progress(reported, None, served.at)
             elif not _can_ask(context):
                 return _waits(served.run, question)
             elif not context.session.can_send_request:
@@ -166,11 +165,14 @@ class FlowServer:
         reply = (params.input_responses or {}).get(QUESTION_KEY)
         served = self.served.served(run_id)
         if isinstance(reply, types.ElicitResult):
+            # The run waits here for its answer.
             if served is not None and (question := served.open_question.current) is not None:
                 _take(served, question, reply)
+            # The run is in the journal only, and the answer resumes it.
             elif reply.action == "accept" and (content := reply.content or {}):
                 await self.served.answer(run_id, content.get(questions.FIELD))
                 served = self.served.served(run_id)
+            # Else nothing is answered: a declined question of a run of the journal stays open.
         if served is None:
             raise MCPError(
                 types.INVALID_PARAMS, f"the run {run_id!r} has ended: run_result has its result"
@@ -179,7 +181,7 @@ class FlowServer:
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which does not know that it has tasks."""
+    """Adds the tasks capability, which the SDK's server does not announce."""
 
     def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:
         return super().get_capabilities(*args, **options).model_copy(update={"tasks": CAPABILITY})

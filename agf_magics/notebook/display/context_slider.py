@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from ...languages.descend import MISSING as UNSET
 from ...languages.plan import Log
-from ...languages.scan import MISSING as UNSET
 from ...lifecycle.forecasts.moments import MOST_DIFFERENCES
 from ...pictures.difference import MISSING, find_differences
 from ...pictures.pages.wire import StoreRow

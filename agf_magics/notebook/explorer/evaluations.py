@@ -1,4 +1,4 @@
-"""What a step that only evaluates read and gave, as the page of the explorer asks for it: in pages."""
+"""What a step that only evaluates read and gave, in batches, as the explorer asks for it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from ...lifecycle.forecasts.evaluations import Evaluation
 
 
-def evaluation_pages(run: AnyRun, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Json]]]:
-    """All pages of what these steps read and gave, from one evaluation of the run."""
+def evaluation_batches(run: AnyRun, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Json]]]:
+    """All batches of what these steps read and gave, from one evaluation of the run."""
     from ...lifecycle.forecasts.evaluations import find_all_evaluations
 
     for row, (evaluations, note) in zip(rows, find_all_evaluations(run, rows), strict=True):
         evaluations.sort(key=lambda evaluation: evaluation.error is None)
         offsets = range(0, max(len(evaluations), 1), PAGE)
-        yield row, [_evaluation_page(run, evaluations, note, offset) for offset in offsets]
+        yield row, [_evaluation_batch(run, evaluations, note, offset) for offset in offsets]
 
 
 class _LastEvaluations:
-    """The last evaluations that a page asked for: its next pages are of the same ones."""
+    """The last evaluations that an explorer asked for, whose next batches are of the same ones. The
+    class itself holds them, one for the process: a person reads one step at a time, and a request
+    for another step evaluates again."""
 
     of: tuple[str, str] = ("", "")
     """The ids of the run and of the step."""
@@ -39,7 +41,7 @@ class _LastEvaluations:
 
 
 def answer_evaluations(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """A page of what a step that only evaluates read and gave, failed ones first."""
+    """A batch of what a step that only evaluates read and gave, failed ones first."""
     row = row_of(run, arguments)
     offset = natural(arguments.get("offset"))
     calls_or_refuse(run)  # without a journal the request is refused
@@ -51,10 +53,10 @@ def answer_evaluations(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         _LastEvaluations.of = (run.run_id, row.id)
         _LastEvaluations.evaluations = evaluations
         _LastEvaluations.note = note
-    return _evaluation_page(run, _LastEvaluations.evaluations, _LastEvaluations.note, offset)
+    return _evaluation_batch(run, _LastEvaluations.evaluations, _LastEvaluations.note, offset)
 
 
-def _evaluation_page(
+def _evaluation_batch(
     run: AnyRun, evaluations: Sequence[Evaluation], note: str, offset: int
 ) -> Json:
     shown = evaluations[offset : offset + PAGE]

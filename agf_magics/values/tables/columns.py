@@ -18,8 +18,9 @@ from typing import Any
 from ...compat.imports import installed_only
 from ...text.length import ATOMS, TEXT
 from ..json_text import write_json
+from ..no_json import has_no_json
 from ..sequences import is_array
-from ..times import is_missing, is_numpy_time
+from ..times import is_numpy_time
 from ..value import Value
 
 LONGEST_CELL = 1_000_000_000
@@ -154,7 +155,7 @@ def _are_exact_floats(values: Sequence[Value]) -> bool:
 def _is_arrow(value: Value) -> bool:
     """Whether Arrow has a type for a value and all its parts."""
     kind = type(value)
-    if kind in ATOMS or is_missing(value) or isinstance(value, _PLAIN):
+    if kind in ATOMS or has_no_json(value) or isinstance(value, _PLAIN):
         return True
     if kind is list:
         return all(map(_is_arrow, value))
@@ -190,7 +191,7 @@ def _for_arrow(value: Value) -> Value:
         return list(map(_for_arrow, value))
     if kind is dict:
         return {name: _for_arrow(part) for name, part in value.items()}
-    if is_missing(value):
+    if has_no_json(value):
         return None
     if is_numpy_time(value):
         return value.astype(f"{value.dtype.kind}8[{_unit_seconds(value)}]")
@@ -218,7 +219,7 @@ def _reads_back(pyarrow: Any, array: Any, values: Sequence[Value]) -> bool:
 
 def _is_kept(value: Any, read: Any) -> bool:
     """Whether ``read`` is the value that was written. In a column of objects each has all names."""
-    if value is None or (is_missing(value) and value != value):
+    if value is None or (has_no_json(value) and value != value):
         return read is None or bool(read != read)
     if type(value) is list:
         return type(read) is list and len(value) == len(read) and all(map(_is_kept, value, read))

@@ -14,7 +14,8 @@ from datetime import timedelta
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
-from ..times import duration_seconds, is_missing, iso_text
+from ..no_json import has_no_json
+from ..times import duration_seconds, iso_text
 from ..value import Value, settle, type_name
 
 PAGE = 1_000
@@ -99,14 +100,14 @@ def cell(value: Value) -> Value:
     """
     if type(value) in (str, int, bool, type(None)):
         return value
-    if is_missing(value):
+    if has_no_json(value):
         return None
     if isinstance(value, timedelta):
         return value.total_seconds()
     text = iso_text(value)
     if text is None:
         plain = settle(value)
-        return None if is_missing(plain) else plain
+        return None if has_no_json(plain) else plain
     return text if (seconds := duration_seconds(value)) is None else seconds
 
 

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 
 from ....text.source import Text
 from ....values.value import Value
-from ...scan import MISSING, Refusal, Scanner, parse_at, skip_blanks
+from ...descend import MISSING
+from ...scan import Refusal, Scanner, parse_at, skip_blanks
 from .evaluated import Evaluated, parse_public
 from .lookup import find
 from .operators import compare

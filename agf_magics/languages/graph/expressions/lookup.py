@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Coroutine, Generator
 from ....text.raised import describe_exception
 from ....values.unread import opened
 from ....values.value import Value, type_name
-from ...scan import MISSING, descend
+from ...descend import MISSING, descend
 
 
 def find(value: Value, names: tuple[str, ...]) -> Value:

@@ -15,7 +15,8 @@ from ....text.shorten import shorten
 from ....text.source import Span, Text
 from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain
 from ... import documents
-from ...documents import Key, Kind, is_nothing
+from ...documents import is_nothing
+from ...keys import Key, MappingSpec
 from ...scan import Refusal, parse_at
 from .key_advice import ADVICE, SLIPS
 from .tokens import Bare
@@ -68,12 +69,12 @@ class Reader(documents.Reader):
         self.chain: tuple[str, ...] = ()
         """The nodes of the graph, in order."""
 
-    def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
+    def missing(self, spec: MappingSpec, key: Key, span: Span | None) -> None:
         if key.name == "edges" and self.chain:
             ends = zip(("START", *self.chain), (*self.chain, "END"), strict=True)
             edges = ", ".join(f"{{from: {start}, to: {end}}}" for start, end in ends)
             key = key._replace(takes=key.takes._replace(example=f"[{edges}]"))
-        super().missing(kind, key, span)
+        super().missing(spec, key, span)
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         if braces := _braces_as_mapping(node):

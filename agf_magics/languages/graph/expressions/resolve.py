@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...scan import MISSING
+from ...descend import MISSING
 from .evaluated import parse_public
 from .lookup import find
 from .values import parse_template

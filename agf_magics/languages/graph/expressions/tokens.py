@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....text.names import same_name
-from ...scan import MISSING
+from ...descend import MISSING
 from .lookup import find
 
 LONGEST = 10_000

@@ -10,7 +10,8 @@ import dataclasses
 from ....flow.null_warnings import warn_of_null
 from ....text.length import can_write
 from ....text.raised import text_of
-from ....values.times import is_missing, is_numpy_time, iso_text
+from ....values.no_json import has_no_json
+from ....values.times import is_numpy_time, iso_text
 from ....values.unread import read_all
 from ....values.value import Value, type_name
 
@@ -28,7 +29,7 @@ def format_value(value: Value, name: str = "a value") -> str:
     has_odd = False
     if type(value) in (list, dict):
         has_odd = check_length(value)
-    elif is_missing(value) or is_numpy_time(value):
+    elif has_no_json(value) or is_numpy_time(value):
         has_odd = True
     if not can_write(value):
         raise ValueError(f"cannot write {type_name(value)} into a text: it is too large")
@@ -61,7 +62,7 @@ def _with_texts(value: Value, name: str) -> Value:
             return {key: written(inner) for key, inner in part.items()}
         if type(part) is list:
             return list(map(written, part))
-        if is_missing(part):
+        if has_no_json(part):
             is_null = True
             return _Text("null")
         return _Text(iso_text(part) or "") if is_numpy_time(part) else part
@@ -92,7 +93,7 @@ def check_length(value: Value) -> bool:
             room -= len(part)
         else:
             room -= len(part) if type(part) is str else 1
-            has_odd = has_odd or is_missing(part) or is_numpy_time(part)
+            has_odd = has_odd or has_no_json(part) or is_numpy_time(part)
     if room < 0:
         raise ValueError(f"cannot write a value of more than {LONGEST_WRITTEN:,} parts into a text")
     return has_odd

@@ -15,7 +15,8 @@ from ....text.source import Span
 from ....text.suggestions import suggest
 from ....text.yaml.nodes import Scalar
 from ....values.value import Value
-from ...scan import MISSING, Refusal
+from ...descend import MISSING
+from ...scan import Refusal
 from ..expressions.evaluated import Evaluated
 from ..expressions.lookup import find
 from ..expressions.reading import ROOT, NotBuilt, Reader

@@ -141,7 +141,7 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
     functions = list[Name]()
     files = dict[str, Name]()
     commands = dict[str, ShellTool]()
-    for key, value in reader.entries(node):
+    for key, value in reader.named_entries(node):
         name = key.text
         span = key.span
         if not isinstance(value, Fields):

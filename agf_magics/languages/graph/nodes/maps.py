@@ -21,8 +21,8 @@ from ....text.yaml.nodes import Fields, Items, Node, is_text, plain
 from ....values.sequences import Numbered, is_sequence, why_no_sequence
 from ....values.unread import opened
 from ....values.value import Value
-from ...documents import Key
-from ...scan import MISSING
+from ...descend import MISSING
+from ...keys import Key
 from ..expressions.lookup import find
 from ..expressions.reading import ROOT, NotBuilt, Reader
 from ..expressions.tokens import KEY_NAME

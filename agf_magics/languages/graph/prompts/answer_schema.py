@@ -17,7 +17,8 @@ from ....schemas.violations import describe_all
 from ....text.diagnostics import Diagnostics
 from ....text.suggestions import suggest
 from ....text.yaml.nodes import Fields, Node, Scalar, node_at, plain, shown
-from ...documents import ANYTHING, NAME, TEXT, Key, Takes, kind, number_of
+from ...documents import ANYTHING, NAME, TEXT, number_of
+from ...keys import Key, Takes, mapping_spec
 from ..expressions.reading import Reader
 from ..takes import NUMBER
 
@@ -53,14 +54,14 @@ _CONSTRAINTS = {
 _OF_LISTS = {"minLength": "minItems", "maxLength": "maxItems"}
 
 _LENGTH = Takes("an integer", "3", {"type": "integer"}, number_of(int))
-_CONSTRAINED = kind(
+_CONSTRAINED = mapping_spec(
     "constraints",
     "What the value of a field must be.",
     *(Key(name, NUMBER) for name in ("ge", "gt", "le", "lt")),
     *(Key(name, _LENGTH) for name in ("min_length", "max_length")),
     Key("pattern", TEXT),
 )
-_FIELD = kind(
+_FIELD = mapping_spec(
     "a field",
     "A field of an answer.",
     Key("type", NAME, required=True),
@@ -72,7 +73,7 @@ _FIELD = kind(
         Takes("a mapping of constraints", "{ge: 0, le: 1}", {"type": "object"}, Reader.mapping),
     ),
 )
-_SCHEMA = kind(
+_SCHEMA = mapping_spec(
     "schema",
     "The fields of an answer.",
     *(Key(name, ANYTHING) for name in ("name", "fields", "description")),

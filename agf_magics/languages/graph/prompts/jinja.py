@@ -20,7 +20,8 @@ from ....text.diagnostics import Diagnostic, StepError
 from ....text.length import TEXT
 from ....text.source import Span, Text
 from ....text.suggestions import join_hints, suggest
-from ....values.times import is_missing, iso_text
+from ....values.no_json import has_no_json
+from ....values.times import iso_text
 from ....values.value import Value, is_json
 from ..expressions.reading import Reader
 from ..expressions.value_errors import describe
@@ -124,7 +125,7 @@ def _as_json(value: Value, met_missing: list[Value]) -> Value:
         return [_as_json(part, met_missing) for part in value]
     if type(value) is dict and TEXT.issuperset(map(type, value)):
         return {key: _as_json(part, met_missing) for key, part in value.items()}
-    if is_missing(value):
+    if has_no_json(value):
         met_missing.append(value)
         return value if type(value) is float else math.nan
     if is_json(value):

@@ -18,7 +18,7 @@ from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason
 from ....text.suggestions import suggest
 from ....text.yaml.nodes import Fields, Node, Scalar, is_text
 from ....text.yaml.reader import documents
-from ...documents import Key
+from ...keys import Key
 from ..expressions.reading import NotBuilt, Reader
 from ..takes import PROMPT
 from ..words import PROMPT_FILE, PROMPT_MODEL

@@ -14,7 +14,7 @@ from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span, Text
 from ....text.suggestions import suggest
 from ....values.value import Value
-from ...scan import MISSING
+from ...descend import MISSING
 from ..expressions.lookup import find
 from ..expressions.reading import Reader
 from ..expressions.value_errors import CANNOT, describe, value_failed

@@ -12,7 +12,7 @@ from ....text.shorten import shorten
 from ....values.json_text import TooLong, write_json
 from ....values.times import iso_text
 from ....values.value import Value
-from ...scan import MISSING, descend
+from ...descend import MISSING, descend
 from .account import charge
 from .failures import Failure, no_float, not_a_number
 from .nodes import Call, Get, Path

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ....schemas import shapes
 from ....schemas.shape_paths import Look, PathFault, descend
-from ....schemas.shapes import BOOL, NUMBER, TEXT, Shape, either, list_of, part_that_is
+from ....schemas.shapes import BOOL, NUMBER, TEXT, Shape, either, list_of, narrow
 from ....text.diagnostics import Diagnostic
 from ....text.source import Span
 from ....text.suggestions import suggest
@@ -143,8 +143,8 @@ class Inference:
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
-        yes = part_that_is(wanted=True, shape=shape)
-        no = part_that_is(wanted=False, shape=shape)
+        yes = narrow(shape, True)
+        no = narrow(shape, False)
         return Split((yes,) if yes else (), (no,) if no else ())
 
     def compare(self, node: Compare, certain: bool) -> Shape | None:

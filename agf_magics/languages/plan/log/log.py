@@ -15,7 +15,7 @@ from typing import Any
 
 from ....text.diagnostics import Diagnostic, StepError
 from ....values.value import Value
-from ...scan import MISSING
+from ...descend import MISSING
 from .lines import lost_in
 from .messages import COVERING, SOUGHT, Writing, inline, kind_of, read_content
 from .paths import NO_PATHS, Paths

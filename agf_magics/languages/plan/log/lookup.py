@@ -7,7 +7,7 @@ from contextlib import suppress
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.suggestions import suggest
 from ....values.value import Value, type_name
-from ...scan import MISSING
+from ...descend import MISSING
 from .log import Log
 from .reference import Expression, Reference, as_written, references
 

@@ -15,7 +15,7 @@ from ....text.diagnostics import DefinitionError
 from ....text.length import DEEPEST
 from ....text.source import Source
 from ....values.value import Value
-from ...scan import MISSING, descend
+from ...descend import MISSING, descend
 from .destinations import Alternatives, parse_output
 from .returned import Message
 

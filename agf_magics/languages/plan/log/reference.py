@@ -16,7 +16,8 @@ from typing import ClassVar, Final, NoReturn
 from ....text.names import same_name
 from ....text.source import Span, Text
 from ....values.value import Value
-from ...scan import MISSING, QUOTED, Refusal, Scanner, parse_at, read_number
+from ...descend import MISSING
+from ...scan import QUOTED, Refusal, Scanner, parse_at, read_number
 
 DAGGER: Final = "†"
 SIGNS: Final = (DAGGER, "$")

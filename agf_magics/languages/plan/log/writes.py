@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ....values.value import Value, type_name
-from ...scan import MISSING, descend
+from ...descend import MISSING, descend
 from .messages import METHODS, PATCH, SEEKING, Writing
 from .reference import Reference, is_index
 

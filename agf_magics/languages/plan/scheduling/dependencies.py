@@ -18,7 +18,7 @@ from ....flow.protocols import Node
 from ....schemas.schema import first_cycle
 from ....text.diagnostics import DefinitionError, Diagnostic, StepError
 from ....values.value import Value
-from ...scan import MISSING
+from ...descend import MISSING
 from ..calls import Call
 from ..log.log import Log
 from ..log.paths import NO_PATHS, Paths

@@ -14,7 +14,7 @@ from ....flow.progress.question import Denied
 from ....flow.protocols import Frame, Outcome, Ready, Skip
 from ....text.diagnostics import Diagnostic, StepError
 from ....values.value import Value
-from ...scan import MISSING
+from ...descend import MISSING
 from ..arguments import fill
 from ..calls import Call, Template
 from ..log.log import Log

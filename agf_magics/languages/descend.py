@@ -1,0 +1,52 @@
+"""The way from a value down a dotted path, which the expressions of all languages share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ..text.names import same_name
+from ..values.value import Value
+
+
+class Missing:
+    """The value of a path that leads nowhere."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing()
+
+
+def _looking_the_same(value: dict[str, Value], name: str) -> Value:
+    """The value of the key that normalizes to ``name``, or MISSING. The names of expressions are
+    normalized, the keys of data are not (decision D150)."""
+    if name.isascii():
+        return MISSING
+    wanted = same_name(name)
+    if wanted in value:
+        return value[wanted]
+    keys = (key for key in value if type(key) is str and not key.isascii())
+    return next((value[key] for key in keys if same_name(key) == wanted), MISSING)
+
+
+def descend(
+    value: Value, names: Iterable[str], read: Callable[[Value, str], Value] | None = None
+) -> Value:
+    """The value at a dotted path, or MISSING. ``read(value, name)``: the value at a name, where
+    ``value`` is not an object.
+
+    >>> descend({"a": {"b": 1}}, ("a", "b")), descend({"a": 1}, ("a", "b"))
+    (1, MISSING)
+    """
+    for name in names:
+        if type(value) is dict:  # any other class is opaque (decision A1)
+            value = value[name] if name in value else _looking_the_same(value, name)
+        elif read is not None:
+            value = read(value, name)
+        else:
+            return MISSING
+        if value is MISSING:
+            return MISSING
+    return value

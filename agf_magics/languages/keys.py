@@ -1,0 +1,70 @@
+"""The keys of a document as data.
+
+One table serves the loader, hints, completion, the JSON Schema for editors and the reference. A row
+of it is a `Key`. Its kind of value (`Takes`) has the phrase of messages, an example, a JSON Schema
+and a reader. The rows of one mapping are a `MappingSpec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ..text.yaml.nodes import Node
+
+Read = Callable[[Any, Node, "Key"], Any]
+"""The reader of one kind of value: of a language's `Reader`, the node, and the key that has it."""
+
+
+class Takes(NamedTuple):
+    """A kind of value."""
+
+    says: str
+    """Its words in a message: ``'name' must be a name``."""
+    example: str
+    """A value, as a hint shows it."""
+    schema: Mapping[str, Any]
+    """Its JSON Schema."""
+    read: Read
+    null: bool = False
+    """Whether null is one of the values."""
+    word: str = ""
+    """Its name for completion."""
+
+
+class Key(NamedTuple):
+    """A key of a mapping."""
+
+    name: str
+    takes: Takes
+    doc: str = ""
+    required: bool = False
+    null: bool = False
+    """Whether null counts as absent."""
+    explicit: bool = False
+    """Whether null counts as absent only if it is written: a bare ``key:`` is an error, since its
+    author most likely forgot the value."""
+    code: str = ""
+    """The code of an error about the type of its value, if it is not the layer's ``wrong-type``."""
+    binds: tuple[str, ...] = ()
+    """For a nested step of a pipeline: the names that it sees in addition to ``ctx`` and
+    ``pipe``."""
+
+    @property
+    def example(self) -> str:
+        return f"{self.name}: {self.takes.example}"
+
+
+class MappingSpec(NamedTuple):
+    """A mapping of a language: a node of one kind, an edge, a document."""
+
+    name: str
+    """Its words in a message: ``a step``."""
+    doc: str
+    keys: Mapping[str, Key]
+    prefix: str = ""
+    """Its keys begin with it, and every other key is allowed: the arguments of a call."""
+
+
+def mapping_spec(name: str, doc: str, *keys: Key, prefix: str = "") -> MappingSpec:
+    return MappingSpec(name, doc, {key.name: key for key in keys}, prefix)

@@ -1,0 +1,33 @@
+"""What the rooms above know of a language: its name, its loader, and the help that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from ..flow.flow import Definition
+from ..flow.protocols import Expr
+from ..text.diagnostics import Diagnostics
+from ..text.source import Source, Text
+from ..text.yaml.reader import Bounds
+
+
+class Language(NamedTuple):
+    """A language, for everything above."""
+
+    name: str
+    load: Callable[[Source, Diagnostics, Bounds], Definition]
+    """Adds the errors of the text to the Diagnostics; never raises for them."""
+    expressions: Mapping[str, Callable[[Text], Expr]]
+    """Its expression languages by name: each parses a text and raises a DefinitionError if it is
+    malformed."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of a cell, for completion and help."""
+    functions: Mapping[str, str] = {}
+    """Of its expression language, each with its signature."""
+    latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
+    """`load` with the names of further latent tools; None if the language has none."""
+    named: Callable[[Source, Diagnostics, Bounds, str], Definition] | None = None
+    """`load` of a text that has no name and gets this one; None if `load` takes such a text."""
+    with_name: Callable[[str, str], str] = lambda text, name: text
+    """A text with the name that it lacks, as a file of the language needs it."""
