@@ -16,7 +16,7 @@ from ..catalog import Tool, Transform
 from ..flow.progress import events as ev
 from ..flow.steps import Invoke
 from ..journal.run_journal import Journal
-from ..values.unread import LostError, Unread
+from ..values.unread import LostError, Unread, opened
 from ..values.value import Value, isolate
 from .host.placement import has_effect
 from .runner import CallSite, clock
@@ -105,7 +105,7 @@ def _reused(site: CallSite[Invoke], tool: Tool, journal: Journal) -> tuple[Value
     if result is None:
         journal.rows.not_made(started)
         return None
-    return (journal.reused(started, result),)
+    return (journal.write_reused(started, result),)
 
 
 def _left_unread(value: Value) -> Value:
@@ -124,7 +124,8 @@ async def make_again(lost: LostError) -> None:
     async with again.lock:
         while unread.make_again is again:
             try:
-                unread.put(await again.call())
+                # It may take a result that another run has stored, and that is lost too.
+                unread.put(await when_read(partial(opened, await again.call())))
             except LostError as its:  # an argument of that call is lost too
                 await make_again(its)
 

@@ -72,7 +72,9 @@ def _cells(record: Record) -> list[Any]:
     if whole == 2:
         arguments, whole = encode(record.arguments_shown), 1
     if form in PICKLED:
-        form, value = "again", None
+        form = "again"
+    if form == "again":  # the digests in its place tell nothing without the journal
+        value = None
     return [
         *(record.what, encode(record.at), record.tries, record.kind, record.name),
         *(record.started, record.ended, arguments, whole, form, value, shown, record.error),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable
 from functools import partial
 
@@ -28,8 +29,9 @@ class UnreadValues:
         self._log = log
         self._rows = rows
         self._lost = lost
-        self._unread: dict[bytes, Unread] = {}
-        """By the names of their objects."""
+        self._unread = weakref.WeakValueDictionary[bytes, Unread]()
+        """By the names of their objects. Weak, since each has its value once it is read: the run
+        keeps what a frame has, and no more."""
 
     def __bool__(self) -> bool:
         return bool(self._unread)
@@ -77,19 +79,14 @@ class UnreadValues:
                 theirs.keep(late.data)
             return ours.restored(late.read(), data)
 
-        def find() -> Value:
-            with contextlib.suppress(LostError):
-                return unread.value
-            return None
-
         unread = self.of(key, LateValue(data, read, late.shown))
         if theirs is not None:
-            theirs.promise(late.data, find)
+            theirs.promise(late.data, unread, _value_of)
         return unread, data
 
     def end(self) -> None:
         """The run has ended, and makes no call again: a context may still have its values."""
-        for each in self._unread.values():
+        for each in list(self._unread.values()):
             each.make_again = None
 
     def _read(self, key: CallKey, late: LateValue) -> Value:
@@ -101,3 +98,10 @@ class UnreadValues:
             raise CannotRead(str(error)) from None
         self._rows.objects.know(value, bare(late.data))
         return value
+
+
+def _value_of(unread: Unread) -> Value:
+    """The value; None: it is lost."""
+    with contextlib.suppress(LostError):
+        return unread.value
+    return None

@@ -4,6 +4,7 @@ front, written in one form where it is given and in another where it is used (de
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import agf_magics as agf
 from agf_magics.commands.line import read
 from agf_magics.commands.magics import COMMANDS
 from agf_magics.commands.values import inputs
+from tests.engine import kept
 from tests.notebook.conftest import Shell
 
 FORMS = {
@@ -164,3 +166,13 @@ def test_a_label_is_a_text(registry: agf.Registry) -> None:
         registry=registry,
     )
     assert agf.run("u", registry=registry).output == 1
+
+
+@both
+@forms
+def test_a_run_has_its_values_by_either_form(registry: agf.Registry, tmp_path: Path, form: str, turned: bool) -> None:
+    written, asked = pair(form, turned)
+    with kept.journal_in(tmp_path):
+        agf.define(f"{{pipeline: u, steps: [{{transform: {{value: '5', output: {written}}}}}]}}", registry=registry)
+        run = agf.run("u", registry=registry)
+        assert (run.stores[asked], agf.runs(run.run_id).stores[asked]) == (5, 5)

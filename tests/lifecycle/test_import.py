@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
+from agf_magics.journal.database import value_files
 from agf_magics.lifecycle.past.past_run import find_past_run
 from tests.engine import kept
 from tests.languages.loading import write_files
@@ -65,6 +68,35 @@ def test_an_imported_run_shows_what_the_exported_one_did(exported: dict[str, Any
     assert again["calls"] == exported["calls"]
     agf.report(run, "run.html")
     assert "fruits" in Path("run.html").read_text()
+
+
+SECRET = "sk-0123456789abcdef"
+
+NOT_STORED: dict[str, Any] = {
+    "quicker to make than to store": lambda: np.full(2_500_000, 1.0),
+    "an object with a secret": lambda: {"made": {SECRET}},
+    "JSON with a secret": lambda: {"made": [f"Bearer {SECRET}"]},
+    "a table with a secret": lambda: pd.DataFrame({"a": [SECRET, "other"]}),
+    "no pickle": lambda: (n for n in range(3)),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_STORED)
+def test_a_run_with_a_value_that_is_not_stored_is_exported(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SERVICE_API_KEY", SECRET)
+    monkeypatch.setattr(value_files, "RATE", 1e-3)
+    registry = Registry()
+    agf.tool(NOT_STORED[kind], name="make", registry=registry)
+    agf.define("pipeline: made\nsteps:\n- tool: {name: make}\n- transform: {value: '1'}", registry=registry)
+    with kept.journal_in(tmp_path / "kept"):
+        run = agf.run("made", registry=registry)
+        text = agf.runs(run.run_id).export("run.json").read_text()
+    assert SECRET not in text
+    opened = agf.import_run("run.json")
+    assert (opened.output, [call["status"] for call in opened.calls]) == (1, ["ok"])
 
 
 def test_nothing_is_unpickled_resumed_or_reused(exported: dict[str, Any], tmp_path: Path) -> None:

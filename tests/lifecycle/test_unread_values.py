@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -578,6 +580,73 @@ def test_a_run_that_reuses_reads_what_an_edited_step_needs(damage: str, path: Pa
     assert agf.runs(again.run_id).load("steps[3]").equals(frame_of(7))
     chain.made.clear()
     assert (chain.run(reuse=again.run_id).output, chain.made) == (N + 6, [])
+
+
+EQUAL = """
+pipeline: chain
+steps:
+- tool: {name: make, args: {n: 1}, output: a}
+- tool: {name: stop}
+- %s
+"""
+
+
+@pytest.mark.parametrize("last", ["tool: {name: kind, args: {frame: !expr a}}", "transform: {value: a}"])
+def test_a_lost_result_whose_call_has_another_lost_one_is_made(last: str, path: Path) -> None:
+    """The run and its resumption have stored the same result, each as its own; both are gone."""
+    chain, fails = Chain(), [True]
+    agf.tool(lambda: 1 // (0 if fails else 1), name="stop", registry=chain.registry)
+    agf.tool(lambda frame: type(frame).__name__, name="kind", registry=chain.registry)
+    agf.define(EQUAL % last, registry=chain.registry)
+    failed = chain.run()
+    fails.clear()
+    zero(path)
+    Store.close_all()
+    assert agf.resume(failed.run_id, registry=chain.registry).status == "ok"
+    zero(path)
+    agf.tool(lambda frame: "a " + type(frame).__name__, name="kind", registry=chain.registry)
+    again = chain.run(reuse=True)
+    assert (again.status, chain.made) == ("ok", ["make"]), again.error
+    assert again.output == "a DataFrame" if "tool" in last else again.output.equals(frame_of(1))
+
+
+def test_a_run_that_reuses_keeps_what_its_frames_have_and_no_more(path: Path) -> None:
+    chain, alive = Chain(), [0]
+    seen = list[weakref.ref[Any]]()
+    agf.define(
+        """
+pipeline: one
+steps:
+- tool: {name: make, args: {n: !expr ctx.n}, output: a}
+- tool: {name: total, args: {frame: !expr a}}
+""",
+        registry=chain.registry,
+    )
+    agf.define(
+        """
+pipeline: chain
+steps:
+- for_each:
+    items: [1, 2, 3, 4, 5, 6]
+    max_parallel: 1
+    on_error: abort
+    do: {call: {pipeline: one, pass: {n: item}}}
+    collect: {transform: {value: count(pipe)}}
+""",
+        registry=chain.registry,
+    )
+    assert chain.run().output == 6
+
+    @agf.tool(registry=chain.registry)
+    def total(frame: pd.DataFrame) -> float:
+        seen.append(weakref.ref(frame))
+        gc.collect()
+        alive.append(sum(one() is not None for one in seen))
+        return 1.0
+
+    assert chain.run(reuse=True).output == 6
+    assert (chain.made, len(seen)) == ([], 6)
+    assert max(alive) <= 2, "the frame of the element before may still be there"
 
 
 def test_a_run_that_reused_and_failed_is_resumed(path: Path) -> None:

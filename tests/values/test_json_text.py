@@ -26,6 +26,7 @@ WRITTEN: dict[str, tuple[Any, str, bool]] = {
     "a number that is none, of a key": ({"a": math.nan, "b": 1}, '{"a":null,"b":1}', True),
     "NaT": (NAT, "null", True),
     "NaT in a list": ([NAT, 1], "[null,1]", True),
+    "null after a number that is none": ([math.nan, None], "[null,null]", True),
     "null after NaT": ({"a": NAT, "b": None}, '{"a":null,"b":null}', True),
     "texts that look so": (
         ["NaN", "Infinity", "null", "-Infinity", "any"],

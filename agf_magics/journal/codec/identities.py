@@ -109,13 +109,21 @@ class Identities:
         """The pickle ``data`` of an object that is not read yet, with a name for it."""
         return data + _MARK + _name(secrets.token_bytes(_NAME)) + (1).to_bytes(4, "big")
 
-    def promise(self, data: bytes, find: Callable[[], Any]) -> None:
-        """``find`` returns the object of ``data``, which is not read yet, to who asks for its name."""
+    def promise(self, data: bytes, thing: Any, find: Callable[[Any], Any]) -> None:
+        """``find(thing)`` returns the object of ``data``, which is not read yet, to who asks for its
+        name, as long as somebody has ``thing``."""
         name = self.name_of(data)
+
+        def forget(_: object) -> None:
+            if self._by_name.get(name) is look:
+                del self._by_name[name]
+
+        owner = weakref.ref(thing, forget)
 
         def look() -> Any:
             self.keep(data)
-            return find()
+            thing = owner()
+            return find(thing) if thing is not None else None
 
         self._by_name.setdefault(name, look)
 

@@ -32,6 +32,7 @@ from ...journal.shared_runs import copied
 from ...languages.over import OVER
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, StepError, refused
+from ...text.replaced_file import replaced_file
 from ...text.source import Source
 from ...values.value import Value
 from ..runs.model_use import uses
@@ -275,9 +276,7 @@ class PastRun(BaseRun):
         """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and
         return the path. `import_run` opens it elsewhere."""
         target = Path(path)
-        with target.open(
-            "w", encoding="utf-8", errors="backslashreplace"
-        ) as file:  # lone surrogates, as in JSON
+        with replaced_file(target) as file:
             head = {
                 "run": self.run_id,
                 "name": self.name,

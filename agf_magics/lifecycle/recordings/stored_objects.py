@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from ...journal.codec.encoding import PICKLED, DecodeError
 from ...journal.codec.identities import bare
-from ...journal.codec.json_texts import checker
 from ...journal.codec.parted import Parted, parts_in, take_apart
 from ...journal.codec.pickles import NotPicklable
 from ...journal.codec.secret_search import HoldsSecret, Search
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
+from ...journal.codec.type_checks import checker
 from ...journal.database.value_files import Part, PartError, ValueFiles
 from ...journal.records.records import Record, decode_stored
 from ...values.value import Value
