@@ -107,6 +107,13 @@ class StartedCall(NamedTuple):
     """Whether a worker makes it, which gets copies."""
 
     @property
+    def arguments_stored(self) -> tuple[str | None, int]:
+        """The arguments and their ``whole``, as the row has them."""
+        if not self.whole and self.contents is not None:
+            return f"{self.contents} {self.arguments}", WITH_DIGEST
+        return self.arguments, int(self.whole)  # in a checksum, True is another value than 1
+
+    @property
     def argument_objects(self) -> list[Any]:
         """The arguments that are no JSON, and the objects of this kind in them."""
         return self.objects.objects if self.objects is not None else []
@@ -231,8 +238,7 @@ class CallRows:
         digest, watched, late, contents = digested
         started = StartedCall(key, step.kind, name, time.time(), text, whole, digest, contents)
         started = started._replace(watched=watched, received=received, objects=objects)
-        started = started._replace(is_effect=is_effect)
-        return started._replace(late=late, began=time.monotonic())
+        return started._replace(is_effect=is_effect, late=late, began=time.monotonic())
 
     def arguments_text(self, arguments: Any) -> tuple[str, int]:
         """Arguments as JSON and their ``whole``. Their large parts are kept once."""
@@ -538,12 +544,6 @@ class CallRows:
         if signature is None and (what == "answered" or packed.form in PICKLED):
             packed = EncodedValue("again", None, packed.shown, NO_KEY)
             self._not_stored(call, NO_KEY)
-        arguments, whole = (
-            call.arguments,
-            int(call.whole),
-        )  # in a checksum, True is another value than 1
-        if not whole and call.contents is not None:
-            arguments, whole = f"{call.contents} {arguments}", WITH_DIGEST
         return self.row(
             what,
             place,
@@ -552,8 +552,7 @@ class CallRows:
             call.name,
             call.started,
             ended,
-            arguments,
-            whole,
+            *call.arguments_stored,
             packed.form,
             packed.data,
             packed.shown,

@@ -110,20 +110,19 @@ class CallDigest:
             # Its result depends on the tools that it may call, also on their code.
             if what is not None and isinstance(callee, Agent) and "tools" in arguments:
                 allowed = {name: tool for name, tool in tools.items() if grant.allows(name)}
-                offered = {name: self.called(tool) for name, tool in allowed.items()}
                 functions += map(self.function, allowed.values())
-                is_known = None not in offered.values()
-                what = f"{what} {json.dumps(offered, sort_keys=True)}" if is_known else None
-        digest = watched = more = None
-        before = ""
+                what = self._with_tools(what, allowed)
+        digest: bytes | None = None
+        watched: Watched | None = None
+        more: bytes | None = None
+        before = _before_arguments(step, what or "")
         if what is not None and held is not None:
-            before = _before_arguments(step, what)
             digest = b"" if late is not None else _digest(before + held, keyed)
         if digest is not None:
             watched, more = self._watched(callee, functions)
         if late is None:
-            whole = digest + more if digest is not None and more is not None else None
-            return DigestedCall(whole, watched, contents=contents)
+            digest = digest + more if digest is not None and more is not None else None
+            return DigestedCall(digest, watched, contents=contents)
         if more is not None:
             late = late._replace(before=before, after=more)
         if self.is_eager or late.size <= (self.most or 0):
@@ -137,6 +136,12 @@ class CallDigest:
         if late is not None:
             return self.digest_late(late).contents
         return digest_value(named, self.most)
+
+    def _with_tools(self, what: str, tools: Mapping[str, Tool]) -> str | None:
+        """The digest of a callee and of the tools that it may call."""
+        offered = {name: self.called(tool) for name, tool in tools.items()}
+        is_known = None not in offered.values()
+        return f"{what} {json.dumps(offered, sort_keys=True)}" if is_known else None
 
     def _watched(
         self, callee: object, functions: Iterable[FunctionDigest | None]

@@ -53,7 +53,14 @@ from .recording import (
     redact_line,
     write_lines,
 )
-from .stored_objects import NotBeside, folder_of, keep_parts, store_object, value_of_object
+from .stored_objects import (
+    NotBeside,
+    StoredObject,
+    folder_of,
+    keep_parts,
+    store_object,
+    value_of_object,
+)
 
 
 def same(arguments: Value) -> str:
@@ -226,14 +233,9 @@ class Replay:
         why: DecodeError | None = None
         if call.stored is not None:
             try:
-                value = value_of_object(call.stored, self.path)
+                return RecordedOutcome(self._read(call.stored), None)
             except DecodeError as error:
                 why = error
-            else:
-                # A pickle of what is read may have other bytes.
-                if call.stored.form == "parts" and is_plain(call.stored.data):
-                    self._objects.know(value, call.stored.data)
-                return RecordedOutcome(value, None)
         if self._missing != "fail":
             self._unreadable.add(call.number)
             return None
@@ -248,6 +250,14 @@ class Replay:
             folder = folder_of(self.path).name
             hint = f"put the folder {folder} beside {self.name}, or record the run again; {CALL_IT}"
         raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
+
+    def _read(self, stored: StoredObject) -> Value:
+        """The object of a line. Raises DecodeError."""
+        value = value_of_object(stored, self.path)
+        # A pickle of what is read may have other bytes.
+        if stored.form == "parts" and is_plain(stored.data):
+            self._objects.know(value, stored.data)
+        return value
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
         """Note the line of a call that was made, with ``missing="record"``."""
