@@ -338,7 +338,7 @@ def start_record(
         journal.mark("taken", key)
     value = journal.write_reused(started, reused)
     if isinstance(callee, Tool):
-        again_by(value, partial(call_tool, site, callee))
+        again_by(site, callee, value, call_tool)
     return (value,)
 
 
