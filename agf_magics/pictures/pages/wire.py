@@ -165,6 +165,8 @@ class StoreRow(NamedTuple):
     value: Any
     is_new: bool
     """Whether it differs from that of the moment before."""
+    about: str
+    """How large it is, or a short value itself."""
 
 
 class DifferenceRow(NamedTuple):
