@@ -314,6 +314,7 @@ def _values(run: AnyRun, row: Row) -> Json:
         values["input"] = value_json(last.arguments_shown)
     if len(attempts) > 1 and calls is not None:
         values["attempts"] = call_rows(run, calls, attempts, row)
+        values["worked"] = duration(sum(call.seconds or 0 for call in attempts))
     if row.held is not None:
         values["output"] = value_json(mask(row.held), mask)
     elif last is not None and last.what == "finished":
