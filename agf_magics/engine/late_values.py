@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -16,10 +16,11 @@ from ..catalog import Tool, Transform
 from ..flow.progress import events as ev
 from ..flow.steps import Invoke
 from ..journal.run_journal import Journal
+from ..text.diagnostics import StepError
 from ..values.unread import LostError, Unread, opened
 from ..values.value import Value, isolate
 from .host.placement import has_effect
-from .runner import CallSite, clock
+from .runner import CallSite, clock, is_rescuable
 
 T = TypeVar("T")
 C = TypeVar("C", Tool, Transform)
@@ -30,7 +31,11 @@ class _Again:
     """A call that can be made again."""
 
     call: Callable[[], Awaitable[Value]]
+    has_changed: Callable[[], bool]
+    """Whether what it gets was changed since: it would return another value."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    failure: LostError | None = None
+    """Why it failed, for all who wait for its value."""
 
 
 def late_value(
@@ -58,14 +63,40 @@ def late_value(
             meter.tool()
         run.calls += 1
     run.emit(ev.StepReplayed(site.at, clock(), source))
-    again_by(found[0], partial(call, site, callee))
+    again_by(site, callee, found[0], call)
     return found
 
 
-def again_by(value: Value, call: Callable[[], Awaitable[Value]]) -> None:
-    """``call`` makes the call again that has returned ``value``, if that is lost when it is needed."""
+def again_by(
+    site: CallSite[Invoke],
+    callee: C,
+    value: Value,
+    call: Callable[[CallSite[Invoke], C], Awaitable[Value]],
+) -> None:
+    """``call`` makes the call of ``site`` again that has returned ``value``, if that is lost when it
+    is needed."""
     if type(value) is Unread and value.make_again is None:
-        value.make_again = _Again(call)
+        value.make_again = _Again(partial(call, site, callee), partial(_has_changed, site, callee))
+
+
+def _arguments(site: CallSite[Invoke], callee: Tool | Transform) -> dict[str, Value]:
+    """The arguments of a call as they are in the frame: read or not."""
+    exchange = site.step.exchange
+    wanted = None
+    if isinstance(callee, Tool) and (exchange.extra_arguments or exchange.with_schema):
+        wanted = callee.accepts
+    arguments: dict[str, Value] = site.step.args.build(site.frame, wanted)
+    return arguments
+
+
+def _has_changed(site: CallSite[Invoke], callee: Tool | Transform) -> bool:
+    journal = site.run.journal
+    arguments = {name: _known(value) for name, value in _arguments(site, callee).items()}
+    return journal is not None and journal.rows.identities.has_changed(arguments)
+
+
+def _known(value: Value) -> Value:
+    return value.known if type(value) is Unread else value
 
 
 def may_wait(site: CallSite[Invoke], callee: object) -> bool:
@@ -92,11 +123,10 @@ def _reused(site: CallSite[Invoke], tool: Tool, journal: Journal) -> tuple[Value
     """The result of an identical call in another run, found by the digests of arguments that are not
     read yet."""
     step = site.step
-    wanted = tool.accepts if step.exchange.extra_arguments or step.exchange.with_schema else None
-    given = step.args.build(site.frame, wanted)
-    if not any(type(each) is Unread for each in given.values()):
+    arguments = _arguments(site, tool)
+    if not any(type(value) is Unread for value in arguments.values()):
         return None
-    checked = tool.check_unread({name: _left_unread(each) for name, each in given.items()})
+    checked = tool.check_unread({name: _left_unread(value) for name, value in arguments.items()})
     if checked is None:
         return None
     tools, grant = site.scope.linked.tools_of(step), site.scope.grant
@@ -105,7 +135,7 @@ def _reused(site: CallSite[Invoke], tool: Tool, journal: Journal) -> tuple[Value
     if result is None:
         journal.rows.not_made(started)
         return None
-    return (journal.reused(started, result),)
+    return (journal.write_reused(started, result),)
 
 
 def _left_unread(value: Value) -> Value:
@@ -114,20 +144,41 @@ def _left_unread(value: Value) -> Value:
 
 
 async def make_again(lost: LostError) -> None:
-    """Make the call again whose value is lost. Raises the failure of the call, and ``lost`` if there
-    is no such call."""
+    """Make the call again whose value is lost. Raises the failure of the call, to which no
+    ``on_error`` of who needs the value applies, and ``lost`` if there is no such call."""
     unread = lost.unread
     again: _Again | None = unread.make_again if unread is not None else None
     if unread is None or again is None:
         raise lost
+    if again.has_changed():
+        hint = (
+            "what its call got was changed since, so it is not made again: run it without --reuse"
+        )
+        raise LostError(replace(lost.diagnostic, hint=hint))
     # Another step may need it at the same time: all have one object.
     async with again.lock:
         while unread.make_again is again:
+            if again.failure is not None:
+                raise again.failure
             try:
                 # It may take a result that another run has stored, and that is lost too.
                 unread.put(await when_read(partial(opened, await again.call())))
             except LostError as its:  # an argument of that call is lost too
                 await make_again(its)
+            except StepError as error:
+                if not is_rescuable(error):
+                    raise
+                again.failure = _failed_again(error)
+                raise again.failure from error.__cause__
+
+
+def _failed_again(error: StepError) -> LostError:
+    """The failure of a call that was made again, as one of the run: the elements that need the value
+    have not failed."""
+    failure = LostError(error.diagnostic)
+    failure.path = error.path
+    failure.where = error.where
+    return failure
 
 
 async def when_read(read: Callable[[], T]) -> T:

@@ -34,7 +34,8 @@ _WORD = re.compile(r"[\w.@+•-]{1,40}", re.ASCII)
 
 
 def value_line(value: Value, longest: int | None = None) -> str:
-    """``value`` as JSON on one line, of which at most ``longest`` characters are shown.
+    """``value`` as JSON on one line, of which at most ``longest`` characters are shown. A
+    mapping may take more: each of its first `MOST_NAMED` parts has at least `SHORTEST`.
 
     >>> value_line("a\\nb"), value_line("abcdef", 3)
     ('"a\\\\nb"', '"ab… (8 characters)')
@@ -69,13 +70,15 @@ def long_arguments(question: Question, longest: int) -> list[str]:
     none where the text of the question shows all of them at a glance."""
     arguments = question.arguments or {}
     line = call_line(arguments)
+    # Equal only if nothing was cut: for a whole line its own length is room enough.
     if len(line) <= ONE_LINE and line == call_line(arguments, len(line)):
         return []
     return [f"{_argument(name)}: {value_line(value, longest)}" for name, value in arguments.items()]
 
 
-def question_mark(question: Question) -> str:
-    """What tells a question from others at the same step: an answer names the one that it is for."""
+def question_digest(question: Question) -> str:
+    """A digest that tells a question from others at the same step: an answer has that of the question
+    it is for."""
     asked = (question.where, question.text, question.choices, value_line(question.arguments))
     return hashlib.sha256(repr(asked).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 

@@ -6,12 +6,13 @@ run, they would take the square of their number.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import time
 from collections.abc import Iterable
 from typing import Any
 
-from .codec.json_texts import checker, part_digest
+from .codec.type_checks import checker
 from .database.store import Store
 
 
@@ -44,6 +45,12 @@ def read_parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
         texts.append(text)
         last = before
     return tuple(reversed(texts))
+
+
+def part_digest(before: bytes, text: str) -> bytes:
+    """The digest of a text chained to that of the part before it (empty: it is the first), so the
+    last digest names the whole sequence."""
+    return hashlib.sha256(before + text.encode()).digest()
 
 
 _is_part = checker(tuple[bytes, str])

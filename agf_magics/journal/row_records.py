@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-from .codec.json_texts import checker, encode
+from .codec.json_texts import encode
+from .codec.type_checks import checker
 from .database.store import ROOM, Store
 from .records.record_reader import read_records
 from .records.records import RECORDS, Record, decoded

@@ -19,7 +19,8 @@ from ..flow.progress.rows import Key, Row, key_of
 from ..flow.step_path import StepPath, is_within
 from .calls.argument_pieces import IN_PIECES
 from .calls.call_rows import StartedCall
-from .codec.json_texts import checker, encode
+from .codec.json_texts import encode
+from .codec.type_checks import checker
 from .database.store import ROOM, Store
 from .records.large_parts import large_parts
 from .records.record_reader import read_records

@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
 from ..flow.progress import events as ev
-from ..flow.step_path import format_path
 from ..flow.steps import Invoke
 from ..limits.grants import ANYTHING, Grant
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import StepError
 from ..values.unread import Unread
 from ..values.value import Value
 from .calls.call_rows import CallRows, Outcome, StartedCall
@@ -29,9 +28,8 @@ from .calls.reuse import Reuse, ReusedResult
 from .codec.encoding import PICKLED, EncodedValue
 from .codec.identities import bare
 from .codec.json_texts import encode
-from .codec.same_values import is_same
 from .codec.signatures import checksum
-from .database.errors import JournalError, not_journaled
+from .database.errors import JournalError
 from .database.ordered_rows import OrderedRows
 from .database.store import ADD_LARGE, END_RUN, REOPEN_RUN, ROOM, START_RUN, Store
 from .database.writer import Writer
@@ -43,7 +41,8 @@ from .records.recorded_outcomes import (
     LostValue,
     RecordedOutcome,
 )
-from .records.records import CallKey, Record, SequenceRow, StoredValue
+from .records.records import CallKey, Record, SequenceRow
+from .run_warnings import RunWarnings
 from .secrets.masking import Received
 from .storing import Storing
 from .unread_values import UnreadValues
@@ -60,18 +59,31 @@ class Journal:
     durable before anything that comes after it."""
 
     def __init__(
-        self, store: Store, num: int, run_id: str, most: int, earlier: EarlierOutcomes | None = None
+        self,
+        store: Store | None,
+        num: int,
+        run_id: str,
+        most: int,
+        earlier: EarlierOutcomes | None = None,
     ) -> None:
-        # A journal that goes elsewhere, as on a worker, has no store.
-        self.store = store.used_by(self) if store else store
+        """``store``: None for a journal that writes nothing (`OfflineJournal`); ``most``: bytes of
+        one value; ``earlier``: the outcomes of earlier sessions, None for the first one."""
+        # Without a store nothing below uses it.
+        self.store: Store = store.used_by(self) if store is not None else store  # type: ignore[assignment]
         self.num = num
         self.run_id = run_id
         self.most = most
-        """Bytes of one value, at most."""
-        self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored, self._keep_large)
-        if store and self.store.files is not None:
+        self.is_resumed = earlier is not None
+        self.log = NO_RECORDS if earlier is None else earlier
+        """The outcomes of earlier sessions of this run; empty for the first session."""
+        self.emit: Callable[[ev.Event], None] = lambda event: None
+        self.warnings = RunWarnings(self.log, lambda event: self.emit(event))
+        self.rows = CallRows(
+            run_id, most, self.next_line, self.warnings.not_stored, self._keep_large
+        )
+        if store is not None and self.store.files is not None:
             self.rows.results = LargeResults(self.store, num, self.rows.objects)
-        self.out = OrderedRows(self.store.writer if store else None)  # type: ignore[arg-type]
+        self.out = OrderedRows(self.store.writer if store is not None else None)  # type: ignore[arg-type]
         """Where its rows go."""
         self.manifest = ""
         """The manifest: what is needed to do the run, as JSON."""
@@ -79,15 +91,10 @@ class Journal:
         """The last part that the manifest names: the journal keeps it as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
-        self.earlier = earlier
-        """The outcomes of earlier sessions of this run; None: it is the first one."""
-        self.log = NO_RECORDS if earlier is None else earlier
-        """The same; empty for the first session."""
         if self.log.identities is not None:
             self.rows.identities = self.log.identities
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
-        self.emit: Callable[[ev.Event], None] = lambda event: None
         self.summary: Callable[[], Any] = lambda: None
         """Returns the tree of the run at its end, as JSON."""
         self.used: Callable[[], tuple[int | None, str | None, int]] = lambda: (None, None, 0)
@@ -100,32 +107,40 @@ class Journal:
         self._began = time.monotonic()
         # After all rows of earlier sessions: the order of the lines is the order of what happened.
         self._lines = itertools.count(max(num, self.log.line) + 1)
-        self._before = dict(self.log.unstored)
-        """What calls have returned whose values are lost or were not stored."""
         self._output: EncodedValue | None = None
         """The output of the run, if it was stored before the end."""
-        self.unread = UnreadValues(self.log, self.rows, self._lose_value)
+        self.unread = UnreadValues(self.log, self.rows, self.warnings.lost_value)
         """The values of earlier sessions that nobody has needed yet."""
         self.storing = Storing(self.rows, self.out, self._is_for_parts, self._write_stored)
-        self._warned: set[str] = set()
-        self._ended = self._closed = self._open = self._fired = False
-        self._ends = threading.Lock()
+        # ``_left_open``: see `leave_open`. ``_fired``: whether calls that the run does not wait for may
+        # still write.
+        self._run_ended = self._closed = self._left_open = self._fired = False
+        self._end_lock = threading.Lock()
+        """Of the end of the run and the exit of the process, one comes first."""
 
     async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
         """Write the manifest before the first step; a resumed run has one."""
         self.emit = emit
-        if self.earlier is not None:
+        if self.is_resumed:
             return
         num = self.num
         owner = self.store.owner.name
         started = time.time()
         work = self.manifest
         signature = self.rows.sign("work", work)
-        end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
-        head = checksum(num, self.run_id, name, language, started, work_crc)
-        state = checksum(num, owner, "[]", "running", None, None, None, 0, 0, end)
-        what = (num, self.run_id, name, language, started, owner, work, signature)
-        row = (*what, head, state, work_crc, end, self.part)
+        work_crc = checksum(num, work, signature)
+        head_crc = checksum(num, self.run_id, name, language, started, work_crc)
+        # The columns that the end of the run fills, as in `_end_row`.
+        form = output = shown = stores = error = sign = tree = None
+        end_crc = checksum(num, form, output, shown, stores, error, sign, tree)
+        # The columns of its state, as `START_RUN` fills them.
+        pauses, status, dropped, lost = "[]", "running", 0, 0
+        ended = tokens = cost = None
+        state_crc = checksum(
+            num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc
+        )
+        head = (num, self.run_id, name, language, started, owner, work, signature)
+        row = (*head, head_crc, state_crc, work_crc, end_crc, self.part)
         # Awaited: a call whose run is not in the file could never be resumed.
         await self.durable(self._write(START_RUN, row), lost=0)
 
@@ -135,26 +150,26 @@ class Journal:
         """Write the end without waiting. Tried even if earlier rows could not be written: a full
         disk may have room again, and a run without an end counts as interrupted. Only the first end
         counts."""
-        with self._ends:
-            if self._ended:
+        with self._end_lock:
+            if self._run_ended:
                 return
-            self._ended = True
+            self._run_ended = True
             # The kernel interrupts runs when it restarts: such an end is not the person's.
-            if not self._open or status != "cancelled":
-                self._end(status, output, stores, error)
+            if not self._left_open or status != "cancelled":
+                self._write_end(status, output, stores, error)
 
     def leave_open(self) -> None:
         """The end of the process has cancelled the run: it has no end of its own and counts as
         interrupted."""
-        with self._ends:
-            self._open = True
-            if self._ended:
+        with self._end_lock:
+            self._left_open = True
+            if self._run_ended:
                 # The end was faster than the exit of the process: take it back.
                 self.store.writer.later(
                     REOPEN_RUN, [(self.num, self.store.owner.name)], self._break
                 )
 
-    def _end(
+    def _write_end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> None:
         if self.out.is_holding:
@@ -168,8 +183,8 @@ class Journal:
         self.warn_broken()
         if (changes := self.rows.changes()) is not None:
             self._later(*changes, self._break)
-        ending = self._ending(status, output, stores, error)
-        self.store.writer.later(END_RUN, [ending], self._not_ended)
+        row = self._end_row(status, output, stores, error)
+        self.store.writer.later(END_RUN, [row], self._end_failed)
 
     def close(self) -> None:
         """Write nothing more: a call is still running, and the run may be resumed before the call
@@ -179,7 +194,7 @@ class Journal:
     @property
     def may_write(self) -> bool:
         """Whether rows may come: the run has not ended, or has calls that it does not wait for."""
-        return not self._ended or self._fired
+        return not self._run_ended or self._fired
 
     @property
     def is_open(self) -> bool:
@@ -187,12 +202,13 @@ class Journal:
 
     # --- calls ---
 
-    def recorded(self, key: CallKey, reads: bool = True) -> RecordedOutcome | None:
-        """The outcome of this call in an earlier session. ``reads``: False: nobody needs its value."""
+    def take_recorded(self, key: CallKey, reads: bool = True) -> RecordedOutcome | None:
+        """The outcome of this call in an earlier session, once. ``reads``: False: nobody needs its
+        value."""
         try:
             outcome = self.log.take(key, reads)
         except LostValue as lost:
-            self._lose_value(key, lost)
+            self.warnings.lost_value(key, lost)
             return None
         if outcome is not None and outcome.data is not None:
             self.rows.objects.know(outcome.value, bare(outcome.data))
@@ -212,7 +228,7 @@ class Journal:
         self.rows.digests.is_eager |= self.reuse is not None
         return self.rows.start(step, callee, key, arguments, tools, grant)
 
-    def outcome(
+    def write_outcome(
         self,
         call: StartedCall,
         value: Value,
@@ -223,14 +239,13 @@ class Journal:
         """Write the value of a call, or its failure: see `durable`. ``alone``: no other call of the
         run can end at the same time, so the row does not wait for others."""
         if self.out.is_holding and (call.objects is not None or call.late is not None):
-            return self.storing.in_turn(self._next(call, value, error, secret, alone))
+            return self.storing.in_turn(self._write_in_turn(call, value, error, secret, alone))
         # A run that reuses results needs the digest of what it has at once.
         goes_on = alone and self.reuse is None
         if error is None and self.is_open and self.rows.has_late_digest(call):
             return self.storing.in_turn(self.storing.digest_and_store(call, value, secret, goes_on))
         outcome = self.rows.judge(call, value, error, secret)
-        if self._before:
-            self._compare(outcome)
+        self.warnings.compare(outcome)
         if self._is_for_parts(outcome):
             return self.storing.in_turn(self.storing.store(outcome, goes_on))
         row = self.rows.settle(outcome)
@@ -238,7 +253,7 @@ class Journal:
             return self.out.go_on(row, self.lose)
         return self._write(*row, alone)
 
-    async def _next(
+    async def _write_in_turn(
         self, call: StartedCall, value: Value, error: StepError | None, secret: bool, alone: bool
     ) -> None:
         """Write an outcome after the value that is being stored. It may be what the call got: then
@@ -247,12 +262,11 @@ class Journal:
         await self.storing.before()
         call = call._replace(began=call.began + time.monotonic() - began)
         if self.may_write:
-            await self.durable(self.outcome(call, value, error, secret, alone))
+            await self.durable(self.write_outcome(call, value, error, secret, alone))
 
     async def _write_stored(self, outcome: Outcome, out: OrderedRows | Writer) -> bool:
         """Write the row of a large value; whether it is durable."""
-        if self._before:
-            self._compare(outcome)
+        self.warnings.compare(outcome)
         # After its end, the run may be resumed, and then the rows are not of this session.
         writes = self.may_write and self.is_open
         await self.durable(out.write(*self.rows.settle(outcome)) if writes else None)
@@ -285,13 +299,13 @@ class Journal:
         reads = reads or self.rows.secret.active or self.rows.results is None or not self.is_open
         return self.reuse.take(call.digest, call.argument_objects, reads)
 
-    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
-        """The value of a call in another run, written for this run without waiting: the call is not
-        made, so nothing happened that a crash could forget, and the row is durable before all rows
-        that follow."""
+    def write_reused(self, call: StartedCall, result: ReusedResult) -> Value:
+        """Write, without waiting, that a call has its result of another run, and return the value.
+        The call is not made, so nothing happened that a crash could forget, and the row is durable
+        before all rows that follow."""
         value, call = result.value, call._replace(digest=result.digest)
         if type(value) is LateValue:
-            return self._reused_later(call, value)
+            return self._write_reused_later(call, value)
         if result.data is not None and self.rows.results is not None and self.is_open:
             self.rows.results.adopt(value, bare(result.data))
         self._later(*self.rows.reused(call, value), self.lose)
@@ -300,8 +314,8 @@ class Journal:
             self.warn_broken()
         return value
 
-    def _reused_later(self, call: StartedCall, late: LateValue) -> Unread:
-        """The value of a call in another run that is read when somebody needs it."""
+    def _write_reused_later(self, call: StartedCall, late: LateValue) -> Unread:
+        """As `write_reused`, for a value that is read when somebody needs it."""
         assert self.reuse is not None, "it has the result"
         assert self.rows.results is not None, "else it is read at once"
         unread, data = self.unread.reused(call.key, late, self.reuse.identities)
@@ -310,7 +324,7 @@ class Journal:
         self._later(*self.rows.reused_later(call, data, late.shown), self.lose)
         return unread
 
-    async def ended(
+    async def write_outcomes(
         self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]
     ) -> None:
         """Write the outcomes of several calls: for each its value or its failure, and whether the
@@ -318,26 +332,27 @@ class Journal:
         outcomes = [self.rows.judge(*call) for call in calls]
         rows = [self.rows.settle(await self.storing.stored(each)) for each in outcomes]
         done = self.out.write_all(rows, self.lose) if self.is_open else None
+        # Of rows that cannot be written, `lose` counts all but the last; `done` is that of the last.
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
 
     def is_own(self, key: CallKey) -> bool:
         """Whether an earlier session of this run made the call, and did not reuse a result of
         another run."""
-        return self.earlier is not None and ("taken", key) not in self.earlier.marks
+        return self.is_resumed and ("taken", key) not in self.log.marks
 
     def note_asked(self, key: CallKey, question: str) -> None:
         """Write, without waiting, that a person is asked: a later session knows what it waits for."""
         self._later(*self.rows.mark("asked", key, shown=encode(question)), self._break)
 
-    def answered(self, key: CallKey, question: bytes | None = None) -> Record | None:
-        """The answer of a person in an earlier session. ``question``: its mark; the answer to another
-        question is none."""
+    def take_answer(self, key: CallKey, question: bytes | None = None) -> Record | None:
+        """The answer of a person in an earlier session, once. ``question``: the digest of what is
+        asked now; the answer to another question is none."""
         record = self.log.answers.pop(key, None)
         is_other = question is not None and record is not None and record.digest != question
         return None if is_other else record
 
-    async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
+    async def write_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
         """Write the answer of a person, so that the question is not asked again; a ``secret`` one
         is not stored."""
         if secret:
@@ -367,7 +382,7 @@ class Journal:
         if self.is_open and (what, key) not in self.log.marks:
             self.out.before_next(*self.rows.mark(what, key, error=error), self._break)
 
-    def keep_row(
+    def write_row(
         self,
         call: StartedCall,
         value: Value,
@@ -399,9 +414,10 @@ class Journal:
             self._break(JournalError("journal.full", f"a run can have at most {ROOM:,} rows"))
         return line
 
-    def _ending(
+    def _end_row(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> tuple[Any, ...]:
+        """The parameters of `END_RUN`."""
         secret = self.rows.secret
         packed = (output is not None and self._output) or self._pack_output(output)
         is_pickle = packed.form in PICKLED
@@ -425,8 +441,10 @@ class Journal:
             tree,
         )
         end_crc = checksum(self.num, *end)
+        # Status, end, tokens, cost, dropped, lost: once as columns, once for their checksum.
         state = (status, time.time(), *self.used(), self._lost)
-        return (*end, end_crc, *state, *state, end_crc, self.num, self.store.owner.name)
+        where = (self.num, self.store.owner.name)
+        return (*end, end_crc, *state, *state, end_crc, *where)
 
     def _pack_output(self, output: Value) -> EncodedValue:
         """The output; it is large if it is still to be stored."""
@@ -472,7 +490,8 @@ class Journal:
         self._lost += count
         self._break(error)
 
-    def _not_ended(self, error: JournalError) -> None:
+    def _end_failed(self, error: JournalError) -> None:
+        """The end of the run cannot be written."""
         self._break(error)
         # The row says `running` for ever, and this process lives: the store remembers that it
         # ended.
@@ -484,36 +503,5 @@ class Journal:
 
     def warn_broken(self) -> None:
         """Warn, once, that nothing is journaled any more."""
-        if self.broken is not None and self.broken.code not in self._warned:
-            self._warned.add(self.broken.code)
-            self.emit(ev.Warned(time.monotonic(), not_journaled(self.broken)))
-
-    def _compare(self, outcome: Outcome) -> None:
-        """Warn of a call that is made again, because its value is lost or was not stored, and returns
-        another one."""
-        key, packed = outcome.call.key, outcome.packed
-        if outcome.error is None and packed.form == "again" and packed.data is None:
-            return  # it is not known yet, or not stored
-        before = self._before.pop(key, None)
-        if outcome.error is None and before is not None and is_same(before, packed) is False:
-            message = f"{format_path(key.at)} was called again and has returned another value"
-            message += ": results that were made of the earlier one are kept"
-            other = Diagnostic("journal.not-the-same", message, severity="warning")
-            self.emit(ev.Warned(time.monotonic(), other))
-
-    def _lose_value(self, key: CallKey, why: LostValue) -> None:
-        """Warn of a value that cannot be read: its call is made again."""
-        self._before[key] = StoredValue("parts", why.data)
-        then = "a person is asked" if key in self.log.unknown else "its call is made again"
-        message = f"the stored result of {format_path(key.at)} cannot be read, so {then}: {why}"
-        lost = Diagnostic("journal.lost-value", message, severity="warning")
-        self.emit(ev.Warned(time.monotonic(), lost))
-
-    def _warn_not_stored(self, call: StartedCall, why: str | None) -> None:
-        step = next(str(bit) for bit in reversed(call.key.at) if isinstance(bit, str))
-        if step not in self._warned:
-            self._warned.add(step)
-            message = f"the result of {call.name!r} in {step} is not stored: {why}"
-            hint = "a resumed run makes the call again"
-            unkept = Diagnostic("journal.unkept", message, None, hint, "warning")
-            self.emit(ev.Warned(time.monotonic(), unkept))
+        if self.broken is not None:
+            self.warnings.not_journaled(self.broken)

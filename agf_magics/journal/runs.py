@@ -12,8 +12,9 @@ from typing import Annotated, Any, NamedTuple
 from ..flow.progress.pauses import Pauses, paused
 from ..flow.progress.rows import PRICE
 from .calls.changed_objects import CALL, changed_in
-from .codec.json_texts import checker, encode
+from .codec.json_texts import encode
 from .codec.signatures import checksum
+from .codec.type_checks import checker
 from .database.errors import JournalError
 from .database.locks import alive
 from .database.store import ROOM, Store

@@ -29,12 +29,12 @@ def load(shell: Any) -> None:
     from ..text.folder import notebook_folder
     from .completion import editor, shift_tab
     from .config import AgfMagics
-    from .display import error_display, result_formats
+    from .display import error_advice, error_display, result_formats
     from .explorer.open_views import close_explorers, tell_edited
-    from .magics.background import BackgroundMagics
     from .magics.definitions import DefinitionMagics
     from .magics.explain import ExplainMagics
     from .magics.history import HistoryMagics, describe_on_load
+    from .magics.inline import InlineMagics
     from .magics.languages import LanguageMagics
     from .magics.lessons import LessonMagics
     from .magics.mcp import McpMagics
@@ -53,7 +53,7 @@ def load(shell: Any) -> None:
         PipelineMagics,
         DefinitionMagics,
         LanguageMagics,
-        BackgroundMagics,
+        InlineMagics,
         HistoryMagics,
         ExplainMagics,
         LessonMagics,
@@ -87,6 +87,7 @@ def load(shell: Any) -> None:
         shift_tab.install_inspector(undo, shell, notebook.registry)
         editor.install_problems(undo, shell, notebook.registry)
         error_display.install_rendering(undo, shell, lambda: config.traceback == "full")
+        error_advice.install_advice(undo, shell, lambda: config.traceback == "full")
         result_formats.install_formats(
             undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run)
         )

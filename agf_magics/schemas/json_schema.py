@@ -1,8 +1,7 @@
 """Whether a value conforms to a JSON Schema.
 
 The library jsonschema decides, with other keywords (`keywords`) for those that would run a supplied
-pattern with Python's `re`, or take quadratic time. Of alternatives (``anyOf``, ``oneOf``) the most
-likely one is described: the one that matches deepest into the value.
+pattern with Python's `re`, or take quadratic time.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def judge(
             return [Violation((), "$ref", None, value, rule=rule)]
         # A foreign schema may have an unknown type, a number that is text, …
         except Exception as error:
-            with installed_only():  # here: each value would wait for it
+            with installed_only():  # not at the top: every value would wait for this import
                 from referencing.exceptions import Unresolvable
 
             if not isinstance(error, Unresolvable):
@@ -126,8 +125,8 @@ def _library() -> Any:
     """The library jsonschema.
 
     In JupyterLab's environment its import takes a second, of which nine tenths go into the grammar
-    of the format ``iri``. Formats do not refuse a value here, so a function takes the grammar's
-    place that reads it at its first use, by whoever uses that format (decision D62).
+    of the format ``iri``. Formats do not refuse a value here, so `is_valid_syntax` stands in
+    for the grammar, and loads it at first use (decision D62).
     """
 
     def is_valid_syntax(term: str, text: str) -> bool:

@@ -17,7 +17,7 @@ from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from agf_magics.flow.progress.question import Question
-from agf_magics.flow.question_text import MOST_NAMED, call_line, question_mark
+from agf_magics.flow.question_text import MOST_NAMED, call_line, question_digest
 from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.input.prompt import format_question
 from tests.engine import kept
@@ -231,7 +231,7 @@ def test_a_page_answers_only_the_question_that_it_shows() -> None:
         Question("call pay(amount=5)?", approval=True, where="calls[1]", arguments={"amount": 5}),
         Question("call pay(amount=6)?", approval=True, where="calls[0]", arguments={"amount": 5}),
     ]
-    assert len(set(map(question_mark, asked))) == len(asked)
+    assert len(set(map(question_digest, asked))) == len(asked)
 
 
 # --- a question shows all that the call has ---

@@ -610,6 +610,92 @@ def test_a_lost_result_whose_call_has_another_lost_one_is_made(last: str, path: 
     assert again.output == "a DataFrame" if "tool" in last else again.output.equals(frame_of(1))
 
 
+CHANGED = """
+pipeline: chain
+steps:
+- tool: {name: make, args: {n: 1}, output: a}
+- tool: {name: add, args: {frame: %s, n: 1}, output: b}
+- tool: {name: stop}
+- tool: {name: change, args: {frame: !expr a}}
+- tool: {name: total, args: {frame: !expr b}}
+"""
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_lost_value_is_not_made_of_what_was_changed_since(changes: bool, path: Path) -> None:
+    chain, fails = Chain(), [True]
+    agf.tool(lambda: 1 // (0 if fails else 1), name="stop", registry=chain.registry)
+
+    @agf.tool(registry=chain.registry)
+    def change(frame: pd.DataFrame) -> str:
+        chain.made.append("change")
+        if changes:
+            frame.loc[:, "a"] = 100.0
+        return "done"
+
+    agf.define(CHANGED % "!expr a", registry=chain.registry)
+    failed = chain.run()
+    fails.clear()
+    kept.flush(path)
+    Store.close_all()
+    chain.made.clear()
+    zero(path, frame_of(1)["a"].to_numpy())
+    resumed: Any = agf.resume(failed.run_id, registry=chain.registry, raises=False)
+    if changes:
+        assert (resumed.status, chain.made) == ("error", ["change"])
+        assert (resumed.error.code, resumed.error.where) == ("journal.lost-value", "steps[4]")
+        assert "run it without --reuse" in str(resumed.error)
+    else:
+        expected = float(frame_of(2)["a"].sum())
+        assert (resumed.output, chain.made) == (expected, ["change", 1, "total"]), resumed.error
+    # As the hint says.
+    again = chain.run()
+    assert again.output == float(frame_of(2)["a"].sum()), again.error
+
+
+ELEMENTS = """
+pipeline: chain
+steps:
+- tool: {name: flaky, args: {n: 1}, output: a}
+- tool: {name: stop}
+- for_each:
+    items: [1, 2, 3]
+    max_parallel: %d
+    on_error: continue
+    do: {tool: {name: add, args: {frame: !expr a, n: !expr item}}}
+    collect: {transform: {value: count(pipe)}}
+"""
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_a_call_that_fails_when_it_is_made_again_is_no_failure_of_elements(parallel: int, path: Path) -> None:
+    chain, fails, down = Chain(), [True], list[int]()
+    agf.tool(lambda: 1 // (0 if fails else 1), name="stop", registry=chain.registry)
+
+    @agf.tool(registry=chain.registry)
+    def flaky(n: int) -> pd.DataFrame:
+        chain.made.append("flaky")
+        if down:
+            raise ConnectionError("the service is down")
+        return frame_of(n)
+
+    agf.define(ELEMENTS % parallel, registry=chain.registry)
+    failed = chain.run()
+    fails.clear()
+    zero(path)
+    down.append(1)
+    Store.close_all()
+    chain.made.clear()
+    resumed: Any = agf.resume(failed.run_id, registry=chain.registry, raises=False)
+    assert (resumed.status, chain.made) == ("error", ["flaky"]), "once, and nothing is dropped"
+    assert "the service is down" in str(resumed.error)
+    down.clear()
+    Store.close_all()
+    chain.made.clear()
+    again: Any = agf.resume(failed.run_id, registry=chain.registry, raises=False)
+    assert (again.output, sorted(map(str, chain.made))) == (3, ["1", "2", "3", "flaky"]), again.error
+
+
 def test_a_run_that_reuses_keeps_what_its_frames_have_and_no_more(path: Path) -> None:
     chain, alive = Chain(), [0]
     seen = list[weakref.ref[Any]]()

@@ -377,6 +377,8 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     assert cell.reply["status"] == "error"
     page = Page(journaled, cell)
     assert page.start["update"]["can"] == ["resume", "rerun", "moments"]
+    assert "ValueError: no" in page.start["update"]["why"]
+    assert "output" not in page.get("run")
     assert re.search(r"\n  raised in In\[\d+\], line 6, in fragile$", page.get("step", step="steps[1]")["error"])
     journaled.good("WORKS = True")
     assert page.ask("resume")["ok"]
@@ -384,6 +386,8 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
         content = journaled.next()["content"].get("data", {}).get("content")
         if isinstance(content, dict) and "type" in content:
             page.messages.append(content)
+    assert page.updates[-1]["why"] == ""
+    assert page.get("run")["output"]["text"] == "1"
     (again,) = [message for message in page.messages if message["type"] == "run"]
     assert again["tree"]["name"] == "fragile"
     found = page.get("step", step="steps[1]")

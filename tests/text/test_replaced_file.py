@@ -26,9 +26,14 @@ def test_the_new_text_takes_the_place_of_the_file(before: str, tmp_path: Path) -
 def test_what_ends_with_an_error_leaves_the_file_before(error: type[BaseException], tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text("the one before")
-    with pytest.raises(error), replaced_file(path) as file:
-        file.write("half")
-        raise error
+
+    def fail() -> None:
+        with replaced_file(path) as file:
+            file.write("half")
+            raise error
+
+    with pytest.raises(error):
+        fail()
     assert path.read_text() == "the one before"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -137,6 +137,7 @@ def test_a_value_may_nest_as_deep_as_the_bound(copy: Any, container: Any) -> Non
         return value
 
     assert copy(nested(DEEPEST)) == nested(DEEPEST)
+    assert is_json(nested(DEEPEST))
     with pytest.raises(TooDeep):
         copy(nested(DEEPEST + 1))
 

@@ -1,4 +1,5 @@
-"""A model's request and reply. All parts are JSON, so that they can be journaled and shown.
+"""A model's request and reply. All parts are JSON except the bytes of files, so that they can be
+journaled and shown.
 
 The messages of a session are those of flow/sessions/session.py.
 """
@@ -91,7 +92,7 @@ class Reply(TypedDict):
     cut: NotRequired[bool]
     """Whether the reply reached the largest number of tokens."""
     unended: NotRequired[bool]
-    """Whether a stream ended without the reason of its end, though with the mark of it."""
+    """Whether the stream had its end mark but no finish reason."""
     thinking: NotRequired[str]
     """The reasoning that the model wrote into its text; what it sends as reasoning is in
     ``kept``."""
@@ -101,6 +102,7 @@ class Reply(TypedDict):
     written_call: NotRequired[str]
     """The tool, if the text is nothing but a call of it, which its server did not read as one."""
     kept: NotRequired[dict[str, Any]]
+    """The reply as its provider sent it, if that has more than text and calls."""
 
 
 class Offered(NamedTuple):
@@ -138,5 +140,6 @@ class Delta(NamedTuple):
     part: Part
     text: str
     tool: str | None = ""
-    """Of arguments of a call: the name of the tool, None if it is not known. Empty: text that is
-    not an argument."""
+    """A name: the text is of arguments for this tool.
+    None: it is of arguments, and the tool is not known.
+    Empty: it is not of arguments."""

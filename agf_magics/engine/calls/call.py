@@ -174,7 +174,7 @@ async def call(
         if decided is not None:
             (value,) = decided
             return await journal.durable(
-                journal.outcome(started, value, None, site.is_secret), value
+                journal.write_outcome(started, value, None, site.is_secret), value
             )
     journal.running[started.key] = started
     try:
@@ -184,12 +184,12 @@ async def call(
         raise
     except StepError as error:
         # Before the step continues: a resumed run must know the failure that a later step has seen.
-        await journal.durable(journal.outcome(started, None, error))
+        await journal.durable(journal.write_outcome(started, None, error))
         raise
     finally:
         journal.running.pop(started.key, None)
     is_alone = not site.scope.concurrent
-    await journal.durable(journal.outcome(started, value, None, site.is_secret, is_alone))
+    await journal.durable(journal.write_outcome(started, value, None, site.is_secret, is_alone))
     check_stored(site.step, site.key, callee.name, journal)
     return value
 
@@ -313,7 +313,7 @@ def start_record(
     Raises the failure that an earlier session has recorded."""
     run = site.run
     key = site.key
-    record = journal.recorded(key) if journal.earlier is not None else None
+    record = journal.take_recorded(key) if journal.is_resumed else None
     if record is not None and has_effect(callee) and ("begun", key) not in journal.log.marks:
         # A run writes first that such a call begins: this row is not from it.
         journal.log.unknown.add(key)
@@ -336,9 +336,9 @@ def start_record(
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
         journal.mark("taken", key)
-    value = journal.reused(started, reused)
+    value = journal.write_reused(started, reused)
     if isinstance(callee, Tool):
-        again_by(value, partial(call_tool, site, callee))
+        again_by(site, callee, value, call_tool)
     return (value,)
 
 

@@ -32,7 +32,7 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     if run.options.dry or budget.limits.max_cost or budget.unpriced or not budget.cost:
         return
     # Only a yes is written, so a record is one.
-    if journal is not None and journal.answered(site.key) is not None:
+    if journal is not None and journal.take_answer(site.key) is not None:
         return
     price = (
         f"the first {first:,} of {count:,} rows cost {_dollars(budget.cost)}: about "
@@ -50,4 +50,4 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
         raise Unanswered(Diagnostic("over.go-on", f"{price}; the other rows wait", None, hint))
     if journal is not None:
         call = StartedCall(site.key, "question", "", time.time(), None, 0)
-        await journal.keep_answer(call, value=True)
+        await journal.write_answer(call, value=True)

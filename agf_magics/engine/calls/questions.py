@@ -8,7 +8,7 @@ from ...catalog import MASK
 from ...catalog.tools.context import check_answer
 from ...flow.progress import events as ev
 from ...flow.progress.question import Question, Unanswered
-from ...flow.question_text import question_mark
+from ...flow.question_text import question_digest
 from ...flow.steps import Invoke
 from ...journal.records.records import value_of
 from ...journal.secrets.masking import hide
@@ -39,9 +39,9 @@ async def answer(
     question = question._replace(text=run.secrets.text(question.text))
     if journal is not None:
         call = journal.start_call(site.step, None, site.key, {"text": question.text})
-        call = call._replace(digest=question_mark(question).encode())
+        call = call._replace(digest=question_digest(question).encode())
         # A resumed run must not ask again: the answer to this very question is in the journal.
-        record = journal.answered(site.key, call.digest)
+        record = journal.take_answer(site.key, call.digest)
         if record is not None:
             if not question.approval:  # an approved call may still have to be made
                 run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
@@ -59,7 +59,7 @@ async def answer(
             recording.keep(asked, hide(value, hides))
         if journal is not None:
             hidden = isinstance(value, dict) and any(name in value for name in hides)
-            await journal.keep_answer(call, value, secret or hidden)
+            await journal.write_answer(call, value, secret or hidden)
         return value
     if isinstance(value, NoUser):
         hint = (

@@ -41,7 +41,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     inside = _runner_of_row(run, budget)
     keep: Callable[..., None] | None = None
     if journal is not None:
-        record = journal.recorded(site.key, reads=False)
+        record = journal.take_recorded(site.key, reads=False)
         if record is not None:
             run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
             if record.error is not None:
@@ -104,7 +104,7 @@ def _keep(
     if used := _usage(budget):
         cost = used["cost"]
         journal.note_use(row.key, budget.tokens, None if cost is None else f"{cost:f}")
-    journal.keep_row(row, value, error, secret)
+    journal.write_row(row, value, error, secret)
 
 
 def _usage(budget: Budget) -> dict[str, Any]:

@@ -79,7 +79,7 @@ async def each(site: CallSite[Each]) -> Value:
             return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
         return await run.run_step(body, inner, where, (*index, i), attempt)
 
-    # What failed before is known before other elements start, which a failure would stop.
+    # Elements that failed in an earlier session start first, so that their failure stops the others.
     first = [i for i in run.log.failed_elements(path) if i < len(items)]
     order = StartOrder(len(items), step.limit or WIDTH, first=first)
     fan_out = _choose_parts(site, inside, start, values.__setitem__, items)
@@ -98,7 +98,7 @@ async def each(site: CallSite[Each]) -> Value:
 
 
 async def _elements_of(site: CallSite[Each]) -> Elements:
-    """The elements that are used, after the arguments of all were built where the step says so."""
+    """The elements, cut to the limit; with ``ahead``, after building the arguments of all."""
     step, items = site.step, await read_elements(site)
     cut = step.cut
     if cut is not None and len(items) > cut.most:
@@ -120,7 +120,8 @@ async def branches(site: CallSite[Branches]) -> Value:
     run.emit(ev.FanOutStarted(site.at, clock(), len(steps)))
     run.budget.foresee(sum(sessions(branch, scope.linked.callees) for branch in steps), step.span)
     values: list[Value] = [DROPPED] * len(steps)
-    names, order = tuple(step.branches), list[int]()
+    names = tuple(step.branches)
+    ended_order: list[int] = []
     keys = [CallKey(site.path_of(branch), scope.tries) for branch in steps]
 
     async def start(i: int, attempt: int) -> StepResult:
@@ -129,8 +130,8 @@ async def branches(site: CallSite[Branches]) -> Value:
 
     def keep(i: int, value: Value) -> None:
         values[i] = value
-        # Kept, because a policy may take the first that ended; a resumed run has the same order.
-        order.append(i)
+        # A policy may take the first that ended; a resumed run has the same order.
+        ended_order.append(i)
         run.mark("ended", keys[i])
 
     ended = run.log.order("ended", keys)
@@ -139,7 +140,8 @@ async def branches(site: CallSite[Branches]) -> Value:
     failed = [i for i, key in enumerate(keys) if i not in ended and run.log.has_failed(key.at)]
     starts = StartOrder(len(steps), len(steps), ended, failed)
     failures = await TaskFanOut(site, start, keep, lambda i: keys[i].at).run(starts)
-    value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
+    value, frame = await _collect(site, FanOutResult(values, names, failures, ended_order), scope)
+    # ``leaves``: the steps after it see what `join` and ``collect`` have stored.
     return ShapeResult(value, frame=frame) if step.leaves else value
 
 

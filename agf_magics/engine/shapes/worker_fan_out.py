@@ -225,7 +225,7 @@ class WorkerFanOut(FanOutParts):
                 if element.record is not None and (error is None or isinstance(error, StepError))
             ]
             if rows:
-                await self.journal.ended(rows)
+                await self.journal.write_outcomes(rows)
             self.journal.warn_broken()
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             del self.open[element]

@@ -42,6 +42,8 @@ class _Known(NamedTuple):
     name: bytes
     state: bytes | None
     """A hash of its last pickle; None: a call that is made again has changed it since."""
+    is_changed: bool = False
+    """Whether a call has changed it in this session."""
 
 
 class Identities:
@@ -140,7 +142,12 @@ class Identities:
         """A call that is made again has changed this object."""
         entry = self._find(thing)
         if entry is not None:
-            self._known[id(thing)] = entry._replace(state=None)
+            self._known[id(thing)] = entry._replace(state=None, is_changed=True)
+
+    def has_changed(self, value: Value) -> bool:
+        """Whether a call has changed an object in ``value`` since this session has it."""
+        entries = (self._find(thing) for _, thing in _placed(value))
+        return any(entry is not None and entry.is_changed for entry in entries)
 
     def restored(self, value: Value, data: bytes, learns: bool = True) -> Value:
         """``value``, which was read from ``data``, with the objects that are known by their

@@ -25,10 +25,11 @@ from ...values.unread import ReadAtOnce
 from ...values.value import Value
 from .encoding import DecodeError
 from .fingerprints import CODE, LEAST, cut
-from .json_texts import checker, encode
+from .json_texts import encode
 from .part_digests import digest_of
 from .pickles import NotPicklable, picklers_in_order
 from .secret_search import HoldsSecret, Search
+from .type_checks import checker
 
 MOST_UNUSED = 64
 """Bytes of a column of Arrow besides its elements: the end of the last place."""

@@ -14,7 +14,8 @@ from ...text.length import weigh
 from ...text.raised import args_of, kind_of, text_of
 from ...text.source import Source, Span
 from ...values.value import Value
-from ..codec.json_texts import checker, encode
+from ..codec.json_texts import encode
+from ..codec.type_checks import checker
 from ..secrets.masking import Secrets
 from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at
 

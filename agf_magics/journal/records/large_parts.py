@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Mapping
 
-from ..codec.json_texts import checker
+from ..codec.type_checks import checker
 from ..database.errors import JournalError
 from .fields import Text
 from .records import UNREADABLE

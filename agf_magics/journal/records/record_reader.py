@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from ..codec.json_texts import checker
 from ..codec.signatures import row_crc
+from ..codec.type_checks import checker
 from ..database.errors import JournalError
 from ..database.store import ROOM
 from .failures import error_from

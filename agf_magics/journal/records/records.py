@@ -12,9 +12,10 @@ from ...text.diagnostics import StepError
 from ...values.value import Value
 from ..codec.encoding import PICKLED, DecodeError, decode_value
 from ..codec.identities import bare
-from ..codec.json_texts import checker, encode
+from ..codec.json_texts import encode
 from ..codec.parted import put_together
 from ..codec.signatures import SignatureError, is_signed, user_key
+from ..codec.type_checks import checker
 from ..database.errors import JournalError
 from ..database.value_files import Part, PartError, ValueFiles
 from .failures import error_from
@@ -57,6 +58,11 @@ class RecordedArguments(NamedTuple):
     parts between them."""
     large: Mapping[str, str] = {}
     """The large parts as JSON, by their digests, where a person may look at them."""
+
+    @property
+    def is_one_text(self) -> bool:
+        """Whether ``text`` has all of them, without pieces."""
+        return self.whole == 1
 
 
 class StoredValue(NamedTuple):

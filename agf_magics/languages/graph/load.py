@@ -33,7 +33,7 @@ from .nodes.builder_contract import BuiltNode, NodeSite
 from .nodes.declared_tools import Tools, read_tools
 from .peer_key import peer_key_in_code
 from .prompts.prompt_files import Folders
-from .state import COUNTS, Declared, Joining, Keys, ends, starts
+from .state import COUNTS, Declared, Joining, Keys, end_of, start_of
 from .takes import TYPES
 from .walk_messages import endless_walk, over_limit
 from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY
@@ -75,16 +75,23 @@ class _Loader:
     """The loading of one graph."""
 
     def __init__(self, source: Source, problems: Diagnostics) -> None:
-        self.source, self.reader = source, Reader(problems)
+        self.source = source
+        self.reader = Reader(problems)
+        self.limits: dict[str, tuple[Span | None, int]] = {}
+        """``loop_limits``."""
+        self.exits: dict[str, Name] = {}
+        """``loop_exits``."""
+        self.named: list[str] = []
+        """The names of all nodes, also of those that cannot be read. `nodes` fills it."""
 
     def flow(self, document: Fields) -> Flow | None:
         """The flow of a document; None, after errors, if it is none."""
         for node in expr_tags(document):
             self.reader.refuse_tag(node)
-        self.state_names(document)
+        self.collect_names(document)
         fields = self.reader.fields(GRAPH, document, document.head)
-        self.limits: dict[str, tuple[Span | None, int]] = fields.get("loop_limits", {})
-        self.exits: dict[str, Name] = fields.get("loop_exits", {})
+        self.limits = fields.get("loop_limits", {})
+        self.exits = fields.get("loop_exits", {})
         declared = self.declared(fields.get("state"))
         config = {"recursion_limit": ROUNDS, **self.section(CONFIG, fields.get("config"))}
         tools = read_tools(self.reader, fields.get("tools"))
@@ -113,10 +120,10 @@ class _Loader:
             body=Sequence(
                 id="graph", word="graph", label=walk.label, span=walk.span, steps=(walk,)
             ),
-            start=starts(
+            start=start_of(
                 keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}
             ),
-            end=ends(keys),
+            end=end_of(keys),
             dialect=Dialect(stores=ROOT, foreign=peer_key_in_code),
             declared=Declarations(
                 text_at(fields, "description"),
@@ -128,6 +135,7 @@ class _Loader:
         )
 
     def edges(self, fields: Mapping[str, Any], built: Mapping[str, BuiltNode]) -> tuple[Edge, ...]:
+        """The edges, which `nodes` must come before: an edge leads to a name in `named`."""
         items = fields.get("edges")
         if not self.named or not isinstance(items, Items):  # without nodes each edge is wrong
             return ()
@@ -175,8 +183,9 @@ class _Loader:
             feeds=feeds(built, edges, exits, keys, variables),
         )
 
-    def state_names(self, document: Fields) -> None:
-        """Collect the names that expressions may use before the first expression is read."""
+    def collect_names(self, document: Fields) -> None:
+        """Give the reader, before it reads the first expression, the names that one may use, and for
+        its hints the nodes in their order."""
         state = document.fields.get("state")
         nodes = document.inner("nodes")
         named = set(BUILT_IN)
@@ -235,9 +244,9 @@ class _Loader:
         return name.text
 
     def nodes(
-        self, fields: dict[str, Any], tools: Tools, limits: Mapping[str, Any]
+        self, fields: dict[str, Any], tools: Tools, config: Mapping[str, Any]
     ) -> dict[str, BuiltNode]:
-        """The nodes that can be read, by name; `named` gets the names of all."""
+        """The nodes that can be read, by name; `self.named` gets the names of all."""
         defaults = self.section(DEFAULTS, fields.get("defaults"))
         prompts = {**defaults, **fields}
         folders = Folders(text_at(prompts, "prompts_dir"), bool(prompts.get("prompts_relative")))
@@ -246,7 +255,6 @@ class _Loader:
             hint = "nodes: {first: {type: passthrough}}"
             self.reader.error("graph.missing-key", "nodes is empty", written.span, hint)
         nodes: dict[str, BuiltNode] = {}
-        self.named: list[str] = []
         for name, value in self.reader.entries(written):
             if name.text.strip() in ("", "START", "END"):
                 hint = "START and END are the beginning and the end of a graph"
@@ -262,7 +270,7 @@ class _Loader:
                 name.span,
                 defaults,
                 tools,
-                limits,
+                config,
                 folders=folders,
             )
             built = build(self.reader, value, site)
@@ -283,6 +291,7 @@ class _Loader:
     def check_start(self, fields: dict[str, Any], edges: tuple[Edge, ...]) -> None:
         node = fields.get("edges")
         starts_nowhere = not any(edge.source == "START" for edge in edges)
+        # After another error the edge from START may be there, but could not be read.
         if isinstance(node, Items) and starts_nowhere and not self.reader.error_count:
             hint = f"add {{from: START, to: {next(iter(self.named), 'first')}}}"
             self.reader.error("graph.no-start", "no edge begins at START", node.span, hint)

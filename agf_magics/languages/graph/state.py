@@ -24,6 +24,7 @@ State = Mapping[str, Value]
 Write = Callable[[State, Value], Mapping[str, Value]]
 """The keys that a node writes, given the state it ran in and its value."""
 Note = Callable[[Value], Diagnostic | None]
+"""The warning about the value of a node; None: there is none."""
 
 
 class Declared(NamedTuple):
@@ -40,15 +41,6 @@ class SubgraphState(NamedTuple):
     """The value of a key after another graph ran with this graph's state."""
 
     value: Value
-
-
-class Failed:
-    """The value of a node that failed, if its failure does not end the run."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: StepError) -> None:
-        self.error = error
 
 
 ROUTE = "_route"
@@ -69,6 +61,7 @@ IMPLICIT = (
     Declared("errors", "list", "add"),
     Declared(ROUTE, "any", "last_value"),
 )
+"""The keys that every graph has, declared or not."""
 
 
 class Keys:
@@ -128,7 +121,7 @@ class Keys:
         self, first: str, second: str, name: str, span: Span | None = None, option: str = ""
     ) -> Diagnostic:
         """Two nodes write the key ``name`` in one round. ``span``: where the second one names it;
-        ``option``: by which of its keys, if by one."""
+        ``option``: the option of the second node that names the key, ``state_key``, if one does."""
         message = f"{first!r} and {second!r} write {name!r} in the same round"
         declared = self.declared.get(name, Declared(name)).type
         kind = "list" if declared == "any" else declared
@@ -175,17 +168,17 @@ class Joining:
             message = f"cannot store the result of {name!r}: {error}"
             raise StepError(Diagnostic("graph.value-failed", message)) from error
 
-    def __call__(self, frame: Frame, ends: Sequence[tuple[str, Outcome]]) -> Frame:
+    def __call__(self, frame: Frame, round: Sequence[tuple[str, Outcome]]) -> Frame:
         state = frame["state"]
-        written = [(name, self.written(name, state, outcome.value)) for name, outcome in ends]
+        written = [(name, self.written(name, state, outcome.value)) for name, outcome in round]
         after = self.keys.after(state, written)
-        if ends:
-            after["current_step"] = ends[-1][0]
+        if round:
+            after["current_step"] = round[-1][0]
         if self.counts:
             before = state.get(COUNTS) or {}
-            after[COUNTS] = {**before, **{name: before.get(name, 0) + 1 for name, _ in ends}}
+            after[COUNTS] = {**before, **{name: before.get(name, 0) + 1 for name, _ in round}}
         next_frame = {**frame, "state": after, CHOSEN_ROUTES: dict(_routes(written))}
-        notes = (self.notes[name](outcome.value) for name, outcome in ends if name in self.notes)
+        notes = (self.notes[name](outcome.value) for name, outcome in round if name in self.notes)
         if noted := list(filter(None, notes)):  # a node of a loop says the same each time
             next_frame["notes"] = tuple(dict.fromkeys((*frame.get("notes", ()), *noted)))
         return next_frame
@@ -207,7 +200,8 @@ def _reduce(reducer: str, before: Value, value: Value) -> Value:
 
 
 def _new_part(before: Value, value: Value) -> Value:
-    """The new part of a value that continues the old one; else the whole value."""
+    """What ``value`` adds to ``before``: the rest of a list or a text that begins with it, the
+    difference of two numbers, else the whole value."""
     if (
         isinstance(before, list | str)
         and type(value) is type(before)
@@ -219,13 +213,17 @@ def _new_part(before: Value, value: Value) -> Value:
 
 
 def _index(item: Value) -> float:
+    """The place of an item in `sorted_add`: its number in a ``map`` node."""
     index = item.get("_map_index") if isinstance(item, dict) else None
     # An earlier value stays first.
     return float(index) if isinstance(index, int | float) else float("-inf")
 
 
-def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[FlowInput], Frame]:
-    """The frame that a run begins with."""
+def start_of(
+    keys: Keys, initial: Callable[[], Mapping[str, Value]]
+) -> Callable[[FlowInput], Frame]:
+    """`Flow.start`: makes the frame that a run begins with. ``initial``: the values of
+    ``variables``."""
 
     def start(flow_input: FlowInput) -> Frame:
         message = "the input of a graph is a mapping of keys to values"
@@ -236,9 +234,9 @@ def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[
     return start
 
 
-def ends(keys: Keys) -> Callable[[Frame], FlowResult]:
-    """The output of a run: its last state without the undeclared keys that the run itself
-    writes."""
+def end_of(keys: Keys) -> Callable[[Frame], FlowResult]:
+    """`Flow.end`: makes the output of a run, its last state without the undeclared keys that the run
+    itself writes."""
     run_keys = OF_THE_RUN - keys.declared.keys()
 
     def end(frame: Frame) -> FlowResult:

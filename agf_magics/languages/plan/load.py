@@ -79,7 +79,7 @@ def load(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDialect(Dialect):
-    """What the options of a plan need of its text."""
+    """The plan and its first messages, which options rebuild the flow from."""
 
     plan: Plan
     messages: tuple[Mapping[str, Value], ...]
@@ -142,9 +142,8 @@ def _flow(
 
 def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
     calls = document.calls
-    wires = sorted(
-        needs.wires(), key=lambda wire: (wire[0] < 0, wire[:2])
-    )  # stable: references in their order
+    # First values, whose writer is negative, come last. The references of a call stay in their order.
+    wires = sorted(needs.wires(), key=lambda wire: (wire[0] < 0, wire[:2]))
     return Dag(
         id="calls",
         word="plan",
@@ -183,13 +182,17 @@ def _step(call: Call, asks: bool) -> Step:
         args=Arguments(call),
         exchange=Exchange(with_schema=True, extra_arguments=() if call.delegate else ASKED),
         awaited=bool(call.output.alternatives),
-        permit=Permit(_permit(call), CallReplacement("_output", _record_answer(call)))
+        permit=Permit(_question_of(call), CallReplacement("_output", _record_answer(call)))
         if asks
         else None,
     )
 
 
-def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]:
+def _question_of(
+    call: Call,
+) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]:
+    """`Permit.ask`: makes the question whether the call may be made."""
+
     def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str:
         arguments = {name: value for name, value in shown.items() if name not in ASKED}
         return f"call {call.tool.text}({call_line(arguments)})?"
@@ -198,7 +201,8 @@ def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Va
 
 
 def _record_answer(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
-    """Records what a person gave instead of the call, for the messages that it writes."""
+    """`CallReplacement`: records what a person gave instead of the call, for the messages that it
+    writes."""
 
     def take(frame: Frame, answer: Mapping[str, Value]) -> None:
         for name in answer:
@@ -218,6 +222,9 @@ def _record_answer(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
 
 
 def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[FlowInput], Frame]:
+    """`Flow.start`: makes the frame that a run begins with, whose log has the ``messages`` and the
+    input. Raises StepError for a plan that cannot run in its context."""
+
     def start(flow_input: FlowInput) -> Frame:
         context = flow_input.context
         # A resumed run has a list of messages.
@@ -274,5 +281,5 @@ def _end_with_warnings(frame: Frame) -> FlowResult:
 
 
 def _stores(frame: Frame) -> Mapping[str, Value]:
-    """The values without an instance, by the names of their kinds."""
+    """The stores of the log: the values without an instance, by the names of their kinds."""
     return Stores(frame["log"])

@@ -86,7 +86,7 @@ class OfflineJournal(Journal):
     """Gives recorded outcomes and writes nothing: it is closed from the start."""
 
     def __init__(self, most: int, run_id: str, earlier: EarlierOutcomes | None = None) -> None:
-        super().__init__(None, 0, run_id, most, earlier)  # type: ignore[arg-type]  # it is closed: nothing uses the store
+        super().__init__(None, 0, run_id, most, earlier)
         self.close()
 
     async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
@@ -97,7 +97,7 @@ class OfflineJournal(Journal):
     ) -> None:
         """The end of this run is not that of the recorded one."""
 
-    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
+    def write_reused(self, call: StartedCall, result: ReusedResult) -> Value:
         return result.value
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:

@@ -72,7 +72,7 @@ class Forecast(OfflineJournal):
             self._why_none = self.rows.digests.why_none(callee, arguments, allowed)
         return call
 
-    def answered(self, key: CallKey, question: bytes | None = None) -> Record | None:
+    def take_answer(self, key: CallKey, question: bytes | None = None) -> Record | None:
         """A person is asked again; here the answer is that of the run."""
         self._asked[key] = None
         answer = self._recorded.answer(key.at)

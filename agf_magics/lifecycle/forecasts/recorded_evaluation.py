@@ -72,8 +72,8 @@ class RecordedJournal(OfflineJournal):
         data = text if isinstance(text, str) else "null"
         return record._replace(result=StoredValue("json", data, unpickled=(decoded(text),)))
 
-    def recorded(self, key: CallKey, reads: bool = True) -> RecordedOutcome:
-        outcome = super().recorded(key, reads)
+    def take_recorded(self, key: CallKey, reads: bool = True) -> RecordedOutcome:
+        outcome = super().take_recorded(key, reads)
         if outcome is None:
             raise NotRecorded(format_path(key.at))
         if key in self._times:

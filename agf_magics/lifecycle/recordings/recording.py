@@ -23,8 +23,9 @@ from ...flow.step_path import StepPath
 from ...journal.calls.call_rows import ROW
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import bare
-from ...journal.codec.json_texts import checker, encode
+from ...journal.codec.json_texts import encode
 from ...journal.codec.parted import opaque_kind
+from ...journal.codec.type_checks import checker
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_at
 from ...journal.records.records import UNREADABLE, CallKey, Record

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from ...journal.codec.encoding import PICKLED, DecodeError
 from ...journal.codec.identities import bare
-from ...journal.codec.json_texts import checker
 from ...journal.codec.parted import parts_in
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
+from ...journal.codec.type_checks import checker
 from ...journal.database.value_files import Part, PartError, ValueFiles
 from ...journal.records.records import Record, decode_stored
 from ...values.value import Value

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...flow.progress.events import TokensUsed
 from ...flow.progress.rows import cost_of
-from ...journal.codec.json_texts import checker
+from ...journal.codec.type_checks import checker
 from ...journal.records.fields import Count
 from ...journal.records.records import CallKey, Record
 from ..input.fields import fields_of

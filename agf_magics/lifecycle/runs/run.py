@@ -18,7 +18,6 @@ from ...flow.progress.rows import Row, Usage
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store
-from ...journal.records.recorded_outcomes import EarlierOutcomes
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
 from ...languages.ours import OURS
@@ -298,7 +297,7 @@ class Run(BaseRun):
             return f"dry run, nothing was called: a real run makes at least {calls} and {sessions}"
         count = sum(row.earlier for row in self.progress.rows.values())
         match self.journal:
-            case Journal(earlier=EarlierOutcomes()):
+            case Journal(is_resumed=True):
                 repeats = f": {counted(count, 'completed call')} not repeated" if count else ""
                 return f"resumed{repeats}"
             case Journal(reuse=Reuse() as reuse):

@@ -23,7 +23,7 @@ from ...text.suggestions import suggest
 from ...values.as_json import as_json
 from ...values.value import Value
 from ..launch.launch import run
-from ..table_runs.scores import Scores
+from ..table_runs.score_table import Scores
 from ..table_runs.table import FIGURES, RowTable, check_target
 from .scorers import Score, name_scorers, score_over
 

@@ -27,7 +27,8 @@ from ..past.named_run import find_named
 from ..past.past_run import PastRun
 from ..runs.run import Run
 from ..table_runs.over import Over
-from ..table_runs.scores import Outcome, ScoredRow, Scores, summarize
+from ..table_runs.score_table import Scores
+from ..table_runs.scores import Outcome, ScoredRow, summarize
 from ..table_runs.table import RowTable
 from ..table_runs.table_row import TableRow
 

@@ -24,9 +24,10 @@ from ...flow.flow import Flow
 from ...flow.steps import calls
 from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
-from ...journal.codec.json_texts import checker, encode, part_digest
+from ...journal.codec.json_texts import encode
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
-from ...journal.manifest_parts import keep_parts
+from ...journal.codec.type_checks import checker
+from ...journal.manifest_parts import keep_parts, part_digest
 from ...journal.records.records import decoded
 from ...journal.run_journal import Journal
 from ...journal.runs import RunRow

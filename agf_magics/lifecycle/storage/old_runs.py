@@ -18,7 +18,7 @@ from ...journal.runs import ENDED, RunHead
 from ...settings.settings import Settings, current
 
 
-def forget_old_runs(store: Store) -> None:
+def prune_once(store: Store) -> None:
     """Delete the runs that are too old, once in a process. Raises JournalError."""
     if store.path in _pruned:
         return
@@ -31,8 +31,8 @@ def forget_old_runs(store: Store) -> None:
 
 
 def most_bytes(store: Store) -> int:
-    """The bytes that the journal and its values may take; 0: no limit. Where nobody has set a number,
-    it is at most a tenth of the disk."""
+    """The bytes that the journal and its values may take; 0: no limit. A number equal to the
+    default counts as not set: then it is at most a tenth of the disk."""
     size = current.settings.journal_size
     if size != Settings.journal_size:
         return size
@@ -65,6 +65,7 @@ def forget_old(store: Store, days: float, size: int, *, automatic: bool = False)
     runs = queries.list_runs(store)
     now = time.time()
     if automatic:
+        # With fewer runs none is old.
         now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
     ended = [run for run in runs if run.status in statuses]
     old = _choose_old(store, ended, now - days * DAY if days else 0.0, size)

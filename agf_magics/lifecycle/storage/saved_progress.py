@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from ...flow.progress.progress import FAILURES_KEPT, Failure, Progress, restore_end
 from ...flow.progress.rows import Key, Row, key_of
 from ...journal.codec.encoding import preview
-from ...journal.codec.json_texts import checker
+from ...journal.codec.type_checks import checker
 from ...journal.records.fields import Count
 from ...journal.records.records import Record, around
 from ...journal.secrets.masking import Secrets

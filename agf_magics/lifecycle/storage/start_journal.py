@@ -15,7 +15,7 @@ from ...journal.run_journal import Journal
 from ...settings.settings import current
 from ..runs.state import RunState
 from .manifest import write_manifest
-from .old_runs import forget_old_runs
+from .old_runs import prune_once
 from .saved_progress import snapshot_rows
 
 
@@ -24,7 +24,7 @@ def start_journal(state: RunState, path: Path) -> None:
     and continues."""
     try:
         store = Store.at(path)
-        forget_old_runs(store)
+        prune_once(store)
         most = current.settings.journal_value
         journal = Journal(store, secrets.randbits(36) * ROOM, state.run_id, most)
         connect_journal(state, journal)

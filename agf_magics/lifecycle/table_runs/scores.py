@@ -1,4 +1,4 @@
-"""What the scores of rows are over all rows: means with intervals, medians, counts of labels.
+"""Summaries of scores over all rows: means with intervals, medians, counts of labels.
 
 The interval of a mean is that of a bootstrap over rows, and over the repetitions of each: the two
 vary for different reasons (decision D55).
@@ -15,7 +15,6 @@ from itertools import chain
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
-from ...pictures.values import drop_empty_columns, table_html, table_text
 from ...text.diagnostics import Diagnostic
 from ...values.value import Value, type_name
 
@@ -55,7 +54,8 @@ class ScoreSummary(NamedTuple):
     labels: Mapping[str, int] = {}
     """The number of rows with each label."""
     against: Mapping[tuple[str, str], int] = {}
-    """The number of rows with each pair of a label and a value of the column that is compared."""
+    """The number of rows with each pair of a label and the right label, that of the column
+    ``against``."""
     faults: tuple[tuple[int, Diagnostic], ...] = ()
     """The first rows whose score could not be computed, each with its number."""
     seed: int = 0
@@ -63,63 +63,13 @@ class ScoreSummary(NamedTuple):
 
     @property
     def equal(self) -> int:
-        """The number of labels that are those of the column."""
+        """The number of rows whose label is the right one."""
         return sum(count for (label, right), count in self.against.items() if label == right)
 
     @property
     def agreement(self) -> float | None:
-        """The share of labels that are those of the column; None: it is not compared."""
+        """The share of right labels among the rows that have one; None: no row has."""
         return self.equal / sum(self.against.values()) if self.against else None
-
-
-def _share(agreement: float | None, of: int) -> str:
-    """The agreement, with the number of rows that have something to agree with."""
-    return f"{agreement:.3g} of {of:,}" if agreement is not None else ""
-
-
-class Scores(dict[str, ScoreSummary]):
-    """The summaries by the names of the scores."""
-
-    def _rows(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """The columns of the table, and a row for each score."""
-        columns = ("score", "rows", "missing", "mean [95 %]", "median", "labels", "agreement")
-        rows = tuple(
-            (
-                summary.name,
-                f"{summary.rows:,}",
-                f"{summary.missing:,}" if summary.missing else "",
-                str(summary.mean) if summary.mean is not None else "",
-                f"{summary.median:.3g}" if summary.median is not None else "",
-                ", ".join(f"{label}: {n:,}" for label, n in list(summary.labels.items())[:10]),
-                _share(summary.agreement, sum(summary.against.values())),
-            )
-            for summary in self.values()
-        )
-        return drop_empty_columns(columns, rows) if rows else (columns, rows)
-
-    @property
-    def faults(self) -> list[tuple[str, int, Diagnostic]]:
-        """The rows whose score could not be computed: the score, the number, why."""
-        return [
-            (summary.name, row, why) for summary in self.values() for row, why in summary.faults
-        ]
-
-    def _about(self) -> str:
-        used = dict.fromkeys(
-            str(summary.seed) for summary in self.values() if summary.mean is not None
-        )
-        seeds = ", ".join(used)
-        faults = self.faults
-        first = "".join(f"; {name}, row {row:,}: {why.message}" for name, row, why in faults[:3])
-        return (f"seed of the intervals: {seeds}" if seeds else "") + first
-
-    def _repr_html_(self) -> str:
-        from ...pictures.plain import html, untypeset
-
-        return untypeset(table_html(*self._rows(), html(self._about())))
-
-    def __repr__(self) -> str:
-        return "\n".join(filter(None, [*table_text(*self._rows()), self._about()]))
 
 
 class ScoredRow(NamedTuple):
@@ -140,8 +90,11 @@ def summarize(
     outcomes: Sequence[Outcome],
     seed: int | None,
 ) -> tuple[list[Value], ScoreSummary]:
-    """The values of a score as they are kept, and their summary. A text among numbers is no value,
-    nor is anything but a number, a boolean or a text."""
+    """The values of a score as they are kept, and their summary.
+
+    A score has numbers (a boolean is one) or labels, whichever more rows have; where they are
+    equally many, it has numbers. A value of the other kind, or of none, is dropped with a fault.
+    """
     kinds = Counter(_kind(value) for value, _ in outcomes)
     kind = max(("number", "label"), key=lambda kind: kinds[kind])
     values = list[Value]()

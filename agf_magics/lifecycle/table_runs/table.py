@@ -36,7 +36,7 @@ from ..input.fields import fields_of
 from ..run_internals import definition_of, input_of, place_in_journal
 from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
-from .scores import Scores
+from .score_table import Scores
 from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_stored
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
@@ -381,7 +381,7 @@ class RowTable:
         )
 
     def _input(
-        self, place: int, record: Record | None, shown: bool
+        self, place: int, record: Record | None, *, shown: bool
     ) -> Mapping[str, Value] | LostInput:
         """The row as it was given: that of its record, if that has all of it, else that of the
         table, if it is there."""

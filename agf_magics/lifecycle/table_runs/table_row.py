@@ -1,17 +1,17 @@
 """One row of the result of a run over a table: its values, and what a display shows of them.
 
-A value is what the flow returned, also if it is read from the journal. One that the journal does not
-hold is an error where it is read: its preview is a text, and a score of it would be one of the
-text. Only a display asks for previews, and for it nothing is unpickled (decision A19).
+A value is what the flow returned, also if it is read from the journal. Reading a value that the journal
+does not hold raises: its preview is only a text, and a score would judge that. Only a display asks
+for previews, and for it nothing is unpickled (decision A19).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ...journal.codec.encoding import DecodeError, EncodedValue, encode_value
 from ...journal.codec.same_values import Stored, is_same, is_same_json
@@ -46,6 +46,11 @@ class LostInput(NamedTuple):
     why: str
 
 
+class FindInput(Protocol):
+    def __call__(self, *, shown: bool) -> Mapping[str, Value] | LostInput:
+        """The row as it was given; ``shown``: its preview is enough."""
+
+
 @dataclass(eq=False)
 class TableRow:
     """One row of the result."""
@@ -56,8 +61,7 @@ class TableRow:
     """Which of its repetitions it is."""
     status: str
     """``ok``, ``failed`` or ``not run``."""
-    find_input: Callable[[bool], Mapping[str, Value] | LostInput]
-    """The row as it was given; with True its preview is enough."""
+    find_input: FindInput
     record: Record | None = None
     """The journal's record of it."""
     held_output: Value = None
@@ -94,7 +98,7 @@ class TableRow:
 
     def given_cells(self, shown: bool) -> Cells:
         """Its input by the names of the columns; ``shown``: previews are enough."""
-        input = self.find_input(True) if shown else self._input
+        input = self.find_input(shown=True) if shown else self._input
         if not isinstance(input, LostInput):
             return dict(input)
         if shown:
@@ -131,7 +135,7 @@ class TableRow:
 
     @cached_property
     def _input(self) -> Mapping[str, Value] | LostInput:
-        return self.find_input(False)
+        return self.find_input(shown=False)
 
     @cached_property
     def _output(self) -> Value:
@@ -140,7 +144,7 @@ class TableRow:
             return self.held_output
         if self.status != "ok":
             return None
-        if record.result.form == "again":
+        if record.result.form == "again":  # it was not stored
             return Unstored(record.value_shown, "")
         try:
             return record.read_value(self.run_id, trust=False, files=self.files)
@@ -167,7 +171,7 @@ class TableRow:
     @cached_property
     def _given_text(self) -> str | None:
         """Its input as JSON; None: a part of it is no JSON, and not compared."""
-        if self.record is not None and self.record.arguments.whole == 1:
+        if self.record is not None and self.record.arguments.is_one_text:
             return self.record.arguments.text
         packed = _encode(dict(self.input)) if self.is_whole else None
         return packed.data if packed is not None and isinstance(packed.data, str) else None

@@ -25,9 +25,10 @@ def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
 
 
 def row_of(run: AnyRun, arguments: Mapping[str, Any]) -> Row:
+    """The row of the step that a request names by its id."""
     id = arguments.get("step")
     row = run.progress.rows.get(tuple(str(id).split("/")))
-    if row is None or row.id != id:  # an id of a step has a slash
+    if row is None or row.id != id:  # an id may have a slash, and then the split key is wrong
         row = next(
             (candidate for candidate in list(run.progress.rows.values()) if candidate.id == id),
             None,
@@ -38,7 +39,8 @@ def row_of(run: AnyRun, arguments: Mapping[str, Any]) -> Row:
     raise Refused(f"the run has no step {line(str(id), 100)!r}")
 
 
-def journal_of(run: AnyRun) -> RunCalls:
+def calls_or_refuse(run: AnyRun) -> RunCalls:
+    """The calls in the journal of a run; without a journal the request is refused."""
     calls = calls_of(run)
     if calls is None:
         raise Refused(NO_JOURNAL)
@@ -46,14 +48,17 @@ def journal_of(run: AnyRun) -> RunCalls:
 
 
 def natural(number: object) -> int:
+    """A number that the page sent; 0 if it is none, negative or too large."""
     return number if type(number) is int and 0 <= number < 1 << 40 else 0
 
 
 def naturals(numbers: object) -> tuple[int, ...]:
+    """The first numbers of a list that the page sent, each as `natural`; none if it is no list."""
     return tuple(natural(number) for number in numbers[:20]) if isinstance(numbers, list) else ()
 
 
 def texts_of(texts: object) -> list[str]:
+    """The first texts of a list that the page sent; none if it is no list."""
     return (
         [text for text in texts[:1_000] if isinstance(text, str)] if isinstance(texts, list) else []
     )

@@ -21,7 +21,7 @@ from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, SessionRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.values import value_json, value_text
-from .arguments import flow_of, journal_of, natural, naturals, row_of
+from .arguments import calls_or_refuse, flow_of, natural, naturals, row_of
 from .request_types import AnyRun, Json, Refused
 from .sessions import MOST_CALLS, arriving_json, session_json
 
@@ -46,7 +46,7 @@ def _calls(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     this element; ``text``: only those that have it; ``order``: one of `ORDERS`, else failed ones
     first."""
     row = row_of(run, arguments)
-    calls = journal_of(run)
+    calls = calls_or_refuse(run)
     offset = natural(arguments.get("offset"))
     failed = arguments.get("failed") is True
     index = naturals(arguments.get("index"))
@@ -67,7 +67,7 @@ def _calls(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 def _call(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """One call in full, by its number."""
-    calls = journal_of(run)
+    calls = calls_or_refuse(run)
     record = calls.call(natural(arguments.get("number")))
     if record is None:
         raise Refused("this call is no longer in the journal")
@@ -152,7 +152,7 @@ def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """When the calls of a step ran; or, for more than `MOST_SPANS` calls, how many ran in each of
     `BUCKETS` equal times."""
     row = row_of(run, arguments)
-    calls = journal_of(run)
+    calls = calls_or_refuse(run)
     total = calls.count(row).total
     most = MOST_GROUPED if total > MOST_SPANS else MOST_SPANS
     spans = [_clocked(run, span) for span in calls.spans(row, most)]
@@ -218,7 +218,7 @@ def _most_at_a_time(spans: Sequence[CallSpan]) -> int:
 def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The elements of a fan-out or the iterations of a loop, failed ones first, page by page."""
     row = row_of(run, arguments)
-    calls = journal_of(run)
+    calls = calls_or_refuse(run)
     offset = natural(arguments.get("offset"))
     elements = sorted(
         elements_of(calls, row, flow_of(run, row)),
@@ -242,7 +242,7 @@ def _session(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The conversation of a model's session; of several sessions, the one with ``index``, else the
     first one."""
     row = row_of(run, arguments)
-    calls = journal_of(run)
+    calls = calls_or_refuse(run)
     sessions = elements_of(calls, row, flow_of(run, row))
     index = naturals(arguments.get("index")) or (sessions[0].numbers if sessions else ())
     listed = [
@@ -273,4 +273,4 @@ def running_calls(run: AnyRun, row: Row, index: tuple[int, ...] = ()) -> list[Re
     ``index``. Those of threads of a fan-out are not known."""
     if not isinstance(run, Run) or run.journal is None:
         return []
-    return journal_of(run).begun(list(run.journal.running.values()), row, MOST_CALLS, index)
+    return calls_or_refuse(run).begun(list(run.journal.running.values()), row, MOST_CALLS, index)

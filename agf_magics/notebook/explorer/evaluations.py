@@ -10,7 +10,7 @@ from ...pictures.pages.wire import EvaluationRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.values import value_text
-from .arguments import journal_of, natural, row_of
+from .arguments import calls_or_refuse, natural, row_of
 from .calls import PAGE, SHORT
 from .request_types import AnyRun, Json
 
@@ -41,7 +41,7 @@ def answer_evaluations(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """A page of what a step that only evaluates read and gave, failed ones first."""
     row = row_of(run, arguments)
     offset = natural(arguments.get("offset"))
-    journal_of(run)  # without a journal the request is refused
+    calls_or_refuse(run)  # without a journal the request is refused
     if offset == 0 or _LastEvaluations.of != (run.run_id, row.id):
         from ...lifecycle.forecasts.evaluations import find_evaluations
 

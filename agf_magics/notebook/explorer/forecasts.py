@@ -17,7 +17,7 @@ from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DifferenceRow, StaleRow, StoreRow
 from ...pictures.plain import line, plain
 from ...pictures.values import value_brief, value_json
-from .arguments import journal_of, natural
+from .arguments import calls_or_refuse, natural
 from .request_types import AnyRun, Json, Refused
 
 SLOW = 1.0
@@ -37,7 +37,7 @@ _took: dict[str, float] = {}
 def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: a person did
     not ask for it, so it unpickles nothing and is skipped if the last comparison was slow."""
-    journal_of(run)
+    calls_or_refuse(run)
     is_auto = arguments.get("auto") is True
     if is_auto and _took.get(run.run_id, 0.0) > SLOW:
         return {"skipped": "the last comparison was slow"}
@@ -85,7 +85,7 @@ def answer_moments(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 def _moments_of(run: AnyRun, again: bool = False) -> Moments:
     """The moments at the last count: a running run has more by now. ``again``: count them now."""
-    journal_of(run)
+    calls_or_refuse(run)
     moments = _LastMoments.moments if _LastMoments.run_id == run.run_id and not again else None
     if moments is None:
         _LastMoments.moments = None

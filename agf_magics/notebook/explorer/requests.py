@@ -1,9 +1,9 @@
 """What the page of the explorer may ask of a run, by name: bounded, plain JSON, of a live or of a
 past run.
 
-Everything is read: from `Progress`, from any thread, and from the journal, by connections that only
-read. Nothing is unpickled. Texts are bounded and without control characters; the page writes them
-as text.
+All requests but one only read: from `Progress`, from any thread, and from the journal, by connections
+that only read. ``label`` writes what a person said about a row. Nothing is unpickled. Texts are
+bounded and without control characters; the page writes them as text.
 """
 
 from __future__ import annotations
@@ -77,11 +77,15 @@ def requests_of(run: AnyRun) -> Requests:
 
 
 def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
-    """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls
-    that lead to it; ``folded``: the ids of frames that are drawn as a box; none: a large picture
-    starts folded. ``direction``: TB, LR or auto. ``breaks``: with which boxes its lines began
-    before something was unfolded. ``width``, ``height``: the pixels of its place. Of a
-    long chain the steps are in groups, which have no row: the page paints the states of their steps."""
+    """A flow without states: the page paints these on the boxes. The steps of a long chain are in
+    groups, which have no row: the page paints the states of their steps.
+
+    - ``flow``: the ids of the calls that lead to it.
+    - ``folded``: the ids of frames that are drawn as a box; absent: a large picture starts folded.
+    - ``direction``: TB, LR or auto.
+    - ``breaks``: the boxes that began each row before something was unfolded.
+    - ``width``, ``height``: the size of its place, in pixels.
+    """
     inside = texts_of(arguments.get("flow"))
     shown = linked_within(linked, inside)
     flow = shown.flow
@@ -229,6 +233,8 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The facts of one step; with ``calls``, the page of its calls that is asked for so."""
     row = row_of(run, arguments)
     has_calls = row.started > 0 and calls_of(run) is not None
+    # The page lists the calls of a step that is ``many``, by element if it has ``elements``; what its
+    # expressions read and gave if it ``evaluates``; and it offers a cell with the call if it ``opens``.
     facts: Json = {
         "id": line(str(arguments.get("step")), 200),
         "name": line(shown_name(row), 400),
@@ -280,6 +286,7 @@ def _counted(run: AnyRun, row: Row) -> str:
 
 
 def _is_many(row: Row) -> bool:
+    """Whether it may run several times: then its calls are listed, and it has no one input and output."""
     return row.many or bool(row.elements) or row.again
 
 
@@ -377,4 +384,4 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "moments": answer_moments,
     "moment": answer_moment,
 }
-"""Requests that read, and that of a label. `Explorer` has those that act."""
+"""The requests of the page by name. `Explorer` has those that act on the run."""

@@ -21,7 +21,7 @@ from IPython import get_ipython
 from ...catalog import default
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
-from ...flow.question_text import question_mark
+from ...flow.question_text import question_digest
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
 from ...lifecycle.past.resume import resume_run
@@ -177,7 +177,7 @@ class Channel(Answers):
             question
             for question in list(self.run.progress.open_questions.values())
             if line(question.where, 100) == where
-            and question_mark(question) == arguments.get("mark")
+            and question_digest(question) == arguments.get("mark")
         )
         question = next(questions, None)
         pending = PendingQuestion.of(question) if question is not None else None

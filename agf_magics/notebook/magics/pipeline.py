@@ -14,7 +14,7 @@ from .base import NotebookMagics, takes
 
 @magics_class
 class PipelineMagics(NotebookMagics):
-    """``%%pipeline``, ``%run_pipeline`` and ``%r1``."""
+    """``%%pipeline``, ``%run_pipeline``, ``%run_pipeline_async`` and ``%r1``."""
 
     @cell_magic
     @takes(magics.PIPELINE)
@@ -28,6 +28,13 @@ class PipelineMagics(NotebookMagics):
         return self.notebook.run(
             self.notebook.flow(parsed.words("NAME")[0]), self.notebook.request(parsed, runs=True)
         )
+
+    @line_magic
+    @needs_local_scope
+    @takes(magics.RUN_PIPELINE_ASYNC)
+    def run_pipeline_async(self, parsed: ParsedLine) -> Any:
+        flow = self.notebook.flow(parsed.words("NAME")[0])
+        return self.notebook.run(flow, self.notebook.request(parsed, runs=True), background=True)
 
     @line_magic
     @takes(magics.R1)

@@ -12,7 +12,7 @@ from typing import Any
 from ...flow.progress.progress import Progress
 from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row
-from ...flow.question_text import long_arguments, question_mark
+from ...flow.question_text import long_arguments, question_digest
 from .. import row_words, theme
 from ..call_words import call_words
 from ..plain import line
@@ -230,7 +230,7 @@ def _question(question: Question, step: str) -> dict[str, Any]:
     return {
         "text": line(question.text, 500),
         "call": long_arguments(question, LONGEST_ARGUMENT),
-        "mark": question_mark(question),
+        "mark": question_digest(question),
         "where": line(question.where, 100),
         "step": step,
         "choices": choices,

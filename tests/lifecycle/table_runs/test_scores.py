@@ -341,3 +341,16 @@ def test_a_column_of_the_table_named_label_stays(registry: agf.Registry) -> None
     table.label(0, "good")
     assert table[0]["label"] == "mine"
     assert table[0]["run.label"] == "good"
+
+
+def test_tools_that_were_edited_or_that_one_run_has_alone_are_named(registry: agf.Registry) -> None:
+    for name in ("same", "more"):
+        agf.tool(lambda n: n, name=name, registry=registry)
+    text = "pipeline: p\nsteps:\n" + "- tool: {{name: {}, args: {{n: !expr ctx.n}}}}\n" * 3
+    agf.define(text.format("same", "double", "same"), registry=registry)
+    first = agf.run("p", over=ROWS, registry=registry)
+    agf.tool(lambda n: n + n, name="double", registry=registry)
+    agf.define(text.format("same", "double", "more"), registry=registry)
+    compared: Any = agf.compare_over(first, agf.run("p", over=ROWS, registry=registry))
+    assert compared.tools == ["double", "more"]
+    assert "Tools that differ: double, more" in repr(compared)

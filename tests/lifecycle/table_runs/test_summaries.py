@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from agf_magics.lifecycle.table_runs.score_table import Scores
 from agf_magics.lifecycle.table_runs.scores import (
     FAULTS,
     MOST_DRAWN,
     RESAMPLES,
     ScoredRow,
-    Scores,
     ScoreSummary,
     interval,
     summarize,

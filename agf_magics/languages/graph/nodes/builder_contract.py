@@ -69,7 +69,8 @@ class NodeSite(NamedTuple):
     span: Span
     defaults: FieldValues
     tools: Tools
-    limits: Mapping[str, Any]
+    config: Mapping[str, Any]
+    """The keys of ``config:``."""
     inside: bool = False
     """Whether it is the node of a map."""
     folders: Folders = Folders()

@@ -9,10 +9,9 @@ from ....flow.steps import Invoke
 from ....text.diagnostics import Diagnostic
 from ....values.value import Value
 from ..expressions.reading import Reader
-from ..state import Failed
 from .builder_contract import BuiltNode, FieldValues, NodeSite
 from .call_arguments import WithState, check_slots, complete
-from .on_error import on_error
+from .on_error import Failed, on_error
 from .step_fields import common, state_key
 from .writes import write_object, write_output
 

@@ -153,7 +153,7 @@ def build_map(
     collect: Name = fields["collect"]
     failures: Name = fields.get("failures") or Name(f"{collect.text}_failures")
     gather = _gather(fields, site, inner, failures)
-    limit: int = fields.get("max_items") or site.limits.get("max_map_items") or ITEMS
+    limit: int = fields.get("max_items") or site.config.get("max_map_items") or ITEMS
     overflow = fields.get("on_overflow") or site.defaults.get("on_overflow") or "error"
     step = Each(
         **at(site),
@@ -162,7 +162,7 @@ def build_map(
         element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
         body=_map_body(inner, site.span),
         gather=gather,
-        limit=site.limits.get("max_concurrency"),
+        limit=site.config.get("max_concurrency"),
         failing=FailurePolicy("continue"),
         cut=_element_limit(limit, overflow == "truncate", over.span),
     )

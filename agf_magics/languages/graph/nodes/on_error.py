@@ -7,9 +7,19 @@ from dataclasses import replace
 
 from ....flow.step import FailurePolicy
 from ....flow.steps import Branches
+from ....text.diagnostics import StepError
 from ....values.value import Value
-from ..state import Failed, State, Write
+from ..state import State, Write
 from .builder_contract import BuiltNode, FieldValues, NodeSite
+
+
+class Failed:
+    """The value of a node that failed, if its failure does not end the run."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: StepError) -> None:
+        self.error = error
 
 
 def on_error(fields: FieldValues, site: NodeSite, built: BuiltNode) -> BuiltNode:

@@ -27,7 +27,7 @@ from ..expressions.resolve import resolve_node_variables
 from ..expressions.written_text import format_value
 from ..prompts.answer_schema import read_output_schema
 from ..prompts.prompts import NodePrompt, read_prompt
-from ..state import Failed, Note, State, Write
+from ..state import Note, State, Write
 from ..words import FALLBACK
 from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .call_arguments import (
@@ -40,7 +40,7 @@ from .call_arguments import (
     state_ref,
 )
 from .declared_tools import Tools
-from .on_error import on_error
+from .on_error import Failed, on_error
 from .step_fields import at, common, state_key
 
 CALLED = Ref(("called",))

@@ -11,10 +11,10 @@ from ....text.diagnostics import Diagnostic
 from ....text.suggestions import suggest
 from ....values.value import Value
 from ..expressions.reading import Reader
-from ..state import Failed, State
+from ..state import State
 from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .call_arguments import pass_keys
-from .on_error import on_error
+from .on_error import Failed, on_error
 from .step_fields import common
 from .writes import write_as_subgraph, write_changed
 

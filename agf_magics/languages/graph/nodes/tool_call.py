@@ -16,9 +16,10 @@ from ...documents import name_at
 from ..expressions.reading import Reader
 from ..expressions.values import Expression
 from ..expressions.written_text import format_value
-from ..state import Failed, State
+from ..state import State
 from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .call_arguments import complete, whole
+from .on_error import Failed
 from .step_fields import common
 
 

@@ -1,10 +1,10 @@
-"""The magics that run a flow in the background, or a definition that is not registered."""
+"""The magics that run the definition in their cell, which is not registered."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
+from IPython.core.magic import cell_magic, magics_class
 
 from ...commands import magics
 from ...commands.line import ParsedLine
@@ -14,15 +14,8 @@ from .base import NotebookMagics, takes
 
 
 @magics_class
-class BackgroundMagics(NotebookMagics):
-    """``%run_pipeline_async``, ``%%run_pipeline_inline`` and ``%%run_pipeline_inline_async``."""
-
-    @line_magic
-    @needs_local_scope
-    @takes(magics.RUN_PIPELINE_ASYNC)
-    def run_pipeline_async(self, parsed: ParsedLine) -> Any:
-        flow = self.notebook.flow(parsed.words("NAME")[0])
-        return self.notebook.run(flow, self.notebook.request(parsed, runs=True), background=True)
+class InlineMagics(NotebookMagics):
+    """``%%run_pipeline_inline`` and ``%%run_pipeline_inline_async``."""
 
     @cell_magic
     @takes(magics.RUN_PIPELINE_INLINE)
@@ -39,4 +32,5 @@ class BackgroundMagics(NotebookMagics):
         name = "%%run_pipeline_inline_async" if background else "%%run_pipeline_inline"
         source = Source(f"{self.notebook.cell} {name}", body, first_line=2)
         flow = load(source, "pipeline", registry=self.notebook.registry)
+        # ``shown``: this cell has printed no problem yet, so the run shows all warnings.
         return self.notebook.run(flow, request, background=background, inline=True, shown=())
