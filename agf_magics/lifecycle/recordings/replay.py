@@ -25,7 +25,7 @@ from ...engine.runner import CallSite
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.calls.digest import CallDigest
-from ...journal.calls.large_results import KnownObjects
+from ...journal.calls.known_objects import KnownObjects
 from ...journal.codec.encoding import DecodeError, to_show
 from ...journal.codec.json_texts import encode
 from ...journal.codec.parted import is_plain
@@ -256,7 +256,7 @@ class Replay:
         value = value_of_object(stored, self.path)
         # A pickle of what is read may have other bytes.
         if stored.form == "parts" and is_plain(stored.data):
-            self._objects.know(value, stored.data)
+            self._objects.note_stored(value, stored.data)
         return value
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
