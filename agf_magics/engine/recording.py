@@ -25,6 +25,8 @@ class AskedCall(NamedTuple):
     name: str
     arguments: str
     """The arguments as JSON, without secrets."""
+    contents: str | None
+    """The digest of arguments that are no JSON; empty: they cannot be compared; None: they are."""
     site: Site
 
 

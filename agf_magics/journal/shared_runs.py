@@ -68,7 +68,7 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
 
 def _cells(record: Record) -> list[Any]:
     """A record as the copy has it: with previews in place of pickles."""
-    (arguments, whole, _), (form, value, shown, *_) = record.arguments, record.result
+    (arguments, whole, *_), (form, value, shown, *_) = record.arguments, record.result
     if whole == 2:
         arguments, whole = encode(record.arguments_shown), 1
     if form in PICKLED:

@@ -358,9 +358,12 @@ def _left(row: Row) -> str:
 
 def _earlier(row: Row) -> str:
     """How many results were reused instead of calling again."""
-    if not row.earlier:
+    earlier, times = row.earlier, row.times
+    if row.width:  # a fan-out makes no call itself
+        earlier, times = sum(part.earlier for part in row.elements), row.width
+    if not earlier:
         return ""
-    return f", {AGAIN} reused" if row.earlier == row.times else f", {AGAIN} {row.earlier:,} reused"
+    return f", {AGAIN} reused" if earlier == times else f", {AGAIN} {earlier:,} reused"
 
 
 def _tally(total: int, parts: tuple[Row, ...]) -> Tally:

@@ -11,6 +11,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.notebook.display.conversation import MOST_SAVED, conversations_html
+from agf_magics.pictures.values import BLOCK
 from agf_magics.settings.settings import current
 
 ASKS = """\
@@ -48,6 +49,7 @@ def test_the_saved_page_has_the_prompt_the_call_its_result_and_the_reply(tmp_pat
     for part in ("Price the figs", "What do figs cost?", "⚙ price", "&lt;b&gt;4&lt;/b&gt;", "<strong>four</strong>"):
         assert part in page, part
     assert "<b>4" not in page
+    assert f'<pre style="{BLOCK}">What do figs cost?</pre>' in page  # JupyterLab's own rule breaks inside words
 
 
 def test_a_run_without_a_model_or_without_a_journal_has_no_conversation(tmp_path: Path) -> None:

@@ -390,8 +390,14 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     assert page.get("run")["output"]["text"] == "1"
     (again,) = [message for message in page.messages if message["type"] == "run"]
     assert again["tree"]["name"] == "fragile"
-    attempts = page.get("step", step="steps[1]")["attempts"]
-    assert [(one["attempt"], one["failed"]) for one in attempts] == [(1, True), (2, False)]
+    found = page.get("step", step="steps[1]")
+    assert [(one["attempt"], one["failed"]) for one in found["attempts"]] == [(1, True), (2, False)]
+    journaled.good(
+        "from agf_magics.lifecycle.past.past_run import find_past_run\nfrom agf_magics.pictures.amounts import duration"
+    )
+    calls = f"find_past_run({again['id']!r}).calls"
+    worked = f"duration(sum(call['seconds'] for call in {calls} if call['step'] == 'steps[1]'))"
+    assert found["worked"] in str(journaled.good(worked).of("execute_result"))
     journaled.drain()
 
 

@@ -89,7 +89,10 @@ def test_the_state_at_each_moment_and_its_difference(journaled: Kernel) -> None:
     assert page.get("moments") == {"total": 3, "note": ""}
     found = page.get("moment", at=2, since=0)
     assert found["label"] == "b"
-    assert [name for name, _, is_new in found["values"] if is_new] == ["a", "b"]
+    assert [(name, about) for name, _, is_new, about in found["values"] if is_new] == [
+        ("a", '"pear"'),
+        ("b", '"second pear"'),
+    ]
     assert found["differs"] == [["a", "", '"pear"'], ["b", "", '"second pear"']]
     wrong = page.ask("moment", at=3, since=0)
     assert not wrong["ok"]
@@ -193,7 +196,7 @@ def test_a_context_has_a_moment_after_each_message_and_no_widget(journaled: Kern
     total = page.get("moments")["total"]
     first, last = page.get("moment", at=0, since=0), page.get("moment", at=total - 2, since=total - 3)
     assert (first["label"], first["values"], first["differs"]) == ("before the first message", [], [])
-    assert [name for name, _, is_new in last["values"] if is_new] == ["†state.second"]
+    assert [(name, about) for name, _, is_new, about in last["values"] if is_new] == [("†state.second", '"pear"')]
     assert last["differs"] == [["†state.second", "", '"pear"']]
     assert page.ask("moment", at=total, since=0)["why"] == f"the context has no moment {total + 1}"
     assert page.ask("step", step="x")["why"] == "unknown request 'step'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from random import Random
 
@@ -10,7 +11,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.pictures.layout.arrange import arrange
 from agf_magics.pictures.layout.arrow_ends import area_of
-from agf_magics.pictures.layout.svg import edge_places
+from agf_magics.pictures.layout.svg import edge_places, paint
 from agf_magics.pictures.scene.builder import MANY_NODES, scene
 from agf_magics.pictures.scene.value_lines import wired
 from tests.pictures.random_flows import graph, text_of
@@ -68,12 +69,40 @@ def test_the_edges_of_a_small_graph_are_all_lines() -> None:
 def test_the_numbers_of_edges_stand_on_nothing_and_few_edges_have_no_room_for_one() -> None:
     drawn = scene(GRAPHS["random 120"])
     arranged = arrange(drawn)
-    places = {key: place.area for key, place, _ in edge_places(drawn, arranged)}
+    edges = [*edge_places(drawn, arranged)]
+    places = {edge.key: edge.place.area for edge in edges if edge.place}
     drawn_edges = {link.way for link in wired(drawn, [drawn.parts])[0] if link.way}
-    assert places.keys() <= drawn_edges
+    assert {edge.key for edge in edges} == drawn_edges
     assert len(places) > 0.9 * len(drawn_edges)
     boxes = [area_of(place) for place in arranged.layout.boxes.values()]
     assert not any(place.shares(box) for place in places.values() for box in boxes)
+
+
+ARTICLE = """\
+nodes:
+  draft: {type: python, tool: draft}
+  critique: {type: python, tool: critique}
+  check: {type: python, tool: check_facts}
+edges:
+- {from: START, to: draft}
+- {from: draft, to: critique}
+- {from: critique, to: draft, condition: score < 0.8}
+- {from: critique, to: check, condition: else}
+- {from: check, to: draft, condition: facts == "wrong" and tries < 8}
+- {from: check, to: END, condition: else}
+"""
+
+
+def test_a_page_finds_the_line_of_each_edge_by_its_number_also_where_numbers_have_no_room() -> None:
+    drawn = scene(agf.load(ARTICLE))
+    arranged = arrange(drawn, "TB")
+    edges = [*edge_places(drawn, arranged)]
+    assert {edge.room for edge in edges if edge.place is None} == {0}
+    starts = re.findall(r'<path class="\w*" d="M(\S+ \S+)C[^>]* fill="none"', paint(drawn, arranged, {}))
+    for line in arranged.layout.lines:
+        for edge in edges:
+            if edge.key == line.link.way:
+                assert starts[edge.line] == f"{line.points[0].x:.1f} {line.points[0].y:.1f}"
 
 
 @pytest.mark.law

@@ -259,6 +259,14 @@ COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
         *(counted(started=2, finished=2, earlier=1), "✓ ok, ↺ 1 reused"),
         *("2 ok", "2", "✓ 2× ↺"),
     ),
+    "all elements reused": (
+        fan({"started": 3, "finished": 3, "earlier": 3}, finished=1, width=3),
+        *("✓ ok, ↺ reused", "", "", "✓ ok"),
+    ),
+    "some elements reused": (
+        fan({"started": 3, "finished": 3, "earlier": 2}, finished=1, width=3),
+        *("✓ ok, ↺ 2 reused", "", "", "✓ ok"),
+    ),
     "failed and handled": (counted(started=1, failed=1, rescues=True), "! failed, handled", "", "", "! failed"),
     "left running": (counted(started=1, left=1), "◌ left running", "", "", "◌ left"),
     "one of two left running": (

@@ -38,7 +38,7 @@ from ..codec.signatures import row_crc, sign, user_key
 from ..codec.snapshots import Held, snapshot
 from ..database.store import ADD
 from ..records.failures import error_json
-from ..records.records import CallKey
+from ..records.records import WITH_DIGEST, CallKey
 from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
@@ -91,6 +91,8 @@ class StartedCall(NamedTuple):
     whole: int
     """0: ``arguments`` is a preview; 1: it is complete; `IN_PIECES`."""
     digest: bytes | None = None
+    contents: str | None = None
+    """The digest of its arguments alone: see `DigestedCall`."""
     watched: Watched | None = None
     """The objects that its function names, which it may change."""
     received: Received = NOTHING
@@ -104,6 +106,13 @@ class StartedCall(NamedTuple):
     """When it started, by the monotonic clock."""
     is_apart: bool = False
     """Whether a worker makes it, which gets copies."""
+
+    @property
+    def arguments_stored(self) -> tuple[str | None, int]:
+        """The arguments and their ``whole``, as the row has them."""
+        if not self.whole and self.contents is not None:
+            return f"{self.contents} {self.arguments}", WITH_DIGEST
+        return self.arguments, int(self.whole)  # in a checksum, True is another value than 1
 
     @property
     def argument_objects(self) -> list[Any]:
@@ -227,10 +236,10 @@ class CallRows:
         name = getattr(callee, "name", step.name.text)
         whole = 0 if received.any else int(whole)
         is_effect = isinstance(callee, Tool) and not callee.reuse
-        digest, watched, late = digested
-        started = StartedCall(key, step.kind, name, time.time(), text, whole, digest, watched)
-        started = started._replace(received=received, objects=objects, is_effect=is_effect)
-        return started._replace(late=late, began=time.monotonic())
+        digest, watched, late, contents = digested
+        started = StartedCall(key, step.kind, name, time.time(), text, whole, digest, contents)
+        started = started._replace(watched=watched, received=received, objects=objects)
+        return started._replace(is_effect=is_effect, late=late, began=time.monotonic())
 
     def arguments_text(self, arguments: Any) -> tuple[str, int]:
         """Arguments as JSON and their ``whole``. Their large parts are kept once."""
@@ -399,10 +408,10 @@ class CallRows:
         """A call that has ended, with its digest. On any thread."""
         assert call.late is not None, "`has_late_digest` has said so"
         if call.objects is None:  # bytes, which nobody changes
-            digest = self.digests.digest_late(call.late)
+            digested = self.digests.digest_late(call.late)
         else:
-            digest = self.digests.digest_late(call.late, partial(self._after, call, call.objects))
-        return call._replace(digest=digest, late=None)
+            digested = self.digests.digest_late(call.late, partial(self._after, call, call.objects))
+        return call._replace(digest=digested.digest, contents=digested.contents, late=None)
 
     def _after(self, call: StartedCall, objects: Fingerprint, value: Value) -> Print | None:
         """The fingerprint of an argument after the call. A worker has a copy from its beginning: a
@@ -536,7 +545,6 @@ class CallRows:
         if signature is None and (what == "answered" or packed.form in PICKLED):
             packed = EncodedValue("again", None, packed.shown, NO_KEY)
             self._not_stored(call, NO_KEY)
-        whole = int(call.whole)  # in a checksum, True is another value than 1
         return self.row(
             what,
             place,
@@ -545,8 +553,7 @@ class CallRows:
             call.name,
             call.started,
             ended,
-            call.arguments,
-            whole,
+            *call.arguments_stored,
             packed.form,
             packed.data,
             packed.shown,

@@ -36,8 +36,8 @@ NO_DIGEST = "its function or its arguments cannot be compared"
 class LateDigest(NamedTuple):
     """The digest of a call with large data, made when its end has shown that it took long."""
 
-    before: str
-    """The part of its identity before its arguments."""
+    before: str | None
+    """The part of its identity before its arguments; None: only these have a digest."""
     digests: Mapping[str, str]
     """Those of its small arguments, which it may change."""
     data: Mapping[str, Value]
@@ -49,12 +49,16 @@ class LateDigest(NamedTuple):
 
 
 class DigestedCall(NamedTuple):
-    """The digest of a call that starts."""
+    """The digest of a call."""
 
     digest: bytes | None = None
     watched: Watched | None = None
     """The objects that its functions name, which it may change."""
     late: LateDigest | None = None
+    """What its digest is made of when it has ended."""
+    contents: str | None = None
+    """The digest of its arguments alone, by which a recording finds the call; None: they are JSON, or
+    cannot be compared."""
 
 
 class CallDigest:
@@ -96,31 +100,48 @@ class CallDigest:
         functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
         held = f"json {text}" if text is not None else None
         late: LateDigest | None = None
-        if text is None and what is not None:
-            shown: dict[str, Value] = dict(arguments)
+        contents: str | None = None
+        if text is None:
+            named = _with_names(callee, arguments)
+            late = self._late(named, keyed)
+            held = digest_value(named, self.most) if late is None else ""
+            # A secret could be guessed from it.
+            contents = None if keyed else held or None
             # Its result depends on the tools that it may call, also on their code.
-            if isinstance(callee, Agent) and "tools" in shown:
+            if what is not None and isinstance(callee, Agent) and "tools" in arguments:
                 allowed = {name: tool for name, tool in tools.items() if grant.allows(name)}
-                shown["tools"] = offered = {n: self.called(tool) for n, tool in allowed.items()}
                 functions += map(self.function, allowed.values())
-                what = what if None not in offered.values() else None
-            late = self._late(shown, keyed)
-            held = digest_value(shown, self.most) if late is None else ""
-        if what is None or held is None:
-            return DigestedCall()
-        before = _before_arguments(step, what)
-        digest = b"" if late is not None else _digest(before + held, keyed)
-        if digest is None:
-            return DigestedCall()
-        watched, more = self._watched(callee, functions)
-        if more is None:
-            return DigestedCall(None, watched)
+                what = self._with_tools(what, allowed)
+        digest: bytes | None = None
+        watched: Watched | None = None
+        more: bytes | None = None
+        before = _before_arguments(step, what or "")
+        if what is not None and held is not None:
+            digest = b"" if late is not None else _digest(before + held, keyed)
+        if digest is not None:
+            watched, more = self._watched(callee, functions)
         if late is None:
-            return DigestedCall(digest + more, watched)
-        late = late._replace(before=before, after=more)
+            digest = digest + more if digest is not None and more is not None else None
+            return DigestedCall(digest, watched, contents=contents)
+        if more is not None:
+            late = late._replace(before=before, after=more)
         if self.is_eager or late.size <= (self.most or 0):
-            return DigestedCall(self.digest_late(late), watched)
+            return self.digest_late(late)._replace(watched=watched)
         return DigestedCall(None, watched, late)
+
+    def contents(self, callee: object, arguments: Mapping[str, Value]) -> str | None:
+        """The digest of arguments alone, as in `DigestedCall`."""
+        named = _with_names(callee, arguments)
+        late = self._late(named, False)
+        if late is not None:
+            return self.digest_late(late).contents
+        return digest_value(named, self.most)
+
+    def _with_tools(self, what: str, tools: Mapping[str, Tool]) -> str | None:
+        """The digest of a callee and of the tools that it may call."""
+        offered = {name: self.called(tool) for name, tool in tools.items()}
+        is_known = None not in offered.values()
+        return f"{what} {json.dumps(offered, sort_keys=True)}" if is_known else None
 
     def _watched(
         self, callee: object, functions: Iterable[FunctionDigest | None]
@@ -141,7 +162,7 @@ class CallDigest:
                     return None
                 digests[name] = digest
         size = sum(map(bytes_of_data, data.values()))
-        return LateDigest("", digests, data, size, is_keyed, b"") if data else None
+        return LateDigest(None, digests, data, size, is_keyed, b"") if data else None
 
     def _is_large(self, value: Value) -> bool:
         if type(value) is Unread:
@@ -152,18 +173,22 @@ class CallDigest:
 
     def digest_late(
         self, late: LateDigest, now: Callable[[Value], Print | None] = lambda value: None
-    ) -> bytes | None:
+    ) -> DigestedCall:
         """The digest of a call with large data, which it has not changed. ``now``: the fingerprint
         of an argument after the call; default: it is not known. On any thread."""
         digests = dict(late.digests)
         for name, value in late.data.items():
             content = self._digest_data(value, now(value))
             if content is None:
-                return None
+                return DigestedCall()
             digests[name] = f"data {content}"
         arguments = f"data {json.dumps(digests, sort_keys=True)}"
+        contents = None if late.is_keyed else hashlib.sha256(arguments.encode()).hexdigest()
+        if late.before is None:
+            return DigestedCall(contents=contents)
         digest = _digest(late.before + arguments, late.is_keyed)
-        return digest + late.after if digest is not None else None
+        whole = digest + late.after if digest is not None else None
+        return DigestedCall(whole, contents=contents)
 
     def why_none(
         self, callee: object, arguments: Mapping[str, Value], tools: Mapping[str, Tool]
@@ -215,6 +240,16 @@ class CallDigest:
 
 FUNCTIONS = (Tool, Agent, Transform, Policy)
 """The callees that have a function of a user."""
+
+
+def _with_names(callee: object, arguments: Mapping[str, Value]) -> dict[str, Value]:
+    """Arguments with the names of the functions that a run offers to an agent or a policy: the
+    functions are new ones for each call."""
+    named = dict(arguments)
+    for offered in ("tools", "agents") if isinstance(callee, Agent | Policy) else ():
+        if isinstance(named.get(offered), dict):
+            named[offered] = sorted(named[offered])
+    return named
 
 
 def _digest(identity: str, is_keyed: bool) -> bytes | None:

@@ -14,7 +14,7 @@ from ..database.store import ROOM
 from .failures import error_from
 from .fields import Identifier, Moment, Raw, Text, is_at, is_stored
 from .large_parts import large_parts
-from .records import UNREADABLE, Record, RecordedArguments, StoredValue, check_tries
+from .records import UNREADABLE, WITH_DIGEST, Record, RecordedArguments, StoredValue, check_tries
 
 Row = tuple[Any, ...]
 """The cells of `COLUMNS`, and their checksum."""
@@ -28,7 +28,7 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
     try:
         for row in rows:
             record = _read(row)
-            text, whole, _ = record.arguments
+            text, whole, *_ = record.arguments
             if whole == 2 and is_shown:
                 # Of the last record alone: what calls share is read once, and a long run does not
                 # fill the memory.
@@ -62,7 +62,7 @@ _is_row = checker(
         Moment | None,
         Moment | None,
         Text,
-        Annotated[int, lambda whole: 0 <= whole <= 2],
+        Annotated[int, lambda whole: 0 <= whole <= WITH_DIGEST],
         Text,
         object,
         Text,
@@ -94,5 +94,8 @@ def _read(row: Row) -> Record:
         RecordedArguments(given, whole),
         StoredValue(form, value, shown, signature),
     )
+    if whole == WITH_DIGEST:
+        contents, _, preview = given.partition(" ")
+        arguments = RecordedArguments(preview, 0, contents=contents)
     when = (started, ended)
     return Record(line, what, at, tries, kind, name, *when, arguments, result, error, digest)

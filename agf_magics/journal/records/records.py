@@ -39,6 +39,10 @@ COLUMNS = (
 RECORDS = f"SELECT {COLUMNS}, crc FROM records"
 
 
+WITH_DIGEST = 3
+"""``whole`` of a row that has the digest of the arguments before their preview."""
+
+
 class CallKey(NamedTuple):
     """The name of one execution of a step in the journal."""
 
@@ -58,6 +62,8 @@ class RecordedArguments(NamedTuple):
     parts between them."""
     large: Mapping[str, str] = {}
     """The large parts as JSON, by their digests, where a person may look at them."""
+    contents: str | None = None
+    """The digest of what the preview stands for; None: it has none."""
 
     @property
     def is_one_text(self) -> bool:
@@ -134,7 +140,7 @@ class Record(NamedTuple):
     @property
     def arguments_shown(self) -> Value:
         """Its arguments for display. Raises JournalError."""
-        text, whole, large = self.arguments
+        text, whole, large, _ = self.arguments
         if whole < 2:
             return decoded(text)
         pieces = decoded(text)

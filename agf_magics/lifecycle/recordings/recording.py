@@ -38,7 +38,7 @@ from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..run_internals import place_in_journal
 from ..runs.run import Run
-from .stored_objects import STORED, StoredObject, fields_of_object, keep_parts, read_object
+from .stored_objects import StoredObject, fields_of_object, keep_parts, read_object, without_object
 
 RECORDING_FORMAT = 1
 
@@ -84,6 +84,10 @@ class RecordedCall(NamedTuple):
     """Why the file has no result; empty: it has one."""
     stored: StoredObject | None = None
     """The object that the call returned."""
+    contents: str | None = None
+    """The digest of its arguments, if they are no JSON."""
+    number: int = 0
+    """That of its line."""
 
 
 def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None = None) -> Path:
@@ -108,16 +112,12 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     past = ended if isinstance(ended, PastRun) else find_past_run(ended.run_id)
     target = Path(path)
     files = place_in_journal(past)[0].files
-    if redact is None:
-        lines: Iterable[Line] = keep_parts(_lines(past), target, files)
-    else:
-        lines = (redact_line(_without_object(line), redact) for line in _lines(past))
-    write_lines(target, lines)
+    lines: Iterable[Line] = _lines(past)
+    if redact is not None:
+        lines = (redact_line(without_object(line), redact) for line in lines)
+    # Also where no line has an object: an earlier recording may have left some in the folder.
+    write_lines(target, keep_parts(lines, target, files))
     return target
-
-
-def _without_object(line: Line) -> Line:
-    return {key: value for key, value in line.items() if key != STORED}
 
 
 def redact_line(line: Line, redact: Redact | None) -> Line:
@@ -168,7 +168,9 @@ def _line(call: Record, past: PastRun) -> Line:
     if form == "parts" and (large := _large_json(call, past)) is not None:
         has_json, value = True, large
     outcome = outcome_line(call.error, has_json, is_masked, value)
-    line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.arguments_shown}
+    line = asked_line(
+        call.what, call.kind, call.name, call.arguments_shown, call.arguments.contents
+    )
     is_object = "opaque" in outcome and call.what != "answered"
     stored = fields_of_object(call, past.run_id) if is_object else {}
     return {**line, **outcome, **stored, "at": list(call.at)}
@@ -183,6 +185,13 @@ def _large_json(call: Record, past: PastRun) -> Value:
     except DecodeError:
         return None
     return value if is_json(value) else None
+
+
+def asked_line(what: str, kind: str, name: str, given: Value, contents: str | None) -> Line:
+    """The part of a line that says which call it is. ``contents``: the digest of arguments that are
+    no JSON."""
+    line = {"what": what, "kind": kind, "name": name, "given": given}
+    return line if contents is None else {**line, "contents": contents}
 
 
 def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value) -> Line:
@@ -320,6 +329,9 @@ def _call(path: Path, number: int, line: Line) -> RecordedCall:
         problem = "a call has a 'value', an 'opaque' value or, if it failed, an 'error'"
     elif not isinstance(place, list) or not is_at(tuple(place)):
         problem = "'at' must be a path: the id of a step, then ids and numbers"
+    contents = line.get("contents")
+    if contents is not None and (not isinstance(contents, str) or not contents):
+        problem = problem or "'contents' must be the digest of the arguments"
     error = None
     if not problem and outcomes == ["error"]:
         try:
@@ -334,9 +346,10 @@ def _call(path: Path, number: int, line: Line) -> RecordedCall:
         problem = problem or "what is 'stored' is not what this package writes"
     if problem:
         raise _wrong(path, number, encode(line), problem)
-    opaque = "its result is not JSON" if outcomes == ["opaque"] else ""
+    opaque = "it is no JSON, and was not stored" if outcomes == ["opaque"] else ""
     asked = (str(what), line["kind"], line["name"], line["given"])
-    return RecordedCall(*asked, tuple(place), line.get("value"), error, opaque, stored)
+    outcome = (line.get("value"), error, opaque, stored)
+    return RecordedCall(*asked, tuple(place), *outcome, contents, number)
 
 
 def _wrong(

@@ -1,8 +1,9 @@
 """Runs whose calls are taken from a recording: the same values, without the models and services.
 
 A call is found by what it is and what it is given, never by a digest of its function, so a tool may
-be edited. Of equal calls the one at the same path is taken, else the next one in the file: an
-edited definition still finds them. What is not a call is real: expressions, joins, limits, events.
+be edited. A table or another object that it is given counts with a digest of what is in it. Of equal
+calls the one at the same path is taken, else the next one in the file: an edited definition still
+finds them. What is not a call is real: expressions, joins, limits, events.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from ...engine.recording import AskedCall, replaying
 from ...engine.runner import CallSite
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
-from ...journal.codec.encoding import DecodeError
+from ...journal.calls.digest import CallDigest
+from ...journal.calls.known_objects import KnownObjects
+from ...journal.codec.encoding import DecodeError, to_show
 from ...journal.codec.json_texts import encode
+from ...journal.codec.parted import is_plain
+from ...journal.codec.secret_search import Search
 from ...journal.records.failures import error_from, error_json
 from ...journal.records.recorded_outcomes import RecordedOutcome
 from ...journal.records.records import around, decoded
@@ -41,13 +46,21 @@ from .recording import (
     Line,
     RecordedCall,
     Redact,
+    asked_line,
     header,
     outcome_line,
     read_calls,
     redact_line,
     write_lines,
 )
-from .stored_objects import NotBeside, folder_of, value_of_object
+from .stored_objects import (
+    NotBeside,
+    StoredObject,
+    folder_of,
+    keep_parts,
+    store_object,
+    value_of_object,
+)
 
 
 def same(arguments: Value) -> str:
@@ -64,6 +77,11 @@ ASKS = ("agent", "model", "question")
 """What ``only="models"`` takes from the file: agents that are functions ask a model, too."""
 
 CALL_IT = 'in Python, missing="call" of agf.replay makes calls that are not recorded'
+
+RECORD_IT = (
+    "a run does not store what is quicker to make, or cannot be pickled; in Python, "
+    'missing="record" of agf.replay makes the call, and stores its result if it can be pickled'
+)
 
 NEAREST_AMONG = 200
 """Recorded calls among which the nearest one is looked for."""
@@ -111,12 +129,17 @@ class Replay:
         calls: list[RecordedCall] = []
         if missing != "record" or path.exists():
             self._head, calls = read_calls(path)
+        self._objects = KnownObjects()
+        self._digests = CallDigest(current.settings.journal_value, self._objects.digest)
+        self._unreadable = set[int]()
+        """The numbers of lines whose objects could not be read."""
         self._lines = [call.at for call in calls]
         self._calls: dict[str, dict[StepPath, list[RecordedCall]]] = {}
         """The calls that no run has taken, by their keys and their paths. The last one is the next
         one: a dict and a list are taken apart from their ends."""
         for call in reversed(calls):
-            key = self._key(call.step_kind, call.name, call.arguments, call.outcome == "answered")
+            asks = call.outcome == "answered"
+            key = self._key(call.step_kind, call.name, call.arguments, asks, call.contents)
             self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
         self.made_lines: list[Line] = []
         """The lines of calls that were made, with ``missing="record"``."""
@@ -172,9 +195,14 @@ class Replay:
         """A call as the file knows it: its arguments are masked as those of a journal are."""
         step = site.step
         hidden = callee.secret if isinstance(callee, Tool) else frozenset[str]()
-        shown = site.run.secrets.to_show(hide(arguments, hidden), current.settings.journal_value)
+        given, most = hide(arguments, hidden), current.settings.journal_value
+        shown = site.run.secrets.to_show(given, most)
+        contents = None
+        # Two tables have the same preview. A text with a mask stands for itself.
+        if not shown.whole and not to_show(given, most)[1]:
+            contents = self._digests.contents(callee, given) or ""
         name = getattr(callee, "name", step.name.text)
-        return AskedCall(kind, step.kind, name, shown.text, site)
+        return AskedCall(kind, step.kind, name, shown.text, contents, site)
 
     def is_made(self, asked: AskedCall) -> bool:
         """Whether a call is made although runs replay this recording."""
@@ -205,13 +233,14 @@ class Replay:
         why: DecodeError | None = None
         if call.stored is not None:
             try:
-                return RecordedOutcome(value_of_object(call.stored, self.path), None)
+                return RecordedOutcome(self._read(call.stored), None)
             except DecodeError as error:
                 why = error
         if self._missing != "fail":
+            self._unreadable.add(call.number)
             return None
         message = f"the result of {asked.kind} {asked.name!r} is not in {self.name}: {call.opaque}"
-        hint = f"a result that can be pickled can be recorded; {CALL_IT}"
+        hint = RECORD_IT
         if why is not None:
             message = (
                 f"the result of {asked.kind} {asked.name!r} in {self.name} cannot be read: {why}"
@@ -222,9 +251,18 @@ class Replay:
             hint = f"put the folder {folder} beside {self.name}, or record the run again; {CALL_IT}"
         raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
 
+    def _read(self, stored: StoredObject) -> Value:
+        """The object of a line. Raises DecodeError."""
+        value = value_of_object(stored, self.path)
+        # A pickle of what is read may have other bytes.
+        if stored.form == "parts" and is_plain(stored.data):
+            self._objects.note_stored(value, stored.data)
+        return value
+
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
         """Note the line of a call that was made, with ``missing="record"``."""
-        if self._missing != "record" or not self._replays(asked.kind):
+        # What cannot be compared would never be found.
+        if self._missing != "record" or not self._replays(asked.kind) or asked.contents == "":
             return
         run = asked.site.run
         is_secret = asked.site.is_secret
@@ -242,19 +280,36 @@ class Replay:
         if not self._head:
             flow = asked.site.scope.linked.flow
             self._head = header(flow.name, flow.language, [flow.source.text], {})
-        words = {"kind": asked.step_kind, "name": asked.name, "given": json.loads(asked.arguments)}
-        self.made_lines.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
+        given = json.loads(asked.arguments)
+        words = asked_line(what, asked.step_kind, asked.name, given, asked.contents)
+        stored = self._object(asked, value) if "opaque" in outcome else {}
+        self.made_lines.append({**words, **outcome, **stored, "at": list(asked.site.at)})
+
+    def _object(self, asked: AskedCall, value: Value) -> Line:
+        """The part of a line with the object that a call returned; empty: it cannot be stored. It is
+        stored at once, before a step changes it."""
+        secrets = asked.site.run.secrets
+        if self._redact is not None or secrets.active or asked.kind == "question":
+            return {}
+        searched = secrets.searched
+        search = Search(searched.raws, bool(searched.numbers))
+        return store_object(value, self.path, search)
 
     def write(self) -> None:
         """Add the calls that were made to the file. Raises DefinitionError."""
         if not self.made_lines:
             return
-        lines = [redact_line(line, self._redact) for line in self.made_lines]
-        head = [redact_line(self._head, self._redact)]
+        made = [redact_line(line, self._redact) for line in self.made_lines]
+        lines = [redact_line(self._head, self._redact)]
         if self.path.exists():
-            text = read_file(self.path).decode("utf-8")
-            head = list(map(json.loads, text.splitlines()))
-        write_lines(self.path, [*head, *lines])
+            # Only this ends a line: Python finds an end in texts of JSON too.
+            texts = read_file(self.path).decode("utf-8-sig").split("\n")
+            lines = [
+                json.loads(text)
+                for number, text in enumerate(texts, 1)
+                if text and number not in self._unreadable
+            ]
+        write_lines(self.path, keep_parts([*lines, *made], self.path, None))
 
     def _replays(self, kind: str) -> bool:
         """Whether calls of this kind are taken from the file."""
@@ -262,19 +317,20 @@ class Replay:
 
     def _key_of(self, asked: AskedCall) -> str:
         arguments = json.loads(asked.arguments)
-        words = {
-            "what": "finished",
-            "kind": asked.step_kind,
-            "name": asked.name,
-            "given": arguments,
-        }
-        arguments = redact_line(words, self._redact).get("given")
-        return self._key(asked.step_kind, asked.name, arguments, asked.kind == "question")
+        words = asked_line("finished", asked.step_kind, asked.name, arguments, asked.contents)
+        redacted = redact_line(words, self._redact)
+        # A line without a digest is never that of such a call.
+        contents = redacted.get("contents", "") if asked.contents is not None else None
+        asks = asked.kind == "question"
+        return self._key(asked.step_kind, asked.name, redacted.get("given"), asks, contents)
 
-    def _key(self, kind: str, name: str, arguments: Value, asks: bool) -> str:
+    def _key(
+        self, kind: str, name: str, arguments: Value, asks: bool, contents: str | None = None
+    ) -> str:
         # The model may be another one: what counts is what it was asked.
         named = "" if kind == "model" and self._match is None else name
-        return f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
+        key = f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
+        return key if contents is None else f"{key} {contents}"
 
     def absent(self, asked: AskedCall) -> StepError:
         """The error for a call that is not in the file, with the nearest one that is."""
@@ -282,7 +338,12 @@ class Replay:
         nearest = self._nearest(asked, arguments)
         message = f"{self.name} has no call of {asked.kind} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
-        if nearest is not None:
+        if nearest is not None and asked.contents is not None and nearest.arguments == arguments:
+            hint = (
+                "the nearest recorded call has another object in its arguments, or one that cannot "
+                f"be compared; {hint}"
+            )
+        elif nearest is not None:
             whole = ("", nearest.arguments, arguments)
             path, its_part, our_part = next(find_differences(nearest.arguments, arguments), whole)
             its_text, our_text = shorten_pair(its_part, our_part)

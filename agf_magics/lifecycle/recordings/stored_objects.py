@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...journal.codec.encoding import PICKLED, DecodeError
 from ...journal.codec.identities import bare
-from ...journal.codec.parted import parts_in
+from ...journal.codec.parted import Parted, parts_in, take_apart
+from ...journal.codec.pickles import NotPicklable
+from ...journal.codec.secret_search import HoldsSecret, Search
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
 from ...journal.codec.type_checks import checker
 from ...journal.database.value_files import Part, PartError, ValueFiles
@@ -24,6 +27,9 @@ from ...values.value import Value
 
 STORED = "stored"
 """The key of a line that has an object."""
+
+LARGE = 100_000
+"""Bytes of a pickle from which on it is a file of the folder."""
 
 _OWNER = "recording"
 """The name with which temporary files begin."""
@@ -61,10 +67,35 @@ def fields_of_object(call: Record, run_id: str) -> dict[str, Any]:
         call.check_signature(run_id)
     except SignatureError:
         return {}
-    data = bare(data)
+    return _fields(key, form, bare(data))
+
+
+def _fields(key: bytes, form: str, data: bytes) -> dict[str, Any]:
     text = base64.b64encode(data).decode()
     signature = sign(key, "recording", form, data).hex()
     return {STORED: {"form": form, "data": text, "sign": signature}}
+
+
+def store_object(value: Value, recording: Path, search: Search) -> dict[str, Any]:
+    """The fields of the line of a call that has returned ``value`` now, with its parts in the folder
+    of the recording; none if it cannot be stored. ``search``: for what it must not contain."""
+    beside, key = ValueFiles(folder_of(recording), _OWNER), user_key()
+    if key is None:
+        return {}
+    try:
+        parted = take_apart(value, beside.create, search)
+        for each in parted.stretches:
+            beside.add(Part(each.digest, each.view.nbytes), each.view)
+        rest: Any = parted.file
+        if rest is not None:
+            beside.keep(rest)
+    except (NotPicklable, HoldsSecret, OSError, MemoryError):
+        return {}
+    return _fields(key, "parts", parted.data(rest.part if rest is not None else None))
+
+
+def without_object(line: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in line.items() if key != STORED}
 
 
 def read_object(line: dict[str, Any]) -> StoredObject | None:
@@ -99,17 +130,24 @@ def keep_parts(
     lines: Iterable[dict[str, Any]], recording: Path, files: ValueFiles | None
 ) -> Iterator[dict[str, Any]]:
     """The lines, while the parts of their objects are copied from ``files`` into the folder of the
-    recording, which has no others at the end. A line whose parts cannot be read has no object. Raises
-    OSError."""
-    beside, named = ValueFiles(folder_of(recording), _OWNER), set[str]()
+    recording, which has no others at the end. ``files``: None: they are there. A large pickle becomes
+    a part. A line whose parts cannot be read has no object. Raises OSError."""
+    beside, named, key = ValueFiles(folder_of(recording), _OWNER), set[str](), user_key()
     for line in lines:
         stored = read_object(line)
         try:
-            for part in stored.parts if stored is not None and files is not None else ():
-                beside.add(part, memoryview(files.read(part)))  # type: ignore[union-attr]
+            for part in stored.parts if stored is not None else ():
+                if files is not None:
+                    beside.add(part, memoryview(files.read(part)))
                 named.add(part.digest)
         except (PartError, DecodeError):
-            line = {key: value for key, value in line.items() if key != STORED}
+            line = without_object(line)
+        if stored is not None and stored.form == "pickle" and len(stored.data) > LARGE and key:
+            part = Part(hashlib.sha256(stored.data).hexdigest(), len(stored.data))
+            beside.add(part, memoryview(stored.data))
+            named.add(part.digest)
+            rest = Parted((), b"", is_plain=False).data(part)
+            line = {**line, **_fields(key, "parts", rest)}
         yield line
     beside.clean(named, lambda owner: False)
     if not named and beside.folder.is_dir() and not any(beside.folder.iterdir()):

@@ -96,7 +96,7 @@ export default base => {
       this.body.replaceChildren(
         rows.length ? table(["value", `at moment ${number(since + 1)}`, "now"], rows) : hint(at === since ? "" : "Nothing changed."),
         found.isMore ? hint("… and more differences") : "",
-        ...named("StoreRow", found.values).map(({ name, value, isNew }) => details(name, [valueElement(value)], isNew)),
+        ...named("StoreRow", found.values).map(({ name, about, value, isNew }) => details(`${name} · ${about}`, [valueElement(value)], isNew)),
         found.more ? hint(`… ${number(found.more)} more values`) : "");
     }
   }

@@ -136,7 +136,7 @@ class Panel {
   // The first line. State and counters are those of the row, which an update brings before the kernel is asked.
   head() {
     const { step } = this, { chosen } = this.view, row = this.state.rows[chosen], look = this.state.look(chosen);
-    const took = step.attempts ? `${step.took} for ${number(step.attempts.length)} attempts` : step.took;
+    const took = step.attempts ? `${step.worked} in ${number(step.attempts.length)} attempts, ${step.took} from first to last` : step.took;
     const facts = [took, row[Now.counted], step.why].filter(Boolean).join(" · ");
     const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
     return element("div", { class: "facts", title: step.id }, element("span", { style: { color, fontWeight: 600 } }, row[Now.words] || `${look.mark} ${look.word}`),

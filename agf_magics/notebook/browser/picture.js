@@ -265,15 +265,16 @@ class PictureView {
     this.svg.append(group);
   }
 
-  // Room for the numbers of the rounds after which an edge was taken.
+  // The lines of the edges, which get the colour of those that were taken, and room for the numbers of the rounds after which they were.
   addEdges(edges) {
-    this.edges = named("EdgeRow", edges).map(({ key, x, y, side, room }) => {
+    const lines = this.svg.querySelectorAll('path[fill="none"]');
+    this.edges = named("EdgeRow", edges).map(({ key, line, x, y, side, room }) => {
       const back = svgElement("rect", { y: y - 7.5, height: 15, rx: 7.5, fill: this.state.byName.get("taken").ink });
       const text = svgElement("text", { x, y: y + 3.5, fill: "#ffffff", "font-weight": "bold", "text-anchor": "middle" });
       const group = svgElement("g", { visibility: "hidden" });
       group.append(back, text);
       this.svg.append(group);
-      return { key, x, side, room, back, text, group };
+      return { key, line: lines[line], x, side, room, back, text, group };
     });
   }
 
@@ -324,7 +325,11 @@ class PictureView {
     for (const edge of this.edges ?? []) {
       const all = this.state.edges[[...this.flow, edge.key].join("/")] ?? "", count = all.length > edge.room ? timesOf(all) : all;
       const words = count.length > edge.room ? "" : count;
-      if (edge.text.textContent === words) continue;
+      if (edge.all === all) continue;
+      edge.all = all;
+      const { color, ring } = this.state.byName.get("taken"), head = edge.line.nextElementSibling;
+      Object.assign(edge.line.style, { stroke: all && color, strokeWidth: all && ring });
+      if (head?.localName === "polygon") head.style.fill = all && color;
       edge.text.textContent = words;
       const width = 10 + 3.7 * words.length + 3.1 * words.replace(/[, ]/g, "").length; // as the kernel reserves it: a sign is narrower than a digit
       const left = edge.x + width * (edge.side - 1) / 2; // it touches its line, also if it is shorter than its room

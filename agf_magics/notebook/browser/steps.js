@@ -177,7 +177,7 @@ class StepList {
     Object.assign(node, { row, now });
     const state = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
-    setText(node.state, isShort ? look.mark : state, state);
+    setText(node.state, isShort ? look.mark + (state.match("↺") ?? "") : state, state);
     if (node.said !== state) node.state.setAttribute("aria-label", node.said = state); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");

@@ -16,7 +16,7 @@ from ...lifecycle.forecasts.moments import MOST_DIFFERENCES
 from ...pictures.difference import MISSING, find_differences
 from ...pictures.pages.wire import StoreRow
 from ...pictures.plain import details, html, line
-from ...pictures.values import value_json
+from ...pictures.values import value_brief, value_json
 from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..explorer.forecasts import describe_difference
@@ -48,7 +48,7 @@ def moment_json(log: Log, moment: int, since: int) -> Json:
         "label": writer(log[moment - 1]) if moment else NO_MESSAGE,
         "took": "",
         "values": [
-            StoreRow(name, value_json(values[name]), is_new=name in changed)
+            StoreRow(name, value_json(values[name]), name in changed, value_brief(values[name]))
             for name in sorted(values, key=lambda name: name not in changed)
         ],
         "more": 0,

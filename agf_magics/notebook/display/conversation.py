@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...lifecycle.runs.run import Run
 from ...pictures.markdown import markdown_html
 from ...pictures.plain import details, html, line
-from ...pictures.values import shown_html
+from ...pictures.values import BLOCK, shown_html
 from ..explorer.replies import reply_to
 from ..explorer.request_types import AnyRun, Json
 from ..explorer.requests import requests_of, session_of
@@ -16,7 +16,6 @@ MOST_CONVERSATIONS = 20
 """Conversations of a run that a cell saves."""
 MOST_SAVED = 60_000
 """Characters of the conversations that a cell saves, as HTML."""
-_PLAIN = "margin:0;white-space:pre-wrap"
 
 
 def conversations_html(run: Run) -> str:
@@ -54,11 +53,11 @@ def message_html(message: Json) -> str:
     facts = " · ".join(message[key] for key in ("who", "name", "took", "used") if message.get(key))
     parts = [f'<p class="dim" style="margin:4px 0 0"><em>{html(facts)}</em></p>']
     if message.get("error"):
-        parts.append(f'<pre class="error" style="{_PLAIN}">{html(message["error"])}</pre>')
+        parts.append(f'<pre class="error" style="{BLOCK}">{html(message["error"])}</pre>')
     if text := message.get("text"):
         is_reply = message["who"] == "model"  # JupyterLab writes no Markdown in an output
         parts.append(
-            markdown_html(text) if is_reply else f'<pre style="{_PLAIN}">{html(text)}</pre>'
+            markdown_html(text) if is_reply else f'<pre style="{BLOCK}">{html(text)}</pre>'
         )
     for call in message.get("calls", ()):
         arguments = _value(call["arguments"]) if "arguments" in call else ""  # not if it arrives

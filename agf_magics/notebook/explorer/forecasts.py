@@ -16,7 +16,7 @@ from ...pictures.difference import MISSING, shorten_pair
 from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DifferenceRow, StaleRow, StoreRow
 from ...pictures.plain import line, plain
-from ...pictures.values import value_json
+from ...pictures.values import value_brief, value_json
 from .arguments import calls_or_refuse, natural
 from .request_types import AnyRun, Json, Refused
 
@@ -110,7 +110,9 @@ def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "step": line(next(iter(moments[at].steps), ""), 200),
         "next": line(moments.step_after(at), 200),
         "values": [
-            StoreRow(line(name, 60), value_json(state[name]), is_new=name in changed)
+            StoreRow(
+                line(name, 60), value_json(state[name]), name in changed, value_brief(state[name])
+            )
             for name in names[:MOST_STORES]
         ],
         "more": max(0, len(names) - MOST_STORES),

@@ -25,7 +25,7 @@ from ...lifecycle.run_internals import linked_flow
 from ...pictures.amounts import duration
 from ...pictures.call_words import call_words
 from ...pictures.layout.arrange import ROOM, Direction, arrange
-from ...pictures.layout.svg import dark_style, edge_places, paint
+from ...pictures.layout.svg import EdgePlace, dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, shown_status
 from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DroppedRow, EdgeRow, NamedStoreRow
@@ -112,11 +112,15 @@ def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
         "groups": groups,
         "down": arranged.layout.is_down,
         "breaks": [*arranged.breaks],
-        "edges": [
-            EdgeRow(way, round(place.anchor.x, 1), round(place.anchor.y, 1), place.side, room)
-            for way, place, room in edge_places(drawn, arranged)
-        ],
+        "edges": [_edge_row(edge) for edge in edge_places(drawn, arranged)],
     }
+
+
+def _edge_row(edge: EdgePlace) -> EdgeRow:
+    if edge.place is None:
+        return EdgeRow(edge.key, edge.line, 0)
+    x, y = (round(side, 1) for side in edge.place.anchor)
+    return EdgeRow(edge.key, edge.line, edge.room, x, y, edge.place.side)
 
 
 def _folded_at_start(drawn: Scene) -> list[str]:
@@ -317,6 +321,7 @@ def _values(run: AnyRun, row: Row) -> Json:
         values["input"] = value_json(last.arguments_shown)
     if len(attempts) > 1 and calls is not None:
         values["attempts"] = call_rows(run, calls, attempts, row)
+        values["worked"] = duration(sum(call.seconds or 0 for call in attempts))
     if row.held is not None:
         values["output"] = value_json(mask(row.held), mask)
     elif last is not None and last.what == "finished":

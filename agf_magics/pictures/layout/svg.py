@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import hypot
+from typing import NamedTuple
 
 from .. import theme as look
 from ..plain import html, line
@@ -61,18 +62,33 @@ def described(drawn: Scene) -> str:
     return line(f"{drawn.name}: {', then '.join(steps[:20])}{more}", 600)
 
 
-def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, NumberPlace, int]]:
-    """The keys of a graph's edges, each with the place of the numbers that a run gives it and how many
-    characters there is room for."""
+class EdgePlace(NamedTuple):
+    """What a page needs to mark an edge that a run took."""
+
+    key: str
+    line: int
+    """The number of its line among those of the picture."""
+    place: NumberPlace | None = None
+    """Where its numbers stand; None: there is no room."""
+    room: int = 0
+    """How many characters there is room for."""
+
+
+def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[EdgePlace]:
+    """The places of a graph's edges."""
     covered = Covered(obstacles(drawn, arranged.layout))
     area = _area_of_picture(arranged.layout)
-    for drawn_line in arranged.layout.lines:
-        if drawn_line.link.way:
-            for text in ROOMS:
-                if place := placed(text, drawn_line.points[:-1], covered, area):
-                    covered.add(place.area)
-                    yield drawn_line.link.way, place, len(text)
-                    break
+    lines = [one for one in arranged.layout.lines if one.link.kind != "hold"]
+    for number, drawn_line in enumerate(lines):
+        if not drawn_line.link.way:
+            continue
+        found = EdgePlace(drawn_line.link.way, number)
+        for text in ROOMS:
+            if place := placed(text, drawn_line.points[:-1], covered, area):
+                covered.add(place.area)
+                found = found._replace(place=place, room=len(text))
+                break
+        yield found
 
 
 def dark_style(drawn: Scene) -> str:

@@ -73,15 +73,17 @@ class UpdateRow(NamedTuple):
 
 
 class EdgeRow(NamedTuple):
-    """The place in a picture for the numbers of an edge. An edge without such a place has no row."""
+    """An edge in a picture, and the place for its numbers."""
 
     key: str
-    x: float
-    y: float
-    side: int
-    """-1: the numbers end at x; 1: they begin there; 0: it is their middle."""
+    line: int
+    """The number of its line among the paths without a fill."""
     room: int
-    """The number of characters that cover nothing there."""
+    """The number of characters that cover nothing at the place; 0: the edge has no place for numbers."""
+    x: float = 0
+    y: float = 0
+    side: int = 0
+    """-1: the numbers end at x; 1: they begin there; 0: it is their middle."""
 
 
 class DroppedRow(NamedTuple):
@@ -163,6 +165,8 @@ class StoreRow(NamedTuple):
     value: Any
     is_new: bool
     """Whether it differs from that of the moment before."""
+    about: str
+    """How large it is, or a short value itself."""
 
 
 class DifferenceRow(NamedTuple):
