@@ -115,7 +115,7 @@ def test_a_question_does_not_stop_the_time_of_a_flow_beside_it() -> None:
 
 def test_several_questions_pause_a_limit_until_the_last_answer() -> None:
     questions = {name: call(name, name, lambda frame: {"text": "?"}, kind="question") for name in ("a", "b", "c")}
-    run, events = ran(flow(Branches(id="b", word="b", branches=questions)), timeout=10.0)
+    run, events = ran(flow(Branches(id="all", word="all", branches=questions)), timeout=10.0)
     assert run.status == "ok"
     assert sum(isinstance(event, ev.QuestionAnswered) for event in events) == 3
 
