@@ -79,7 +79,7 @@ def test_rows_are_read_as_they_were_written(names: list[str]) -> None:
         wanted["at"] = tuple(json.loads(wanted["at"]))
         of_arguments, of_value = [wanted.pop(key) for key in ARGUMENTS], [wanted.pop(key) for key in VALUE]
         assert {key: getattr(record, key) for key in wanted} == wanted
-        assert record.arguments == (*of_arguments, {})
+        assert record.arguments == (*of_arguments, {}, None)
         assert record.result == (*of_value, None)
 
 

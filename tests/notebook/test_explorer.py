@@ -6,12 +6,13 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from agf_magics.notebook.explorer.widget_model import script
+from agf_magics.notebook.explorer.widget_model import FOLDER, LATER_SCRIPTS, SCRIPTS, script
 from agf_magics.pictures.pages.wire import StepRow
 from tests.notebook.conftest import Cell, Kernel, started
 
@@ -465,13 +466,23 @@ long = agf_magics.define("pipeline: long\\nsteps:\\n" + steps)
 SHORT = "%%pipeline --run\npipeline: short\nsteps: [{transform: {value: '1'}}]"
 
 
+@pytest.mark.parametrize("names", [SCRIPTS, LATER_SCRIPTS])
+def test_a_name_is_declared_once_in_what_a_page_loads_at_once(names: Sequence[str]) -> None:
+    """Two of one name are an error of the whole script: no explorer would be drawn."""
+    parts = "\n".join((FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    # What is indented is declared inside of something.
+    declared = re.findall(r"^(?:async )?(?:const|let|var|class|function) ([\w$]+)", parts, re.MULTILINE)
+    assert len(declared) >= len(names)
+    assert [name for name, count in Counter(declared).items() if count > 1] == []
+
+
 def test_a_page_gets_one_model_with_the_script_for_all_runs(seen: Kernel) -> None:
     seen.good("%reload_ext agf_magics\n%config AgfMagics.progress_after = 0")
     cells = [seen.good(SHORT) for _ in range(2)]
     models = [content["data"]["state"] for content in cells[0].of("comm_open") if "runs" in content["data"]["state"]]
     assert [len(state["runs"]) for state in models] == [1]
     packed = models[0]["_esm"].split('"')[1]
-    assert len(packed) < 46_000
+    assert len(packed) < 47_000
     assert gzip.decompress(base64.b64decode(packed)).decode().startswith(script())
     assert not cells[1].of("comm_open", "comm_close")
     assert len(cells[1].of("comm_msg")) == 2  # it begins, it ends

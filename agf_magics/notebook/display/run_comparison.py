@@ -29,8 +29,8 @@ SHOWN_ELEMENTS = 5
 LACKING = "—"
 """Stands for a part that a run lacks, as in the page."""
 
-_ELEMENT = re.compile(r"\[\d+\](?!.* (?:in|out)put)")
-"""An element of a value, in the path of a part; the number of a step is none."""
+_ELEMENT = re.compile(r"\[\d+\]")
+"""An element of a list, in the path of a part."""
 _WHOLE = re.compile(r"input|output|stores(?:\.\w+|\['[^']*'\])|.* (?:output|input(?:\.\w+)?)")
 """The value of which a part is one, at the beginning of its path."""
 
@@ -100,7 +100,7 @@ def _whole(path: str) -> str:
 
 def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
     """The parts that differ; of a list in which several elements differ, one row for all of them."""
-    for name, parts_of in groupby(parts, lambda part: _ELEMENT.split(part["value"], 1)[0]):
+    for name, parts_of in groupby(parts, lambda part: _before_element(part["value"])):
         group = list(parts_of)
         if len(group) <= FEW_ELEMENTS:
             yield from (ComparedValueRow(_value_name(row), *_both_values(row)) for row in group)
@@ -116,6 +116,12 @@ def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
         first, other = ("\n".join(side) for side in zip(*shown, *more, strict=True))
         title = f"{line(name, 90)}: {len(group):,} parts{group[0]['also']}"
         yield ComparedValueRow(title, first, other)
+
+
+def _before_element(path: str) -> str:
+    """The path of the list of which a part is an element; the number of a step is none."""
+    element = _ELEMENT.search(path, max(path.rfind(" input"), path.rfind(" output"), 0))
+    return path[: element.start()] if element is not None else path
 
 
 def _value_name(row: _Part) -> str:
