@@ -139,8 +139,7 @@ class Row:
     """
 
     by_need = False
-    """Whether the step runs as soon as its inputs are available, so that the reason of a skip
-    matters."""
+    """Whether the step runs as soon as its inputs exist, so that the reason of a skip matters."""
     elements: tuple[Row, ...] = ()
     """The rows that count the elements of a fan-out."""
     failed = cancelled = left = skipped = dropped = retried = 0
@@ -156,8 +155,7 @@ class Row:
     within: frozenset[Row] | None = None
     fatal = False
     asks = False
-    """Whether the step, or a step in it, needs the answer that the run waits for. While it runs:
-    whether it has asked a person and got no answer yet."""
+    """Whether the step, or a step in it, waits for a person's answer."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
     on_workers: tuple[int, str, int] | None = None
@@ -170,7 +168,7 @@ class Row:
     """The reply of a model that is arriving or that broke off. If several requests run, it is one
     of their replies."""
     usage: Usage | None = None
-    """The use of models by the step and the flow that it calls; None: no model was asked."""
+    """The use of models by the step and its callees; None: no model was asked."""
     asked = ""
     """The words for the agent or the model that a step asks, and for its tools."""
     printed = ""
@@ -187,8 +185,8 @@ class Row:
     """The requests and tool calls so far, for the rows of a model's session; None for other
     rows."""
     lost = 0
-    """The number of elements and branches that failed and were dropped in the step and in the flows
-    that it calls. For a step in such an element: its own failures there."""
+    """The number of elements that were dropped in the step and in the flows that it calls; in such
+    an element, the step's failures."""
 
     def __init__(
         self,
