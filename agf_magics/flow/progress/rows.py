@@ -1,8 +1,7 @@
 """`Row`, the state of one step in a run: how often it started, how it ended, what it used.
 
 Each step has one row, the steps of called flows included. Elements and iterations share the row of
-their step: 100,000 elements cost one row and the first failures. A step without a box in the
-picture has a hidden row: the body of a loop, and the step that is a whole plan or graph.
+their step. A step without a box in the picture has a hidden row.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def one_reply(input: int, output: int, model: str, cost: Decimal | None) -> Usag
 
 
 class Arriving:
-    """The part of a model's reply that has arrived so far."""
+    """The part of a model's reply that has arrived."""
 
     LONGEST = 4_000
     """The number of last characters that are stored of each part."""
@@ -134,24 +133,23 @@ class Arriving:
 class Row:
     """The counters and the state of one step.
 
-    Rare values are class attributes at first. A run creates a row for each step, and setting all
-    values would take a tenth of the time of a linear step.
+    Rare values are class attributes at first: setting all values would take a tenth of the time of
+    a linear step.
     """
 
     by_need = False
-    """Whether the step runs as soon as its inputs exist, so that the reason of a skip matters."""
+    """Whether the step runs as soon as its inputs exist, so that a skip needs a reason."""
     elements: tuple[Row, ...] = ()
     """The rows that count the elements of a fan-out."""
     failed = cancelled = left = skipped = dropped = retried = 0
     earlier = 0
     """The number of calls that an outcome of an earlier session replaced."""
     is_own = False
-    """Whether ``earlier`` counts calls of earlier sessions of the same run, not of another run."""
+    """Whether ``earlier`` counts calls of the same run, not of another run."""
     is_made = False
     """Whether this session of a resumed run made a call in the step."""
     excused = False
-    """Whether all failures and cancellations so far are in elements that were dropped or retried,
-    or in a step whose failure did not end the run."""
+    """Whether no failure or cancellation so far has ended the run."""
     within: frozenset[Row] | None = None
     fatal = False
     asks = False
@@ -159,14 +157,13 @@ class Row:
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
     on_workers: tuple[int, str, int] | None = None
-    """The number of a fan-out's elements that are with workers, the name of these workers, and the
-    number of workers that are being started; None: no element is with workers."""
+    """The number of a fan-out's elements with workers, the name of the workers, and how many are
+    being started; None: no element is with workers."""
     error: BaseException | None = None
     why = ""
     """The reason of the last skip."""
     arriving: Arriving | None = None
-    """The reply of a model that is arriving or that broke off. If several requests run, it is one
-    of their replies."""
+    """The reply of a model that is arriving or broke off; of several, one."""
     usage: Usage | None = None
     """The use of models by the step and its callees; None: no model was asked."""
     asked = ""
@@ -185,8 +182,8 @@ class Row:
     """The requests and tool calls so far, for the rows of a model's session; None for other
     rows."""
     lost = 0
-    """The number of elements that were dropped in the step and in the flows that it calls; in such
-    an element, the step's failures."""
+    """The number of elements dropped in the step and its callees; in such an element, the step's
+    failures."""
 
     def __init__(
         self,
@@ -201,12 +198,12 @@ class Row:
         self.depth = depth
         self.step = step
         self.many = many
-        """Whether the step is in a fan-out or a fold and may run more than once."""
+        """Whether the step, in a fan-out or a fold, may run more than once."""
         self.loops = loops
         """Whether the step may run several times in order: in iterations, visits of a node,
         instances."""
         self.around = around
-        """The row of the fan-out that runs the step once for each element, if there is one."""
+        """The row of the fan-out that runs the step for each element."""
         if step.rescue is not None:
             self.rescues = True
         self.reports: dict[StepPath, ev.Progressed] = {}
@@ -355,7 +352,7 @@ class Tree:
         shown = outermost(flow)
         if before and flow.origin.is_built:
             self._built.add(before)
-        # The row of a whole plan or graph is needed only for its own events.
+        # The row of a whole plan or graph has only its own events.
         is_whole = shown is not flow.body.steps
         if is_whole:
             (whole,) = flow.body.steps
@@ -446,9 +443,8 @@ class Tree:
             row.is_inner = self._has_inner = True
 
     def _close_session(self, session: Row, is_of_agent: bool, first: int) -> None:
-        """Set the rows of a model's session so that views list its requests and tool calls.
-        ``is_of_agent``: whether the row of the agent is also the row of the session. ``first``: the
-        index of the session's first row."""
+        """Let views list the requests and tool calls of a model's session. ``is_of_agent``: whether
+        the agent's row is the session's, too. ``first``: the index of the session's first row."""
         session.turns = turns = Turns(is_one=not session.many)
         session.is_inner = is_of_agent
         self._has_inner = True
@@ -468,9 +464,8 @@ class Tree:
 
 
 def _asks_words(step: Step, callee: Any, in_session: bool) -> str:
-    """``asks reviewer, tools: fetch, price``. The tools are left out if all may be used, and the
-    name is left out if it is the label. ``in_session``: the row of the agent already lists the
-    tools."""
+    """``asks reviewer, tools: fetch, price``, without the tools if all may be used, without the
+    name if it is the label. ``in_session``: the agent's row lists the tools."""
     answers: tuple[str, tuple[str, ...] | None] | None = getattr(callee, "answers", None)
     if answers is None or not isinstance(step, Invoke):
         return ""
@@ -492,8 +487,7 @@ def _asks_words(step: Step, callee: Any, in_session: bool) -> str:
 
 
 def flows_of(callee: Any) -> tuple[Any, ...]:
-    """The linked flows that a call may run: the flow that it names, or all flows that it can choose
-    from."""
+    """The linked flows that a call may run: the named flow, or all that it can choose from."""
     if callee is None:
         return ()
     if isinstance(getattr(callee, "flow", None), Flow):
