@@ -130,6 +130,11 @@ def test_there_are_not_more_files_than_descriptors(monkeypatch: pytest.MonkeyPat
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
+def test_a_python_that_was_built_for_an_older_system_has_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    assert find(memoryview(mapped(np.arange(N))).cast("B")) is not None
+
+
 # --- chains of calls ---
 
 CHAIN = """

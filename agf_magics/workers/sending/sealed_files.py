@@ -21,6 +21,11 @@ from ...compat.imports import module_if_loaded
 _FEWEST, _MOST = 16, 1_000
 """Files at the same time; between them, a sixteenth of the descriptors that this process may have."""
 
+_CLOSED_BY_EXEC, _SEALABLE = 1, 2
+_ADD_SEALS = 1033
+_NO_OTHER_SEAL, _NO_CUT, _NO_GROWTH, _NO_WRITE = 1, 2, 4, 8
+"""Of Linux, by their numbers: a Python that was built for an older one has no names for them."""
+
 _PRESENT, _SWAPPED, _OF_FILE = 0x80, 0x40, 0x20
 """Bits of the last byte of an entry of ``/proc/self/pagemap``."""
 
@@ -46,12 +51,11 @@ class MemoryFile:
         if sys.platform == "linux":
             import fcntl
 
-            seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
             with contextlib.suppress(OSError):
                 # First of all: a file that was cut meanwhile must not get zeros for what is lost.
-                fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+                fcntl.fcntl(self.descriptor, _ADD_SEALS, _NO_GROWTH)
                 os.ftruncate(self.descriptor, size)
-                fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+                fcntl.fcntl(self.descriptor, _ADD_SEALS, _NO_CUT | _NO_WRITE | _NO_OTHER_SEAL)
                 whole = mmap.mmap(self.descriptor, size, access=mmap.ACCESS_COPY)
         if whole is not None:
             forget = partial(_forget, id(whole))
@@ -137,8 +141,17 @@ def _is_unwritten(place: int, size: int) -> bool:
 
 
 def _new() -> int:
-    assert sys.platform == "linux"
-    return os.memfd_create("agf-workers", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    """The descriptor of a new file. Raises OSError."""
+    make = getattr(os, "memfd_create", None)
+    if make is not None:
+        return int(make("agf-workers", _CLOSED_BY_EXEC | _SEALABLE))
+    import ctypes
+
+    make = getattr(ctypes.CDLL(None), "memfd_create", None)
+    descriptor = make(b"agf-workers", _CLOSED_BY_EXEC | _SEALABLE) if make is not None else -1
+    if descriptor < 0:
+        raise OSError("this system has no files in memory")
+    return int(descriptor)
 
 
 def _most() -> int:
