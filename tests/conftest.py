@@ -1,5 +1,4 @@
-"""The environment of each test: folders of its own for Jupyter and IPython, a terminal of one width, and no clock in
-property tests."""
+"""Sets the environment of each test: separate folders for Jupyter and IPython, a fixed terminal width, no deadlines."""
 
 from __future__ import annotations
 

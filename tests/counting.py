@@ -1,5 +1,6 @@
-"""What something costs, counted and not timed: a machine that is busy counts the same. What earlier tests have left to
-be collected is not counted: meanwhile nothing is.
+"""Counts the cost of code instead of timing it, so that a busy machine gives the same result.
+
+The garbage of earlier tests does not count, because the collector is off meanwhile.
 """
 
 from __future__ import annotations

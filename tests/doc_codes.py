@@ -1,6 +1,6 @@
-"""The error codes in the source. The error reference must have an entry for each.
+"""Finds the error codes in the source. The error reference must have an entry for each.
 
-Most codes are literals. The others are composed in a few ways, each listed here; a test fails for an unlisted one.
+Most codes are literals. The others are composed in a few ways, which are listed here; a test fails for an unlisted way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pages of docs/ as a reader uses them: their blocks, in order, in a real shell with the extension loaded.
+"""Runs the blocks of a page of docs/ in order, in a real shell with the extension loaded, as a reader would.
 
 How a block is read:
 

@@ -1,7 +1,7 @@
-"""Scripts in processes of their own, for what may hang, kill or fork a process.
+"""Runs scripts in separate processes, for tests that may hang, kill or fork a process.
 
-Each is a fork of a process that has imported IPython and the package, has one thread and has run nothing. It is what
-a new interpreter is after these imports, which take 0.6 s of the processor; a fork takes 0.02.
+Each process is a fork of one that has imported IPython and the package, has one thread and has run nothing. This equals
+a new interpreter after these imports, but takes 0.02 s of the processor instead of 0.6.
 """
 
 from __future__ import annotations

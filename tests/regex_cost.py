@@ -1,6 +1,7 @@
-"""What a regular expression of the package costs on a hostile text, counted: a small backtracking matcher that walks
-the tree Python's own compiler makes, and counts every character it looks at. Growth with the text shows what is
-quadratic without a clock.
+"""Counts the cost of a regular expression on a hostile text, with a small backtracking matcher.
+
+The matcher walks the tree of Python's own compiler and counts every character that it reads. The growth of the count
+with the text shows quadratic patterns without a clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A shell of IPython in this process. There can be only one at a time, so the one before it is put back."""
+"""Opens a shell of IPython in this process. Only one can be open, so the earlier shell is restored at the end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The size of the package: ``python -m tests.size`` prints it. It is a report.
+"""Measures the size of the package, as a report: ``python -m tests.size``.
 
-A decision is a function, a branch, a loop, an assertion or a condition: what a reader has to follow. Decisions do not
-depend on how lines are laid out, so packing lines saves nothing.
+A decision is a function, a branch, a loop, an assertion or a condition. The number of decisions does not depend on the
+layout of lines, so packed lines save nothing.
 """
 
 from __future__ import annotations

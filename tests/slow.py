@@ -1,4 +1,4 @@
-"""Cases of a test of which `make test` tries some, and `make slow` the others."""
+"""Selects the cases of a test that `make test` tries; `make slow` tries the others."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Hostile and clumsy input from the outside: whatever it is, a clear error with a code and a place, the laws of events,
-and a registry as it was.
-"""
+"""Tests that hostile and clumsy input always gives a clear error with a code and a place, and changes no registry."""
 
 from __future__ import annotations
 

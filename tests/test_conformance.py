@@ -1,4 +1,4 @@
-"""docs/reference/plan-conformance.md and policy-conformance.md: every requirement is there, and every test it names."""
+"""Tests of docs/reference/plan-conformance.md and policy-conformance.md: all requirements and named tests exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: the paths, the targets and the modules that it names exist."""
+"""Tests that the paths, targets and modules that CONTRIBUTING.md names exist."""
 
 from __future__ import annotations
 

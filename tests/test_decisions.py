@@ -1,4 +1,4 @@
-"""docs/decisions.md: every decision that code, tests or documentation cite has an entry, and every entry an anchor."""
+"""Tests that every cited decision has an entry in docs/decisions.md, and every entry an anchor."""
 
 from __future__ import annotations
 

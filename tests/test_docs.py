@@ -1,4 +1,4 @@
-"""The documentation agrees with the code: everything is described, everything described exists, every example runs."""
+"""Tests that the documentation agrees with the code: everything is described and exists, every example runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Texts and files nobody meant: whatever is mutilated, long, deep or full of signs, what comes of it is a short error
-with a place in the text, or a flow that can be drawn; and what it costs grows with its size, not with its square.
-"""
+"""Tests that mutilated, long, deep and odd texts give a short error with a place or a flow, at linear cost."""
 
 from __future__ import annotations
 

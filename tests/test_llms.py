@@ -1,4 +1,4 @@
-"""What coding agents read: ``docs/llms.txt`` is made from the code, and the skill says what the command line does."""
+"""Tests of the texts for coding agents: ``docs/llms.txt`` matches the code, and the skill matches the command line."""
 
 from __future__ import annotations
 

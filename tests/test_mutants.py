@@ -1,4 +1,5 @@
-"""The script that breaks random places: its changes are programs, the same for a seed, and are judged rightly."""
+"""Tests of the script that breaks random places: mutants are valid programs, repeat for a seed, and are judged
+rightly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One name, one thing: no public name is defined in two modules of a room."""
+"""Tests that no public name is defined in two modules of a room."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The wheel as a user gets it, in an environment where the checkout is not to be seen.
+"""Tests of the wheel in an environment without the checkout.
 
-Nothing is fetched: the build runs without isolation, and the new environment borrows what we depend on from the one the
-tests run in.
+Nothing is downloaded: the build runs without isolation, and the new environment borrows the dependencies from the
+environment of the tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files around the code: workflows, templates and metadata agree with the project; the paths they name exist."""
+"""Tests that workflows, templates and metadata agree with the project, and that the paths they name exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public names: what each parameter means is in the docstring, with its default and, for a time, its unit."""
+"""Tests that the docstrings of public names describe each parameter, with its default and the unit of a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pytest plugin in a project of its own, in a process of its own."""
+"""Tests of the pytest plugin, in a separate project and process."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The house: which room may import what, how a file begins, and how long files and functions are.
+"""Tests of the rooms (folders) of the package: their imports, the begin of files, the length of files and functions.
 
-Among the entries of a room, files and the rooms in it, no import runs in a circle; all imports count, also those in
-functions and for types. Languages know nothing of the kernel, the engine knows nothing of languages or IPython, and
-what is slow to import is imported where it is used. docs/design.md shows the rooms.
+No import among the files and rooms of a room runs in a circle; imports in functions and for types count, too. Languages
+know nothing of the kernel, the engine knows nothing of languages or IPython, and slow imports are made where they are
+used. docs/design.md shows the rooms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""tests/vectors/seed_examples.json: every example of the pipeline document loads, and runs where it can.
+"""Tests the examples of the pipeline specification in tests/vectors/seed_examples.json: all load, and run if possible.
 
-The tools and agents it names are real functions that stand in for them. Together the rows use every word of the
-language and everything an expression can be made of: what the grammar has and no row uses is a gap.
+Simple functions stand for the named tools and agents. Together the rows use every word of the language and every part
+of an expression, which a test checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `tests.size` counts. The size of the package is a report (``make size``), and no number of it is a goal."""
+"""Tests of the counts of `tests.size`. The size of the package is a report (``make size``); no number is a goal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The ways that a reader of the code follows: the functions and files of the package that five tasks pass, in order.
+"""Traces the functions and files of the package through which five tasks pass, as ways for a reader of the code.
 
-``python -m tests.ways`` prints them as JSON. It runs in a process of its own, because it profiles all threads of it.
-A function that only some of the rounds pass depends on timing and is left out.
+``python -m tests.ways`` prints them as JSON. It needs a separate process, because it profiles all threads. A function
+that only some rounds pass depends on timing and is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A package of an extra that is not installed is told before anything of it is used, whatever was imported before."""
+"""Tests that a missing package of an extra is reported before it is used, whatever was imported earlier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a browser, JSON that nests too deeply is refused, since its decoder would end the session."""
+"""Tests that JSON which nests too deeply is refused in a browser, where the decoder would end the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Late imports of one thread leave those of others alone."""
+"""Tests that late imports of one thread do not affect imports of other threads."""
 
 from __future__ import annotations
 

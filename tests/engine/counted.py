@@ -1,4 +1,4 @@
-"""How often a tool was called with a value, also by a copy of the tool that was sent to workers of this process."""
+"""Counts the calls of a tool by value, even those of copies of the tool on workers in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs of their own, without a run."""
+"""Runs jobs without a run of a flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run whose journal is cut: as it lies there when the process died after so many lines."""
+"""Cuts the journal of a run after a number of lines, as if the process had died there."""
 
 from __future__ import annotations
 

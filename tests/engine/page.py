@@ -1,8 +1,8 @@
-"""Python as a page has it, in an ordinary process: no threads, processes, sockets or locks; a loop that already runs.
+"""Imitates Python in a browser in an ordinary process: no threads, processes, sockets, locks; a running loop.
 
-`python page.py PROGRAM jspi|plain` runs a program as a cell of JupyterLite. What Pyodide adds to Python,
-``pyodide.ffi``, is here a few lines over the running loop; nothing of this package is replaced. What the standard
-library and the dependencies do on import must see the real system, so they are imported before.
+`python page.py PROGRAM jspi|plain` runs a program like a cell of JupyterLite. Pyodide's own module, ``pyodide.ffi``, is
+replaced by a few lines over the running loop; nothing of this package is replaced. The standard library and the
+dependencies are imported before, because their imports must see the real system.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs that `test_page.py` makes in Python without threads (page.py). Prints a line of JSON for each."""
+"""The program of test_page.py: makes runs in Python without threads (page.py), and prints a line of JSON for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole pipeline as a vector row: its tools, its agent, its library, its run."""
+"""Runs a row of the vectors of pipelines, with its tools, its agent and its library."""
 
 from __future__ import annotations
 

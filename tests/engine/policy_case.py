@@ -1,4 +1,4 @@
-"""A whole policy as a vector row: its agents, its tools, its transforms, its run."""
+"""Runs a row of the vectors of policies, with its agents, its tools and its transforms."""
 
 from __future__ import annotations
 

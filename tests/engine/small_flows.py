@@ -1,4 +1,4 @@
-"""Flows built by hand from the shapes: what the engine does with one does not depend on the language it came from."""
+"""Builds small flows by hand from the kinds of steps, for tests that need no language."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a policy's document may use, with all that it runs (decision B1′): the tools of its action space and no others,
-whatever language what it runs is written in. A policy alone limits nothing.
+"""Tests that a policy's document, and everything that it runs, may use only the tools of its action space.
+
+This holds for called flows of every language (decision B1′). A policy without an action space limits nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Agents and flows that a model may call, and the model of one step."""
+"""Tests of agents and flows that a model calls like tools, and of the model that one step names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approvals, where runs last: what a person answered is kept and asked for once, what is secret is told to nobody."""
+"""Tests of approvals in journaled runs: an answer is stored and asked for once, and secrets are never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images and documents on an agent step: what the model gets, what is journaled, what is refused."""
+"""Tests of images and documents on an agent step: the model's input, the journal's content, the refused files."""
 
 from __future__ import annotations
 

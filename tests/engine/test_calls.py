@@ -1,4 +1,4 @@
-"""What comes back from user code, in each of the three places."""
+"""Tests of the results of user code in each of the three places where it runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Who may use what (decision A12): what its invoker may use, what its identity may use, the step's capabilities, and
-never a launch; through everything a step opens, whoever launched it and however its definition came here.
+"""Tests of the tools that a step may use: those of its invoker, of its identity and of its capabilities (decision A12).
+
+The rules hold through everything that a step calls, and no step may launch a run.
 """
 
 from __future__ import annotations

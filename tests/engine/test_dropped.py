@@ -1,4 +1,5 @@
-"""Elements that fail and are dropped: listed with their values, counted completely, and a warning when none is left."""
+"""Tests of dropped elements: they are listed with their values, all are counted, and a warning comes if none is
+left."""
 
 from __future__ import annotations
 

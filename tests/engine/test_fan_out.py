@@ -1,7 +1,6 @@
-"""A fan-out whose calls workers make gives what a fan-out of steps gives: events, journal, results, failures.
+"""Tests that a fan-out on workers has the same events, journal, results and failures as a fan-out of steps.
 
-`engine.threaded` does for calls on workers what `engine.pool` does for steps.
-The laws run the same fan-out in both ways.
+`WorkerFanOut` makes calls on workers, `TaskFanOut` runs steps. The laws run the same fan-out in both ways.
 """
 
 from __future__ import annotations

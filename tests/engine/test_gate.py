@@ -1,7 +1,7 @@
-"""The static gate of inline definitions: what keeps a definition that somebody has just written from being started.
+"""Tests of the gate of inline definitions, which refuses a definition that an agent must not start.
 
-The rows are the rule. Each is launched by ``alice``; ``bob`` is registered too, and so are the tools and the flows that
-a row names.
+The rows are the rules. ``alice`` launches each definition; ``bob`` is registered, too, and so are the tools and the
+flows that a row names.
 """
 
 from __future__ import annotations

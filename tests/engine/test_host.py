@@ -1,4 +1,4 @@
-"""The places a run borrows, and runs that are driven from another thread."""
+"""Tests of the places where calls run, and of runs that another thread drives."""
 
 from __future__ import annotations
 

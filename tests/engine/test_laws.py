@@ -1,4 +1,4 @@
-"""Laws of every run, whatever its language: small random flows whose tools and agents wait, fail and are cut short."""
+"""Laws of every run, tested with small random flows whose tools and agents wait, fail and are cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names looked up before the first step: what data cannot say, because it is about the registry."""
+"""Tests of the linker, which looks names up in the registry before the first step."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A time limit changes nothing but the time: each case runs with a tool on the loop, and with the same tool under a
-limit that it does not reach."""
+"""Tests that a time limit which is not reached changes nothing: each case runs a tool with and without the limit."""
 
 from __future__ import annotations
 

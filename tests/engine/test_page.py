@@ -1,7 +1,6 @@
-"""Python without threads, as a page has it: the same runs, in an ordinary process (page.py says what it leaves out).
+"""Tests runs in Python without threads, as in a browser, but in an ordinary process (see page.py).
 
-`make test-lite` runs the lessons in Pyodide itself. This suite needs neither node nor a browser, so that the way
-without threads cannot rot.
+`make test-lite` runs the lessons in Pyodide itself. These tests need neither node nor a browser, so they run always.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Policies on the engine: what a row cannot say. What fails, batches, agents, definitions that are agents."""
+"""Tests of running policies that no vector can express: failures, batches, agents, definitions that are agents."""
 
 from __future__ import annotations
 

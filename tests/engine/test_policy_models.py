@@ -1,4 +1,4 @@
-"""agf.react on the engine: what reaches a model, and what its answer comes to."""
+"""Tests of running agf.react: the requests to the model, and the value of its answer."""
 
 from __future__ import annotations
 

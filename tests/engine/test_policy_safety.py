@@ -1,4 +1,4 @@
-"""Policies on the engine: policies of vendors, what a person approves, what a definition allows itself."""
+"""Tests of running policies: policies of vendors, approvals, and the limits that a definition sets for itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools print, under their steps."""
+"""Tests of the prints of tools, which are shown under their steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a run from its events alone: what a row counts, and the state it shows."""
+"""Tests of the progress of a run, computed from its events: the counts and the state of each row."""
 
 from __future__ import annotations
 

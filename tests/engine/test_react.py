@@ -1,5 +1,4 @@
-"""A model's session in a run: every request and every tool call a step, with the limits, the order and the errors of
-steps."""
+"""Tests of a model's session in a run, where every request and every tool call is a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What feeds a secret argument does not lie on the disk, whatever way it goes there; and nothing else is left out."""
+"""Tests that a value which feeds a secret argument is never stored, and that all other values are."""
 
 from __future__ import annotations
 

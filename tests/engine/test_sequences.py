@@ -1,4 +1,4 @@
-"""`over` takes an opaque sequence and reads it one element at a time (decision D41)."""
+"""Tests that `over` accepts an opaque sequence and reads it element by element (decision D41)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine does with shapes no pipeline has: repeat, by need, along edges; kept failures; questions."""
+"""Tests of the shapes that no pipeline has (`Repeat`, `Dag`, `Walk`), of kept failures and of questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fan-outs: what ends, what starts, what is told; what data cannot say."""
+"""Tests of fan-outs that no vector can express: which elements start and end, and which events come."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Interrupts and signals, in processes of their own: each sends itself a real SIGINT and must end in order, soon.
+"""Tests of interrupts and signals in separate processes, each of which sends itself a real SIGINT and must end soon.
 
-A tool that is not stopped sleeps for an hour; the test then fails by the process's timeout.
+A tool that is not stopped sleeps for an hour, so that the test fails by the timeout of the process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model's reply while it arrives: events, the row that shows it, secrets, and servers that break off."""
+"""Tests of a model's reply while it arrives: events, the row that shows it, secrets, and servers that break off."""
 
 from __future__ import annotations
 

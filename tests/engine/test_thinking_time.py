@@ -1,4 +1,4 @@
-"""The time in which a person thinks about a question counts against no time limit around it (virtual time)."""
+"""Tests that the time in which a person thinks about a question counts for no time limit, in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`@tool(retry=…, rate=…, at_once=…)`: calls that are repeated, and wait for their turn."""
+"""Tests of `@tool(retry=…, rate=…, at_once=…)`: calls that are repeated, and that wait for their turn."""
 
 from __future__ import annotations
 

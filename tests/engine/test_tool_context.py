@@ -1,4 +1,4 @@
-"""`agf.ToolContext`: a running tool reports how far it is, and asks."""
+"""Tests of `agf.ToolContext`, with which a running tool reports its progress and asks."""
 
 from __future__ import annotations
 

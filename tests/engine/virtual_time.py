@@ -2,8 +2,8 @@
 
     outcome = run_virtual(flow_with_a_timeout_of_an_hour())
 
-Everything the engine does with time it does by the loop's clock, so an hour of it takes no time. Work on other threads
-is real, and holds the clock still until it is back.
+The engine measures time by the loop's clock, so an hour passes at once. The clock stands still while other threads
+work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The messages of a named context are stored once in the journal, however many runs begin with them."""
+"""Tests that the journal stores the messages of a named context once, however many runs begin with them."""
 
 from __future__ import annotations
 

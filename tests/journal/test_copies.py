@@ -1,4 +1,4 @@
-"""Reused results of a fan-out are copied many at a time: the journal is as if each had been written alone."""
+"""Tests that reused results of a fan-out, which are copied many at a time, are journaled as if written one by one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The promise of the journal in a fan-out: at most ``max_parallel`` calls have started without a durable record.
+"""Tests the promise of the journal in a fan-out: at most ``max_parallel`` calls have started without a durable record.
 
-Each call looks from the inside, through a connection of its own: it counts the calls that have started, itself
-included, and then the records that are durable. Both numbers only grow, so a difference above the limit is a broken
-promise, never a late look.
+Each call counts the calls that have started, itself included, and then, through a separate connection, the durable
+records. Both numbers only grow, so a difference above the limit always means a broken promise.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""A change in place of what a call got is noticed, whatever was changed and by which way; what was only read counts as
-unchanged."""
+"""Tests that a change in place of a call's arguments is noticed, and that reading counts as no change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies on the disk, and what becomes of a run when that fails: no lost result, no traceback, no secret."""
+"""Tests of the journal's file, and of runs when it fails: no result is lost, no traceback and no secret is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large arguments in the journal: each part is stored once for a run, and a person sees it whole."""
+"""Tests of large arguments in the journal: a run stores each part once, and a person sees the whole."""
 
 from __future__ import annotations
 

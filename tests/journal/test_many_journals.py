@@ -1,4 +1,4 @@
-"""One process may use any number of journals: those that no run uses are closed."""
+"""Tests that one process may use any number of journals, because unused journals are closed."""
 
 from __future__ import annotations
 

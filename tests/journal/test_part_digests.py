@@ -1,4 +1,4 @@
-"""Memory of a run is digested once, and again when it has changed."""
+"""Tests that a run digests memory once, and again after a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values without their large buffers: exact round trips, parts of columns, and what is searched."""
+"""Tests of values that are taken apart into pickle and buffers: exact round trips, parts of columns, searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of quick plain calls in a fan-out: durable, complete, and at most as many missing as there are slots."""
+"""Tests of the records of quick calls in a fan-out: after a kill, at most as many are missing as there are slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a run are read as what was written, and each changed row is found."""
+"""Tests that the rows of a run are read as they were written, and that each changed row is found."""
 
 from __future__ import annotations
 

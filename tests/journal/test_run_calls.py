@@ -1,4 +1,4 @@
-"""The calls of a step in the journal: counted, paged, grouped, of live and of past runs."""
+"""Tests of the queries for the calls of a step: counts, pages and groups, for live and past runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two stored values are the same, told by their bytes: nothing is unpickled."""
+"""Tests of the comparison of stored values by their bytes, without unpickling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Searches`: which buffers of a run are searched for secrets."""
+"""Tests of `Searches`: which buffers of a run are searched for secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of large values: what is read is what was written, whatever lies in the folder."""
+"""Tests of the folder of large values: a read part is always the written part, whatever is in the folder."""
 
 from __future__ import annotations
 

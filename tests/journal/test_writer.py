@@ -1,4 +1,4 @@
-"""How lines reach the file: whoever is told that a line is durable can read it, whoever else writes meanwhile."""
+"""Tests of the writer of the journal: a row that is reported as durable can be read, whoever else writes."""
 
 from __future__ import annotations
 

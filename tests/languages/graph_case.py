@@ -1,4 +1,4 @@
-"""A graph as a vector row: its tools, its run, what loading says of it."""
+"""Runs a row of the vectors of graphs, with its tools and the problems of loading."""
 
 from __future__ import annotations
 

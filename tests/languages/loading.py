@@ -1,4 +1,4 @@
-"""A text as its language reads it: the definition, and all that is said of it."""
+"""Loads a text by its language: returns the definition and all problems."""
 
 from __future__ import annotations
 

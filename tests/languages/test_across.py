@@ -1,4 +1,4 @@
-"""Across languages: each calls each; caps, cancelling and progress go through, whoever calls whom."""
+"""Tests of calls between all languages: limits, cancellation and progress work through each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tests/vectors/graph_runs.json: whole graphs, from text to their final state, round by round."""
+"""Tests whole graphs, from the text to the final state, round by round, by tests/vectors/graph_runs.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tests/vectors/pipeline_runs.json: whole pipelines, from text to output, stores and calls."""
+"""Tests whole pipelines, from the text to output, stores and calls, by tests/vectors/pipeline_runs.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans in their contexts: what rows of calls cannot say."""
+"""Tests of plans in their contexts that no vector can express."""
 
 from __future__ import annotations
 

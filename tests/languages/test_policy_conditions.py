@@ -1,6 +1,4 @@
-"""Conditions: which group matches, what is told of a condition, and why one will never be met. The rows are the
-language.
-"""
+"""Tests of conditions by vectors: which group matches, and the warnings about conditions that are never met."""
 
 from __future__ import annotations
 

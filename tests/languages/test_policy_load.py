@@ -1,4 +1,4 @@
-"""Policies as they are loaded: what each comes to as steps, and what is wrong with it that its rows cannot say."""
+"""Tests of loading policies: their steps, and the problems that no vector can express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Path expressions: what they are, what they give, and what an agent gets of it. The rows are the language."""
+"""Tests of path expressions by vectors: their syntax, their values, and the input of agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tests/vectors/policy_runs.json: whole policies, from text to output, warnings and calls."""
+"""Tests whole policies, from the text to output, warnings and calls, by tests/vectors/policy_runs.json."""
 
 from __future__ import annotations
 

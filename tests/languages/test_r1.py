@@ -1,5 +1,5 @@
-"""R1: the vectors, what they cannot say (bounds, opaque values, places), and a law: what is written again is the same
-expression."""
+"""Tests of R1: the vectors, the bounds, opaque values and places, and the law that a written expression stays the
+same."""
 
 from __future__ import annotations
 

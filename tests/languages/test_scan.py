@@ -1,4 +1,4 @@
-"""What the small grammars share."""
+"""Tests of the base of the small grammars: cursor, quoted texts, numbers, errors."""
 
 from __future__ import annotations
 

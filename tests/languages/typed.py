@@ -1,4 +1,4 @@
-"""Values compared by their JSON type."""
+"""Compares values by their JSON types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in the background: the handle, who may wait for it, what stops it and what does not."""
+"""Tests of background runs: the handle, who may wait for the run, and what stops it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two runs side by side: which step is which, after an edit and of different flows."""
+"""Tests of the comparison of two runs: the matched steps, after an edit and for different flows."""
 
 from itertools import pairwise
 

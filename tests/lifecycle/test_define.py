@@ -1,4 +1,4 @@
-"""``define`` and ``load``: where a flow has its name from."""
+"""Tests of ``define`` and ``load``: where the name of a flow comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What steps without calls read and gave, each time."""
+"""Tests of the inputs and results of steps without calls, recomputed for each evaluation."""
 
 from __future__ import annotations
 

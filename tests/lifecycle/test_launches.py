@@ -1,4 +1,4 @@
-"""The launches that an agent outside a run is given: their envelopes, and that nobody inside a run has them."""
+"""Tests of the launch tools for agents outside of a run: their envelopes, and their absence inside a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs replay from a recording: the same end, and no call is made."""
+"""Tests of runs that replay a recording: they end in the same way, without making a call."""
 
 from __future__ import annotations
 

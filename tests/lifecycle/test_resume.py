@@ -1,4 +1,4 @@
-"""A run taken up again comes to the same end as one that was never interrupted, and makes no finished call twice."""
+"""Tests that a resumed run ends like a run that was never interrupted, and repeats no finished call."""
 
 from __future__ import annotations
 

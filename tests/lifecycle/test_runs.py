@@ -1,4 +1,4 @@
-"""Runs selected by flow, status and time, as a table; the states of a run."""
+"""Tests of the tables of runs, selected by flow, status and time, and of the states of a run."""
 
 from __future__ import annotations
 

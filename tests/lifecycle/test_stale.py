@@ -1,4 +1,4 @@
-"""The steps that are marked as stale are those that ``--reuse`` runs again, in each language."""
+"""Tests that exactly the steps marked as stale run again with ``--reuse``, in each language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A resumed run reads a stored value when somebody needs it: never one that nobody needs, and never a stand-in."""
+"""Tests that a resumed run reads a stored value only if somebody needs it, and never shows a stand-in for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definitions and the tools of a folder that ``agf-magics mcp`` serves in tests."""
+"""The definitions and tools in the folder that ``agf-magics mcp`` serves in tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers for tests, and what tests ask about their processes."""
+"""Starts servers for tests, and inspects their processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools for an agent that writes definitions: what they say, and that nothing of a text is run."""
+"""Tests of the tools for an agent that writes definitions: their answers, and that they run nothing of a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flow is served, and another flow calls it as the tool of a server."""
+"""Tests that a served flow can be called by another flow as the tool of a server."""
 
 from __future__ import annotations
 

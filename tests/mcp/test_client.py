@@ -1,4 +1,5 @@
-"""A connected server's tools are ordinary tools: checked, journaled, cancelled, asked for; in both protocols."""
+"""Tests that a connected server's tools are checked, journaled, cancelled and approved like others, in both
+protocols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``agf-magics run --mcp FILE --allow-mcp``: the servers of a file are started only when a person allows it."""
+"""Tests of ``agf-magics run --mcp FILE --allow-mcp``: the servers of a file start only if a person allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows as tools of a server: schemas, results, errors, questions, progress, the limit of runs; in both protocols."""
+"""Tests of flows as tools of a server: schemas, results, errors, questions, progress, the limit of runs."""
 
 from __future__ import annotations
 

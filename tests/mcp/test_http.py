@@ -1,4 +1,4 @@
-"""Servers at an address, and entries of the files of other programs."""
+"""Tests of servers at an address, and of the entries in other programs' files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of servers in the journal: resumed, reused, dry, replayed; and links that results have."""
+"""Tests of servers' calls in the journal: resumed, reused, dry and replayed; and of links in results."""
 
 from __future__ import annotations
 

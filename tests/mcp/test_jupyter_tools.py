@@ -1,4 +1,4 @@
-"""The tools that jupyter-server-mcp finds by an entry point."""
+"""Tests of the tools that jupyter-server-mcp finds by an entry point."""
 
 from __future__ import annotations
 

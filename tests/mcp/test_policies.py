@@ -1,4 +1,4 @@
-"""A policy document uses the MCP servers that a person has connected, and starts none."""
+"""Tests that a policy document uses the MCP servers that a person has connected, and starts none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SDK that the room ``mcp/`` is written for."""
+"""Tests of the properties of the SDK on which the room ``mcp/`` relies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``agf-magics mcp`` over stdin and stdout, with a client that is not the SDK's."""
+"""Tests of ``agf-magics mcp`` over stdin and stdout, with a client that is not the SDK's."""
 
 from __future__ import annotations
 

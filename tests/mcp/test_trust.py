@@ -1,4 +1,4 @@
-"""Who decides about the calls of a server that the person does not trust."""
+"""Tests of who decides about the calls of a server that the person does not trust."""
 
 from __future__ import annotations
 

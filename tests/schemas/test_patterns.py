@@ -1,4 +1,4 @@
-"""Patterns that others supply: what is refused, with its place, and where RE2 is not there at all."""
+"""Tests of supplied patterns: the refused ones with their places, and Python without RE2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Schemas as annotations of Python: the signatures of the tools that flows become."""
+"""Tests of JSON Schemas as Python annotations, in the signatures of tools that flows become."""
 
 from __future__ import annotations
 

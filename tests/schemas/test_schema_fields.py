@@ -1,4 +1,4 @@
-"""Fields that a definition reads, against a schema that may say less than there is."""
+"""Tests of the fields that a definition reads, checked against a schema that may be incomplete."""
 
 from __future__ import annotations
 

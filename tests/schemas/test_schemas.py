@@ -1,4 +1,4 @@
-"""Schemas: what a document declares, what conforms, the JSON Schema and the sample of one."""
+"""Tests of named schemas: declarations, conforming values, JSON Schemas and samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the shape of a value before anything runs."""
+"""Tests of the shapes of values that are inferred before a run."""
 
 from __future__ import annotations
 

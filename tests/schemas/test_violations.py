@@ -1,4 +1,4 @@
-"""A value against any JSON Schema: what is found is what jsonschema finds, and it is told in our words."""
+"""Tests that violations of a JSON Schema are those that jsonschema finds, described in our words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A journal of its own for each test of runs over tables."""
+"""Gives each test of runs over tables a separate journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of a run over a table as the page asks for it: order, filters, bad wishes, labels."""
+"""Tests of the table that the page shows of a run over a table: order, filters, invalid requests, labels."""
 
 from __future__ import annotations
 
