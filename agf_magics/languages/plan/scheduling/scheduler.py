@@ -64,7 +64,9 @@ class PlanScheduler:
         """Calls of which a person changed the arguments or gave the result."""
         self.stored: set[int] = set()
         self.chose = {
-            number for number, turn in enumerate(self.turns) if len(turn.call.output.alternatives) > 1
+            number
+            for number, turn in enumerate(self.turns)
+            if len(turn.call.output.alternatives) > 1
         }
         """Turns of which the call selects where its result is written."""
 
