@@ -123,7 +123,6 @@ LONG_FILES: dict[str, str] = {
     "journal/run_journal.py": "what is written and read of a run, in the order in which it happens",
     "engine/linking/link.py": "the lookup of each kind of callee, which are called by one recursion",
     "commands/magics.py": "the words of every magic, one table",
-    "engine/calls/call.py": "the one way of a call on a page, with its three orders",
     "__main__.py": "the command line on one page: its four acts, what they print and their exit codes",
     "workers/chunk.py": "all that runs on a worker: it is sent by value, without other files of ours",
 }
@@ -131,7 +130,6 @@ LONG_FILES: dict[str, str] = {
 
 LONG_FUNCTIONS: dict[str, str] = {
     "catalog.agents.arguments": "one row for each name that an agent's parameter may have (decision A10)",
-    "engine.calls.call.call": "the one way of a call, in the order that matters",
     "flow.progress.rows._step": "one match over the kinds of steps",
     "lifecycle.planning.planner.run_planner": "half of it are its eighteen parameters, each passed on once",
 }
