@@ -23,7 +23,7 @@ from ...flow.progress import events as ev
 from ...flow.progress.question import Question, Unanswered
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
-from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.started_call import StartedCall
 from ...journal.records.failures import error_from
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide

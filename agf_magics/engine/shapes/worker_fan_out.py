@@ -21,7 +21,7 @@ from typing import Any
 from ...flow.progress import events as ev
 from ...flow.protocols import Frame, finished
 from ...flow.steps import Each
-from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.started_call import StartedCall
 from ...limits.grants import granted
 from ...limits.shortest import shortest
 from ...text.diagnostics import StepError
