@@ -61,6 +61,7 @@ MAY: dict[str, tuple[str, ...]] = {
         *("compat", "text", "values", "schemas", "flow", "catalog", "languages", "limits", "engine", "settings"),
         *("pictures", "workers", "lifecycle", "commands", "editor", "version"),
     ),
+    "command_line": ("",),
     "notebook": ("",),
 }
 """What each room may import, in the order in which a reader learns them. ``""``: everything."""
@@ -123,7 +124,6 @@ LONG_FILES: dict[str, str] = {
     "journal/run_journal.py": "what is written and read of a run, in the order in which it happens",
     "engine/linking/link.py": "the lookup of each kind of callee, which are called by one recursion",
     "commands/magics.py": "the words of every magic, one table",
-    "__main__.py": "the command line on one page: its four acts, what they print and their exit codes",
     "workers/chunk.py": "all that runs on a worker: it is sent by value, without other files of ours",
 }
 """Files of more than 500 lines, each with the reason why it is one thought."""
