@@ -122,7 +122,6 @@ ONLY_WHERE_USED = {
 LONG_FILES: dict[str, str] = {
     "journal/calls/call_rows.py": "what is kept of a call from its start to its row: each step needs the one before it",
     "journal/run_journal.py": "what is written and read of a run, in the order in which it happens",
-    "engine/linking/link.py": "the lookup of each kind of callee, which are called by one recursion",
     "commands/magics.py": "the words of every magic, one table",
     "workers/chunk.py": "all that runs on a worker: it is sent by value, without other files of ours",
 }
