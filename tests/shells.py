@@ -12,11 +12,14 @@ from IPython.core.interactiveshell import InteractiveShell
 def only_shell(make: Callable[[], InteractiveShell]) -> Iterator[InteractiveShell]:
     """``make()`` is the shell of this process in the block. Without one, `display` shows nothing."""
     before = InteractiveShell.instance() if InteractiveShell.initialized() else None
-    InteractiveShell.clear_instance()
+    if before is not None:
+        type(before).clear_instance()
+    shell = make()
     try:
-        yield make()
+        yield shell
     finally:
-        InteractiveShell.clear_instance()
+        # By its own class: each class knows its shell apart, and would return this one again.
+        type(shell).clear_instance()
         if before is not None:
             for kind in type(before)._walk_mro():
                 kind._instance = before  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""The options of the command line as data."""
+"""The operands and options of each command of the command line, as tables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FOLDER = Option(
     "FOLDER",
 )
 SHARED = {option.flag: option for option in (*magics.RUNS.options, *FOR_ROWS)}
-"""Options that a magic has too."""
+"""The options of the magics that the command line has, too, by their flags."""
 RUN_OPTIONS = (
     *ALWAYS,
     SET._replace(
@@ -89,7 +89,7 @@ FOR_SCORES = (
 )
 _SCORE_FLAGS = {option.flag for option in FOR_SCORES}
 FORMATS = ("text", "json", "github")
-"""Forms in which ``check`` prints the problems."""
+"""The formats in which ``check`` can print the problems."""
 
 QUICKSTART_COMMAND = Command(
     name="agf-magics quickstart",

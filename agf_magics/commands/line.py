@@ -1,6 +1,8 @@
-"""The line of a magic: which of its words are operands, options and values, from one table.
+"""Parses the line of a magic: sorts its words into operands, options and values by the table of the
+command.
 
-words.py splits the line, and values.py reads the values.
+Before, words.py splits the line into words. Afterwards, values.py reads the values that the words
+stand for.
 """
 
 from __future__ import annotations
@@ -45,15 +47,17 @@ Kind = Literal[
     "direction",
     "server",
 ]
-"""What a word is, for reading and completion. ``new``: a name that the magic will bind."""
+"""What a word of a line stands for; the completion offers names of this kind. ``new``: a name that
+the magic will bind."""
 
 
 WIDE = 78
-"""Columns of a help text, which fit an output when the file browser is open."""
+"""The columns of a help text. Such a text fits an output cell even when the file browser is open.
+"""
 
 
 class Option(NamedTuple):
-    """``--flag METAVAR``; a switch has no value."""
+    """An option of a command, as ``--flag METAVAR``. A switch has no value."""
 
     flag: str
     help: str
@@ -61,8 +65,8 @@ class Option(NamedTuple):
     metavar: str = ""
     many: bool = False
     optional: bool = False
-    """Whether its value may be omitted; the next word is its value only if the magic has the
-    operands that it needs."""
+    """Whether the value may be left out. The next word is taken as the value only if the magic
+    already has the operands that it needs."""
 
     @property
     def shown(self) -> str:
@@ -70,7 +74,8 @@ class Option(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """A word without a dash. The last one of a command may be many."""
+    """A word of the line that is not an option. Only the last operand of a command may be many
+    words."""
 
     metavar: str
     help: str
@@ -78,18 +83,18 @@ class Operand(NamedTuple):
     required: bool = True
     many: bool = False
     is_rest: bool = False
-    """It is the unparsed rest of the line: no quotes, no options."""
+    """Whether the operand is the whole rest of the line, with quotes and options unparsed."""
     after_dashes: bool = False
-    """It is all words after ``--``, which are no options."""
+    """Whether the operand is all words after ``--``, even those that look like options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """The operands and options of a magic, for the parser, ``--help``, completion and the
-    reference."""
+    """The operands and options of a magic. The parser, ``--help``, completion and the reference
+    read this table."""
 
     name: str
-    """Its name with the percent signs: ``%%pipeline``."""
+    """The name with the percent signs: ``%%pipeline``."""
     about: str
     operands: tuple[Operand, ...] = ()
     options: tuple[Option, ...] = ()
@@ -108,7 +113,7 @@ class Command:
 
     @property
     def help(self) -> str:
-        """The text of ``--help`` and ``?``, on lines of WIDE columns."""
+        """The text of ``--help`` and ``?``, wrapped at WIDE columns."""
         rows = [(o.metavar, o.help) for o in self.operands]
         rows += [(o.shown, o.help) for o in self.options]
         rows.append(("-h, --help", "show this"))
@@ -121,7 +126,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """The words of each operand (by its metavar) and option (by its flag)."""
+    """The words of each operand (by its metavar) and of each option (by its flag)."""
 
     source: Source
     tokens: Mapping[str, tuple[Token, ...]]
@@ -141,10 +146,10 @@ class ParsedLine:
 
 
 def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
-    """Parse ``line``, the text after the name of the magic; None if it asks for help. ``where``:
-    the cell, ``In[6]``.
+    """Parse ``line``, the text after the name of the magic. Return None if the line asks for help.
+    ``where``: the cell for error messages, as ``In[6]``.
 
-    Raises DefinitionError with the place of the word.
+    Raises DefinitionError with the place of the wrong word.
     """
     source = Source(f"{where} {command.name}".lstrip(), f"{command.name} {line}")
     start = len(command.name) + 1
@@ -155,7 +160,8 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
 
 
 def read_words(command: Command, source: Source, words: Sequence[Token]) -> ParsedLine | None:
-    """The same for a line that is already split, such as the line of a shell (see `as_typed`)."""
+    """Parse a line that is already split into ``words``, such as the line of a shell (see
+    `as_typed`). Return None if the line asks for help."""
     tokens: dict[str, list[Token]] = {}
     words = _before_dashes(command, words, tokens)
     if any(
@@ -173,7 +179,8 @@ def read_words(command: Command, source: Source, words: Sequence[Token]) -> Pars
 
 
 def as_typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
-    """The line of a shell as a person may have typed it, and its words, which the shell has split.
+    """Rebuild the line of a shell as a person may have typed it, with the words that the shell has
+    split.
 
     >>> source, words = as_typed("agf-magics", ["run", "--set", "words=[pear, fig]"])
     >>> source.text, words[2].text, words[2].span.text
@@ -194,8 +201,8 @@ def as_typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token
 def _before_dashes(
     command: Command, words: Sequence[Token], tokens: dict[str, list[Token]]
 ) -> Sequence[Token]:
-    """Move the words after ``--`` to ``tokens``, if the command has a place for them, and return the
-    others."""
+    """Return the words before ``--``. Move the words after it to ``tokens`` if the command has an
+    operand for them."""
     operand = next((operand for operand in command.operands if operand.after_dashes), None)
     dashes = next((index for index, word in enumerate(words) if word.text == "--"), None)
     if operand is None or dashes is None:
@@ -206,11 +213,12 @@ def _before_dashes(
 
 
 _SAFE = re.compile(r"[\w@%+:,./=-]*[\w@%+:,./-]")
-"""A word that a shell takes without quotes."""
+"""A word that needs no quotes in a shell."""
 
 
 def _rest_of_line(command: Command, source: Source, start: int) -> ParsedLine:
-    """The line as the one operand of a command, without blanks, a comment or a ; at its end."""
+    """Parse the line as the only operand of a command, without blanks around it and without a
+    comment or a semicolon at its end."""
     operand = command.operands[0]
     text = source.text
     start = len(text) - len(text[start:].lstrip())
@@ -228,11 +236,11 @@ _ELSEWHERE = {
     **dict.fromkeys(("--param", "--params", "--arg", "--args", "--var"), "write --set key=value; "),
     **dict.fromkeys(("--save", "--export"), "%draw NAME --save FILE and %runs RUN --export FILE; "),
 }
-"""Options of other magics and programs; what to write here."""
+"""What to write instead of an option of another magic or another program."""
 
 
 def options_hint(flag: str, flags: Collection[str]) -> str:
-    # Compared without the dashes, which make every two options alike.
+    # Compare the names without the dashes, because with them every two options are similar.
     near = misspelled_names([flag.lstrip("-")], [name.lstrip("-") for name in flags])
     meant = "".join(f"did you mean --{name}? " for name in near) or _ELSEWHERE.get(flag, "")
     return f"{meant}options are {', '.join(flags)}"
@@ -241,8 +249,8 @@ def options_hint(flag: str, flags: Collection[str]) -> str:
 def _options(
     command: Command, words: Sequence[Token], tokens: dict[str, list[Token]]
 ) -> list[Token]:
-    """Move the options and their values from ``words`` to ``tokens``, and return the others, the
-    operands."""
+    """Move the options and their values from ``words`` to ``tokens``. Return the other words, which
+    are the operands."""
     options_by_flag = {option.flag: option for option in command.options}
     operands = list[Token]()
     queue = list(words)
@@ -277,8 +285,8 @@ def _options(
 
 
 def _value(option: Option, word: Token, queue: list[Token], may_take_next: bool) -> Token:
-    """The value of an option, which stands behind its equals sign or is the next word, taken from
-    ``queue``. Of an option without a value, its own word."""
+    """The value of an option: the text after its equals sign, or else the next word, which is taken
+    from ``queue``. For an option without a value it is ``word`` itself."""
     flag = option.flag
     has_equals = "=" in word.text
     if option.kind == "switch":
@@ -321,11 +329,12 @@ def _check_pair(word: Token, rest: Sequence[Token]) -> None:
 
 
 _SPACED = re.compile(r"(?P<key>[^\s='\"]+)(?: = ?|= )(?P<value>[^\s=-]\S*)")
-"""``a = 1``, ``a =1``, ``a= 1``."""
+"""A pair with blanks around its equals sign: ``a = 1``, ``a =1``, ``a= 1``."""
 
 
 def _parts_until_closed(parts: Sequence[str]) -> int:
-    """How many further parts a list or an object that starts in the first one takes; 0 if none."""
+    """The number of further parts that belong to a list or an object that begins in the first part;
+    0 if no list begins there, or if it is not closed."""
     depth = 0
     for number, part in enumerate(parts):
         depth += sum(part.count(c) for c in "[{") - sum(part.count(c) for c in "]}")
@@ -338,7 +347,7 @@ _OF_A_FILE = re.compile(r".+\.(?:ya?ml|json|py)")
 
 
 def _extra_hint(command: Command, word: Token, tokens: Mapping[str, Sequence[Token]]) -> str:
-    """What to write in the place of a word for which the line has no place."""
+    """The hint for a word that fits no operand: what to write instead."""
     for option in command.options:
         values = tokens.get(option.flag, ())
         if option.many and values and option.kind == "file" and _OF_A_FILE.fullmatch(word.text):
@@ -363,7 +372,7 @@ def _extra_hint(command: Command, word: Token, tokens: Mapping[str, Sequence[Tok
 
 
 def _operands(command: Command, words: Sequence[Token], tokens: dict[str, list[Token]]) -> None:
-    """Give each word to the operand whose turn it is, in ``tokens``."""
+    """Assign each word to the next free operand, in ``tokens``."""
     operands = [operand for operand in command.operands if not operand.after_dashes]
     free = list(operands)
     for word in words:
@@ -379,7 +388,7 @@ def _operands(command: Command, words: Sequence[Token], tokens: dict[str, list[T
 def _missing(
     command: Command, operand: Operand, source: Source, before: str = ""
 ) -> DefinitionError:
-    """The error for a line without ``operand``. ``before``: the operands that it has."""
+    """The error for a line that lacks ``operand``. ``before``: the operands that the line has."""
     written = " ".join(filter(None, (command.name, before, operand.metavar)))
     hint = f"write {written}; {command.name} --help lists the options"
     return line_error(
@@ -401,7 +410,7 @@ def check_known(
     among: str,
     otherwise: str | None = None,
 ) -> None:
-    """Refuse a word that is not among the known names, with the error ``magic.WHAT`` and the nearest
-    of them; ``otherwise``: the hint where none is near."""
+    """Refuse ``word`` if it is not among ``names``, with the error ``magic.WHAT``. The hint is the
+    nearest name, or ``otherwise`` if no name is near."""
     if word.text not in names:
         raise line_error(what, message, word, suggest(word.text, names, among) or otherwise)

@@ -1,4 +1,4 @@
-"""The options that more than one magic has, each described once."""
+"""The options that several magics share, each described once."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ _BY_UNIT = {
     SECONDS: Option("", "", "seconds", "SECONDS"),
     DOLLARS: Option("", "", "dollars", "DOLLARS"),
 }
-"""What the option of a limit takes, by the unit; one of any other unit is `_COUNTED`."""
+"""The kind and the metavar of the option of a limit, by the unit of the limit. For all other units
+it is `_COUNTED`."""
 FOR_LIMITS = tuple(
     _BY_UNIT.get(row.unit, _COUNTED)._replace(flag=row.flag, help=row.effect)
     for row in LIMITS
     if row.flag
 )
-"""The options of all limits that a line can set: `limits.limits` has the row of each."""
+"""The options of all limits that a line can set, from the table in `limits.limits`."""
 PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
 SAVE_PICTURE = Option(
     "--save",
@@ -96,4 +97,4 @@ FOR_RUNS = (SET, INPUT, OUT, DRY, *FOR_LIMITS, REUSE, ON, REPLAY)
 """The options of a run."""
 
 TIMES = ("1h", "1d", "7d", "00:00")
-"""Times that completion offers."""
+"""The times that completion offers."""

@@ -1,4 +1,4 @@
-"""Write the output file that a command line names, and print its path."""
+"""Writes the output file that a word of the line names, and prints its path."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def write_file(word: Token, text: str) -> None:
 
 
 def write_with(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
-    """Let ``write`` write the file that a word names, and print the path that it returns on
-    ``out``; None: as `print` does."""
+    """Let ``write`` write the file that ``word`` names, and print the path that it returns to
+    ``out``. None: print to the standard output."""
     try:
         written = write(Path(word.text))
     except UNUSABLE as error:

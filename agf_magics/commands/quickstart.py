@@ -1,6 +1,6 @@
-"""The quickstart as a notebook in a folder of the person's own.
+"""The quickstart notebook, ready to be copied into a folder of the user.
 
-The wheel contains the notebook; a checkout has it only in ``notebooks``.
+The notebook is part of the wheel. A checkout has it in ``notebooks`` only.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _NOTEBOOK = re.compile(r"\(([\w-]+)\.ipynb\b")
 
 
 def quickstart() -> str:
-    """The notebook as JSON: without outputs, which would be those of another computer, and with
-    links that lead to the documentation, as its neighbours are not in the folder."""
+    """The notebook as JSON. The outputs are removed, because they come from another computer.
+    Relative links are replaced by links to the documentation, because the copy has no neighbours.
+    """
     path = next(path for path in PLACES if path.is_file())
     notebook = json.loads(path.read_text(encoding="utf-8"))
     for cell in notebook["cells"]:

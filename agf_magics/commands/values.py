@@ -1,5 +1,7 @@
-"""The values of the words of a line: objects of the notebook, YAML values, files. No text is pasted
-into code.
+"""Reads the values that the words of a line stand for: objects of the notebook, YAML values and
+files.
+
+A word is never pasted into code.
 """
 
 from __future__ import annotations
@@ -37,25 +39,26 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 _MOST_FILES = 1_000
-"""Files of a folder that are compared with the name of a missing file."""
+"""The largest number of files of a folder whose names are compared with the name of a missing file.
+"""
 
 
 class Variables(dict[str, Any]):
-    """The variables of a notebook, which a word can name."""
+    """The variables of a notebook by their names. A word of a line can name them."""
 
     def __init__(self, names: Mapping[str, Any], in_function: bool = False) -> None:
         super().__init__(names)
         self.in_function = in_function
-        """Whether the line is in a function, which sees its own variables, but not those of a
-        function around it that it does not name."""
+        """Whether the line is inside a function. The line then sees the variables of this function,
+        but not those of an outer function, unless the inner function uses them."""
 
 
 Names = Mapping[str, Any] | None
-"""The variables that a word can name; None: a line of a shell, which has none."""
+"""The variables that a word can name. None: the line is from a shell, which has no variables."""
 
 
 def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
-    """The input of ``--input``, updated by each ``--set``."""
+    """The input of ``--input``, updated by the pair of each ``--set``."""
     mapping = parsed.word("--input")
     fields = dict(_mapping(mapping, names)) if mapping else {}
     keys = set[str]()
@@ -74,7 +77,8 @@ def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
 
 
 def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
-    """Warnings for texts that are also the name of a variable, which the author may have meant."""
+    """Warnings for the texts of ``--set`` that are also the name of a variable. The author may have
+    meant the variable."""
     if "--quiet" in parsed:
         return ()
     warnings = (_warn_about_name(word, names) for word in parsed.words("--set"))
@@ -82,7 +86,8 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
 
 
 def _warn_about_name(word: Token, names: Mapping[str, Any]) -> Diagnostic | None:
-    """The warning for one ``key=text``: the text has ``{name}`` in it, or is a name."""
+    """The warning for one ``key=text`` whose text contains ``{name}`` or is the name of a variable;
+    None for any other."""
     if _is_quoted(word):
         return None
     key, _, text = word.text.partition("=")
@@ -105,7 +110,7 @@ def _warn_about_name(word: Token, names: Mapping[str, Any]) -> Diagnostic | None
 
 
 def _is_a_persons(name: str, names: Mapping[str, Any]) -> bool:
-    """Whether a name is that of a value that a person has assigned, which ``--set`` could pass."""
+    """Whether ``name`` is a variable that the user has assigned and that ``--set`` could pass."""
     if name not in names or name.startswith("_") or name in ("In", "Out"):
         return False
     return not callable(names[name]) and not isinstance(names[name], ModuleType)
@@ -115,13 +120,13 @@ _BRACES = re.compile(r"\{(?P<name>[^\W\d]\w*)\}")
 
 
 def _is_quoted(word: Token) -> bool:
-    """Whether the value of ``key=value`` is in quotes, or the pair."""
+    """Whether the value of ``key=value`` is in quotes, or the whole pair."""
     start = word.locate(word.text.find("=") + 1, len(word.text)).start
     return word.span.text[:1] in ("'", '"') or word.span.source.text[start - 1] in ("'", '"')
 
 
 def near_file(text: str) -> str:
-    """The hint for a file that does not exist."""
+    """The hint for a missing file: the names of similar files in its folder."""
     path = Path(text)
     try:
         others = [
@@ -136,17 +141,18 @@ def near_file(text: str) -> str:
 
 
 def value(word: Token, names: Names) -> Any:
-    """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is
-    a scalar, and a number that begins with a zero is a text, as in a CSV file: it is a code."""
+    """Read the value of ``word``. ``$name`` is the notebook's object of this name. A text that
+    begins with a bracket or a quote is YAML. Any other text is a scalar; a number with a leading
+    zero is a code and stays a text, as in a CSV file."""
     text = word.text
     if names is not None and _VARIABLE.match(text):
         return lookup(word, names)
     if _CODE.match(text):
         return text
     if not text:
-        return ""  # the empty text, which YAML would read as null
+        return ""  # YAML would read null
     problems = Diagnostics()
-    lead = "- "  # a list element: a null document would have no node
+    lead = "- "  # reads an element of a list, because a null document has no node
     nodes = documents(Source("", lead + text), problems)
     if text[:1] in ("{", "[", '"', "'"):
         for problem in problems.errors:
@@ -163,16 +169,17 @@ def value(word: Token, names: Names) -> Any:
 
 
 _VARIABLE = re.compile(r"\$[\w${]*[^\W\d]")
-"""``$x``, and ``${x}`` and ``$$x`` of a shell, which are refused; not ``$5``."""
+"""The start of ``$x``. It also matches ``${x}`` and ``$$x``, which `lookup` refuses, but not
+``$5``."""
 _CODE = re.compile(r"[-+]?0[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?$")
 
 
 def lookup(word: Token, names: Mapping[str, Any]) -> Any:
-    """The notebook's object of that name, which may be written ``$name``."""
+    """The notebook's object of the name in ``word``, with or without a ``$`` before the name."""
     dollar = "$" if word.text.startswith("$") else ""
     name = word.text.removeprefix("$")
     if dollar:
-        word = word.part(1, len(word.text))  # else it has its quotes, too
+        word = word.part(1, len(word.text))  # the place of the name without the quotes
     if not name.isidentifier():
         hint = "assign the value to a variable in a cell above"
         if (bare := name.strip("${}")).isidentifier():
@@ -186,7 +193,7 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     written = name
     name = same_name(written)
     if name not in names and written not in names:
-        yours = [variable for variable in names if not variable.startswith("_")]
+        variables = [variable for variable in names if not variable.startswith("_")]
         message = f"the notebook has no variable {name!r}"
         otherwise = "run the cell that sets it first"
         if isinstance(names, Variables) and names.in_function:
@@ -194,12 +201,12 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
                 f"a magic in a function reads the variables of this function and of the notebook: "
                 f"write {name} = {name} in the function if one around it has the variable"
             )
-        check_known("unknown-variable", message, word, yours, "", otherwise)
+        check_known("unknown-variable", message, word, variables, "", otherwise)
     return names[name if name in names else written]
 
 
 def new_name(word: Token | None) -> str | None:
-    """A name that a variable can have; None without a word."""
+    """The word as the name of a new variable; None if there is no word."""
     if word is None:
         return None
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
@@ -221,7 +228,8 @@ _NUMBERS = {
     "--prune": ("days", 0.0, "a number of days", "30"),
     "--fail-below": ("count", -math.inf, "a number", "0.9"),
 }
-"""Of an option: its code, the least value, what it takes, an example."""
+"""The code of the error, the least value, the description and an example of each option that takes
+a number."""
 
 
 _TIMED = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>s|sec|m|min|h)")
@@ -229,7 +237,7 @@ _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 
 
 def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
-    """The number of an option in `_NUMBERS`."""
+    """The number of an option in `_NUMBERS`; ``default`` if the line does not have the option."""
     word = parsed.word(flag)
     if word is None:
         return default
@@ -243,7 +251,7 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
 
 
 def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
-    """``limits`` with those of the line."""
+    """``limits``, updated by the limits that the line sets."""
     on_line: dict[str, Any] = {
         row.name: count(parsed, row.flag, None, least=1)
         if type(row.default) is int
@@ -255,7 +263,8 @@ def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
 
 
 def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
-    """The whole number of an option, ``least`` or more."""
+    """The whole number of an option, at least ``least``; ``default`` if the line does not have the
+    option."""
     word = parsed.word(flag)
     if word is None:
         return default
@@ -267,7 +276,7 @@ def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
 
 
 def _mapping(word: Token, names: Names) -> Mapping[str, Any]:
-    """The input that ``--input`` names: a dict of the notebook, or what a file holds."""
+    """The input that ``--input`` names: a dict of the notebook, or the content of a file."""
     if "=" in word.text:
         takes = "the name of a dict" if names is not None else "a .json or .yaml file"
         message = f"--input takes {takes}, not {word.text!r}"
@@ -286,7 +295,7 @@ def _mapping(word: Token, names: Names) -> Mapping[str, Any]:
 
 
 def _file(word: Token) -> Any:
-    """The value of a file of JSON or YAML."""
+    """The value in a file of JSON or YAML."""
     path = Path(word.text)
     try:
         text = read_file(path).decode("utf-8")
@@ -294,8 +303,8 @@ def _file(word: Token) -> Any:
         message = f"{word.text!r} cannot be read: {path_error_reason(error)}"
         near = near_file(word.text) if isinstance(error, FileNotFoundError) else None
         raise line_error("file", message, word, near) from None
-    # JSON first: the reader of definitions is 100 times slower, and its limits are those of a
-    # definition. What is wrong with a file only it says well.
+    # Try JSON first: the reader of definitions is 100 times slower and has the limits of
+    # definitions. If JSON fails, that reader explains what is wrong with the file.
     with suppress(*UNUSABLE):
         return json.loads(text, object_pairs_hook=_once_each)
     problems = Diagnostics()
@@ -312,7 +321,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def reuse_of(parsed: ParsedLine) -> bool | str:
-    """The run whose results are reused; True for the last one."""
+    """The id of the run whose results are reused. True means the last run, False none."""
     word = parsed.word("--reuse")
     if word is None or word.text == "--reuse":
         return word is not None
@@ -320,8 +329,8 @@ def reuse_of(parsed: ParsedLine) -> bool | str:
 
 
 def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> object:
-    """The table of ``--over`` or ``--retry-failed`` with its options; None without these.
-    ``others``: further options that only such a run has."""
+    """The table of ``--over`` or ``--retry-failed`` with its options; None if the line has neither.
+    ``others``: more options that are allowed only with a table."""
     word = parsed.word("--over")
     retried = parsed.word("--retry-failed")
     if word is None and retried is None:
@@ -346,7 +355,8 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
 
 
 def _table(word: Token, names: Names) -> Any:
-    """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
+    """The table of ``--over``: a file if the word ends like a file name, else an object of the
+    notebook."""
     if names is None or (Path(word.text).suffix and not word.text.startswith("$")):
         with_place_of(word, lambda: open_rows(word.text))
         return word.text
@@ -354,11 +364,12 @@ def _table(word: Token, names: Names) -> Any:
 
 
 RUN_IDS = frozenset({"RUN", "--cancel", "--compare", "--delete", "--retry-failed", "--reuse"})
-"""The words of a line that are the id of a run."""
+"""The operands and options that take the id of a run."""
 
 
 def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
-    """The line with the id of a run in the place of ``$run``: a run or an id in a variable."""
+    """Replace each ``$variable`` that stands for a run by the id of the run. The variable holds a
+    run or its id."""
     tokens = dict(parsed.tokens)
     for name in RUN_IDS & tokens.keys():
         (word,) = tokens[name]
@@ -371,7 +382,7 @@ def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
 
 
 def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
-    """The scores of the line: functions of the notebook, else names of flows."""
+    """The scores of the line: functions of the notebook, or the names of flows."""
     for word in filter(lambda word: re.search(r"[\s(]", word.text), parsed.words("--score")):
         message = f"--score takes the name of a function, not {shorten(word.text)!r}"
         hint = "write it in a cell: def good(output, row): return …, and here --score good"
@@ -383,7 +394,7 @@ def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
 
 
 def _read_mapping(word: Token) -> tuple[str, str]:
-    """The input and the column of ``--map``."""
+    """The input and the column in a word of ``--map``."""
     name, equals, column = word.text.partition("=")
     if not equals or not name or not column:
         name, column = [*filter(None, re.split("->|[:=]", word.text)), "COLUMN", "COLUMN"][:2]
@@ -398,15 +409,15 @@ def recording_of(word: Token | None) -> Recording | None:
     """The recording that ``--replay`` names."""
     if word is None:
         return None
-    # Here: most runs replay nothing.
+    # Imported here, because most runs replay nothing.
     from ..lifecycle.recordings.replay import Replay
 
     return with_place_of(word, lambda: Replay(Path(word.text), of_run=True))
 
 
 def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:
-    """What ``--on`` names, for `RunOptions.on`: a worker backend, the word ``here``, or None
-    without the option. A dry run connects to nothing."""
+    """The workers of ``--on`` for `RunOptions.on`: a worker backend, or the word ``here``. None if
+    there is no ``--on``, or in a dry run, which connects to nothing."""
     if word is None or dry:
         return None
     from ..workers.on import find_backend
@@ -415,7 +426,7 @@ def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:
 
 
 def with_place_of(word: Token | None, call: Callable[[], T]) -> T:
-    """The result of ``call``; its errors point at this word, if there is one."""
+    """The result of ``call``. Its errors get the place of ``word``, if they have none."""
     try:
         return call()
     except DefinitionError as error:

@@ -1,7 +1,8 @@
-"""The words of a line, each with the place of its characters: quotes, blanks, comments.
+"""Splits a line into words, each with the place of its characters. Knows quotes, blanks and
+comments.
 
-IPython's splitter keeps the quotes inside a value (``--set 'q=1'``), refuses ``--set msg="a b"``
-and loses the place of a word, which a caret needs.
+The splitter of IPython keeps the quotes inside a value (``--set 'q=1'``) and refuses ``--set msg="a
+b"``. It also loses the places of the words, which are needed for the caret of an error.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ BLANKS = " \t\r\n"
 
 
 ESCAPES = os.sep != "\\"
-"""Whether a backslash escapes the next character; on Windows it separates the parts of a path."""
+"""Whether a backslash escapes the next character. On Windows it separates the parts of a path
+instead."""
 
 
 ESCAPED = ("", *BLANKS, "'", '"', "\\", ";", "#")
-"""What a backslash escapes outside of quotes; the empty text: it ends the line."""
+"""The characters that a backslash escapes outside of quotes. The empty text stands for the end of
+the line."""
 
 
 class Token(NamedTuple):
-    """A word of the line without its quotes, and the place of each character. It is a
-    `text.diagnostics.Text`."""
+    """A word of the line without its quotes, with the place of each character. It conforms to the
+    protocol `text.diagnostics.Text`."""
 
     text: str
     span: Span
     at: tuple[int, ...]
-    """The offset in the source of every character of ``text``, and of the end."""
+    """The offset in the source of each character of ``text``, and of its end."""
 
     def locate(self, start: int, end: int) -> Span:
         return Span(
@@ -46,15 +49,16 @@ class Token(NamedTuple):
 def line_error(
     what: str, message: str, place: Token | Span, hint: str | None = None
 ) -> DefinitionError:
-    """The error ``magic.WHAT`` of a word of the line."""
+    """The error ``magic.WHAT`` at a word of the line."""
     span = place.span if isinstance(place, Token) else place
     return DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))
 
 
 def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
-    """The words of ``source`` as in a POSIX shell, each with its place. A word that begins with #
-    begins a comment, and a ; at the end is that of a cell whose value is not shown; in quotes both
-    are text.
+    """Split ``source`` into words as a POSIX shell does, from the offset ``start`` on.
+
+    A # at the start of a word begins a comment. A semicolon at the end of the line is dropped,
+    because in IPython it only hides the value of the cell. In quotes both are text.
 
     >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"; # g'''))]
     ['a', 'b c', 'q={"x": 1}', 'd=e f']
@@ -74,7 +78,8 @@ def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token
 
 
 def _without_semicolon(word: Token) -> Token | None:
-    """A word without the ; at its end; None if it has none, or has it in quotes or escaped."""
+    """The word without the semicolon at its end. None if there is no such semicolon, or if it is
+    quoted or escaped."""
     written = word.span.text
     if not written.endswith(";") or (ESCAPES and written.endswith("\\;")):
         return None
@@ -82,7 +87,8 @@ def _without_semicolon(word: Token) -> Token | None:
 
 
 def comment_at(text: str, start: int) -> int:
-    """Where the comment of a line begins, outside of quotes; its end if it has none."""
+    """The offset at which the comment of a line begins, outside of quotes. Without a comment it is
+    the end of the line."""
     quote = ""
     for i in range(start, len(text)):
         if quote:
@@ -95,7 +101,8 @@ def comment_at(text: str, start: int) -> int:
 
 
 def _word(source: Source, start: int, escapes: bool) -> Token:
-    """The word that begins at ``start``, without its quotes and the backslashes that escape."""
+    """The word that begins at ``start``, without its quotes and without the backslashes that
+    escape."""
     text = source.text
     i = start
     quote = ""
@@ -127,10 +134,11 @@ def _word(source: Source, start: int, escapes: bool) -> Token:
 
 
 def _escaped(quote: str, escapes: bool) -> tuple[str, ...]:
-    """The characters that a backslash escapes within this quote, empty outside of quotes.
+    """The characters that a backslash escapes inside of ``quote``. An empty ``quote`` means outside
+    of quotes.
 
     In double quotes these are the quote and the backslash. Outside of quotes these are the
-    characters with a meaning, so that a backslash is itself in C:\\new.
+    characters with a meaning, so that the backslash in C:\\new is an ordinary character.
     """
     if quote == '"':
         return (quote, "\\")
@@ -145,8 +153,8 @@ def _ends_in_backslash(span: Span) -> DefinitionError:
 
 
 def _check_character(source: Source, i: int, start: int) -> None:
-    """Refuse a character that nobody sees, and a typographic dash or quote where an option or a
-    value begins. In quotes each is text."""
+    """Refuse an invisible character, and a typographic dash or quote at the start of an option or a
+    value. In quotes all of them are text."""
     char = source.text[i]
     if char.isascii():
         return

@@ -156,6 +156,17 @@ def test_an_option_for_rows_is_refused_without_a_table(folder: Path, option: str
     assert shell(folder, "agf run one.yaml --over t.csv --quiet --fail-below 0.5").returncode == 0
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("line", ["agf check .", "agf check . --format json", "agf check . --format github"])
+def test_a_file_in_another_encoding_is_found_in_a_folder(folder: Path, line: str, encoding: str) -> None:
+    (folder / "one.yaml").write_text(FILES["one.yaml"], encoding=encoding)
+    done = shell(folder, line)
+    assert done.returncode == 1
+    told = " ".join((done.stdout + done.stderr).split())
+    # Without a mark at its begin it is UTF-8 with characters that no file has.
+    assert "one.yaml cannot be read: it is not UTF-8" in told or "U+0000" in told
+
+
 def test_a_file_in_another_encoding_is_told_in_the_authors_words(folder: Path) -> None:
     (folder / "one.yaml").write_text(FILES["one.yaml"], encoding="utf-16")
     told = " ".join(shell(folder, "agf check one.yaml").stderr.split())

@@ -1,9 +1,10 @@
 """The moving picture of the README: ``make movie`` plays the first cells of the quickstart in a real JupyterLab.
 
 A person reads the cell, runs it, sees it fail, goes to the line that failed, repairs it and clicks *Resume*. The frames
-are screenshots with the time that they took. The file names the script and the cells that it was made from: a test says
-when one of them has changed since. A test of the browser plays it again, and says when its last frame looks different:
-what the explorer looks like is in many files, and a digest of them would ask for a new movie after each edit.
+are screenshots. Each scene has a length of its own, whatever the machine took for it, so a busy machine makes the same
+movie. The file names the script and the cells that it was made from: a test says when one of them has changed since. A
+test of the browser plays it again, and says when its last frame looks different: what the explorer looks like is in
+many files, and a digest of them would ask for a new movie after each edit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import io
 import sys
 import tempfile
 import time
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +34,8 @@ CELLS = 2
 """The code cells that are played, with the text above each."""
 MOST_BYTES = 1_000_000
 WIDTH, HEIGHT = 920, 860
+SHORTEST = 80
+"""Milliseconds of a frame of a scene, at least."""
 REPAIR = " if primes else 0"
 LOOKS_OTHER = 40
 """Levels of grey, of 255, by which a point of a frame looks different."""
@@ -69,21 +72,26 @@ class Film:
         """What is there now, for a time."""
         self.frames.append(Frame(self.page.page.screenshot(), milliseconds))
 
-    def until(self, there: Locator) -> None:
-        """What happens until something is there, as long as it takes."""
-        while not there.count():
-            self.for_a(60)
+    def until(self, *there: Locator, milliseconds: int) -> None:
+        """What happens until these are there, as a scene of this length."""
+        taken = [self._look()]
+        while not all(each.count() for each in there):
+            taken.append(self._look())
+        self.frames += scene(taken, milliseconds)
 
     def for_a(self, milliseconds: int) -> None:
         """What happens in a time: at least one frame."""
         end = time.monotonic() + milliseconds / 1000
-        while True:
-            start = time.monotonic()
-            picture = self.page.page.screenshot()
-            self.page.page.wait_for_timeout(40)
-            self.frames.append(Frame(picture, round(1000 * (time.monotonic() - start))))
-            if time.monotonic() > end:
-                return
+        taken = [self._look()]
+        while time.monotonic() < end:
+            taken.append(self._look())
+        self.frames += scene(taken, milliseconds)
+
+    def _look(self) -> bytes:
+        """What is there now; the page gets time to go on."""
+        picture = self.page.page.screenshot()
+        self.page.page.wait_for_timeout(40)
+        return picture
 
     def scroll(self, cell: int) -> None:
         """Show a cell from its first line."""
@@ -107,6 +115,15 @@ class Film:
         for letter in text:
             self.page.page.keyboard.type(letter)
             self.hold(55)
+
+
+def scene(pictures: list[bytes], milliseconds: int) -> list[Frame]:
+    """The frames of a scene of this length, evenly chosen among the pictures that a machine took:
+    a quick one takes many."""
+    count = min(len(pictures), milliseconds // SHORTEST)
+    chosen = [pictures[n * len(pictures) // count] for n in range(count)]
+    ends = [milliseconds * n // count for n in range(count + 1)]
+    return [Frame(each, end - start) for each, (start, end) in zip(chosen, pairwise(ends), strict=True)]
 
 
 def played() -> nbformat.NotebookNode:
@@ -139,8 +156,7 @@ def film(page: Notebook) -> list[Frame]:
     explorer = page.explorer(run)
     shown.scroll(run)
     boxes = explorer.locator(".picture g.box").first
-    shown.until(explorer.locator("header >> text=failed"))
-    shown.until(boxes)
+    shown.until(explorer.locator("header >> text=failed"), boxes, milliseconds=3500)
     page.finished()
     shown.hold(1500)
     shown.click(explorer.locator(".panel button.link", has_text="In[1]").last)
@@ -154,8 +170,7 @@ def film(page: Notebook) -> list[Frame]:
     shown.scroll(run)
     shown.hold(400)
     shown.click(explorer.locator("button:text-is('Resume')"))
-    shown.until(explorer.locator("header >> text=✓ ok"))
-    shown.until(boxes)
+    shown.until(explorer.locator("header >> text=✓ ok"), boxes, milliseconds=1500)
     shown.for_a(500)
     shown.hold(3000)
     return shown.frames

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -67,6 +68,19 @@ def test_many_projects_do_not_take_more_descriptors(tmp_path: Path) -> None:
     counts = list[int]()
     for number in range(3 * MOST):
         assert run(tmp_path / str(number)).output == "done"
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[-1] <= counts[MOST]
+    assert len(Store._open) <= MOST
+    assert threads() <= MOST
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts the descriptors of the process")
+def test_projects_that_were_removed_do_not_take_descriptors(tmp_path: Path) -> None:
+    """As those of the temporary folders of a person's tests."""
+    counts = list[int]()
+    for number in range(3 * MOST):
+        assert run(tmp_path / str(number)).output == "done"
+        shutil.rmtree(tmp_path / str(number))
         counts.append(len(os.listdir("/proc/self/fd")))
     assert counts[-1] <= counts[MOST]
     assert len(Store._open) <= MOST

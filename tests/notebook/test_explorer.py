@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agf_magics.notebook.explorer.widget_model import FOLDER, LATER_SCRIPTS, SCRIPTS, script
-from agf_magics.pictures.pages.wire import StepRow
+from agf_magics.pictures.pages.wire import BarRow, StepRow, UpdateRow
 from tests.notebook.conftest import Cell, Kernel, started
 
 pytestmark = pytest.mark.kernel
@@ -234,6 +234,50 @@ def test_a_failed_element_is_the_first_call_and_can_be_opened(journaled: Kernel)
     assert "no figs" in call["error"]
     assert call["given"]["parts"][0][1]["text"] == '"fig"'
     assert len(page.get("spans", step="steps[0]")["bars"]) == 3
+
+
+COUNTED = """\
+%%pipeline --run
+pipeline: counted
+steps:
+- tool: {name: counts, args: {word: first}}
+- for_each:
+    items: [pear, fig]
+    max_parallel: 1
+    on_error: abort
+    do: {tool: {name: counts, args: {word: !expr item}}}
+    collect: {transform: {value: pipe}}
+- tool: {name: stop, args: {}}
+"""
+COUNTS = """\
+WORKS = False
+
+@tool
+def counts(word: str) -> int:
+    return sum(range(2_000_000))
+
+@tool
+def stop() -> int:
+    if not WORKS:
+        raise ValueError("no")
+    return 1
+"""
+
+
+def test_calls_stand_at_their_times_on_the_axis_of_the_run(journaled: Kernel) -> None:
+    journaled.good("import agf_magics as agf\n" + COUNTS)
+    failed = Page(journaled, journaled.run(COUNTED))
+    past = Page(journaled, journaled.good("agf.runs(agf.runs()[0].run_id)"))
+    resumed = Page(journaled, journaled.good("WORKS = True\n%resume counted"))
+    for page in (failed, past, resumed):
+        step = next(i for i, row in enumerate(page.start["tree"]["rows"]) if StepRow._make(row).id == "steps[1]")
+        times = rows([page.start["update"], *page.updates])[step]
+        start, end = (1e3 * times[UpdateRow._fields.index(name) - 1] for name in ("start", "end"))
+        found = page.get("spans", step="steps[1]")
+        first, second = (BarRow._make(bar) for bar in found["bars"])
+        assert first.start == 0 < first.end <= second.start < second.end
+        # The clocks of both differ by what passes between two lines.
+        assert start - 5 <= found["began"] <= found["began"] + second.end <= end + 5
 
 
 def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:

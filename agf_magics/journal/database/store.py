@@ -148,7 +148,7 @@ class Store:
         for path, store in cls._open.copy().items():
             if len(cls._open) < MOST_OPEN:
                 return
-            if not store.is_used and store.pid == os.getpid() and store.is_there:
+            if store.may_close and store.pid == os.getpid():
                 cls._unused.add(cls._open.pop(path))
                 store.close()
 
@@ -164,7 +164,20 @@ class Store:
     @property
     def is_used(self) -> bool:
         """Whether a run of this process may still write."""
-        return bool(self.unended) or any(journal.may_write for journal in self.journals)
+        return bool(self.unended) or self._has_writers
+
+    @property
+    def may_close(self) -> bool:
+        """Whether nothing that can still be written would be lost."""
+        if not os.path.lexists(self.path):
+            # The folder of a test that has ended: no end of a run can be written any more.
+            return not self._has_writers
+        # A store whose file was replaced stays: closing it may remove the log of the other file.
+        return not self.is_used and self.is_there
+
+    @property
+    def _has_writers(self) -> bool:
+        return any(journal.may_write for journal in self.journals)
 
     @classmethod
     def close_all(cls) -> None:

@@ -56,10 +56,12 @@ def _is_definition(file: Path) -> bool:
     """Whether a file of a folder is one, and not the settings of another program."""
     try:
         with open_file(file) as opened:
-            text = opened.read(MOST_READ).decode("utf-8", "replace")
-        return recognized_language(text) is not None
+            data = opened.read(MOST_READ)
     except UNUSABLE:
         return False
+    # Also in UTF-16, in which an editor of Windows may save it: its check says what is wrong.
+    text = data.replace(b"\0", b"").decode("utf-8", "replace").lstrip("\ufffd\ufeff")
+    return recognized_language(text) is not None
 
 
 def registry_with(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -32,6 +31,7 @@ from ...journal.records.records import UNREADABLE, CallKey, Record
 from ...text.diagnostics import DefinitionError, Diagnostic, refused
 from ...text.files import open_file
 from ...text.length import weigh
+from ...text.replaced_file import replaced_file
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...values.value import Value, is_json
 from ..past.named_run import find_ended
@@ -213,9 +213,9 @@ def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value
 
 def write_lines(path: Path, lines: Iterable[Line]) -> None:
     """Replace the file at once: it is never half of a recording. Raises DefinitionError."""
-    part, size = path.with_name(f"{path.name}.part"), 0
+    size = 0
     try:
-        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        with replaced_file(path) as file:
             for line in lines:
                 # Weighed first: what is written may have a long text in many places.
                 weight = weigh(line)
@@ -229,12 +229,8 @@ def write_lines(path: Path, lines: Iterable[Line]) -> None:
                         "redact= can shorten the lines",
                     )
                 file.write(f"{text}\n")
-        os.replace(part, path)
     except OSError as error:
         raise _unusable(path, "written", error) from None
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:

@@ -204,8 +204,8 @@ class StepList {
     if (known?.key === key) return known.pieces;
     const asked = { key, pieces: null };
     this.pieces.set(i, asked);
-    this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(({ bars }) => {
-      asked.pieces = piecesOf(named("BarRow", bars ?? []), took);
+    this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(({ bars, began }) => {
+      asked.pieces = piecesOf(named("BarRow", bars ?? []), began - row[Now.start] * 1e3, took);
       if (asked.pieces) this.draw();
     }, () => {});
     return null;
@@ -297,17 +297,18 @@ class StepList {
     try { [found, { lanesOf }] = await Promise.all([this.state.request("spans", { step: row[Step.id] }), loadLater(this.state)]); }
     catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
     const open = number => this.view.panel.openCall(number);
-    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(this.state.nameOf(i), found, this.ticks.clientWidth || 600, this.times().map(at => (at - this.state.rows[i][Now.start]) * 1e3), open));
+    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(this.state.nameOf(i), found, this.ticks.clientWidth || 600, this.times().map(at => at * 1e3 - found.began), open));
   }
 }
 
-// Calls that follow each other, as `from`, `to` and `failed` in shares of `took` milliseconds; null if some overlap, if there are
-// too many, or if they are of another time: those that a run reuses.
-function piecesOf(bars, took) {
+// Calls that follow each other, as `from`, `to` and `failed` in shares of the bar, which is `took` milliseconds long; the first
+// call began `later` than the bar. Null if some overlap, if there are too many, or if they are of another time: those that a run
+// reuses.
+function piecesOf(bars, later, took) {
   const pieces = [];
   for (const { start, end, failed } of bars) {
-    const last = pieces.at(-1), from = start / took, to = end / took;
-    if (last && from < last.to - GAP || to > 1 + 10 * GAP) return null;
+    const last = pieces.at(-1), from = (start + later) / took, to = (end + later) / took;
+    if (from < (last ? last.to - GAP : -10 * GAP) || to > 1 + 10 * GAP) return null;
     if (last && from - last.to < GAP && last.failed === failed) last.to = to;
     else pieces.push({ from, to, failed });
   }

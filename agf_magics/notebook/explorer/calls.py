@@ -4,6 +4,7 @@ as a conversation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from ...journal.records.failures import error_from
 from ...journal.records.records import Record
 from ...journal.run_calls import MOST_GROUPED, ORDERS, CallsOfElement, CallSpan, RunCalls
 from ...lifecycle.past.calls_of_run import elements_of
+from ...lifecycle.runs.live import started_at
 from ...lifecycle.runs.run import Run
 from ...pictures.amounts import duration
 from ...pictures.call_words import REQUEST, call_words
@@ -149,19 +151,22 @@ def _input(record: Record) -> str:
 
 
 def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """When the calls of a step ran; or, for more than `MOST_SPANS` calls, how many ran in each of
-    `BUCKETS` equal times."""
+    """When the calls of a step ran, in milliseconds after the first of them began; or, for more
+    than `MOST_SPANS` calls, how many ran in each of `BUCKETS` equal times. ``began``: when the first
+    of them began, in milliseconds after the run did."""
     row = row_of(run, arguments)
     calls = calls_or_refuse(run)
     total = calls.count(row).total
     most = MOST_GROUPED if total > MOST_SPANS else MOST_SPANS
     spans = [_clocked(run, span) for span in calls.spans(row, most)]
     zero = spans[0].started if spans else 0.0
+    began = round((zero - _run_began(run)) * 1e3, 1) if spans else 0.0
     if total > MOST_SPANS:
         end = max(span.ended for span in spans) - zero
         density = _density(spans, zero, end or 1e-9)
         return {
             "total": total,
+            "began": began,
             "end": round(end * 1e3, 1),
             "most": _most_at_a_time(spans),
             "density": density,
@@ -175,7 +180,14 @@ def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         )
         for span in spans
     ]
-    return {"total": total, "bars": bars}
+    return {"total": total, "began": began, "bars": bars}
+
+
+def _run_began(run: AnyRun) -> float:
+    """When the first session of a run began, in seconds since 1970."""
+    if isinstance(run, Run):
+        return started_at(run) - paused(run.progress.pauses, math.inf)
+    return run.started.timestamp()
 
 
 Timed = TypeVar("Timed", CallSpan, CallsOfElement)
