@@ -24,7 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = set(PROJECT["optional-dependencies"])
 
 GITHUB = ROOT / ".github"
-"""These files are not in the sdist."""
+"""The workflows and templates, which are not in the sdist."""
 
 in_checkout = pytest.mark.skipif(not GITHUB.is_dir(), reason="the sdist has no .github")
 

@@ -1,9 +1,10 @@
-"""The moving picture of the README: ``make movie`` plays the first cells of the quickstart in a real JupyterLab.
+"""Makes the moving picture of the README: ``make movie`` plays the first cells of the quickstart in a real JupyterLab.
 
-A person reads the cell, runs it, sees it fail, goes to the line that failed, repairs it and clicks *Resume*. The frames
-are screenshots with the time that they took. The file names the script and the cells that it was made from: a test says
-when one of them has changed since. A test of the browser plays it again, and says when its last frame looks different:
-what the explorer looks like is in many files, and a digest of them would ask for a new movie after each edit.
+In it, a user reads the cell, runs it, sees it fail, goes to the failed line, repairs it and clicks *Resume*. The frames
+are screenshots with the time that they took. The file names the script and the cells that it was made from, and a test
+fails when one of them has changed since. A test of the browser plays the movie again and fails when the last frame
+looks different. It compares pictures, because the look of the explorer depends on many files, and a digest of them
+would ask for a new movie after each edit.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ TARGET = ROOT / "docs" / "_static" / "first-minute.webp"
 NOTEBOOK = ROOT / "notebooks" / "quickstart.ipynb"
 
 CELLS = 2
-"""The code cells that are played, with the text above each."""
+"""The number of code cells that are played, each with the text above it."""
 MOST_BYTES = 1_000_000
 WIDTH, HEIGHT = 920, 860
 REPAIR = " if primes else 0"
 LOOKS_OTHER = 40
-"""Levels of grey, of 255, by which a point of a frame looks different."""
+"""The difference in levels of grey, of 255, from which a point looks different."""
 MOST_APART = 0.02
 """The share of the last frame that may look different before the movie is made again."""
 
-# Screenshots have no pointer of the mouse: this one is a part of the page.
+# Screenshots do not show the mouse pointer, so this pointer is a part of the page.
 POINTER = """() => {
   const pointer = document.createElement("div");
   pointer.id = "movie-pointer";
@@ -52,12 +53,12 @@ MOVE = """([x, y]) => Object.assign(document.getElementById("movie-pointer").sty
 
 class Frame(NamedTuple):
     picture: bytes
-    """A PNG."""
+    """The screenshot as PNG."""
     milliseconds: int
 
 
 class Film:
-    """The frames so far, of one page."""
+    """The frames of one page so far."""
 
     def __init__(self, page: Notebook) -> None:
         self.page = page
@@ -66,16 +67,16 @@ class Film:
         page.page.evaluate(POINTER)
 
     def hold(self, milliseconds: int) -> None:
-        """What is there now, for a time."""
+        """Show the current state for a time."""
         self.frames.append(Frame(self.page.page.screenshot(), milliseconds))
 
     def until(self, there: Locator) -> None:
-        """What happens until something is there, as long as it takes."""
+        """Record until ``there`` appears, as long as that takes."""
         while not there.count():
             self.for_a(60)
 
     def for_a(self, milliseconds: int) -> None:
-        """What happens in a time: at least one frame."""
+        """Record for a time, at least one frame."""
         end = time.monotonic() + milliseconds / 1000
         while True:
             start = time.monotonic()
@@ -90,7 +91,7 @@ class Film:
         self.page.cell(cell).evaluate("node => node.scrollIntoView({block: 'start'})")
 
     def click(self, target: Locator) -> None:
-        """Move the pointer to something, and click it."""
+        """Move the pointer to ``target``, and click."""
         target.scroll_into_view_if_needed()
         box = target.bounding_box()
         assert box is not None
@@ -110,7 +111,7 @@ class Film:
 
 
 def played() -> nbformat.NotebookNode:
-    """The beginning of the quickstart, up to its last cell that is played, without outputs."""
+    """The beginning of the quickstart, up to the last played cell, without outputs."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     code = [index for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     notebook.cells = notebook.cells[: code[CELLS - 1] + 1]
@@ -121,13 +122,13 @@ def played() -> nbformat.NotebookNode:
 
 
 def made_from() -> str:
-    """A digest of what the movie shows: the cells and this script."""
+    """A digest of the sources of the movie: the cells and this script."""
     sources = [cell.source for cell in played().cells]
     return hashlib.sha256("\0".join([Path(__file__).read_text("utf-8"), *sources]).encode()).hexdigest()[:20]
 
 
 def film(page: Notebook) -> list[Frame]:
-    """Play the cells."""
+    """Play the cells and return the frames."""
     function, run = (index for index, cell in enumerate(played().cells) if cell.cell_type == "code")
     page.command("application:toggle-left-area")
     page.select(function)
@@ -162,7 +163,7 @@ def film(page: Notebook) -> list[Frame]:
 
 
 def save(frames: list[Frame], target: Path) -> None:
-    """Write the frames as one animated picture; it begins again."""
+    """Write the frames as one animated picture in an endless loop."""
     from PIL import Image
 
     equal = [list(frames) for _, frames in groupby(frames, lambda frame: frame.picture)]
@@ -175,7 +176,7 @@ def save(frames: list[Frame], target: Path) -> None:
 
 
 def look_apart(one: Image.Image, other: Image.Image) -> float:
-    """The share of a frame that looks different in another one: a time and the id of a run are little of it."""
+    """The share of points that look different in two frames. A time and the id of a run are only a small share."""
     from PIL import ImageChops, ImageFilter
 
     small = [picture.convert("L").filter(ImageFilter.BoxBlur(3)) for picture in (one, other)]
@@ -194,7 +195,7 @@ def last_frame(target: Path = TARGET) -> Image.Image:
 
 
 def play() -> list[Frame]:
-    """Play the cells in a JupyterLab of its own."""
+    """Play the cells in a new JupyterLab."""
     with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "notebooks") as lab, chromium() as browser:
         nbformat.write(played(), lab.folder / "quickstart.ipynb")
         page = Notebook(browser, lab, "quickstart.ipynb", width=WIDTH)
