@@ -240,6 +240,15 @@ def test_the_movie_of_the_readme_shows_the_quickstart_as_it_is() -> None:
     assert f"made from {movie.made_from()}".encode() in film, "make movie plays the cells again"
 
 
+@pytest.mark.parametrize("taken", [1, 3, 12, 500])
+def test_a_scene_of_the_movie_is_as_long_on_every_machine(taken: int) -> None:
+    pictures = [str(n).encode() for n in range(taken)]
+    frames = movie.scene(pictures, 1000)
+    assert sum(frame.milliseconds for frame in frames) == 1000
+    assert len(frames) == min(taken, 1000 // movie.SHORTEST)
+    assert [frame.picture for frame in frames] == sorted({frame.picture for frame in frames}, key=int)
+
+
 def test_the_notebooks_that_the_readme_promises_are_in_the_browser() -> None:
     (promise,) = re.findall(r"The lessons are there, too: (.*?)\. ", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     named = set(re.findall(r"notebooks/([\w-]+)\.ipynb", promise))

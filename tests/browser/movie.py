@@ -1,10 +1,10 @@
-"""Makes the moving picture of the README: ``make movie`` plays the first cells of the quickstart in a real JupyterLab.
+"""The moving picture of the README: ``make movie`` plays the first cells of the quickstart in a real JupyterLab.
 
-In it, a user reads the cell, runs it, sees it fail, goes to the failed line, repairs it and clicks *Resume*. The frames
-are screenshots with the time that they took. The file names the script and the cells that it was made from, and a test
-fails when one of them has changed since. A test of the browser plays the movie again and fails when the last frame
-looks different. It compares pictures, because the look of the explorer depends on many files, and a digest of them
-would ask for a new movie after each edit.
+A person reads the cell, runs it, sees it fail, goes to the line that failed, repairs it and clicks *Resume*. The frames
+are screenshots. Each scene has a length of its own, whatever the machine took for it, so a busy machine makes the same
+movie. The file names the script and the cells that it was made from: a test says when one of them has changed since. A
+test of the browser plays it again, and says when its last frame looks different: what the explorer looks like is in
+many files, and a digest of them would ask for a new movie after each edit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import io
 import sys
 import tempfile
 import time
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,16 +31,18 @@ TARGET = ROOT / "docs" / "_static" / "first-minute.webp"
 NOTEBOOK = ROOT / "notebooks" / "quickstart.ipynb"
 
 CELLS = 2
-"""The number of code cells that are played, each with the text above it."""
+"""The code cells that are played, with the text above each."""
 MOST_BYTES = 1_000_000
 WIDTH, HEIGHT = 920, 860
+SHORTEST = 80
+"""Milliseconds of a frame of a scene, at least."""
 REPAIR = " if primes else 0"
 LOOKS_OTHER = 40
-"""The difference in levels of grey, of 255, from which a point looks different."""
+"""Levels of grey, of 255, by which a point of a frame looks different."""
 MOST_APART = 0.02
 """The share of the last frame that may look different before the movie is made again."""
 
-# Screenshots do not show the mouse pointer, so this pointer is a part of the page.
+# Screenshots have no pointer of the mouse: this one is a part of the page.
 POINTER = """() => {
   const pointer = document.createElement("div");
   pointer.id = "movie-pointer";
@@ -53,12 +55,12 @@ MOVE = """([x, y]) => Object.assign(document.getElementById("movie-pointer").sty
 
 class Frame(NamedTuple):
     picture: bytes
-    """The screenshot as PNG."""
+    """A PNG."""
     milliseconds: int
 
 
 class Film:
-    """The frames of one page so far."""
+    """The frames so far, of one page."""
 
     def __init__(self, page: Notebook) -> None:
         self.page = page
@@ -67,31 +69,36 @@ class Film:
         page.page.evaluate(POINTER)
 
     def hold(self, milliseconds: int) -> None:
-        """Show the current state for a time."""
+        """What is there now, for a time."""
         self.frames.append(Frame(self.page.page.screenshot(), milliseconds))
 
-    def until(self, there: Locator) -> None:
-        """Record until ``there`` appears, as long as that takes."""
-        while not there.count():
-            self.for_a(60)
+    def until(self, *there: Locator, milliseconds: int) -> None:
+        """What happens until these are there, as a scene of this length."""
+        taken = [self._look()]
+        while not all(each.count() for each in there):
+            taken.append(self._look())
+        self.frames += scene(taken, milliseconds)
 
     def for_a(self, milliseconds: int) -> None:
-        """Record for a time, at least one frame."""
+        """What happens in a time: at least one frame."""
         end = time.monotonic() + milliseconds / 1000
-        while True:
-            start = time.monotonic()
-            picture = self.page.page.screenshot()
-            self.page.page.wait_for_timeout(40)
-            self.frames.append(Frame(picture, round(1000 * (time.monotonic() - start))))
-            if time.monotonic() > end:
-                return
+        taken = [self._look()]
+        while time.monotonic() < end:
+            taken.append(self._look())
+        self.frames += scene(taken, milliseconds)
+
+    def _look(self) -> bytes:
+        """What is there now; the page gets time to go on."""
+        picture = self.page.page.screenshot()
+        self.page.page.wait_for_timeout(40)
+        return picture
 
     def scroll(self, cell: int) -> None:
         """Show a cell from its first line."""
         self.page.cell(cell).evaluate("node => node.scrollIntoView({block: 'start'})")
 
     def click(self, target: Locator) -> None:
-        """Move the pointer to ``target``, and click."""
+        """Move the pointer to something, and click it."""
         target.scroll_into_view_if_needed()
         box = target.bounding_box()
         assert box is not None
@@ -110,8 +117,17 @@ class Film:
             self.hold(55)
 
 
+def scene(pictures: list[bytes], milliseconds: int) -> list[Frame]:
+    """The frames of a scene of this length, evenly chosen among the pictures that a machine took:
+    a quick one takes many."""
+    count = min(len(pictures), milliseconds // SHORTEST)
+    chosen = [pictures[n * len(pictures) // count] for n in range(count)]
+    ends = [milliseconds * n // count for n in range(count + 1)]
+    return [Frame(each, end - start) for each, (start, end) in zip(chosen, pairwise(ends), strict=True)]
+
+
 def played() -> nbformat.NotebookNode:
-    """The beginning of the quickstart, up to the last played cell, without outputs."""
+    """The beginning of the quickstart, up to its last cell that is played, without outputs."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     code = [index for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     notebook.cells = notebook.cells[: code[CELLS - 1] + 1]
@@ -122,13 +138,13 @@ def played() -> nbformat.NotebookNode:
 
 
 def made_from() -> str:
-    """A digest of the sources of the movie: the cells and this script."""
+    """A digest of what the movie shows: the cells and this script."""
     sources = [cell.source for cell in played().cells]
     return hashlib.sha256("\0".join([Path(__file__).read_text("utf-8"), *sources]).encode()).hexdigest()[:20]
 
 
 def film(page: Notebook) -> list[Frame]:
-    """Play the cells and return the frames."""
+    """Play the cells."""
     function, run = (index for index, cell in enumerate(played().cells) if cell.cell_type == "code")
     page.command("application:toggle-left-area")
     page.select(function)
@@ -140,8 +156,7 @@ def film(page: Notebook) -> list[Frame]:
     explorer = page.explorer(run)
     shown.scroll(run)
     boxes = explorer.locator(".picture g.box").first
-    shown.until(explorer.locator("header >> text=failed"))
-    shown.until(boxes)
+    shown.until(explorer.locator("header >> text=failed"), boxes, milliseconds=3500)
     page.finished()
     shown.hold(1500)
     shown.click(explorer.locator(".panel button.link", has_text="In[1]").last)
@@ -155,15 +170,14 @@ def film(page: Notebook) -> list[Frame]:
     shown.scroll(run)
     shown.hold(400)
     shown.click(explorer.locator("button:text-is('Resume')"))
-    shown.until(explorer.locator("header >> text=✓ ok"))
-    shown.until(boxes)
+    shown.until(explorer.locator("header >> text=✓ ok"), boxes, milliseconds=1500)
     shown.for_a(500)
     shown.hold(3000)
     return shown.frames
 
 
 def save(frames: list[Frame], target: Path) -> None:
-    """Write the frames as one animated picture in an endless loop."""
+    """Write the frames as one animated picture; it begins again."""
     from PIL import Image
 
     equal = [list(frames) for _, frames in groupby(frames, lambda frame: frame.picture)]
@@ -176,7 +190,7 @@ def save(frames: list[Frame], target: Path) -> None:
 
 
 def look_apart(one: Image.Image, other: Image.Image) -> float:
-    """The share of points that look different in two frames. A time and the id of a run are only a small share."""
+    """The share of a frame that looks different in another one: a time and the id of a run are little of it."""
     from PIL import ImageChops, ImageFilter
 
     small = [picture.convert("L").filter(ImageFilter.BoxBlur(3)) for picture in (one, other)]
@@ -195,7 +209,7 @@ def last_frame(target: Path = TARGET) -> Image.Image:
 
 
 def play() -> list[Frame]:
-    """Play the cells in a new JupyterLab."""
+    """Play the cells in a JupyterLab of its own."""
     with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "notebooks") as lab, chromium() as browser:
         nbformat.write(played(), lab.folder / "quickstart.ipynb")
         page = Notebook(browser, lab, "quickstart.ipynb", width=WIDTH)

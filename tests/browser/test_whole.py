@@ -191,7 +191,7 @@ def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Op
     explorer.locator("g.box", has_text="inner").locator(".opens").click()
     explorer.locator(".crumbs b:text-is('inner')").wait_for()
     assert explorer.locator(".crumbs").inner_text() == "outer ▸ middle ▸ inner"
-    assert box(explorer.locator(".crumbs"))[2] <= box(explorer.locator(".tools"))[0]
+    assert box(explorer.locator(".crumbs"))[3] <= box(explorer.locator(".picture"))[1]
     page.picture("whole-inner", 3)
     explorer.locator("g.box", has_text="part").first.click()
     explorer.locator(".panel h3:has-text('one')").wait_for()

@@ -110,3 +110,47 @@ def test_shift_tab_shows_its_text_once(opened: Open) -> None:
     page.press("Shift+Tab")
     page.page.locator(".jp-Tooltip").filter(has_text="Calls a registered tool").wait_for()
     hover.wait_for(state="detached")
+
+
+EDIT_TOGETHER = """([cells, text]) => {
+  const { content } = window.jupyterapp.shell.currentWidget;
+  for (const cell of cells) content.widgets[cell].model.sharedModel.setSource(text);
+}"""
+NOTE_LOOKS = """cell => {
+  const { editor } = window.jupyterapp.shell.currentWidget.content.widgets[cell].editor;
+  const { dispatch } = editor;
+  window.agfLooks = 0;
+  editor.dispatch = (...given) => {
+    window.agfLooks += Array.isArray(given[0]?.effects?.value);
+    return dispatch.apply(editor, given);
+  };
+}"""
+"""Counts the times that the editor of a cell was told what is wrong in it."""
+KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel"
+MISTAKEN = TYPED.replace("tool", "tol")
+
+
+@pytest.mark.parametrize("subshells", ["perCommTarget", "disabled"])
+def test_cells_that_are_edited_or_opened_together_are_all_underlined(opened: Open, subshells: str) -> None:
+    page = opened(SETUP, MISTAKEN, MISTAKEN, "", "")
+    page.page.evaluate(f"it => {{ {KERNEL}.commsOverSubshells = it }}", subshells)
+    page.run(0)
+    page.page.evaluate(EDIT_TOGETHER, [[3, 4], MISTAKEN])
+    for cell in (1, 2, 3, 4):
+        page.cell(cell).locator(".agf-problem").filter(has_text="tol").wait_for()
+
+
+def test_a_cell_that_was_edited_while_another_client_ran_something_is_underlined_afterwards(
+    opened: Open,
+) -> None:
+    page = opened(SETUP, "")
+    page.page.evaluate(f"() => {{ {KERNEL}.commsOverSubshells = 'disabled' }}")
+    page.run(0)
+    page.page.evaluate(f"it => {{ {KERNEL}.requestExecute({{code: it}}) }}", WAITS)
+    page.wait(f"{KERNEL}.status === 'busy'")
+    page.page.evaluate(EDIT_TOGETHER, [[1], MISTAKEN])
+    page.page.evaluate(NOTE_LOOKS, 1)
+    page.wait("window.agfLooks > 0")
+    assert page.cell(1).locator(".agf-problem").count() == 0
+    (page.lab.folder / "writing.gate").write_text("open")
+    page.cell(1).locator(".agf-problem").filter(has_text="tol").wait_for()

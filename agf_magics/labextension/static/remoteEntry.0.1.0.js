@@ -192,40 +192,50 @@
   const MOST_TEXT = 50000; // as in the kernel
   const CLIENT = crypto.getRandomValues(new Uint32Array(2)).join('-'); // an answer goes to all pages of a kernel
 
-  const comms = new WeakMap(); // of a kernel: its comm; null: the extension is not loaded there
+  const comms = new WeakMap(); // of a kernel: the promise of its comm, or of null: the extension is not loaded there
   const waiting = new Map(); // what is called with the answer to a request
   let requests = 0;
 
   const late = (seconds) => new Promise((done) => setTimeout(done, seconds, null));
 
   /* The kernel registers the comm without announcing it; so a page that is loaded again finds it too. */
-  const commOf = async (kernel) => {
-    const known = comms.get(kernel);
-    if (known === null || (known && !known.isDisposed)) return known;
-    if (kernel.status !== 'idle') return null; // it would answer after its cell
-    comms.set(kernel, null);
+  const findComm = async (kernel) => {
     const [id] = Object.keys((await kernel.requestCommInfo({ target_name: TARGET })).content.comms ?? {});
     if (!id || kernel.hasComm(id)) return null;
     const comm = kernel.createComm(TARGET, id);
     comm.onMsg = ({ content: { data } }) => waiting.get(data.id)?.(data);
-    comms.set(kernel, comm);
     // Without a subshell of its own a request waits for the cell that runs.
     if (kernel.supportsSubshells) await Promise.race([comm.subshellStarted, late(PATIENCE)]).catch(() => {});
     return comm;
   };
 
-  /* The answer of the kernel to a message; null: it cannot answer now. */
+  /* All who ask while the comm is looked for wait for it. */
+  const commOf = async (kernel) => {
+    const finding = comms.get(kernel);
+    const comm = await finding;
+    if (finding && !comm?.isDisposed) return comm;
+    if (comms.get(kernel) === finding) {
+      if (kernel.status !== 'idle') return null; // it would answer after its cell
+      comms.set(kernel, findComm(kernel).catch(() => null)); // the kernel restarts, or its connection is lost
+    }
+    return commOf(kernel);
+  };
+
+  /* The extension may have been loaded since. */
+  const forgetMissing = async (kernel) => {
+    const finding = comms.get(kernel);
+    if ((await finding) === null && comms.get(kernel) === finding) comms.delete(kernel);
+  };
+
+  /* The answer of the kernel to a message; null: it came too late; undefined: the kernel was not asked. */
   const asked = async (kernel, message) => {
     const comm = await commOf(kernel);
-    if (!comm || (kernel.status !== 'idle' && !comm.subshellId)) return null;
+    if (!comm || (kernel.status !== 'idle' && !comm.subshellId)) return undefined;
     const id = `${CLIENT}-${++requests}`;
     const answer = new Promise((done) => waiting.set(id, done));
     comm.send({ id, ...message });
     return Promise.race([answer, late(PATIENCE)]).finally(() => waiting.delete(id));
   };
-
-  /* The problems of a text; null: not known now. */
-  const problemsOf = async (kernel, text) => (await asked(kernel, { text }))?.problems ?? null;
 
   const element = (tag, text, name) => Object.assign(document.createElement(tag), { textContent: text, className: name ?? '' });
 
@@ -309,30 +319,34 @@
         const { version } = this;
         const text = this.view.state.doc.toString();
         const kernel = this.panel?.sessionContext.session?.kernel;
-        let problems = null;
+        let answer = null;
         this.isAsking = true;
         try {
-          if (kernel && text.length <= MOST_TEXT) problems = await problemsOf(kernel, text);
+          if (kernel && text.length <= MOST_TEXT) answer = await asked(kernel, { text });
         } catch (error) {
           console.debug('agf-magics: no problems', error); // the kernel restarts, or its connection is lost
         }
         this.isAsking = false;
         if (this.isClosed) return;
-        if (!this.wasEdited) problems = problems?.map(untouched).filter(Boolean);
+        this.isOwed = answer === undefined && kernel.status !== 'idle';
+        const problems = answer?.problems ?? [];
         if (version !== this.version) this.schedule();
-        else this.view.dispatch({ effects: found.of(problems ?? []) });
+        else this.view.dispatch({ effects: found.of(this.wasEdited ? problems : problems.map(untouched).filter(Boolean)) });
       }
     }
 
+    const writersOf = (notebook) => [...writers].filter(({ panel }) => panel?.content === notebook);
+
     // A cell that ran may have registered what another one names, or loaded the extension.
-    const again = (notebook) => {
-      for (const writer of writers) {
-        const { panel } = writer;
-        if (panel?.content !== notebook) continue;
-        const kernel = panel.sessionContext.session?.kernel;
-        if (kernel && comms.get(kernel) === null) comms.delete(kernel);
-        writer.schedule();
-      }
+    const again = async (notebook) => {
+      const kernel = writersOf(notebook)[0]?.panel.sessionContext.session?.kernel;
+      if (kernel) await forgetMissing(kernel);
+      for (const writer of writersOf(notebook)) writer.schedule();
+    };
+
+    // A cell that was edited while the kernel could not be asked, as while another client of it ran something.
+    const askOwed = (notebook) => {
+      for (const writer of writersOf(notebook)) if (writer.isOwed) writer.schedule();
     };
 
     // What the word is: a tool with its signature and its docstring, a key, a kind.
@@ -375,7 +389,7 @@
         color: 'var(--jp-ui-font-color1)', background: 'var(--jp-layout-color1)', border: '1px solid var(--jp-border-color1)' },
     });
     const named = EditorView.editorAttributes.of((view) => (isOurs(view.state) ? { class: 'agf-cell' } : null));
-    return { again, extension: [marks, ViewPlugin.fromClass(Writer), keys, hover, theme, named] };
+    return { again, askOwed, extension: [marks, ViewPlugin.fromClass(Writer), keys, hover, theme, named] };
   };
 
   /* ---- a question that nobody can answer any more: its cell has ended, as by a time limit ---- */
@@ -412,7 +426,7 @@
     const isLeft = (host) => !host.explorer && !host.querySelector(':scope > .agf-open');
     const hosts = () => [...panel.node.querySelectorAll('.agf-run[data-run]')].filter(isLeft);
     if (!kernel || !hosts().length) return;
-    if (comms.get(kernel) === null) comms.delete(kernel);
+    await forgetMissing(kernel);
     if (!(await commOf(kernel))) return;
     for (const host of hosts()) {
       const button = element('button', 'Open', 'agf-open');
@@ -548,8 +562,11 @@
         showNotices(app, utils);
         const added = (panel) => {
           follow(panel.content);
-          const offer = (_, status) => { if (status === 'idle') offerRuns(panel).catch(() => {}); }; // the kernel may restart
-          panel.sessionContext.statusChanged.connect(offer);
+          panel.sessionContext.statusChanged.connect((_, status) => {
+            if (status !== 'idle') return;
+            problems.askOwed(panel.content);
+            offerRuns(panel).catch(() => {}); // the kernel may restart
+          });
         };
         tracker.forEach(added);
         tracker.widgetAdded.connect((_, panel) => added(panel));

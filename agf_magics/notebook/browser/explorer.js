@@ -7,6 +7,7 @@ const ROOMY = 640; // pixels of the steps below which the counters of fan-outs a
 const TICK = 250; // milliseconds between two looks at the clock
 const LONG = 10; // seconds from which the kernel sends counters half as often
 const BUTTONS = 8; // choices of a question that are buttons
+const TWICE = 1000; // milliseconds in which a click after one on Cancel may be its second one
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
 const FAILED = new Set(["failed", "kept", "left", "lost"]);
 const TABS = { steps: "Steps", picture: "Picture", timeline: "Timeline" };
@@ -27,7 +28,7 @@ class Explorer {
     this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, this.took = element("span"), this.titles.dropped);
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
-      resume: button("Resume", this.afterCancel(() => this.act("resume")), { title: "Resume this run: completed calls are not repeated" }),
+      resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
       rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][Step.id] }),
         { title: "A new run: the results on which the selected step depends are reused" }),
     };
@@ -139,8 +140,8 @@ class Explorer {
     this.draw();
   }
 
-  // The pixels of the main part above its list or picture.
-  above() { return this.shown.sized.offsetTop; }
+  // The pixels of the main part above its list or picture, and of the tools below the picture.
+  above() { return this.shown.sized.offsetTop + (this.shown.tools?.offsetHeight ?? 0); }
 
   changed(rows, before) {
     if (!this.host.isConnected) return;
@@ -180,6 +181,9 @@ class Explorer {
     this.buttons.cancel.disabled = !can.has("cancel");
     this.ask(last.questions ?? [], can.has("answer"));
     this.buttons.resume.hidden = !can.has("resume");
+    const wait = this.state.kept.cancelled + TWICE - performance.now();
+    this.buttons.resume.disabled = wait > 0;
+    if (wait > 0) setTimeout(() => this.header(), wait);
     this.extras.header(can);
     this.buttons.rerun.hidden = !can.has("rerun");
   }
@@ -223,8 +227,8 @@ class Explorer {
     return [list, button("Answer", () => give({ choice: Number(list.value) })), more ? field("Other", "another choice") : ""].flat();
   }
 
-  // A click on a button that comes where Cancel was, also in the view after the end of the cell: the second of two quick clicks means nothing.
-  afterCancel(act) { return () => performance.now() - this.state.kept.cancelled < 1000 || act(); }
+  // A button that comes where Cancel was, also in the view after the end of the cell: the second of two quick clicks means nothing.
+  afterCancel(act) { return () => performance.now() - this.state.kept.cancelled < TWICE || act(); }
 
   async act(name, given) {
     if (name === "cancel") this.state.kept.cancelled = performance.now();

@@ -10,7 +10,7 @@ const LETTER = 6.3; // about the width of a letter of a state
 const SMALL_LETTER = 5.9; // and of a letter of the small texts
 const FARTHEST = 24; // pixels by which an arrow is made shorter, at most, where a state stands in its way
 const BESIDE = 0.6; // the share of the width beside the panel
-const LARGEST = 1.4; // the scale of a small picture
+const LARGEST = 1; // the scale of a small picture
 const MARGIN = 12; // units at the edge of a picture that are empty
 const MAP = [140, 110]; // pixels of the overview, at most
 const READABLE = 0.84; // the scale below which words cannot be read: the small ones have 11 units
@@ -85,7 +85,7 @@ class PictureView {
     this.isTwice = false; // a second click may follow
     this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
     this.seen = new Map(); // the part of each flow that was in sight, by the path to it
-    this.node = element("div", {}, this.crumbs, this.canvas, element("div", { class: "tools" },
+    this.node = element("div", {}, this.crumbs, this.canvas, this.tools = element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
       this.turn = tool("⇄", "", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), tool("⤢", "Fill the screen, or return", () => document.fullscreenElement ? document.exitFullscreen() : this.view.box.requestFullscreen?.())));
     this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES.auto}`;
@@ -415,13 +415,14 @@ class PictureView {
     if (box && !isSeen) this.show([width < this.whole[2] ? box.x - width / 2 : x, height < this.whole[3] ? box.y - height / 2 : y, width, height]);
   }
 
-  // All of it where its words can be read, else from its beginning: the upper left. What a person has selected is in sight.
+  // All of it where its words can be read, else from its beginning: the upper left. What a person has selected is in sight. A picture that
+  // is less high than its place, which is as high as the panel, stands at the top: it is seen as soon as its run is.
   begin() {
     const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
     const scale = bounded(READABLE, Math.min(room[0] / width, room[1] / height), LARGEST), [seenX, seenY] = room.map(side => side / scale);
     const chosen = this.state.kept.isChosen ? this.boxes.get(this.view.chosen) : null;
-    const start = (at, low, all, seen) => all <= seen ? low - (seen - all) / 2 : at == null || at < low + seen * 0.9 ? low : Math.min(low + all - seen, at - seen / 2);
-    this.show([start(chosen?.x, x, width, seenX), start(chosen?.y, y, height, seenY), seenX, seenY]);
+    const start = (at, low, all, seen, before) => all <= seen ? low - (seen - all) * before : at == null || at < low + seen * 0.9 ? low : Math.min(low + all - seen, at - seen / 2);
+    this.show([start(chosen?.x, x, width, seenX, 0.5), start(chosen?.y, y, height, seenY, 0), seenX, seenY]);
   }
 
   fit() {
