@@ -1,5 +1,4 @@
-"""Tests of the script that breaks random places: mutants are valid programs, repeat for a seed, and are judged
-rightly."""
+"""Tests of `tests.mutants`: its changes are valid programs, the same for the same seed, and are judged correctly."""
 
 from __future__ import annotations
 

@@ -160,6 +160,7 @@ async def make_again(lost: LostError) -> None:
         while unread.make_again is again:
             if again.failure is not None:
                 raise again.failure
+            unread.tell_made_again()
             try:
                 # The call may reuse a result of another run that is lost, too.
                 unread.put(await when_read(partial(opened, await again.call())))

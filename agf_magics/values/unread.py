@@ -26,6 +26,11 @@ class LostError(StepError):
 class CannotRead(Exception):
     """The error that the function ``read`` of an `Unread` raises. The message has the reason."""
 
+    def __init__(self, why: str, tell: Callable[[], None] = lambda: None) -> None:
+        """``tell``: tells a person that the call is made again."""
+        super().__init__(why)
+        self.tell = tell
+
 
 class ReadAtOnce:
     """The base of classes into which flows look. A stored result of such a class is read as soon as
@@ -42,7 +47,7 @@ class Unread:
     """A stored value, read at first use."""
 
     __slots__ = (
-        *("__weakref__", "_find", "_read", "_value", "_why"),
+        *("__weakref__", "_find", "_read", "_tell", "_value", "_why"),
         *("digest", "kind", "make_again", "shown"),
     )
 
@@ -63,7 +68,8 @@ class Unread:
         """The call that returned the value; the engine sets and reads it."""
         self._read, self._find, self._value = read, find, _NOTHING
         self._why = ""
-        """The reason why the value cannot be read; empty: it can."""
+        """Why it cannot be read."""
+        self._tell: Callable[[], None] | None = None
 
     @property
     def value(self) -> Any:
@@ -72,10 +78,16 @@ class Unread:
             try:
                 self.put(self._read())
             except CannotRead as why:
-                self._why = str(why)
+                self._why, self._tell = str(why), why.tell
         if self._value is _NOTHING:
             raise self._lost()
         return self._value
+
+    def tell_made_again(self) -> None:
+        """The call is made again: a person is told once."""
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell()
 
     def _lost(self) -> LostError:
         message = f"a stored {self.kind} cannot be read: {self._why}"

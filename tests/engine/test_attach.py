@@ -1,4 +1,4 @@
-"""Tests of images and documents on an agent step: the model's input, the journal's content, the refused files."""
+"""Images and documents of an agent step: what the model gets, what the journal has, and which files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of dropped elements: they are listed with their values, all are counted, and a warning comes if none is
+"""Elements that fail and are dropped: the run lists them with their values, counts all, and warns if no element is
 left."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Tests that a time limit which is not reached changes nothing: each case runs a tool with and without the limit."""
+"""A time limit changes only the time: a tool gives the same outcome on the loop and under a limit that it never
+reaches."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ CASES = [("linear", "abort"), *((flow, errors) for flow in ("each", "agents") fo
 
 
 def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
-    """Everything that a person can see of a run, without times."""
+    """Everything that a user can see of a run, without times."""
     registry = agf.Registry()
     agf.tool(tool, name="work", where="loop", registry=registry, **limits)
 
@@ -118,7 +119,7 @@ def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
 @pytest.mark.parametrize(("flow", "errors"), CASES)
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
 def test_a_time_limit_changes_no_outcome(tool: Callable[..., Any], flow: str, errors: str) -> None:
-    # A failure that ends the fan-out stops the elements next to it wherever they are: that depends on the time.
+    # A failure that ends the fan-out stops the other elements wherever they are, which depends on timing.
     step = FLOWS[flow].replace("ERRORS", errors).replace("LIMIT", "2" if errors == "continue" else "1")
     text = f"pipeline: p\nsteps: [{{{step}}}]"
     assert outcome(tool, text) == outcome(tool, text, timeout=1_000.0)

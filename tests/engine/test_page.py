@@ -1,6 +1,7 @@
-"""Tests runs in Python without threads, as in a browser, but in an ordinary process (see page.py).
+"""Runs in Python without threads, as in a web page, give the same results as runs with threads (page.py).
 
-`make test-lite` runs the lessons in Pyodide itself. These tests need neither node nor a browser, so they run always.
+`make test-lite` runs the lessons in Pyodide itself. This file needs neither node nor a browser, so that the code
+without threads is tested everywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pytest
 
 HERE = Path(__file__).parent
 WAYS = ["jspi", "plain"]
-"""A browser that can suspend a cell, and one that cannot."""
+"""Two kinds of browsers: one that can suspend a cell, and one that cannot."""
 
 
 @cache
@@ -67,7 +68,7 @@ TOLD = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", TOLD)
-def test_what_cannot_be_is_told(name: str, way: str) -> None:
+def test_what_a_page_cannot_do_is_reported(name: str, way: str) -> None:
     assert TOLD[name] in answers(way)[name]
 
 

@@ -1,4 +1,4 @@
-"""Tests of the prints of tools, which are shown under their steps."""
+"""Prints of tools are shown under the steps that made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a row of the vectors of graphs, with its tools and the problems of loading."""
+"""A graph as a vector row: its tools, its run, what loading says of it."""
 
 from __future__ import annotations
 

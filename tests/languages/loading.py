@@ -1,4 +1,4 @@
-"""Loads a text by its language: returns the definition and all problems."""
+"""A text as its language reads it: the definition, and all that is said of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of calls between all languages: limits, cancellation and progress work through each of them."""
+"""Across languages: each calls each; caps, cancelling and progress go through, whoever calls whom."""
 
 from __future__ import annotations
 

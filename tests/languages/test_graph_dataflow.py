@@ -1,4 +1,4 @@
-"""Tests of the data flow of a graph: which node reads a key that another node writes."""
+"""The data flow of a graph: which node reads the value of a key that which other node wrote."""
 
 from __future__ import annotations
 

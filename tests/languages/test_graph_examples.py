@@ -1,4 +1,4 @@
-"""Tests ten graphs like YAMLGraph's examples, each run from its prompt files to its end.
+"""Ten graphs of the kinds that YAMLGraph's examples are, each run from its prompt files to its end.
 
 Their files are in notebooks/graphs, and the notebook graphs.ipynb shows them. A scripted model answers.
 """

@@ -1,4 +1,4 @@
-"""Tests of the expressions of graphs, for values and conditions, by vectors and laws."""
+"""Value and condition expressions of graphs: the vectors, and the laws that no list of cases can show."""
 
 from __future__ import annotations
 

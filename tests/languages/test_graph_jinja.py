@@ -1,4 +1,4 @@
-"""Tests of Jinja2 in prompts: the texts of templates, the refused templates, and the limits of the process."""
+"""Jinja2 in prompts: what a template gives, what is refused when it is loaded, and what its process stops."""
 
 from __future__ import annotations
 

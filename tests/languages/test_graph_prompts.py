@@ -1,4 +1,4 @@
-"""Tests of prompt files and requests of nodes: folders, roles, schemas, models, and the steps around a request."""
+"""Prompt files and what nodes ask: folders, roles, schemas, models, and the steps around a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests whole graphs, from the text to the final state, round by round, by tests/vectors/graph_runs.json."""
+"""tests/vectors/graph_runs.json: whole graphs, from text to their final state, round by round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the problems for a misspelt name in each place of each language, by tests/vectors/misspellings.json.
+"""tests/vectors/misspellings.json: one misspelt name at each place of each language, and what is said about it.
 
 ``found`` has the errors and warnings about ``word`` before the first step; ``when``: ``check`` when the text is
 defined, ``run`` when it is run with the input `GIVEN`. ``silent`` marks a row where nothing is said: a known fault of

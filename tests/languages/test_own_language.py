@@ -1,4 +1,4 @@
-"""Tests of languages from other packages: the one in docs/howto/language.md, and broken ones."""
+"""A language of another package: the one of docs/howto/language.md as it stands there, and broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests whole pipelines, from the text to output, stores and calls, by tests/vectors/pipeline_runs.json."""
+"""tests/vectors/pipeline_runs.json: whole pipelines, from text to output, stores and calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of plans in their contexts that no vector can express."""
+"""Plans in their contexts: what rows of calls cannot say."""
 
 from __future__ import annotations
 

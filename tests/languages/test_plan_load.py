@@ -1,4 +1,4 @@
-"""Tests of loading plans: the meaning of a text, or all its problems, by the rows of the vectors."""
+"""Plan documents: what a text means, or everything that is wrong with it. The rows are the language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the order in which results are stored if calls write to the same paths, and of its cost."""
+"""The order in which ends are stored where calls write one over the other, and how often it looks at whom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of reading references from a context, by vectors and by laws that hold for every context."""
+"""Reading a reference from a context: the rows are the language, the laws hold for every context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests whole plans by vectors: the calls, their order, and the context afterwards."""
+"""Whole plans: what calls are made, in which order, what the context says afterwards. The rows are the language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of conditions by vectors: which group matches, and the warnings about conditions that are never met."""
+"""Conditions: which group matches, what is told of a condition, and why one will never be met. The rows are the
+language.
+"""
 
 from __future__ import annotations
 

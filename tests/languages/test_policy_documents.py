@@ -1,4 +1,4 @@
-"""Tests of reading Agent Format documents: the meaning of a text, or all its problems, by vectors."""
+"""Agent Format documents: what a text says, or everything that is wrong with it. The rows are the language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of loading policies: their steps, and the problems that no vector can express."""
+"""Policies as they are loaded: what each comes to as steps, and what is wrong with it that its rows cannot say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of path expressions by vectors: their syntax, their values, and the input of agents."""
+"""Path expressions: what they are, what they give, and what an agent gets of it. The rows are the language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests whole policies, from the text to output, warnings and calls, by tests/vectors/policy_runs.json."""
+"""tests/vectors/policy_runs.json: whole policies, from text to output, warnings and calls."""
 
 from __future__ import annotations
 

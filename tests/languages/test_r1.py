@@ -1,5 +1,5 @@
-"""Tests of R1: the vectors, the bounds, opaque values and places, and the law that a written expression stays the
-same."""
+"""R1: the vectors, what they cannot say (bounds, opaque values, places), and a law: what is written again is the same
+expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that one row defines a function of R1, which all users of functions read."""
+"""A function of R1 is one row: all that knows functions reads it."""
 
 from __future__ import annotations
 

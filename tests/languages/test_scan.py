@@ -1,4 +1,4 @@
-"""Tests of the base of the small grammars: cursor, quoted texts, numbers, errors."""
+"""What the small grammars share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the JSON Schemas for editors: they agree with the loaders, and tell valid texts from invalid ones."""
+"""The JSON Schemas for editors: what the site offers is what loaders read by, and they know a good text from a bad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of prompt templates: the replaced paths, the text that stays, the warnings (decision P3)."""
+"""Prompt templates: what is replaced, what stays, what is warned about (decision P3)."""
 
 from __future__ import annotations
 

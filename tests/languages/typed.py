@@ -1,4 +1,4 @@
-"""Compares values by their JSON types."""
+"""Values compared by their JSON type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the matching of steps between two definitions, for example before and after an edit."""
+"""Which step of a definition is which of an earlier or another one, whatever an edit moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of background runs: the handle, who may wait for the run, and what stops it."""
+"""Runs in the background: the handle, who may wait for it, what stops it and what does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of ``define`` and ``load``: where the name of a flow comes from."""
+"""``define`` and ``load``: where a flow has its name from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the inputs and results of steps without calls, recomputed for each evaluation."""
+"""What steps without calls read and gave, each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that an exported run opens elsewhere with the same steps, values and errors, and runs no foreign code."""
+"""Exported runs are opened elsewhere: the same steps, values and errors, and nothing of a stranger runs."""
 
 from __future__ import annotations
 

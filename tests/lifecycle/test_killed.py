@@ -1,4 +1,4 @@
-"""Tests that runs whose processes are killed in the middle of calls end, once resumed, like runs without a kill."""
+"""Real processes killed by SIGKILL in the middle of calls: what is resumed at last is what was never killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a resumed or repeated run reads results of any size, and never a wrong one."""
+"""Results of any size: a resumed or repeated run reads them, and never a wrong one."""
 
 from __future__ import annotations
 

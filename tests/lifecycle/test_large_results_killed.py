@@ -1,4 +1,4 @@
-"""Tests that a run which is killed at a system call while storing a large value ends, once resumed, like any other."""
+"""A process is killed at a system call of storing a large value: what is resumed is what was never killed."""
 
 from __future__ import annotations
 

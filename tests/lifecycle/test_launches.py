@@ -1,4 +1,4 @@
-"""Tests of the launch tools for agents outside of a run: their envelopes, and their absence inside a run."""
+"""The launches that an agent outside a run is given: their envelopes, and that nobody inside a run has them."""
 
 from __future__ import annotations
 

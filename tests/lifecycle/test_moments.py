@@ -1,4 +1,4 @@
-"""Tests of the state of a run at each moment, evaluated from its journal, in each language."""
+"""What a run had at each moment, evaluated from its journal: in each language, of live and of past runs."""
 
 from __future__ import annotations
 

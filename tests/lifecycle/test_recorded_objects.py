@@ -1,4 +1,4 @@
-"""Tests of recordings of calls with objects: a call is found by the content of its objects."""
+"""Recordings whose calls get and return objects: a call is found by what is in them."""
 
 from __future__ import annotations
 

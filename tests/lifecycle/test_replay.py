@@ -1,4 +1,4 @@
-"""Tests of runs that replay a recording: they end in the same way, without making a call."""
+"""Runs replay from a recording: the same end, and no call is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of repeating a run from a step on: which calls are made again, and which results are reused."""
+"""A run is repeated from a step on: what is called again, and what is reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a resumed run ends like a run that was never interrupted, and repeats no finished call."""
+"""A run taken up again comes to the same end as one that was never interrupted, and makes no finished call twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the run of every vector, cut after each line of its journal and resumed, comes to the same end."""
+"""Every vector of every language, its journal cut after its lines: taken up again it comes to the same end."""
 
 from __future__ import annotations
 

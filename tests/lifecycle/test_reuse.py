@@ -1,4 +1,4 @@
-"""Tests of ``reuse``: a run takes the results of equal calls from earlier runs, and no others."""
+"""``reuse``: what is the same in an earlier run is taken from it, and nothing else."""
 
 from __future__ import annotations
 

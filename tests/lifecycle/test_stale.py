@@ -1,4 +1,4 @@
-"""Tests that exactly the steps marked as stale run again with ``--reuse``, in each language."""
+"""The steps that are marked as stale are those that ``--reuse`` runs again, in each language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that unchangeable large results are stored while the next steps run, and are recorded in order."""
+"""Large results that cannot change are written while the next steps run, and recorded in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of mistakes in resuming a run: with another input, with a wrong id, without an id."""
+"""Taking up a run as a person might by mistake: with another input, by what is no id, by no id at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the OpenTelemetry spans of runs, read from the SDK's own exporter in memory."""
+"""Runs as OpenTelemetry spans, read from the SDK's own exporter in memory."""
 
 from __future__ import annotations
 

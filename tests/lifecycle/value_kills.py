@@ -1,8 +1,8 @@
-"""Kills processes at random instants while two of them write, read and clean the same large values.
+"""Two processes at a time write, read and clean the same large values, and each is killed at a random instant.
 
-`python -m tests.lifecycle.value_kills 200 SEED` does it in a separate folder and prints the broken rules. The rules: a
-file that is named by a digest has these bytes at every moment; the values of runs and of the journal are right; in the
-end, everything that was interrupted is resumed, and cleaning leaves no temporary file.
+`python -m tests.lifecycle.value_kills 200 SEED` does it in a folder of its own and prints what was found. The rules: a
+file with the name of a digest has these bytes at every moment; what a run gives and what is loaded from the journal is
+right; after all, everything that was interrupted is resumed, and cleaning leaves no temporary file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts servers for tests, and inspects their processes."""
+"""Servers for tests, and what tests ask about their processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of tools with a sign-in, and the service that issues its tokens, on loopback."""
+"""A server of tools to which a person signs in, and the service that gives tokens for it, on loopback."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tests that documents with ``mcp_servers``, as Agent Format publishes them, run with a local server.
+"""Documents of the shapes that Agent Format publishes with ``mcp_servers`` run against a local server.
 
-The documents have the fields of those that were public in November 2026: the enterprise example, the pages of approvals
-and of the fields, and an article with a server that is named by its address.
+Found in November 2026: the enterprise example, the pages of approvals and of the fields, and an article with a server
+that is named by its address. Here stand documents of our own with the same fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests of the tools for an agent that writes definitions: their answers, and that they run nothing of a text."""
+"""The tools for an agent that writes definitions: what they say, and that nothing of a text is run."""
 
 from __future__ import annotations
 

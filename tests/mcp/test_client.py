@@ -1,5 +1,4 @@
-"""Tests that a connected server's tools are checked, journaled, cancelled and approved like others, in both
-protocols."""
+"""A connected server's tools are ordinary tools: checked, journaled, cancelled, asked for; in both protocols."""
 
 from __future__ import annotations
 
@@ -42,6 +41,12 @@ def test_its_tools_are_registered_with_their_schemas(good: Server) -> None:
 
 def test_a_structured_result_is_the_value_and_a_wrapped_text_the_text(good: Server) -> None:
     assert call("good__add", args={"a": 1, "b": 2}).output == {"total": 3}
+    assert call("good__plain", args={"text": "hi"}).output == "hi"
+
+
+def test_half_of_a_character_in_an_argument_is_replaced(good: Server) -> None:
+    agf.define("pipeline: halves\nsteps:\n- tool: {name: good__plain, args: {text: !expr ctx.text}}\n")
+    assert agf.run("halves", {"text": "fig \ud83c"}).output == "fig \ufffd"
     assert call("good__plain", args={"text": "hi"}).output == "hi"
 
 

@@ -1,4 +1,4 @@
-"""Tests of ``agf-magics run --mcp FILE --allow-mcp``: the servers of a file start only if a person allows it."""
+"""``agf-magics run --mcp FILE --allow-mcp``: the servers of a file are started only when a person allows it."""
 
 from __future__ import annotations
 

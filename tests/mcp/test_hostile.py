@@ -1,6 +1,6 @@
-"""Tests of hostile servers: the kernel survives, nothing leaks, no process remains, and the error tells what happened.
+"""Hostile servers: the kernel lives, nothing leaks, no process remains, and the error says what happened.
 
-Each test uses an older protocol, and then the protocol of 2026-07-28.
+Each speaks a protocol before 2026, and again that of 2026-07-28.
 """
 
 from __future__ import annotations

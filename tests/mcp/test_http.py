@@ -1,4 +1,4 @@
-"""Tests of servers at an address, and of the entries in other programs' files."""
+"""Servers at an address, and entries of the files of other programs."""
 
 from __future__ import annotations
 

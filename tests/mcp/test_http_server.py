@@ -1,4 +1,4 @@
-"""Tests of `agf.mcp.serve`: flows over HTTP on loopback, with a token, until the kernel ends."""
+"""`agf.mcp.serve`: flows over HTTP on the loopback, with a token, until the end of the kernel."""
 
 from __future__ import annotations
 

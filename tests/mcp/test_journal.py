@@ -1,4 +1,4 @@
-"""Tests of servers' calls in the journal: resumed, reused, dry and replayed; and of links in results."""
+"""Calls of servers in the journal: resumed, reused, dry, replayed; and links that results have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the tools that jupyter-server-mcp finds by an entry point."""
+"""The tools that jupyter-server-mcp finds by an entry point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a person can sign in to a server in a browser; both are simulated on loopback."""
+"""A person signs in to a server in a browser; the browser and the server are played on loopback."""
 
 from __future__ import annotations
 

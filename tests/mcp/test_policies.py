@@ -1,4 +1,4 @@
-"""Tests that a policy document uses the MCP servers that a person has connected, and starts none."""
+"""A policy document uses the MCP servers that a person has connected, and starts none."""
 
 from __future__ import annotations
 

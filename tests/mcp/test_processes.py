@@ -1,4 +1,4 @@
-"""Tests that the processes of servers end with the kernel, and that connecting leaves nothing behind."""
+"""The processes of servers end with the kernel, and connecting leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the properties of the SDK on which the room ``mcp/`` relies."""
+"""The SDK that the room ``mcp/`` is written for."""
 
 from __future__ import annotations
 

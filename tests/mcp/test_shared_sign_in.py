@@ -1,4 +1,4 @@
-"""Tests that two notebooks share a sign-in: a token that one of them renews is used by the other."""
+"""Two notebooks share one sign-in: a token that one of them renews is used by the other, and none is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of calls as tasks of the protocol of 2025-11-25: answered at once, and fetched later by id."""
+"""A call as a task of the protocol of 2025-11-25: answered at once, followed by its id, and fetched later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of who decides about the calls of a server that the person does not trust."""
+"""Who decides about the calls of a server that the person does not trust."""
 
 from __future__ import annotations
 

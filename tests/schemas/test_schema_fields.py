@@ -1,4 +1,4 @@
-"""Tests of the fields that a definition reads, checked against a schema that may be incomplete."""
+"""Fields that a definition reads, compared with a schema that may not list all fields."""
 
 from __future__ import annotations
 

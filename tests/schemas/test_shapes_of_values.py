@@ -1,4 +1,4 @@
-"""Tests of the shapes of values that are inferred before a run."""
+"""The shape of a value, as far as it is known before a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model for tests that replies with one plan after another, and records its requests."""
+"""A model that replies with one plan after another, and knows what it was asked."""
 
 from __future__ import annotations
 

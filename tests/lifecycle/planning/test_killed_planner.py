@@ -1,4 +1,4 @@
-"""Tests that a planner whose process is killed continues in another process, and repeats no completed call."""
+"""A planner whose process is killed continues in another process, and repeats no completed call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of planners: the requests to the model, the replies that it may send, the limits and the end of its ticks."""
+"""A model plans: what it receives, what it may reply, and the limits and the end of its ticks."""
 
 from __future__ import annotations
 

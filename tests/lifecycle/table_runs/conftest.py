@@ -1,4 +1,4 @@
-"""Gives each test of runs over tables a separate journal."""
+"""A journal of its own for each test of runs over tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of runs over a table: the calls, the results, and the inputs that are refused before the first row."""
+"""A flow over the rows of a table: what runs, what it gives, what is refused before the first row."""
 
 from __future__ import annotations
 

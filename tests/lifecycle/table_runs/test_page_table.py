@@ -1,4 +1,4 @@
-"""Tests of the table that the page shows of a run over a table: order, filters, invalid requests, labels."""
+"""The table of a run over a table as the page asks for it: order, filters, bad wishes, labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the scores of rows, the comparison of two runs, and checks for CI."""
+"""Scores of rows, comparisons of two runs, checks for CI."""
 
 from __future__ import annotations
 

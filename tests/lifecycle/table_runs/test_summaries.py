@@ -1,4 +1,4 @@
-"""Tests of the summaries of scores over all rows: means, intervals, labels, and rows without a value."""
+"""What the scores of rows are over all rows: means, intervals, labels, and the rows without a value."""
 
 from __future__ import annotations
 

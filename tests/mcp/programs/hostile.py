@@ -1,6 +1,6 @@
-"""A hostile server over stdio for tests, without the SDK: ``python hostile.py MODE``.
+"""A hostile server over stdio, by hand: ``python hostile.py MODE``.
 
-It speaks an older protocol, or with ``PROTOCOL=new`` in its environment the protocol of 2026-07-28.
+It speaks a protocol before 2026, and with ``PROTOCOL=new`` in its environment that of 2026-07-28.
 """
 
 from __future__ import annotations

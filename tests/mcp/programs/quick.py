@@ -1,4 +1,4 @@
-"""A small server for tests that starts fast, without the SDK: ``python quick.py``. It speaks an older protocol."""
+"""A small server that starts at once, by hand: ``python quick.py``. It speaks a protocol before 2026."""
 
 from __future__ import annotations
 

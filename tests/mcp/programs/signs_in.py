@@ -1,6 +1,6 @@
-"""A program that signs in to a server like a notebook, and makes calls: ``python signs_in.py ADDRESS CALLS``.
+"""A notebook that signs in: ``python signs_in.py ADDRESS CALLS``. It makes its calls after a line of stdin.
 
-It makes its calls after a line on stdin. The environment variable ``BROWSER`` names a program that opens the page.
+Its browser is a program (``BROWSER``), which opens the page that it is given.
 """
 
 from __future__ import annotations
