@@ -1,7 +1,7 @@
-"""What to write instead: the habits of other languages, and what R1 has for each.
+"""Hints what to write in R1 in place of the idioms of other languages.
 
-Only an expression with an error comes here, so this may be slow; but it must be exact, and use the
-author's own words.
+Only an expression with an error needs a hint, so this code may be slow, but it must be exact and
+use the author's own words.
 """
 
 from __future__ import annotations
