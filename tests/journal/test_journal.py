@@ -289,6 +289,46 @@ steps:
 """
 
 
+@pytest.mark.parametrize(
+    ("words", "names", "message", "hint"),
+    [
+        (settings.Phrases(), "a", "needs a, which is secret", "give it again: --set a=… (in Python: input={'a': …})"),
+        (
+            settings.Phrases(),
+            "ab",
+            "needs a, b, which are secret",
+            "give them again: --set a=… --set b=… (in Python: input={'a': …, 'b': …})",
+        ),
+        (
+            settings.COMMAND_LINE,
+            "ab",
+            "needs a, b, which are secret",
+            'give them again: --input FILE.json, with {"a": …, "b": …}',
+        ),
+        (settings.MCP_CLIENT, "ab", "needs a, b, which are secret", "give them again: as 'a' and 'b' of the arguments"),
+    ],
+)
+def test_all_secrets_that_must_be_given_again_are_named(
+    words: settings.Phrases, names: str, message: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = agf.Registry()
+    for name in names:
+        agf.tool(lambda value: 1 / 0, name=f"use_{name}", secret=["value"], registry=registry)
+    uses = "\n".join(
+        f"      {name}: {{tool: {{name: use_{name}, args: {{value: !expr ctx.{name}}}}}}}" for name in names
+    )
+    text = f"pipeline: p\nsteps:\n- parallel:\n    branches:\n{uses}\n    collect: {{transform: {{value: pipe}}}}"
+    flow = agf.define(text, registry=registry)
+    with kept.journal_in(tmp_path):
+        failed = agf.run(flow, {name: f"s3cret-{name}-long" for name in names}, registry=registry, raises=False)
+        monkeypatch.setattr(settings.current, "words", words)
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.resume(failed.run_id, registry=registry)
+    found = caught.value.diagnostics[0]
+    assert message in found.message
+    assert found.hint == hint
+
+
 def test_no_secret_is_stored_and_a_resumed_run_uses_the_real_ones(tmp_path: Path) -> None:
     registry, seen, fails = agf.Registry(), list[tuple[str, str]](), [True]
 
