@@ -1,4 +1,4 @@
-"""What is wrong with an address, a key or a file of certificates, said before or after a model is asked."""
+"""Tests that faults of addresses, keys and certificate files are explained, before or after a request to a model."""
 
 from __future__ import annotations
 
