@@ -17,10 +17,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from agf_magics.workers import call_queue
+from agf_magics.workers import call_queue, chunk
 from agf_magics.workers.backends.processes import Processes
 from agf_magics.workers.sending import file_folders
-from agf_magics.workers.sending.result_files import ResultFile, unpacked
+from agf_magics.workers.sending.functions import Program
+from agf_magics.workers.sending.result_files import ResultFile, prefix_in, remove_files, unpacked
 from tests.workers.fans import run_fan
 
 N = 500_000
@@ -229,6 +230,37 @@ def test_no_worker_changes_a_result_in_the_kernel(tamper: str) -> None:
         assert np.array_equal(run.output[0][0], np.arange(2_000_000))
     finally:
         processes.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of files")
+def test_without_room_the_bytes_travel(processes: Processes) -> None:
+    def work(x: int) -> Any:
+        import resource
+
+        import numpy as np
+
+        # A file may have 3 MB: the first array is in it.
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, before[1]))
+        return [np.arange(200_000) * x, np.arange(2_000_000) * x, "a" * 2_000_000]
+
+    (value,) = run_fan(work, [3], processes).output
+    assert np.array_equal(value[0], np.arange(200_000) * 3)
+    assert np.array_equal(value[1], np.arange(2_000_000) * 3)
+    assert value[2] == "a" * 2_000_000
+    processes.restart()
+
+
+def test_a_worker_that_cannot_open_the_file_of_the_kernel_makes_one(processes: Processes) -> None:
+    prefix = prefix_in(processes.folder)
+    results, program = ResultFile(prefix, is_alone=True), Program(large)
+    options = {"results": ("/proc/0/fd/0", results.paths[1])}
+    marks, packed, *_ = chunk.run(program.pickled, program.digest, program.dump([{"x": 3}]), 1, options)
+    (value,) = unpacked(packed, results)
+    assert (marks, value["text"]) == (chunk.VALUE, "3" * 3_000_000)
+    assert np.array_equal(value["array"], np.arange(2_000_000) * 3)
+    remove_files(prefix)
+    assert os.listdir(processes.folder()) == []
 
 
 WRONG: dict[str, Any] = {

@@ -254,6 +254,10 @@ def _operator(stop: ParserStop) -> Diagnostic | None:
 
 
 _CLOSE = {"{": "}", "[": "]"}
+_BRACKET_OR_COMMENT = re.compile(
+    r"""[\[\]{}]|(?<!\S)\#[^\n]*|(?<![^\s\[{,:])(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+)
+"""A bracket, or a comment or a quoted text with its brackets."""
 
 
 def _flow(stop: ParserStop) -> Diagnostic:
@@ -283,16 +287,21 @@ def _flow(stop: ParserStop) -> Diagnostic:
 def _open_brackets(stop: ParserStop) -> list[int]:
     """The offsets of the brackets that are never closed, outer brackets first."""
     opened: list[int] = []
-    for match in re.finditer(r"[\[\]{}]", stop.text):
+    for match in _BRACKET_OR_COMMENT.finditer(stop.text):
         if match[0] in _CLOSE:
             opened.append(match.start())
-        elif opened:
+        elif opened and match[0] in "]}":
             opened.pop()
     return opened
 
 
 def _never_closed(stop: ParserStop, begin: int) -> Diagnostic:
     opening = stop.text[begin]
+    for match in _BRACKET_OR_COMMENT.finditer(stop.text, begin):
+        if match[0].startswith("#") and _CLOSE[opening] in match[0]:
+            message = f"' #' begins a comment, in which a {_CLOSE[opening]!r} closes nothing"
+            hint = "quote the text that contains ' #'"
+            return stop.error(match.start(), match.end(), message, hint)
     return stop.error(
         begin, begin + 1, f"this {opening!r} is never closed", f"close it with {_CLOSE[opening]!r}"
     )
