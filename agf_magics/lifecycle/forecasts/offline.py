@@ -64,8 +64,8 @@ class OfflineHost(Host):
     async def call(
         self, place: Any, function: Any, arguments: Any, timeout: float | None = None
     ) -> Result:
-        """Make the engine's own calls on a thread: to read an attachment or the elements of a
-        sequence. No recorded reply needs the library of a model."""
+        """Make one of the engine's own calls: to read an attachment or the elements of a sequence.
+        The library of a model is not opened, because no recorded reply needs it."""
         # Opening a library takes seconds, and the replies are recorded.
         if isinstance(getattr(function, "__self__", None), Model):
             return True, None

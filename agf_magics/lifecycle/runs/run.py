@@ -221,7 +221,7 @@ class Run(BaseRun):
 
     @property
     def secrets(self) -> Secrets:
-        """The attributes that a listing of the run leaves out."""
+        """The secrets that are masked when values of the run are shown."""
         return self._state.secrets
 
     @property

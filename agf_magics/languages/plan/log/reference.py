@@ -59,7 +59,7 @@ class Reference:
     """The selector: the name of an instance, or `EVERY`; None: the reader's own."""
     span: Span | None = field(default=None, compare=False)
     sign: str = field(default=DAGGER, compare=False, repr=False)
-    """The sign of `SIGNS` with which the text begins."""
+    """The sign of the reference in its text, one of `SIGNS`."""
     operands: ClassVar[tuple[Expression, ...]] = ()
     mixed: ClassVar[bool] = False
 
