@@ -107,8 +107,12 @@ def address_fault(name: str, url: str) -> ModelFault | None:
         wrong = "has a port that is no number from 1 to 65535"
     if parts is not None and parts.scheme not in ("http", "https"):
         wrong = f"begins with {parts.scheme}://, not with http:// or https://"
+    hint = "write an address such as http://127.0.0.1:8000/v1"
+    if not wrong and (sign := next((sign for sign in "?#" if sign in plain), "")):
+        # The path of a request is written behind it.
+        wrong = f"has a {sign!r}, and an address ends with its path"
+        hint = f"leave out the {sign!r} and what follows"
     if wrong:
-        hint = "write an address such as http://127.0.0.1:8000/v1"
         return fault("model.address", f"{name} {url.strip()!r} {wrong}", hint)
     if plain == url:
         return None
