@@ -75,7 +75,8 @@ ONLY = (None, "models")
 MATCH = (None, "model")
 
 ASKS = ("agent", "model", "question")
-"""What ``only="models"`` takes from the file: agents that are functions ask a model, too."""
+"""The kinds of calls that ``only="models"`` takes from the file. Agents that are functions ask a
+model, too."""
 
 CALL_IT = 'in Python, missing="call" of agf.replay makes calls that are not recorded'
 
@@ -93,7 +94,8 @@ class NotReplayed(LimitReached):
     test must not pass because of it."""
 
     ends_run = True
-    """Also where rows of a table have limits of their own."""
+    """The error for a call that is not recorded and must not be made. It ends the whole run, even
+    if rows of a table have separate limits."""
 
 
 class Replay:
@@ -193,7 +195,7 @@ class Replay:
     # --- calls ---
 
     def ask(self, site: CallSite[Invoke], kind: str, callee: object, arguments: Value) -> AskedCall:
-        """A call as the file knows it: its arguments are masked as those of a journal are."""
+        """A call in the form of the file, with its arguments masked as in a journal."""
         step = site.step
         hidden = callee.secret if isinstance(callee, Tool) else frozenset[str]()
         given, most = hide(arguments, hidden), current.settings.journal_value
@@ -262,7 +264,7 @@ class Replay:
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
         """Note the line of a call that was made, with ``missing="record"``."""
-        # What cannot be compared would never be found.
+        # A call whose arguments cannot be compared would never be found.
         if self._missing != "record" or not self._replays(asked.kind) or asked.contents == "":
             return
         run = asked.site.run
@@ -368,7 +370,8 @@ class Replay:
             if key.startswith(begin)
         )
         calls = itertools.islice(by_callee, NEAREST_AMONG)
-        # Of several the first one by its place: elements end in another order each time.
+        # Of several calls the first one by path, because elements end in a different order each
+        # time.
         return min(
             calls,
             key=lambda call: (
@@ -414,7 +417,7 @@ def replay(
         yield recording
     finally:
         replaying.reset(token)
-        # Also after a failure: the calls that were made are paid for.
+        # Written even after a failure, because the calls that were made are paid for.
         recording.write()
     for problem in recording.problems():
         if strict:

@@ -41,7 +41,7 @@ Cells = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
 class RowPair(NamedTuple):
-    """A row of the first table and the one of the other table that has the same key."""
+    """A row of the first table, and the row of the other table with the same key."""
 
     place: int
     row: TableRow
@@ -53,7 +53,7 @@ class ChangedRow(NamedTuple):
     """A row whose outcome differs."""
 
     key: Value
-    """Its number, or its value of the key column."""
+    """The number of the row, or its value in the key column."""
     first: TableRow
     other: TableRow
 

@@ -75,7 +75,7 @@ LONGEST = 200
 
 
 class RunOfRows(Protocol):
-    """What a table reads of its run."""
+    """The data of the run that a table reads."""
 
     @property
     def run_id(self) -> str: ...
@@ -84,7 +84,7 @@ class RunOfRows(Protocol):
     def input(self) -> Value: ...
     @property
     def _input_value(self) -> Value:
-        """Its input, of which no part is a preview."""
+        """The input of the run, without previews."""
         ...
 
     @property
