@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..flow.progress.rows import Key, Row, key_of
 from ..flow.step_path import StepPath, is_within
 from .calls.argument_pieces import IN_PIECES
-from .calls.call_rows import StartedCall
+from .calls.started_call import StartedCall
 from .codec.json_texts import encode
 from .codec.type_checks import checker
 from .database.store import ROOM, Store

@@ -22,9 +22,10 @@ from ..limits.grants import ANYTHING, Grant
 from ..text.diagnostics import StepError
 from ..values.unread import Unread
 from ..values.value import Value
-from .calls.call_rows import CallRows, Outcome, StartedCall
+from .calls.call_rows import CallRows
 from .calls.large_results import LargeResults
 from .calls.reuse import Reuse, ReusedResult
+from .calls.started_call import Outcome, StartedCall
 from .codec.encoding import PICKLED, EncodedValue
 from .codec.identities import bare
 from .codec.json_texts import encode

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..flow.progress import events as ev
 from ..flow.step_path import format_path
 from ..text.diagnostics import Diagnostic
-from .calls.call_rows import Outcome, StartedCall
+from .calls.started_call import Outcome, StartedCall
 from .codec.same_values import is_same
 from .database.errors import JournalError, not_journaled
 from .records.recorded_outcomes import EarlierOutcomes, LostValue

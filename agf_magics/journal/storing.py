@@ -14,7 +14,8 @@ from typing import Any
 
 from ..text.raised import describe_exception
 from ..values.value import Value
-from .calls.call_rows import CallRows, Outcome, StartedCall
+from .calls.call_rows import CallRows
+from .calls.started_call import Outcome, StartedCall
 from .codec.snapshots import Held
 from .database.errors import JournalError
 from .database.ordered_rows import OrderedRows

@@ -25,72 +25,38 @@ def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then
     loads nothing."""
     from ..catalog import default
-    from ..engine.threads.prints import Streams
     from ..text.folder import notebook_folder
-    from .completion import editor, shift_tab
     from .config import AgfMagics
-    from .display import error_advice, error_display, result_formats
-    from .explorer.open_views import close_explorers, tell_edited
-    from .magics.definitions import DefinitionMagics
-    from .magics.explain import ExplainMagics
-    from .magics.history import HistoryMagics, describe_on_load
-    from .magics.inline import InlineMagics
-    from .magics.languages import LanguageMagics
-    from .magics.lessons import LessonMagics
-    from .magics.mcp import McpMagics
-    from .magics.pipeline import PipelineMagics
-    from .magics.workers import WorkerMagics
+    from .explorer.open_views import close_explorers
+    from .magics.history import describe_on_load
     from .notebook import Notebook
     from .output.input_in_turn import ask_in_turn
     from .output.place import watch_clears
 
     unload(shell)
-    before = shell.config.get("AgfMagics")
-    folder = notebook_folder.fixed
+    config_before = shell.config.get("AgfMagics")
+    folder_before = notebook_folder.fixed
     config = AgfMagics(shell, Path.cwd())
     notebook = Notebook(shell, default(), config)
-    kinds = (
-        PipelineMagics,
-        DefinitionMagics,
-        LanguageMagics,
-        InlineMagics,
-        HistoryMagics,
-        ExplainMagics,
-        LessonMagics,
-        WorkerMagics,
-        McpMagics,
-    )
     with ExitStack() as undo:
-        undo.callback(notebook_folder.change, folder)
-        undo.callback(_forget, shell, before)
+        undo.callback(notebook_folder.change, folder_before)
+        undo.callback(_forget, shell, config_before)
         undo.callback(close_explorers)
         _put(undo, shell.configurables, config)
         undo.callback(_close_workers)
         undo.callback(_close_servers)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
-        for group in [kind(shell, notebook) for kind in kinds]:
-            undo.callback(shell.configurables.remove, group)  # Magics.__init__ adds itself there
-            _register(undo, shell, group)
+        _add_magics(undo, shell, notebook)
         _complete(undo, shell, notebook)
-        _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
-        shell.events.register("post_run_cell", tell_edited)
-        undo.callback(shell.events.unregister, "post_run_cell", tell_edited)
+        _watch_cells(undo, shell, notebook)
         _install_askers(undo, shell, config)
         watch_clears(undo, shell)
         ask_in_turn(undo, shell)
-        undo.callback(setattr, Streams, "deferred", Streams.deferred)
-        Streams.deferred = True
-        for event in ("pre_run_cell", "post_run_cell"):
-            shell.events.register(event, _put_back)
-            undo.callback(shell.events.unregister, event, _put_back)
-        shift_tab.install_inspector(undo, shell, notebook.registry)
-        editor.install_problems(undo, shell, notebook.registry)
-        error_display.install_rendering(undo, shell, lambda: config.traceback == "full")
-        error_advice.install_advice(undo, shell, lambda: config.traceback == "full")
-        result_formats.install_formats(
-            undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run)
-        )
+        _share_streams(undo, shell)
+        _help_to_write(undo, shell, notebook)
+        _show_errors(undo, shell, config)
+        _show_results(undo, shell, notebook)
         notebook.undo = undo.pop_all()
     if text := describe_on_load():
         print(text)
@@ -109,6 +75,87 @@ def unload(shell: Any) -> None:
     from ..languages.graph.prompts.jinja_process import RENDERER
 
     RENDERER.close()
+
+
+def _add_magics(undo: ExitStack, shell: Any, notebook: Any) -> None:
+    """Put the magics of all groups into the shell."""
+    from .magics.definitions import DefinitionMagics
+    from .magics.explain import ExplainMagics
+    from .magics.history import HistoryMagics
+    from .magics.inline import InlineMagics
+    from .magics.languages import LanguageMagics
+    from .magics.lessons import LessonMagics
+    from .magics.mcp import McpMagics
+    from .magics.pipeline import PipelineMagics
+    from .magics.workers import WorkerMagics
+
+    kinds = (
+        PipelineMagics,
+        DefinitionMagics,
+        LanguageMagics,
+        InlineMagics,
+        HistoryMagics,
+        ExplainMagics,
+        LessonMagics,
+        WorkerMagics,
+        McpMagics,
+    )
+    # All are made before the first one is registered: what raises here has changed no magic.
+    groups = [kind(shell, notebook) for kind in kinds]
+    for magics in groups:
+        # `Magics.__init__` has added it there.
+        undo.callback(shell.configurables.remove, magics)
+        _register(undo, shell, magics)
+
+
+def _watch_cells(undo: ExitStack, shell: Any, notebook: Any) -> None:
+    """Read the text of each cell before it runs, and tell open explorers of an edit after it."""
+    from .explorer.open_views import tell_edited
+
+    _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
+    _on_event(undo, shell, "post_run_cell", tell_edited)
+
+
+def _share_streams(undo: ExitStack, shell: Any) -> None:
+    """Let runs take stdout and stderr when they print, and give them back around each cell."""
+    from ..engine.threads.prints import Streams
+
+    undo.callback(setattr, Streams, "deferred", Streams.deferred)
+    Streams.deferred = True
+    for event in ("pre_run_cell", "post_run_cell"):
+        _on_event(undo, shell, event, _put_back)
+
+
+def _help_to_write(undo: ExitStack, shell: Any, notebook: Any) -> None:
+    """Answer Shift-Tab, and report problems and completions to the editor of a cell."""
+    from .completion import editor, shift_tab
+
+    shift_tab.install_inspector(undo, shell, notebook.registry)
+    editor.install_problems(undo, shell, notebook.registry)
+
+
+def _show_errors(undo: ExitStack, shell: Any, config: Any) -> None:
+    """Show our errors with the text of the cell, and advise on errors of Python."""
+    from .display import error_advice, error_display
+
+    def is_full() -> bool:
+        return bool(config.traceback == "full")
+
+    error_display.install_rendering(undo, shell, is_full)
+    error_advice.install_advice(undo, shell, is_full)
+
+
+def _show_results(undo: ExitStack, shell: Any, notebook: Any) -> None:
+    """Show a run that is the value of a cell, unless the cell shows it already."""
+    from .display.result_formats import install_formats
+
+    install_formats(undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run))
+
+
+def _on_event(undo: ExitStack, shell: Any, event: str, callback: Any) -> None:
+    """Call a function at an event of the shell until the extension is unloaded."""
+    shell.events.register(event, callback)
+    undo.callback(shell.events.unregister, event, callback)
 
 
 def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
@@ -162,10 +209,10 @@ def _forget(shell: Any, before: Any) -> None:
         shell.config["AgfMagics"] = before
 
 
-def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) -> None:
-    """Put something into a list of the shell until the extension is unloaded."""
-    target.insert(0 if first else len(target), thing)
-    undo.callback(lambda: target.remove(thing) if thing in target else None)
+def _put(undo: ExitStack, target: list[Any], item: Any, first: bool = False) -> None:
+    """Put an item into a list of the shell until the extension is unloaded."""
+    target.insert(0 if first else len(target), item)
+    undo.callback(lambda: target.remove(item) if item in target else None)
 
 
 def _watch_end(undo: ExitStack, shell: Any) -> None:

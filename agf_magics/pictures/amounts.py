@@ -43,6 +43,26 @@ def duration(seconds: float | None) -> str:
     )
 
 
+LONGEST_FLOAT = 10
+"""Characters of a number that is not rounded."""
+
+
+def number(value: float) -> str:
+    """A float among other values: without the digits behind the 15th, which are the error of binary
+    fractions, and a long one rounded to 6 digits, or to 2 behind the point (decision D-VIEWS-1).
+
+    >>> [number(value) for value in (0.1 + 0.2, 2.5, 1 / 3, 1e-9 / 3, 123456789.125, 1e10, 1e22)]
+    ['0.3', '2.5', '≈ 0.333333', '≈ 3.33333e-10', '≈ 123456789.12', '10000000000.0', '1e+22']
+    """
+    near = float(f"{value:.15g}")
+    if len(repr(near)) <= LONGEST_FLOAT:
+        return repr(near)
+    rounded = float(f"{value:.6g}")
+    if 1 <= abs(value) < 1e16:
+        rounded = round(value, max(2, 6 - len(str(int(abs(value))))))
+    return repr(rounded) if rounded in (value, near) else f"≈ {rounded!r}"
+
+
 def money(dollars: Decimal) -> str:
     """
     >>> [money(Decimal(text)) for text in ("0", "0.00264", "0.5", "12.346", "1234")]

@@ -105,7 +105,7 @@ def _short(value: Value, start: int = 0) -> str:
     if type(value) is str:
         return f'{"…" if start else ""}"{line(value[start : start + 4 * _WIDE], _WIDE)}"'
     is_json = type(value) in (dict, list)
-    text = encode(preview(value, 3, [40])) if is_json else value_text(value)
+    text = encode(preview(value, 3, [40])) if is_json else value_text(value, is_exact=True)
     return line(text, _WIDE)
 
 

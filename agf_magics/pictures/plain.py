@@ -8,6 +8,7 @@ Python escapes (``\u202e``).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from html import escape
 
 from ..text.columns import cells
@@ -84,3 +85,16 @@ def not_saved(name: str, size: int, where: str) -> str:
     that gives it."""
     code = f"<code>{html(where)}</code>"
     return f"<p><em>not saved here, {size / 1e3:,.0f} kB: {name} ({code})</em></p>"
+
+
+def parts_html(parts: Iterable[tuple[str, str]]) -> str:
+    """Parts as HTML, each with its title."""
+    return "".join(
+        f'<p style="margin:8px 0 2px"><strong>{html(line(title, 300))}</strong></p>{part}'
+        for title, part in parts
+    )
+
+
+def parts_text(parts: Iterable[tuple[str, str]]) -> str:
+    """Parts as text, each with its title."""
+    return "\n\n".join(f"{title}\n{part}".rstrip("\n") for title, part in parts)

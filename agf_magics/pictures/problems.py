@@ -70,6 +70,19 @@ def format_exception(error: BaseException) -> str:
     return plain(f"{kind_of(error)}: {message}" if message else kind_of(error), 1_000)
 
 
+def brief_exception(error: BaseException) -> str:
+    """`format_exception` in a list, where the words that each failure of a call has tell nothing:
+    ``fetch: TimeoutError: 30 s`` for ``tool 'fetch' failed: TimeoutError: 30 s``."""
+    text = format_exception(error)
+    if not is_a(error, AgfError):
+        return text
+    kind = error.code.removeprefix("step.").removesuffix("-failed")
+    callee, failed, why = text.partition(" failed: ")
+    if not failed or not callee.startswith((f"{kind} '", f'{kind} "')):
+        return text
+    return f"{callee.removeprefix(kind)[2:-1]}: {why}"
+
+
 def _with_help(page: str, code: str) -> str:
     """The code of a problem names the magic that explains it (decision D9)."""
     shown = f"[{html(code)}]"

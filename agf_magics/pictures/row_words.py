@@ -36,6 +36,8 @@ SOON = 0.5
 
 MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
 
+FEW_TOOLS = 3
+"""Tools of a session up to which each is named with its calls."""
 AGAIN = "↺"
 """Marks results that are reused from another run, or from an earlier session of this one."""
 
@@ -116,11 +118,16 @@ def shown_name(row: Row) -> str:
 
 
 def _tool_calls(turns: Turns) -> str:
-    """``3 tool calls, 1 failed``"""
-    counts = list(turns.tools.values())
-    calls = sum(number for number, _ in counts)
-    failed = sum(number for _, number in counts)
-    return counted(calls, "tool call") + (f", {failed:,} failed" if failed else "")
+    """``3 calls of price, 1 failed``, ``1 call of price · 2 calls of stock``"""
+    if len(turns.tools) > FEW_TOOLS:
+        counts = list(turns.tools.values())
+        calls, failed = (sum(column) for column in zip(*counts, strict=True))
+        return _calls_of(counted(len(counts), "tool"), calls, failed)
+    return " · ".join(_calls_of(tool, *counts) for tool, counts in turns.tools.items())
+
+
+def _calls_of(tools: str, calls: int, failed: int) -> str:
+    return f"{counted(calls, 'call')} of {tools}" + (f", {failed:,} failed" if failed else "")
 
 
 def does(row: Row) -> str:

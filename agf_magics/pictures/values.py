@@ -27,7 +27,7 @@ from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
 from ..values.unread import Unread
 from ..values.value import Value
-from .amounts import counted, duration, size
+from .amounts import counted, duration, number, size
 from .plain import details, html, line, padded, plain
 
 MOST_BRIEF = 40
@@ -53,14 +53,20 @@ Mask = Callable[[Value], Value]
 
 Shown = dict[str, Any]
 """A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
-how many lines it has after these); of a
+how many lines it has after these; ``whole``: the number that was rounded); of a
 ``group`` or a ``grid`` the title, the first parts or rows and what there is more; of a ``frame``, a
 data frame, its own HTML and text; of a ``png`` its data."""
 
 
-def value_json(value: Value, mask: Mask = lambda value: value, draws: bool = True) -> Shown:
+def value_json(
+    value: Value,
+    mask: Mask = lambda value: value,
+    draws: bool = True,
+    is_exact: bool = False,
+) -> Shown:
     """What is shown of ``value``, in bounded time. ``mask`` hides the secrets in the fields of
-    objects; ``draws``: False: pictures are only named.
+    objects; ``draws``: False: pictures are only named. A number that is the whole value has all its
+    digits; ``is_exact``: so have those in it.
 
     >>> value_json([True])
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
@@ -75,7 +81,7 @@ def value_json(value: Value, mask: Mask = lambda value: value, draws: bool = Tru
         block = {"block": True} if "\n" in text or len(text) > 160 else {}
         more = {"more": value.count("\n", whole)} if whole > 0 else {}
         return {**_words(text), **block, **more}  # without quotes
-    return _Builder(mask, draws).one(value, 0)
+    return _Builder(mask, draws, is_exact).one(value, 0)
 
 
 def value_html(value: Value, mask: Mask = lambda value: value) -> str:
@@ -87,15 +93,25 @@ def value_html(value: Value, mask: Mask = lambda value: value) -> str:
     return shown_html(value_json(value, mask), is_open=True)
 
 
-def value_text(value: Value, mask: Mask = lambda value: value) -> str:
-    """
+def value_text(value: Value, mask: Mask = lambda value: value, *, is_exact: bool = False) -> str:
+    """``value`` as lines. ``is_exact``: no number in it is rounded, as texts are compared.
+
     >>> print(value_text({"passed": True, "notes": ["a", "b"]}))
     passed: true
     notes: 2 items
       - "a"
       - "b"
     """
-    return "\n".join(_text(value_json(value, mask, draws=False)))
+    return "\n".join(_text(value_json(value, mask, draws=False, is_exact=is_exact)))
+
+
+def value_among(value: Value) -> str:
+    """`value_text` of a value among others, as in a table: a number is rounded, too.
+
+    >>> value_text(0.1 + 0.2), value_among(0.1 + 0.2), value_among([0.1 + 0.2])
+    ('0.30000000000000004', '0.3', '- 0.3')
+    """
+    return number(value) if type(value) is float else value_text(value)
 
 
 def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
@@ -117,7 +133,7 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     for library in ("pandas", "polars"):
         if kind is getattr(sys.modules.get(library), "DataFrame", None):
             return counted(len(value), "row")
-    return line(_scalar(mask(value)), MOST_BRIEF)
+    return line(_scalar(mask(value), is_exact=False), MOST_BRIEF)
 
 
 def _in_memory(value: Unread) -> Value:
@@ -131,11 +147,12 @@ def _words(text: str) -> Shown:
 
 
 class _Builder:
-    def __init__(self, mask: Mask, draws: bool) -> None:
+    def __init__(self, mask: Mask, draws: bool, is_exact: bool) -> None:
         self.left = MOST_LEAVES
         self.pictures = MOST_PICTURES
         self.bytes = MOST_PICTURE
         self.mask, self.draws = mask, draws
+        self.is_exact = is_exact
 
     def one(self, value: Value, depth: int) -> Shown:
         self.left -= 1
@@ -144,13 +161,15 @@ class _Builder:
         if kind is dict and value and all(type(key) is str for key in islice(value, MOST_ITEMS)):
             return self.group(counted(len(value), "field"), value.items(), len(value), depth)
         if kind is list and value:
-            return _grid(value) or self.group(
+            return _grid(value, self.is_exact) or self.group(
                 counted(len(value), "item"), ((None, v) for v in value), len(value), depth
             )
         fields = None if kind in ATOMS else fields_of(value)
         if fields is not None:
             title = f"{line(kind.__name__, 60)} · {counted(len(fields), 'field')}"
             return self.group(title, self.mask(fields).items(), len(fields), depth)
+        if kind is float:
+            return _number(value, self.is_exact or depth == 0)
         return _frame(value) or self.picture(value) or _words(_scalar(value))
 
     def picture(self, value: Value) -> Shown | None:
@@ -178,7 +197,12 @@ class _Builder:
         return {"kind": "group", "title": title, "parts": first, "more": count - len(first)}
 
 
-def _scalar(value: Value) -> str:
+def _number(value: float, is_exact: bool) -> Shown:
+    shown, whole = _scalar(value, is_exact), repr(value)
+    return _words(shown) if shown == whole else {**_words(shown), "whole": whole}
+
+
+def _scalar(value: Value, is_exact: bool = True) -> str:
     kind = type(value)
     if value is None or kind is bool:
         return {None: "null", True: "true", False: "false"}[value]
@@ -186,7 +210,7 @@ def _scalar(value: Value) -> str:
         bits = value.bit_length()  # writing a number down takes the square of its length
         return str(value) if bits < 4_000 else f"a number of about {int(bits * 0.30103):,} digits"
     if kind is float:
-        return repr(value)
+        return repr(value) if is_exact else number(value)
     if kind is str:
         return f'"{line(value, 200)}"'
     if kind is dict:
@@ -203,7 +227,7 @@ def _scalar(value: Value) -> str:
     return line(f"<{name}>" if module == "builtins" else f"<{module}.{name}>", 120)
 
 
-def _grid(rows: list[Value]) -> Shown | None:
+def _grid(rows: list[Value], is_exact: bool = False) -> Shown | None:
     """A table, if ``rows`` are flat objects with mostly the same keys."""
     first = rows[:MOST_ITEMS]
     if len(rows) < 2 or not all(type(row) is dict and row and len(row) <= 40 for row in first):
@@ -218,7 +242,9 @@ def _grid(rows: list[Value]) -> Shown | None:
     if len(columns) > 2 * max(len(row) for row in first):
         return None
     kept = columns[:MOST_COLUMNS]
-    cells_of = tuple(tuple(_cell(row[key]) if key in row else "" for key in kept) for row in first)
+    cells_of = tuple(
+        tuple(_cell(row[key], is_exact) if key in row else "" for key in kept) for row in first
+    )
     more = [
         counted(count, noun)
         for count, noun in (
@@ -236,8 +262,8 @@ def _grid(rows: list[Value]) -> Shown | None:
     }
 
 
-def _cell(value: Value) -> str:
-    return line(value, 80) if type(value) is str else _scalar(value)
+def _cell(value: Value, is_exact: bool) -> str:
+    return line(value, 80) if type(value) is str else _scalar(value, is_exact)
 
 
 def _frame(value: Value) -> Shown | None:
@@ -324,7 +350,9 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
         case "text" if shown.get("block"):
             return key + _block_html(shown["text"], shown.get("more", 0), is_whole)
         case "text":
-            return f'{key}<code style="white-space:pre-wrap;{WRAP}">{html(shown["text"])}</code>'
+            title = f' title="{html(shown["whole"])}"' if "whole" in shown else ""
+            style = f"white-space:pre-wrap;{WRAP}"
+            return f'{key}<code style="{style}"{title}>{html(shown["text"])}</code>'
         case "group":
             alone = len(shown["parts"]) == 1
             items = [shown_html(part, _key(name), alone, is_whole) for name, part in shown["parts"]]
@@ -458,5 +486,5 @@ def cell_text(value: Value, is_time: bool = False, most: int = 60) -> str:
     """A value in a displayed cell of at most ``most`` characters. ``is_time``: it is seconds."""
     if value is None:
         return ""
-    text = duration(value) if is_time else value if isinstance(value, str) else value_text(value)
+    text = duration(value) if is_time else value if isinstance(value, str) else value_among(value)
     return line(text, most)

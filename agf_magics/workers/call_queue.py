@@ -30,7 +30,7 @@ from .outcomes import OutcomeReader
 from .sending.argument_files import ArgumentFiles, in_file
 from .sending.functions import Program
 from .sending.losses import NO_SIGN, worker_lost
-from .sending.result_files import packed_size, prefix_in, remove_files, unpacked
+from .sending.result_files import ResultFile, packed_size, prefix_in, remove_files, unpacked
 from .sending.sent_once import SharedValues
 from .sending.tracebacks import raised_there
 from .sending.unsendable import (
@@ -244,9 +244,10 @@ class CallLine(Line[CallEntry]):
         program = self.queue.program(self.function)
         assert isinstance(program, Program), "it has packed them"
         given = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
-        options = {**self.options, "files": parcel.files}
+        results = ResultFile(parcel.files, is_alone=len(entries) == 1)
+        options = {**self.options, "results": results.paths}
         order = (program.pickled, program.digest, given, len(entries), *parcel.shared, options)
-        flight = CallFlight(self, entries, order, parcel)
+        flight = CallFlight(self, entries, order, parcel, results)
         flight.tell_fan_outs(1)
         return flight
 
@@ -284,10 +285,16 @@ class CallFlight(Flight[CallEntry]):
     """A chunk of calls."""
 
     def __init__(
-        self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...], parcel: Parcel
+        self,
+        line: CallLine,
+        entries: list[CallEntry],
+        order: tuple[Any, ...],
+        parcel: Parcel,
+        results: ResultFile,
     ) -> None:
         super().__init__(entries, chunk.run, order)
         self.line, self.files, self._held = line, parcel.files, parcel.held
+        self._results_file = results
         self.where = f" on {line.backend.name}"
         """For the message about a call that is left running."""
         self.kills = bool(getattr(line.backend, "kills", False))
@@ -333,6 +340,7 @@ class CallFlight(Flight[CallEntry]):
                 # A backend of a person may return anything.
                 self._fail(error)
         self._held = []
+        self._results_file.close()
         remove_files(self.files)
 
     @property
@@ -378,7 +386,7 @@ class CallFlight(Flight[CallEntry]):
         are sent again one by one, so that only the cause fails."""
         try:
             with for_the_person():  # of a class of theirs
-                values = unpacked(data, self.files)
+                values = unpacked(data, self._results_file)
         except BaseException as error:
             # Reading a pickle can raise SystemExit too.
             if len(self.entries) > 1 and not self.line.has_effect:

@@ -23,7 +23,7 @@ import time
 import traceback
 import types
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 PRINTS = 65_536
@@ -34,12 +34,10 @@ KEPT = 256_000_000
 """Bytes of the pickled functions that it keeps at most; the last one stays, whatever its size."""
 IN_FILE = 1_000_000
 """Bytes from which on a buffer of a result, or its pickle, travels in a file."""
-READ = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+ALIGNED = 64
+"""Bytes; each buffer begins in a file at such a place, which fits any type."""
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+READ = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """How a file is opened that may be anything: without following a link, or waiting for a pipe."""
 OURS = "agf_magics."
 MOST_WRITTEN = 100_000
@@ -66,8 +64,9 @@ def run(program: Any, digest: str, given: Any, count: int, *more: Any) -> Outcom
     process. ``given``: the pickled list of the keyword arguments, or the path and the size of a file
     with it. ``more``: pickled arguments that other chunks have too, and the options: ``timeout``
     (seconds of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of
-    the calls), ``most`` (bytes of a result), ``kernel`` (its name), ``files`` (where the names of
-    files for large results begin; empty: there is no folder that the kernel sees).
+    the calls), ``most`` (bytes of a result), ``kernel`` (its name), ``results`` (the paths of files
+    for large results, of which the first one that can be opened gets them: one that is there, and a
+    new one; empty: the kernel sees none).
     """
     held, began = _held(), time.perf_counter()
     *held.local.shared, options = more
@@ -82,8 +81,8 @@ def run(program: Any, digest: str, given: Any, count: int, *more: Any) -> Outcom
     capture = _capture_of(held, options.get("kernel"))
     spent: list[float] = []
     marks, values = _make_calls(held, function, arguments, options, capture, spent)
-    files = _Files(options.get("files") or "")
-    marks, data = _packed(marks, values, options.get("most") or sys.maxsize, files)
+    with closing(_File(*options.get("results", ()))) as file:
+        marks, data = _packed(marks, values, options.get("most") or sys.maxsize, file)
     return marks, data, sum(spent), capture.texts if capture is not None else [], _worker()
 
 
@@ -125,23 +124,29 @@ def _shared(number: int) -> Any:
 
 
 def _mapped(path: str, size: int) -> Any:
-    """A value that `sending.write_apart` has written: its buffers are the pages of the file until
+    """A value that `sending.write_apart` has written: its buffers are the pages of files until
     something writes to them, and then copies."""
     data = _map(path, size)
     at = 8 + int.from_bytes(data[:8], "little")
-    head, sizes = pickle.loads(data[8:at])
-    buffers = []
-    for size in sizes:
-        at += -at % 64
-        buffers.append(data[at : at + size])
-        at += size
+    head, places = pickle.loads(data[8:at])
+    buffers, others = [], dict[str, memoryview]()
+    for place in places:
+        if type(place) is tuple:
+            other, whole, start, count = place
+            if other not in others:
+                others[other] = _map(other, whole, READ & ~NO_LINK)
+            buffers.append(others[other][start : start + count])
+            continue
+        at += -at % ALIGNED
+        buffers.append(data[at : at + place])
+        at += place
     return pickle.loads(head, buffers=buffers)
 
 
-def _map(path: str, size: int) -> memoryview:
+def _map(path: str, size: int, way: int = READ) -> memoryview:
     """A private map of a file of the kernel. Raises ValueError for what the kernel has not
     written: a tool may have cut the file, or put a link in its place."""
-    with os.fdopen(os.open(path, READ), "rb") as file:
+    with os.fdopen(os.open(path, way), "rb") as file:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode) or facts.st_size != size:
             raise ValueError("the file of an argument is not what the kernel wrote")
@@ -297,27 +302,31 @@ class _Routed:
 # --- results ---
 
 
-class _Files:
-    """The large buffers of results, each in a file: a pipe would copy them several times."""
+class _File:
+    """The large buffers of results, one behind the other: a pipe would copy them several times."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix, self._sizes, self._begin = prefix, list[int](), 0
+    def __init__(self, there: str = "", new: str = "") -> None:
+        self._there, self._new = there, new
+        self._file: Any = None
+        self._end = self._at = 0
+        self._places = list[tuple[int, int]]()
 
     def packed(self, value: Any, most: int) -> Any:
-        """The pickle of ``value``; with files, three parts: the pickle, empty if it is in the last
-        file, the number of the first file, and the sizes of all. Raises what pickling raises, and
-        ValueError for more than ``most`` bytes."""
+        """The pickle of ``value``; with buffers in the file, two parts: the pickle, empty if it is
+        the last of them, and the place of each. Raises what pickling raises, and ValueError for
+        more than ``most`` bytes."""
         data = _dumped(value, self)
         if len(data) >= IN_FILE and self._write(data):
             data = b""
         if len(data) > most:
             raise ValueError(too_large(len(data), most))
-        sizes = self._sizes[self._begin :]
-        return (data, self._begin, sizes) if sizes else data
+        self._end = self._at
+        return (data, self._places) if self._places else data
 
     def begin(self) -> None:
-        """A pickle begins: what an earlier one has written is not of it."""
-        self._begin = len(self._sizes)
+        """A pickle begins, in the place of one that has failed."""
+        self._at = self._end
+        self._places = []
 
     def take(self, buffer: pickle.PickleBuffer) -> bool:
         """Whether a buffer stays in the pickle."""
@@ -325,31 +334,51 @@ class _Files:
         return raw.nbytes < IN_FILE or not self._write(raw)
 
     def _write(self, data: Any) -> bool:
-        """Write a file; False: there is no folder, or no room in it."""
-        if not self._prefix:
-            return False
-        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        """Write a buffer; False: there is no file, or no room for it."""
+        # At a page of its own: whether it is written here is known of each page.
+        start, size = self._at + -self._at % mmap.PAGESIZE, memoryview(data).nbytes
         try:
-            number = os.open(f"{self._prefix}{len(self._sizes)}", new, 0o600)
-            with os.fdopen(number, "wb") as file:
-                file.write(data)
+            file = self._opened()
+            file.seek(start)
+            file.write(data)
+            file.flush()
         except OSError:
             return False
-        self._sizes.append(memoryview(data).nbytes)
+        self._places.append((start, size))
+        self._at = start + size
         return True
 
+    def _opened(self) -> Any:
+        if self._file is None:
+            try:
+                number = os.open(self._there, os.O_WRONLY)
+            except OSError:
+                new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+                number = os.open(self._new, new, 0o600)
+            self._file = os.fdopen(number, "wb")
+        return self._file
 
-def _packed(marks: str, values: list[Any], most: int, files: _Files) -> tuple[str, Any]:
+    def close(self) -> None:
+        if self._file is None:
+            return
+        with suppress(OSError):  # no room for what nobody needs
+            # One that a tool has cut must not get zeros for what is lost.
+            if os.fstat(self._file.fileno()).st_size > self._end:
+                self._file.truncate(self._end)
+            self._file.close()
+
+
+def _packed(marks: str, values: list[Any], most: int, file: _File) -> tuple[str, Any]:
     """The outcomes in one pickle; if that fails or is large, one pickle for each, and `UNSENT`
     for those that fail."""
     try:
-        return marks, files.packed(values, most)
+        return marks, file.packed(values, most)
     except BaseException:
         pass
     found, changed = list[Any](), list(marks)
     for i, value in enumerate(values):
         try:
-            data = files.packed(value, most)
+            data = file.packed(value, most)
         except BaseException as error:
             changed[i] = UNSENT
             data = pickle.dumps(f"{type(error).__name__}: {_text(error)}"[:500])
@@ -361,7 +390,18 @@ def too_large(size: int, most: int) -> str:
     return f"it has {size:,} bytes, and at most {most:,} are sent"
 
 
-def reduce_exception(thing: Any) -> Any:
+def reduce_known(thing: Any) -> Any:
+    """How pickle shall write an exception, and an array of dates or durations, of which it would make
+    no buffer; NotImplemented for everything else."""
+    kind: Any = type(thing)
+    if kind.__name__ != "ndarray" or kind.__module__ != "numpy" or thing.dtype.kind not in "mM":
+        return _reduce_exception(thing)
+    if not thing.flags.c_contiguous and not thing.flags.f_contiguous:
+        return NotImplemented
+    return kind.view, (thing.view("i8"), thing.dtype)
+
+
+def _reduce_exception(thing: Any) -> Any:
     """How an exception is pickled if its class has an ``__init__`` of its own; NotImplemented for
     everything else.
 
@@ -392,7 +432,7 @@ class ByName(pickle.Pickler):
 
     own: Collection[str] = frozenset({"__main__"})
     """The modules of the notebook."""
-    reduce: Callable[[Any], Any] = staticmethod(reduce_exception)
+    reduce: Callable[[Any], Any] = staticmethod(reduce_known)
     """Asked for everything else."""
 
     def reducer_override(self, thing: Any) -> Any:
@@ -401,29 +441,29 @@ class ByName(pickle.Pickler):
         return self.reduce(thing)
 
 
-def _dumped(value: Any, files: _Files) -> bytes:
+def _dumped(value: Any, large: _File) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows."""
     try:
         file = io.BytesIO()
-        files.begin()
-        ByName(file, 5, buffer_callback=files.take).dump(value)
+        large.begin()
+        ByName(file, 5, buffer_callback=large.take).dump(value)
         return file.getvalue()
     except Exception:
         file = io.BytesIO()
-        files.begin()
+        large.begin()
     import cloudpickle
 
     class Cloud(cloudpickle.Pickler):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
-            reduced = reduce_exception(thing)
+            reduced = reduce_known(thing)
             return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
-    Cloud(file, protocol=5, buffer_callback=files.take).dump(value)
+    Cloud(file, protocol=5, buffer_callback=large.take).dump(value)
     return file.getvalue()
 
 
 def _in_memory(value: Any) -> bytes:
-    return _dumped(value, _Files(""))
+    return _dumped(value, _File())
 
 
 def described(error: BaseException, dump: Callable[[Any], bytes] = _in_memory) -> tuple[bytes, str]:

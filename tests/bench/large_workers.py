@@ -1,7 +1,8 @@
 """Large values on worker processes: `python -m tests.bench.large_workers --megabytes 300`.
 
 ``chain``: three calls on workers, each of which gets the frame that the one before it has returned. ``fan-out``: 40
-calls that all get the same frame of a third of the size. Prints the seconds, the seconds of CPU and the peak of the
+calls that all get the same frame of a third of the size. ``shared``: one call on a worker returns such a frame, 40
+others get it. Prints the seconds, the seconds of CPU and the peak of the
 memory of the kernel, the seconds of CPU of the workers, and what is left in the temporary folder. Each is a run in a
 process of its own, in alternating rounds; `--tree` compares with the package in another folder.
 """
@@ -66,19 +67,30 @@ steps:
     collect: {transform: {value: sum(pipe)}}
 ''')
 
-def run(what, rows):
+agf.define('''
+pipeline: shared
+steps:
+- tool: {name: load, args: {rows: !expr ctx.rows}, output: one}
+- for_each:
+    over: ctx.xs
+    on_error: abort
+    do: {tool: {name: weigh, args: {frame: !expr one, x: !expr item}}}
+    collect: {transform: {value: sum(pipe)}}
+''')
+
+def given(rows):
     if what == "chain":
-        return agf.run(what, {"rows": rows}, on=on).output
-    return agf.run(what, {"frame": load(rows // 3), "xs": list(range(40))}, on=on).output
+        return {"rows": rows}
+    xs = list(range(40))
+    return {"frame": load(rows // 3), "xs": xs} if what == "fan-out" else {"rows": rows // 3, "xs": xs}
 
 def main():
-    run(what, 300)  # the processes start
-    frame = load(rows // 3) if what == "fan-out" else None
-    given = {"rows": rows} if what == "chain" else {"frame": frame, "xs": list(range(40))}
+    agf.run(what, given(300), on=on)  # the processes start
+    input = given(rows)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     before, cpu, begun = memory("VmRSS"), time.process_time(), time.monotonic()
-    output = agf.run(what, given, on=on).output
+    output = agf.run(what, input, on=on).output
     wall, cpu, peak = time.monotonic() - begun, time.process_time() - cpu, memory("VmHWM") - before
     print(json.dumps({"wall": wall, "kernel": cpu, "peak": peak, "output": output}))
 
@@ -89,6 +101,9 @@ def memory(name):
 if __name__ == "__main__":
     main()
 """
+
+
+KINDS = ("chain", "fan-out", "shared")
 
 
 def session(tree: Path, what: str, journal: str, rows: int, on: str) -> dict[str, Any]:
@@ -114,13 +129,13 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--on", default="processes:2")
     options.add_argument("--tree", type=Path, action="append", default=[], help="another folder with the package")
-    options.add_argument("--only", choices=("chain", "fan-out"))
+    options.add_argument("--only", choices=KINDS)
     chosen = options.parse_args()
     rows = chosen.megabytes * 1_000_000 // 64
     trees = [Path.cwd(), *chosen.tree]
     found = defaultdict[tuple[Path, str, str], list[dict[str, Any]]](list)
     for _ in range(chosen.rounds):
-        for what in (chosen.only,) if chosen.only else ("chain", "fan-out"):
+        for what in (chosen.only,) if chosen.only else KINDS:
             for journal in ("off", "on"):
                 for tree in trees:
                     found[tree, what, journal].append(session(tree, what, journal, rows, chosen.on))

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.__main__ import _json
 from agf_magics.catalog.digests.digesting import digest_function, digest_value
+from agf_magics.command_line.streams import printable_json
 from agf_magics.flow.sessions.session import format_for_model
 from agf_magics.journal.codec.encoding import encode_value, json_text, preview, to_show
 from agf_magics.journal.records.failures import _cause_json
@@ -159,7 +159,7 @@ WALKS: dict[str, tuple[int, Callable[[Any], object]]] = {
     "for a person who approves": (FEW, shown_to_person),
     "in a file": (FEW, partial(format_export, format="json")),
     "an object in the lines of a context": (FEW, lambda value: list(format_lines([{"x": Holder(value)}]))),
-    "on the command line": (FEW, _json),
+    "on the command line": (FEW, printable_json),
     "shown as JSON": (FEW, value_json),
     "shown as HTML": (FEW, value_html),
     "shown as text": (FEW, value_text),

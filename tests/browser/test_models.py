@@ -48,7 +48,7 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     page = opened(MODEL, ASK)
     page.run_all(wait=False)
     page.explorer(1).locator(".row", has_text="A kilo of figs costs").wait_for()
-    page.open_step(1, "tool call").locator("text=looks up fig").wait_for()
+    page.open_step(1, "call of ").locator("text=looks up fig").wait_for()
     page.picture("a reply that arrives", 1)
     panel = page.open_step(1, "answer agent What do figs cost?")
     panel.locator(".said:has-text('arriving') >> text=A kilo of figs costs").wait_for()
@@ -227,7 +227,7 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
         assert agent.locator(".counted span", has_text="$0.000075").evaluate(IN_SIGHT)
         assert agent.locator(".name b").evaluate(IN_SIGHT)
         names = explorer.locator(".row .name b")
-        shown = {"answer", "request 1 · price · request 2", "1 tool call", "each of [pears, plums]"}
+        shown = {"answer", "request 1 · price · request 2", "1 call of price", "each of [pears, plums]"}
         assert set(names.all_inner_texts()) >= shown
         assert not explorer.locator(".row", has_text="the model's choice").count()
         for theme in ("Dark", "Light"):

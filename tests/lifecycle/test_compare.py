@@ -211,3 +211,17 @@ steps:
         "stores.loaded: 4 parts (also steps[1] input.items)",
     ]
     assert values["output.all: 4 parts"][0].split("\n")[-1] == "[3]: —"
+
+
+def test_a_comparison_says_what_was_reused_and_which_steps_have_no_call(registry: agf.Registry) -> None:
+    steps = (LOAD, "- transform: {value: ctx.raw, output: same}\n", each("clean", "all"), TEXT)
+    first = ran(registry, "pipeline", pipeline(*steps))
+    again = agf.runs(agf.run("main", INPUT, registry=registry, reuse=first.run_id).run_id)
+    compared = first.compare(again)
+    assert [(row["name"], row["reused"], row["reused of the other"]) for row in compared] == [
+        ("raw", 0, 1),
+        ("clean", 0, 2),
+        ("said", 0, 1),
+    ]
+    assert compared.uncalled == ("same",)
+    assert first.compare(ran(registry, "pipeline", pipeline(LOAD))).uncalled == ("same",)

@@ -142,6 +142,57 @@ def test_a_resumed_run_and_its_steps_took_the_same_in_all_views() -> None:
     assert same["steps[1]"] == pytest.approx(past.progress.rows["steps[1]",].seconds)
 
 
+EVALUATED = """\
+pipeline: evaluated
+steps:
+- tool: {name: rest, args: {}, output: first}
+- transform: {value: "ctx.first", output: same}
+- for_each:
+    over: "[1, 2]"
+    on_error: abort
+    do: {tool: {name: rest, args: {}}}
+    collect: {transform: {value: pipe}}
+    output: rested
+- parallel:
+    branches:
+      words: {transform: {value: "1"}}
+      calls: {tool: {name: rest, args: {}}}
+    collect: {transform: {value: pipe}}
+    output: both
+- transform: {value: "ctx.same", output: again}
+- tool: {name: publish, args: {}, output: address}
+- transform: {value: "ctx.address", output: last}
+"""
+
+
+def test_a_step_without_calls_stands_between_its_neighbours_in_a_resumed_run() -> None:
+    registry, is_down = agf.Registry(), True
+
+    @agf.tool(registry=registry)
+    def rest() -> int:
+        return 1
+
+    @agf.tool(registry=registry)
+    def publish() -> str:
+        if is_down:
+            raise ConnectionError("503")
+        return "here"
+
+    agf.define(EVALUATED, registry=registry)
+    with pytest.raises(agf.StepError):
+        agf.run("evaluated", registry=registry)
+    is_down = False
+    run = agf.resume(registry=registry)
+    (one,) = agf.runs()
+    for progress in (run.progress, agf.runs(one.run_id).progress):
+        first, same, *_, both, again, _, last = (progress.rows[f"steps[{place}]",] for place in range(7))
+        in_branch = progress.rows["steps[3].branches.words",]
+        assert same.when == pytest.approx(first.ended, rel=0, abs=1e-5)
+        assert first.ended < in_branch.when <= both.ended
+        assert again.when == pytest.approx(both.ended, rel=0, abs=1e-5)
+        assert again.ended < last.when <= last.ended <= progress.ended
+
+
 def test_the_list_of_runs_has_the_errors() -> None:
     with pytest.raises(agf.StepError):
         agf.run("{pipeline: bad, steps: [{transform: {value: '1 / 0'}}]}", registry=agf.Registry())

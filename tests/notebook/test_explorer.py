@@ -280,6 +280,19 @@ def test_calls_stand_at_their_times_on_the_axis_of_the_run(journaled: Kernel) ->
         assert start - 5 <= found["began"] <= found["began"] + second.end <= end + 5
 
 
+def test_a_list_of_runs_is_current_when_the_page_asks_again(journaled: Kernel) -> None:
+    journaled.good("WORKS = False\n@tool\ndef stop() -> int:\n    if not WORKS: raise ValueError('no')\n    return 1")
+    journaled.run("%%pipeline --run\npipeline: stopped\nsteps:\n- tool: {name: stop, args: {}}")
+    lines = ("%runs --name stopped", "import agf_magics as agf\nagf.runs(flow='stopped')")
+    lists = [Page(journaled, journaled.good(line)) for line in lines]
+    assert [page.start["list"]["failed"] for page in lists] == [[True], [True]]
+    journaled.good("WORKS = True\n%resume stopped")
+    journaled.good("%run_pipeline stopped")
+    found = [page.get("list", first=0) for page in lists]
+    assert [one["failed"] for one in found] == [[False, False], [False]]  # the second is a value of the person
+    assert not any(one["goes_on"] for one in found)
+
+
 def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:
     journaled.good(CHOOSY)
     journaled.good(EACH)

@@ -217,3 +217,16 @@ def test_a_damaged_run_is_named_and_not_compared(two: tuple[Shell, Any]) -> None
     shown = shell.run(f"%runs {shell.names['b'].run_id} --compare {shell.names['a'].run_id}")
     assert code(shown) == "journal.damaged"
     assert len(names(page(shell, "%runs --notebook="))) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("raise TimeoutError('30 s')", "fails: TimeoutError: 30 s"),
+        ("raise ValueError(\"tool 'b' failed: again\")", "fails: ValueError: tool 'b' failed: again"),
+    ],
+)
+def test_the_error_of_a_run_begins_with_the_name_of_what_failed(shell: Shell, text: str, shown: str) -> None:
+    shell.good(f"@tool\ndef fails():\n    {text}")
+    assert not shell.run("%%pipeline bad --run --quiet\npipeline: bad\nsteps:\n- tool: {name: fails, args: {}}").ok
+    assert shown in page(shell, "%runs --name bad")

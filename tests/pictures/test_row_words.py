@@ -137,7 +137,7 @@ def test_an_agent_is_what_its_model_did_and_none_of_our_plumbing_live_and_later(
     shown = [
         ("topic", 0, "ok"),
         ("request 1 · lookup_order · lookup_customer ✗ · request 2", 1, "ok"),
-        ("2 tool calls, 1 failed", 1, "kept"),
+        ("1 call of lookup_order · 1 call of lookup_customer, 1 failed", 1, "kept"),
         ("reply", 0, "ok"),
     ]
     for progress in (run.progress, agf.runs(run.run_id).progress):

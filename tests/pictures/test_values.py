@@ -31,6 +31,7 @@ from agf_magics.pictures.values import (
     shown_html,
     table_html,
     table_text,
+    value_among,
     value_brief,
     value_html,
     value_json,
@@ -419,3 +420,43 @@ def test_of_a_very_long_text_whole_lines_are_saved_and_the_others_are_counted() 
     page = value_html(lines(1000))
     assert "… and 984 more lines</summary>" in page
     assert page.endswith(f"<em>… {1000 - len(text) + 1} more lines not saved here</em></details>")
+
+
+NOISE, THIRD = 0.1 + 0.2, 1 / 3
+
+
+@pytest.mark.parametrize(
+    ("value", "among", "alone"),
+    [
+        (NOISE, "0.3", "0.30000000000000004"),
+        (0.1 + 0.7, "0.8", "0.7999999999999999"),
+        (-NOISE, "-0.3", "-0.30000000000000004"),
+        (THIRD, "≈ 0.333333", "0.3333333333333333"),
+        (2 / 3, "≈ 0.666667", "0.6666666666666666"),
+        (1e-9 / 3, "≈ 3.33333e-10", "3.3333333333333337e-10"),
+        (1234.5678901, "≈ 1234.57", "1234.5678901"),
+        (123456789.123456789, "≈ 123456789.12", "123456789.12345679"),
+        (1e20 / 3, "≈ 3.33333e+19", "3.333333333333333e+19"),
+        (12345678.9, "12345678.9", "12345678.9"),  # short enough as it is
+        (1e15 + 2, "1000000000000002.0", "1000000000000002.0"),
+        (2.0**53, "9007199254740992.0", "9007199254740992.0"),
+        (-0.0, "-0.0", "-0.0"),
+        (float("-inf"), "-inf", "-inf"),
+        (float("nan"), "nan", "nan"),
+        (5e-324, "5e-324", "5e-324"),
+    ],
+)
+def test_a_number_among_others_is_rounded_and_one_alone_has_all_its_digits(
+    value: float, among: str, alone: str
+) -> None:
+    assert (value_among(value), value_brief(value)) == (among, among)
+    assert (value_text(value), value_text([value])) == (alone, f"- {among}")
+    assert value_text([value, {"a": value}], is_exact=True) == f"- {alone}\n- 1 field\n  a: {alone}"
+    assert value_text([{"a": value}] * 2).split("\n") == ["a", among, among]
+    (_, part), *_ = value_json([value])["parts"]
+    assert part.get("whole", part["text"]) == alone
+    assert value_html([value]).count(alone) == 1  # where the pointer is, or as it is
+
+
+def test_a_text_with_digits_is_left_as_it_is() -> None:
+    assert value_among(["0.30000000000000004"]) == '- "0.30000000000000004"'

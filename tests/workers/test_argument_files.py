@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 import agf_magics as agf
@@ -38,6 +39,10 @@ LARGE: dict[str, Any] = {
     "an array": np.arange(N),
     "arrays in a list": [np.arange(N)] * 3,
     "a slice with gaps": np.arange(2 * N)[::2],
+    "dates": np.arange(N).view("M8[s]"),
+    "durations in a table": [np.arange(N).view("m8[ms]").reshape(-1, 3).T],
+    "dates with gaps": np.arange(2 * N).view("M8[s]")[::2],
+    "a table of Arrow without texts": {0: pa.table({"a": np.arange(N), "b": [""] * N})},
     "a frame in a mapping": {0: pd.DataFrame({"a": np.arange(N), "b": ["word"] * N})},
     "a frame with objects of the notebook": {0: pd.DataFrame({"a": [Point(i) for i in range(N)]})},
     "an array in an object of the notebook": [Point(np.arange(N))],

@@ -2,8 +2,8 @@
 
 `call_tool` is what happens to the call of a tool, from top to bottom; `call` is the part that it
 shares with agents, models, transforms and policies, and the only way out of the engine. A fan-out
-on workers (worker_fan_out.py) takes the same stages for many calls at once: `permit`,
-`start_record`, `value_of`, `finish`.
+on workers (worker_fan_out.py) takes the same stages for many calls at once: `permit`
+(arguments.py), `start_record`, `value_of`, `finish`.
 
 Three orders matter. A record of an earlier session is looked up before anything that could have an
 effect. The start of a call that must not be repeated is durable before the call, and the outcome of
@@ -14,30 +14,24 @@ alone, and by the task that makes it.
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from ...catalog import Policy, Throttle, Tool, Transform, Where, asked_pause
-from ...catalog.tools.throttle import pause_after, reason, repeats
+from ...catalog import Tool, Where
 from ...flow.progress import events as ev
 from ...flow.progress.question import Question, Unanswered
-from ...flow.protocols import Args, Frame, Ref
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
-from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.started_call import StartedCall
 from ...journal.records.failures import error_from
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
-from ...journal.secrets.placeholders import substitute_secrets
-from ...limits.grants import LAUNCHES, Grant, granted
+from ...limits.grants import Grant, granted
 from ...limits.shortest import shortest
 from ...schemas.schema import conform
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import ATOMS
-from ...text.source import Span
 from ...values.extent import TooDeep
 from ...values.value import Value, isolate, settle
 from ..host.background_calls import start_background
@@ -48,8 +42,9 @@ from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
+from . import dry_run as dry
 from .approvals import ask_permission
-from .dry_run import result
+from .arguments import permit
 from .failures import (
     RESULT,
     check_stored,
@@ -57,10 +52,10 @@ from .failures import (
     failure_from_record,
     unknown_outcome,
     unusable,
-    with_place,
 )
 from .questions import ATTEMPTS, ask_person
 from .step_prints import open_prints, separate_prints
+from .throttled_calls import repeat_throttled
 from .tool_context import RunContact, contexts_of
 
 
@@ -87,7 +82,7 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
         return late[0]
     arguments = permit(site, tool)
     if run.options.dry:
-        return result(step, tool, site.scope.linked)
+        return dry.result(step, tool, site.scope.linked)
     is_recorded = False
     if step.permit is not None:
         reply = await ask_permission(site, arguments, tool)
@@ -103,35 +98,16 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
     return finish(site, arguments, value)
 
 
-def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
-    """The arguments of a call that the step is allowed to make, checked; counts the call."""
-    run = site.run
-    step = site.step
-    scope = site.scope
-    # Before anything is built: what the step may not call must not even evaluate its arguments.
-    if not scope.grant.allows(tool.name, step.permit is not None):
-        raise StepError(_denial(tool.name, scope.grant, step.name.span))
-    arguments = build_arguments(
-        site,
-        tool,
-        tool.accepts if step.exchange.extra_arguments or step.exchange.with_schema else None,
-    )
-    try:
-        checked = tool.check(
-            substitute_secrets(tool, arguments, run.models.placeholders)
-            if tool.secret
-            else arguments
-        )
-    except StepError as error:
-        raise with_place(error, step, site.frame) from None
-    run.large.follow(arguments, checked)
-    if tool.secret:
-        run.secrets.receive(tool, checked)
-    # Counted after the arguments are checked: a call that cannot be made counts nothing.
-    for meter in scope.meters:
-        meter.tool()
-    run.calls += 1
-    return checked
+class ReadyCall(NamedTuple):
+    """A call that may be made, with checked arguments."""
+
+    site: CallSite[Invoke]
+    callee: UserCallable
+    kind: str
+    """The kind of callee, for messages and codes."""
+    arguments: dict[str, Value]
+    grant: Grant
+    """What the callee may use."""
 
 
 async def call(
@@ -149,23 +125,31 @@ async def call(
     ``kind``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
     ``must_be_recorded``: whether the call may be taken from a recording alone.
     """
-    journal = site.run.journal
+    run = site.run
     grant = site.scope.grant if grant is None else grant
+    ready = ReadyCall(site, callee, kind, arguments, grant)
     # What the definition does not tell: a listener learns it from here.
     if kind in ("model", "agent") or site.step.pick is not None:
         shown_arguments = hide(arguments, getattr(callee, "secret", ()))
-        site.run.emit(ev.CallStarted(site.at, clock(), kind, callee.name, shown_arguments))
-    if site.run.options.recording is not None:
-        recording = site.run.options.recording
+        run.emit(ev.CallStarted(site.at, clock(), kind, callee.name, shown_arguments))
+    recording = run.options.recording
+    if recording is not None:
         if must_be_recorded:
             refuse_unrecorded(recording, recording.ask(site, kind, callee, arguments))
-        return await _replay(site, recording, callee, kind, arguments, grant)
-    if journal is None:
-        return await _make(site, callee, kind, arguments, grant)
-    started = start_record(site, journal, callee, arguments, grant, kind == "model")
-    if not isinstance(started, StartedCall):
-        (recorded,) = started
-        return recorded
+        return await _replay(ready, recording)
+    if run.journal is None:
+        return await _make(ready)
+    started = start_record(site, run.journal, callee, arguments, grant, kind == "model")
+    if isinstance(started, StartedCall):
+        return await _make_journaled(ready, run.journal, started)
+    (recorded,) = started
+    return recorded
+
+
+async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCall) -> Value:
+    """Make a call and write its outcome, which is durable before the step continues."""
+    site, callee = ready.site, ready.callee
+    is_alone = not site.scope.concurrent
     if choose_place(callee, site.scope.concurrent, site.run.host) == "worker":
         started = started._replace(is_apart=True)
     # Only here, since this waits for the disk: a call that can be repeated starts at once.
@@ -173,12 +157,11 @@ async def call(
         decided = await _begin_effect(site, journal, started)
         if decided is not None:
             (value,) = decided
-            return await journal.durable(
-                journal.write_outcome(started, value, None, site.is_secret), value
-            )
+            done = journal.write_outcome(started, value, None, site.is_secret)
+            return await journal.durable(done, value)
     journal.running[started.key] = started
     try:
-        value = await _make(site, callee, kind, arguments, grant)
+        value = await _make(ready)
     # The worker of a call with an effect was lost: that is no outcome, and must not be journaled.
     except Unanswered:
         raise
@@ -188,7 +171,6 @@ async def call(
         raise
     finally:
         journal.running.pop(started.key, None)
-    is_alone = not site.scope.concurrent
     await journal.durable(journal.write_outcome(started, value, None, site.is_secret, is_alone))
     check_stored(site.step, site.key, callee.name, journal)
     return value
@@ -200,16 +182,10 @@ def refuse_unrecorded(recording: Recording, asked: AskedCall) -> None:
         raise recording.absent(asked)
 
 
-async def _replay(
-    site: CallSite[Invoke],
-    recording: Recording,
-    callee: UserCallable,
-    kind: str,
-    arguments: dict[str, Value],
-    grant: Grant,
-) -> Value:
+async def _replay(ready: ReadyCall, recording: Recording) -> Value:
     """The recorded outcome of a call, or that of the call itself if the recording leaves it."""
-    asked = recording.ask(site, kind, callee, arguments)
+    site = ready.site
+    asked = recording.ask(site, ready.kind, ready.callee, ready.arguments)
     outcome = recording.take(asked)
     if outcome is not None:
         site.run.emit(ev.StepReplayed(site.at, clock(), recording.name))
@@ -217,8 +193,9 @@ async def _replay(
             return outcome.value
         raise failure_from_record(outcome.error, site.step)
     try:
-        value = await _make(site, callee, kind, arguments, grant)
-    except Unanswered:  # nobody knows its outcome
+        value = await _make(ready)
+    # Nobody knows its outcome.
+    except Unanswered:
         raise
     except StepError as error:
         recording.keep(asked, None, error)
@@ -228,77 +205,6 @@ async def _replay(
 
 
 # --- before the call ---
-
-
-def build_arguments(
-    site: CallSite[Invoke],
-    callee: Tool | Transform | Policy | str,
-    schema: Mapping[str, Any] | None = None,
-) -> Any:
-    """A copy of the arguments: user code may change it. ``schema``: of the callee's input, for a
-    step that builds them with it."""
-    value = site.step.args.build(site.frame, schema)
-    return copy_value(value, site.step, callee, site.run.large.isolate)
-
-
-def copy_value(
-    value: Value,
-    step: Invoke,
-    callee: Tool | Transform | Policy | str,
-    copy: Callable[[Value], Value] = isolate,
-) -> Value:
-    """``copy(value)``. Raises StepError for arguments that are too deep."""
-    try:
-        return copy(value)
-    except TooDeep as error:
-        name = callee if isinstance(callee, str) else repr(callee.name)
-        span = step.place
-        raise StepError(
-            Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)
-        ) from None
-
-
-@dataclass(frozen=True, slots=True)
-class AsInput:
-    """The arguments of a call as the input object of an agent."""
-
-    args: Args
-    names: tuple[tuple[str, Span | None], ...] | None = None
-
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
-        return {"input": self.args.build(frame, wanted)}
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self.args.reads()
-
-
-def _denial(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
-    """Why ``grant`` does not allow ``tool``."""
-    if tool in LAUNCHES:
-        return Diagnostic(
-            "flow.launch",
-            f"a step cannot launch a pipeline: {tool!r}",
-            span,
-            "nest with a call step",
-        )
-    if tool in grant.barred or tool in grant.only_if_asking:
-        message = (
-            f"{tool!r} cannot be called here: a person must approve its calls, and nobody is asked"
-        )
-        hint = (
-            "call it where it is approved: in the plan with confirm, or by the model of the policy"
-        )
-        return Diagnostic("step.not-allowed", message, span, hint)
-    allowed = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES))
-    hint = f"it may use {allowed or 'none'}"
-    if not allowed:
-        hint += (
-            ": the document, the agent or the step around it lists none (action_space, tools, "
-            "capabilities)"
-        )
-    return Diagnostic(
-        "step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, hint
-    )
 
 
 def start_record(
@@ -381,19 +287,13 @@ async def _begin_effect(
 # --- the call ---
 
 
-async def _make(
-    site: CallSite[Invoke],
-    callee: UserCallable,
-    kind: str,
-    arguments: dict[str, Value],
-    grant: Grant,
-) -> Value:
+async def _make(ready: ReadyCall) -> Value:
     """Make the call: where it belongs, with the rights of the callee and within its time."""
+    site, callee, kind, arguments, grant = ready
     run = site.run
-    step = site.step
-    host = site.run.host
+    host = run.host
     place = choose_place(callee, site.scope.concurrent, host)
-    seconds = shortest(callee.timeout, step.timeout, run.budget.limits.step_timeout)
+    seconds = shortest(callee.timeout, site.step.timeout, run.budget.limits.step_timeout)
     terms: Terms | None = None
     if place == "worker":
         # The worker counts the time of the call: waiting for a free one is not part of it.
@@ -417,7 +317,7 @@ async def _make(
                 call_arguments = isolate(arguments)
                 return await host.make_call(place, callee.function, call_arguments, seconds, terms)
 
-            result = await _repeat_throttled(site, callee.name, throttle, make)
+            result = await repeat_throttled(site, callee.name, throttle, make)
     finally:
         granted.reset(outer_grant)
         if prints is not None:
@@ -425,41 +325,6 @@ async def _make(
         if contact is not None:
             contact.close()
     return value_of(site, result, callee, kind)
-
-
-async def _repeat_throttled(
-    site: CallSite[Invoke], name: str, throttle: Throttle, make: Callable[[], Awaitable[Result]]
-) -> Result:
-    """The result of ``make()``, repeated as the tool wants it, each time when its turn has come."""
-    gate, retry = throttle
-    for attempt in itertools.count(1):
-        result = await gate.pass_through(make)
-        ok, error = result
-        if ok or retry is None or not repeats(retry, error):
-            return result
-        asked_for = asked_pause(error)
-        why = reason(error)
-        if asked_for is not None and asked_for > retry.most:
-            message = (
-                f"tool {name!r} is not called again: its server asks to wait {asked_for:,.0f} s "
-                f"({why}), and its Retry waits at most {retry.most:g} s"
-            )
-            warning = Diagnostic("tool.retried", message, severity="warning")
-            site.run.warn_once(warning, ("too long", name))
-            return result
-        if attempt > retry.times:
-            return result
-        pause = pause_after(retry, attempt) if asked_for is None else asked_for
-        if asked_for is not None:
-            gate.rest(pause)
-        again = f"again in {pause:.1f} s ({why})"
-        site.run.emit(ev.Progressed(site.at, clock(), text=again))
-        message = f"tool {name!r} failed and was called again: {why}"
-        warning = Diagnostic("tool.retried", message, severity="warning")
-        site.run.warn_once(warning, ("again", name))
-        await asyncio.sleep(pause)
-        site.run.emit(ev.Progressed(site.at, clock()))
-    raise AssertionError("the count has no end")
 
 
 def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from ...flow.progress.question import Question, Unanswered
 from ...flow.step_path import format_path
 from ...flow.steps import Each
-from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.started_call import StartedCall
 from ...text.diagnostics import Diagnostic
 from ..runner import CallSite
 from .questions import ask_person

@@ -41,7 +41,8 @@ from ..linking.linked import (
 from ..runner import CallSite, ShapeResult
 from . import dry_run as dry
 from .approvals import approve_first, ask_permission, permit_first
-from .call import AsInput, build_arguments, call, call_tool, copy_value
+from .arguments import AsInput, build_arguments, copy_value
+from .call import call, call_tool
 from .failures import with_place
 from .model_requests import request
 from .questions import answer

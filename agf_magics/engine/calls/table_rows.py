@@ -15,7 +15,7 @@ from typing import Any
 
 from ...flow.progress import events as ev
 from ...flow.steps import Invoke
-from ...journal.calls.call_rows import ROW, StartedCall
+from ...journal.calls.started_call import ROW, StartedCall
 from ...journal.records.failures import error_from
 from ...journal.run_journal import Journal
 from ...limits.budgets import Budget, LimitReached

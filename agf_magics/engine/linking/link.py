@@ -24,8 +24,8 @@ from ...limits.grants import LAUNCHES, OFFERED, RUN_RESULT
 from ...schemas.schema import Schema
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception
-from ...text.suggestions import join_hints, suggest
 from ...values.value import isolate
+from . import link_problems
 from .fan_out_checks import warn_repeated_effects, warn_unlimited
 from .field_checks import (
     check_arguments,
@@ -66,7 +66,9 @@ class _Linker:
     def __init__(
         self, registry: Registry, problems: Diagnostics, files: Files | None, passive: bool
     ) -> None:
-        self.registry = self.base = registry
+        self.registry = registry
+        """Where names are looked up now: `flow` sets it."""
+        self.base = registry
         self.problems = problems
         self.files = files
         self.passive = passive
@@ -110,7 +112,8 @@ class _Linker:
         by the ids of the steps. Measures the flow: see `size`."""
         callees = dict[str, Callee]()
         brought = dict[str, Mapping[str, Tool]]()
-        sound = set[str]()  # thousands of steps may name the same schema
+        # Thousands of steps may name the same schema.
+        sound = set[str]()
         steps = 0
         open_inside = 0
         inside = (*around, key_of(flow))
@@ -136,19 +139,13 @@ class _Linker:
                     and check_schema(gives, schemas, self.problems)
                 ):
                     sound.add(gives.text)
-        if steps > MOST_STEPS:  # a run has a row for each step of each call
-            self.refuse_large(flow, steps)
-            steps = 0  # not reported again for its callers
+        # A run has a row for each step of each call.
+        if steps > MOST_STEPS:
+            self.problems.add(link_problems.too_large(flow, steps, MOST_STEPS))
+            # Not reported again for its callers.
+            steps = 0
         self.size[key_of(flow)] = steps, open_inside + 1
         return callees, brought
-
-    def refuse_large(self, flow: Flow, steps: int) -> None:
-        message = (
-            f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
-            f"{MOST_STEPS:,} are allowed"
-        )
-        hint = "a for_each or a fold repeats a step without a copy"
-        self.problems.error("flow.too-large", message, flow.origin.span, hint)
 
     def uses(self, flow: Flow) -> tuple[frozenset[str] | None, frozenset[str]]:
         """The tools that ``flow`` may use, and those of them that need an approval. An alias means
@@ -191,15 +188,10 @@ class _Linker:
             tools = tuple(name.text for name in step.tools)
         if step.asking.no_tools:
             tools = ()
-        allowed = (
-            None if tools is None else tuple(name for name in tools if not self.launches(name))
-        )
-        flow = session_flow(
-            replace(agent, tools=allowed),
-            step,
-            outer,
-            {**self.registry.schemas, **outer.declared.schemas},
-        )
+        if tools is not None:
+            tools = tuple(name for name in tools if not self.launches(name))
+        schemas = {**self.registry.schemas, **outer.declared.schemas}
+        flow = session_flow(replace(agent, tools=tools), step, outer, schemas)
         registry = self.registry.with_tools(self.brought.get(id(step), {}).values())
         return replace(self.flow(flow, around, registry), agent=agent)
 
@@ -248,16 +240,11 @@ class _Linker:
             # A copy, since the builder is user code and the definition is linked again.
             config = isolate(dict(step.asking.config))
             built = policy.function(**dict.fromkeys(policy.takes, config))
-        except Exception as error:  # of user code
+        # Of user code.
+        except Exception as error:
             why = describe_exception(error)
         if not isinstance(built, Step):
-            message = f"policy {policy.name!r} could not be built: {why}"
-            self.problems.error(
-                "flow.policy-failed",
-                message,
-                step.name.span,
-                "a builder takes config and returns a Step",
-            )
+            self.problems.add(link_problems.policy_failed(step, policy.name, why))
             return None
         # The result of the step is that of the policy.
         built = replace(built, target=built.target or step.target)
@@ -282,8 +269,9 @@ class _Linker:
         try:
             defined = self.files(step.lookup.file, self.linking[-1])
         except DefinitionError as error:
+            place = step.lookup.file.span
             self.problems.extend(
-                replace(d, span=d.span or step.lookup.file.span) for d in error.diagnostics
+                replace(problem, span=problem.span or place) for problem in error.diagnostics
             )
             return None
         return defined if isinstance(defined, Tool) else self.open(step, defined, around)
@@ -295,13 +283,7 @@ class _Linker:
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
         name = step.name.text
         if self.launches(name):
-            called = name.removeprefix(OFFERED)
-            hint = "nest with a call step" + (
-                f": call: {{pipeline: {called}}}" if called != name else ""
-            )
-            self.problems.error(
-                "flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint
-            )
+            self.problems.add(link_problems.launches_a_pipeline(step))
             return None
         tool = self.registry.tools.get(name)
         if tool is None:
@@ -315,31 +297,19 @@ class _Linker:
         """What a tool step calls if no tool has its name: an agent, a flow, or what its file
         defines."""
         name = step.name.text
-        flows = self.registry.flows
-        tools = self.registry.tools
         if name.startswith(self.absent):
             return None
         # Only a model calls agents as tools; an author has a step for them.
         if name in self.registry.agents and step.pick is not None:
             return self.agent_as_tool(step, self.registry.agents[name], around)
-        if name in flows and not step.lookup.only_tools:
+        if name in self.registry.flows and not step.lookup.only_tools:
             return self.called(step, around)
         if step.lookup.file is not None:
             defined = self.file(step, around)
             if isinstance(defined, Tool):
                 check_arguments(step, defined, self.problems)
             return defined
-        message = f"no tool {name!r} is registered"
-        near = join_hints(
-            suggest(name, [*tools, *(() if step.lookup.only_tools else flows)]),
-            suggest("", tools, "registered tools"),
-        )
-        if name in flows:
-            near = f"{name!r} is a {flows[name].language}: call: {{pipeline: {name}}}"
-        elif (gone := tools.gone(name)) is not None:
-            message = f"{message}: {gone.why}"
-            near = gone.hint
-        self.problems.error("flow.unknown-tool", message, step.name.span, near)
+        self.problems.add(link_problems.unknown_tool(step, self.registry))
         return None
 
     def agent_as_tool(
@@ -350,10 +320,8 @@ class _Linker:
         # By the name of the session, which is open for as long as the agent answers.
         session = session_name(agent.name)
         if session in around:
-            chain = " → ".join((*around[around.index(session) :], session))
-            self.problems.error(
-                "flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span
-            )
+            what = f"agent {agent.name!r}"
+            self.problems.add(link_problems.calls_itself(step, what, session, around))
             return None
         return self.answers(step, agent, around)
 
@@ -376,29 +344,21 @@ class _Linker:
         """Report the tools of an agent that are none of ``names``."""
         for tool in step.tools or ():
             if tool.text not in names and not self.launches(tool.text):
-                message = f"no tool {tool.text!r} is registered"
-                hint = suggest(tool.text, names, "registered tools")
-                self.problems.error("flow.unknown-capability", message, tool.span, hint)
+                self.problems.add(link_problems.unknown_capability(tool, names))
 
     def default_agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
         """Who answers a step without an identity."""
         default = self.registry.agents.default
-        needs_model = default is None or (
+        takes_model = default is None or (
             (step.asking.overrides_agent or step.asking.attach)
             and not isinstance(default, ModelAgent)
         )
-        if needs_model and (step.asking.model or self.registry.model is not None):
+        if takes_model and (step.asking.model or self.registry.model is not None):
             # A model that is configured or named can answer any step that a function would have
             # answered.
             default = ANYBODY
         if default is None:
-            hint = (
-                "@agent def answer(prompt: str) -> str: ... defines one; %config "
-                "AgfMagics.model lets a model answer"
-            )
-            self.problems.error(
-                "flow.no-agent", "no agent is registered to answer this step", step.span, hint
-            )
+            self.problems.add(link_problems.no_agent(step))
             return None
         return self.answers(step, default, around)
 
@@ -409,46 +369,18 @@ class _Linker:
         # The registered one wins, so that a notebook can replace what a file defines; never
         # silently.
         if registered and step.lookup.file is not None:
-            message = f"the registered {name!r} is used, not {step.lookup.file.text!r}"
-            place = step.lookup.file.span
-            # A note: a document of the seed names a file for each agent, and this is how a
-            # notebook runs it (decision D181).
-            self.problems.add(
-                Diagnostic("flow.registered-instead", message, place, severity="note")
-            )
+            self.problems.add(link_problems.registered_instead(step))
         if name in self.registry.agents:
             return self.answers(step, self.registry.agents[name], around)
         if name in self.registry.flows:
             if step.asking.overrides_agent or step.asking.attach:
-                self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
+                answers = f"{name!r} is a {self.registry.flows[name].language}"
+                self.problems.add(link_problems.needs_model(step, answers, self.registry))
             return self.called(step, around)
         if step.lookup.file is not None:
             return self.flow_in_file(step, around)
-        hint = suggest(name, self.registry.agents, "registered agents")
-        self.problems.error(
-            "flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint
-        )
+        self.problems.add(link_problems.unknown_agent(step, self.registry))
         return None
-
-    def no_model(self, step: Invoke, answers: str) -> None:
-        """Report that a step needs a model and does not get one. ``answers``: who answers it
-        instead, as the begin of a sentence."""
-        message = f"{answers} and has no model"
-        key, span = (
-            ("model", step.asking.span)
-            if step.asking.overrides_agent
-            else ("attach", step.asking.attach[0])
-        )
-        hint = (
-            f"remove {key}, or name an agent of agf.model_agent; without an identity the model "
-            f"answers itself"
-        )
-        if not step.asking.model and self.registry.model is None:
-            hint = (
-                f"remove {key}; %config AgfMagics.model, or an agent of agf.model_agent, lets a "
-                f"model answer"
-            )
-        self.problems.error("flow.agent-model", message, span, hint)
 
     def brought_tools(self, step: Invoke) -> dict[str, Tool]:
         """The tools that the definition brings for an agent; a registered tool with that name is
@@ -459,11 +391,13 @@ class _Linker:
             for derived in step.lookup.derived
             if derived.base in tools
         }
-        for name, file in step.lookup.files.items() if step.tools is not None else ():
-            defined = (
-                self.file(replace(step, lookup=Lookup(file)), ()) if name not in tools else None
-            )
-            brought |= {name: replace(defined, name=name)} if isinstance(defined, Tool) else {}
+        files = step.lookup.files if step.tools is not None else {}
+        for name, file in files.items():
+            if name in tools:
+                continue
+            defined = self.file(replace(step, lookup=Lookup(file)), ())
+            if isinstance(defined, Tool):
+                brought[name] = replace(defined, name=name)
         return {name: tool for name, tool in brought.items() if name not in tools}
 
     def answers(
@@ -473,11 +407,10 @@ class _Linker:
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
         if step.asking.overrides_agent or step.asking.attach:
-            self.no_model(step, f"agent {agent.name!r} is a function")
+            answers = f"agent {agent.name!r} is a function"
+            self.problems.add(link_problems.needs_model(step, answers, self.registry))
         elif step.asking.model:
-            message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"
-            hint = "register no default agent, or name a model with agf.model_agent and identity"
-            self.problems.warn("flow.model-ignored", message, step.asking.span, hint)
+            self.problems.add(link_problems.ignores_model(step, agent.name))
         if agent.accepts is not None:
             self.patterns(step, agent.takes.refused)
         return agent
@@ -487,40 +420,31 @@ class _Linker:
         flow = self.registry.flows.get(name)
         if flow is None and step.lookup.file is not None:
             return self.flow_in_file(step, around)
-        # Found, so that the error is about the cycle and not about a missing name.
+        # It calls itself and is not registered yet: the error is about the cycle and not about a
+        # missing name.
         if flow is None and name == self.linking[-1].name and name in around:
-            flow = self.linking[-1]  # it calls itself and is not registered yet
+            flow = self.linking[-1]
         if flow is None:
-            hint = join_hints(
-                suggest(name, self.registry.flows, "registered flows"), "define it before you run"
-            )
-            self.problems.error(
-                "flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint
-            )
+            self.problems.add(link_problems.unknown_flow(step, self.registry))
             return None
         return self.open(step, flow, around)
 
     def open(self, step: Invoke, flow: Flow, around: tuple[str, ...]) -> Linked | None:
-        name = key_of(flow)
-        if name in around:
-            chain = " → ".join((*around[around.index(name) :], name))
-            self.problems.error(
-                "flow.call-cycle", f"{flow.name!r} calls itself: {chain}", step.name.span
-            )
+        key = key_of(flow)
+        if key in around:
+            self.problems.add(link_problems.calls_itself(step, repr(flow.name), key, around))
             return None
         # Python's stack would end first, in the middle of a run.
-        if len(around) + (self.size[name][1] if name in self.linked_flows else 1) > MOST_CALLS:
-            message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
-            self.problems.error(
-                "flow.too-large", message, step.name.span, "call it from an outer flow"
-            )
+        depth = self.size[key][1] if key in self.linked_flows else 1
+        if len(around) + depth > MOST_CALLS:
+            self.problems.add(link_problems.too_deep(step, flow, MOST_CALLS))
             return None
         # Once, wherever it is called from: its size and its problems do not depend on the caller.
-        if name not in self.linked_flows:
+        if key not in self.linked_flows:
             # Not in the session's registry: it does not give its tools to its callees.
-            self.linked_flows[name] = self.flow(flow, around, self.base)
+            self.linked_flows[key] = self.flow(flow, around, self.base)
         check_passed(step, flow, self.problems)
-        return self.linked_flows[name]
+        return self.linked_flows[key]
 
 
 def key_of(flow: Flow) -> str:

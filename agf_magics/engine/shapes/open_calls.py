@@ -10,7 +10,7 @@ import contextvars
 from collections.abc import Callable
 from typing import Any
 
-from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.started_call import StartedCall
 from ...values.value import Value
 from ..calls.step_prints import StepPrints
 from ..runner import CallSite, Runner

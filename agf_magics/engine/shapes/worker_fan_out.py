@@ -21,20 +21,13 @@ from typing import Any
 from ...flow.progress import events as ev
 from ...flow.protocols import Frame, finished
 from ...flow.steps import Each
-from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.started_call import StartedCall
 from ...limits.grants import granted
 from ...limits.shortest import shortest
 from ...text.diagnostics import StepError
 from ...values.value import Value, is_awaitable
-from ..calls.call import (
-    build_arguments,
-    call_tool,
-    finish,
-    permit,
-    resources_of,
-    start_record,
-    value_of,
-)
+from ..calls.arguments import build_arguments, permit
+from ..calls.call import call_tool, finish, resources_of, start_record, value_of
 from ..host.host import TURN
 from ..host.placement import has_effect
 from ..host.remote_calls import FanOutCalls, Placement, Terms

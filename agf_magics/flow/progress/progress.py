@@ -83,6 +83,13 @@ class Progress:
         self.earlier: Mapping[Key, tuple[float, float]] = {}
         """When the calls of earlier sessions began and ended, for each row and all rows around it, in
         seconds of the run's clock."""
+        self.repeated_until = 0.0
+        """When the last of them ended whose outcome has been taken so far."""
+        self.has_gone_on = False
+        """Whether this session has made a call that no earlier one made."""
+        self.moved: dict[Row, float] = {}
+        """How many seconds rows without calls are shown before this session evaluated them again:
+        when they were evaluated first is not recorded."""
         self.changes = 0
         """Grows with every event, so that a view knows whether it is up to date."""
 
@@ -132,8 +139,9 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
         case ev.StepStarted(at, when):
             row = progress.row(at)
             row.started += 1
+            begin = _begin_of(progress, row, when)
             if row.when is None:
-                row.when = _begin_of(progress, row, when)
+                row.when = begin
         case ev.StepFinished(at, when, value):
             row = progress.row(at)
             row.ended = _end_of(progress, row, when)
@@ -226,11 +234,18 @@ def _drop(progress: Progress, event: ev.ElementDropped) -> None:
 
 
 def _begin_of(progress: Progress, row: Row, when: float) -> float:
-    """When a row began: in an earlier session, or now."""
-    if row.key not in progress.earlier or progress.when is None:
+    """When a row began: in an earlier session, or now. A step without calls that is only evaluated
+    again began after the calls that it follows."""
+    if not progress.earlier or progress.when is None:
         return when
-    first_begin, _ = progress.earlier[row.key]
-    return progress.when + first_begin
+    if row.key in progress.earlier:
+        first_begin, _ = progress.earlier[row.key]
+        return progress.when + first_begin
+    moved = 0.0
+    if not progress.has_gone_on and not isinstance(row.step, Invoke):
+        moved = max(0.0, when - progress.when - progress.repeated_until)
+    progress.moved[row] = moved
+    return when - moved
 
 
 def _end_of(progress: Progress, row: Row, when: float) -> float:
@@ -240,11 +255,15 @@ def _end_of(progress: Progress, row: Row, when: float) -> float:
         return when
     is_call = isinstance(row.step, Invoke) and len(_within(progress, row)) == 1
     if is_call and row.finished + row.failed + row.cancelled >= row.earlier:
+        progress.has_gone_on = True
         for outer in filter(None, map(progress.rows.get, _around(row.key))):
             outer.is_made = True
-    if row.is_made or row.key not in progress.earlier:
+    if row.is_made:
         return when
+    if row.key not in progress.earlier:
+        return when - progress.moved.get(row, 0.0)
     _, last_end = progress.earlier[row.key]
+    progress.repeated_until = max(progress.repeated_until, last_end)
     return progress.when + last_end
 
 

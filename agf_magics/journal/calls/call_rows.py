@@ -38,26 +38,21 @@ from ..codec.signatures import row_crc, sign, user_key
 from ..codec.snapshots import Held, snapshot
 from ..database.store import ADD
 from ..records.failures import error_json
-from ..records.records import WITH_DIGEST, CallKey
+from ..records.records import CallKey
 from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
-from .changed_objects import CALL, Watched
-from .digest import CallDigest, DigestedCall, LateDigest
+from .changed_objects import CALL
+from .digest import CallDigest, DigestedCall
 from .known_objects import KnownObjects, is_knowable
 from .large_results import LargeResults, NotStored
+from .started_call import CHANGED, NO_VALUE, ROW, Outcome, StartedCall
 
 Cells = tuple[Any, ...]
 
 Insert = tuple[str, Cells]
 """The statement that adds a record, and its cells."""
 
-NO_VALUE = EncodedValue("json", None)
-
-CHANGED = "the call changed its arguments, which later steps share"
-
 CHANGED_RESULT = "the call changed an object that an earlier call returned"
-
-UNKNOWN = "nobody can tell whether it changed its argument of the type {}, which later steps share"
 
 SHARED = "it shares an object of the type {} with the arguments, which later steps may change"
 
@@ -69,9 +64,6 @@ MASKED = encode(MASK)
 LONGEST_JSON = 1 << 30
 """Characters of a value with a secret that is compared as JSON."""
 
-ROW = "row"
-"""The kind of the record of a row of a table."""
-
 REPEATED = frozenset({"tool", "transform", ROW})
 """The kinds of calls that a resumed run makes again if that is quicker than storing what they return.
 A reply of a model is always stored."""
@@ -79,85 +71,16 @@ A reply of a model is always stored."""
 NO_KEY = "you have no key to sign it with"
 
 
-class StartedCall(NamedTuple):
-    """A call that has not ended."""
+class ArgumentTexts(NamedTuple):
+    """The arguments of a call as texts."""
 
-    key: CallKey
-    kind: str
-    name: str
-    started: float
-    arguments: str | None
+    shown: str
     """As JSON, without secrets."""
     whole: int
-    """0: ``arguments`` is a preview; 1: it is complete; `IN_PIECES`."""
-    digest: bytes | None = None
-    contents: str | None = None
-    """The digest of its arguments alone: see `DigestedCall`."""
-    watched: Watched | None = None
-    """The objects that its function names, which it may change."""
+    """As `StartedCall.whole`."""
+    complete: str | None
+    """As JSON, complete, for the digest of the call; None: they are no JSON, or it has none."""
     received: Received = NOTHING
-    objects: Fingerprint | None = None
-    """The arguments that are no JSON: the callee may change these for all later steps."""
-    is_effect: bool = False
-    """Whether the call must not be repeated."""
-    late: LateDigest | None = None
-    """What its digest is made of when it has ended."""
-    began: float = 0.0
-    """When it started, by the monotonic clock."""
-    is_apart: bool = False
-    """Whether a worker makes it, which gets copies."""
-
-    @property
-    def arguments_stored(self) -> tuple[str | None, int]:
-        """The arguments and their ``whole``, as the row has them."""
-        if not self.whole and self.contents is not None:
-            return f"{self.contents} {self.arguments}", WITH_DIGEST
-        return self.arguments, int(self.whole)  # in a checksum, True is another value than 1
-
-    @property
-    def argument_objects(self) -> list[Any]:
-        """The arguments that are no JSON, and the objects of this kind in them."""
-        return self.objects.objects if self.objects is not None else []
-
-    @property
-    def checksums(self) -> Checksums:
-        """Those of the moment in which it has ended."""
-        return self.objects.checksums if self.objects is not None else Checksums()
-
-    @property
-    def why_again(self) -> str:
-        """Why a resumed run has to make the call again: it changed an object that later steps
-        share, or nobody can tell. Empty: it did not."""
-        if self.objects is None:
-            return ""
-        if self.objects.differs():
-            return CHANGED
-        unknown = self.objects.unknown
-        # What must not be repeated is better kept.
-        return UNKNOWN.format(unknown) if unknown and not self.is_effect else ""
-
-
-class Outcome(NamedTuple):
-    """How a call has ended. A large value is stored after that: `CallRows.store`."""
-
-    call: StartedCall
-    value: Value
-    packed: EncodedValue = NO_VALUE
-    error: str | None = None
-    """Its failure as JSON."""
-    why: str = ""
-    """Why a resumed run has to make the call again."""
-    must_be_stored: bool = False
-    """Whether the call must not be repeated, or costs money."""
-    line: int | None = None
-    """The number of its row; None: the next one."""
-    ended: float | None = None
-    """When it ended, in seconds since 1970; None: now."""
-
-    @property
-    def is_for_parts(self) -> bool:
-        """Whether the value is to be stored as parts."""
-        return self.packed.is_large and not self.why
 
 
 class CallRows:
@@ -174,7 +97,8 @@ class CallRows:
         """``most``: bytes of one value, at most. ``not_stored``: called for a result that is not
         stored, and why. ``keep``: called for the digest and the text of a large part of arguments,
         before the row that needs it."""
-        self.run_id, self.most = run_id, most
+        self.run_id = run_id
+        self.most = most
         self.secret = Secrets()
         self.objects = KnownObjects()
         self.results: LargeResults | None = None
@@ -201,45 +125,62 @@ class CallRows:
         grant: Grant,
     ) -> StartedCall:
         """A call that is about to be made: see `Journal.start_call`."""
-        received, complete, masked = NOTHING, None, True
-        # Nothing is masked: then large parts are stored once.
-        is_plain = type(callee) is Agent or (type(callee) is Tool and not callee.secret)
-        if tools is not None and is_plain and not self.secret.active:
-            text, whole = self.arguments_text(arguments)
-            # A key of the environment is in the arguments: then they are masked as all others.
-            masked = self.secret.surrounds(text)
-            complete = text if whole else None
-        if masked:
-            shown = arguments
-            if isinstance(callee, Tool) and callee.secret:
-                received = self.secret.receive(callee, arguments)
-                # Hidden by name before anything is searched: a short secret cannot be found by its
-                # value.
-                shown = hide(arguments, callee.secret)
-            text, whole, masked = self.secret.to_show(shown, self.most)
-            # The outcome may contain the arguments, and so the secret in them.
-            if masked:
-                received = received._replace(any=True)
-            # A call without a digest needs no second text of its arguments.
-            if tools is not None and whole and not received.any:
-                complete = self._complete(arguments)
-        digested, objects = DigestedCall(), None
+        texts = self._texts_of(callee, arguments, tools is not None)
+        is_secret = texts.received.any
+        objects: Fingerprint | None = None
+        digested = DigestedCall()
         # Without `tools` the call is a question or a mark, which no later run reuses.
         if tools is not None:
-            if not whole:
+            if not texts.whole:
                 # Whether a call can be reused is decided by what it gets now.
                 earlier = () if self.digests.is_eager else (self.objects.last_seen,)
                 objects = fingerprint(arguments, *earlier)
             digested = self.digests.of(
-                step, callee, arguments, complete, tools, grant, received.any
+                step, callee, arguments, texts.complete, tools, grant, is_secret
             )
-        name = getattr(callee, "name", step.name.text)
-        whole = 0 if received.any else int(whole)
-        is_effect = isinstance(callee, Tool) and not callee.reuse
-        digest, watched, late, contents = digested
-        started = StartedCall(key, step.kind, name, time.time(), text, whole, digest, contents)
-        started = started._replace(watched=watched, received=received, objects=objects)
-        return started._replace(is_effect=is_effect, late=late, began=time.monotonic())
+        return StartedCall(
+            key=key,
+            kind=step.kind,
+            name=getattr(callee, "name", step.name.text),
+            started=time.time(),
+            arguments=texts.shown,
+            whole=0 if is_secret else texts.whole,
+            digest=digested.digest,
+            contents=digested.contents,
+            watched=digested.watched,
+            received=texts.received,
+            objects=objects,
+            is_effect=isinstance(callee, Tool) and not callee.reuse,
+            late=digested.late,
+            began=time.monotonic(),
+        )
+
+    def _texts_of(self, callee: object, arguments: Any, is_digested: bool) -> ArgumentTexts:
+        """The arguments of a call as texts. ``is_digested``: whether the call may have a digest."""
+        complete: str | None = None
+        # Nothing is masked: then large parts are stored once.
+        is_plain = type(callee) is Agent or (type(callee) is Tool and not callee.secret)
+        if is_digested and is_plain and not self.secret.active:
+            text, whole = self.arguments_text(arguments)
+            complete = text if whole else None
+            # Else a key of the environment is in the arguments: they are masked as all others.
+            if not self.secret.surrounds(text):
+                return ArgumentTexts(text, whole, complete)
+        received = NOTHING
+        shown = arguments
+        if isinstance(callee, Tool) and callee.secret:
+            received = self.secret.receive(callee, arguments)
+            # Hidden by name before anything is searched: a short secret cannot be found by its
+            # value.
+            shown = hide(arguments, callee.secret)
+        text, is_whole, is_masked = self.secret.to_show(shown, self.most)
+        # The outcome may contain the arguments, and so the secret in them.
+        if is_masked:
+            received = received._replace(any=True)
+        # A call without a digest needs no second text of its arguments.
+        if is_digested and is_whole and not received.any:
+            complete = self._complete(arguments)
+        return ArgumentTexts(text, int(is_whole), complete, received)
 
     def arguments_text(self, arguments: Any) -> tuple[str, int]:
         """Arguments as JSON and their ``whole``. Their large parts are kept once."""
@@ -334,14 +275,7 @@ class CallRows:
         self, call: StartedCall, value: Value, error: StepError | None, secret: bool = False
     ) -> Outcome:
         """The outcome of a call that has returned, or has failed."""
-        was_late = call.late is not None
-        call = self.with_digest(call) if error is None and self.has_late_digest(call) else call
-        if call.watched is not None and (call.digest is not None or was_late):
-            seen = self.digests.objects.after(call.watched)
-            is_known = call.digest is not None and seen is not None
-            digest = (call.digest or b"")[:CALL] + (seen or b"") if is_known else None
-            call = call._replace(digest=digest)
-        call = self._without_look(call) if call.is_apart else call
+        call = self._as_it_ended(call, has_returned=error is None)
         if error is not None:
             return Outcome(call, None, error=error_json(error, self.secret))
         if secret:
@@ -351,37 +285,59 @@ class CallRows:
             packed = packed._replace(data=self._keyed(call.key, value))
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
-        argument_objects = call.argument_objects
-        for each in argument_objects:
-            assert call.objects is not None
-            self.objects.note_seen(each, call.objects.after(each), call.objects.looked_at)
-        if why == CHANGED:
-            for each in argument_objects:
-                self.identities.changed(each)
+        if call.objects is not None:
+            self._note_arguments(call.objects, is_changed=why == CHANGED)
         must_be_stored = call.is_effect or call.kind not in REPEATED
         if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
-            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE)
-            # Pickling other objects may take longer than making them.
-            if is_data(value) and not self.secret.active:
-                now = self._look(call, value, call.checksums)
-                packed = packed._replace(data=now.contents if now is not None else None)
+            packed = self._left_to_repeat(call, value, packed)
         is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
-        if not why and argument_objects and is_pickled:
-            kind = shared_kind(self.identities.new_in(value), argument_objects)
+        if not why and call.argument_objects and is_pickled:
+            kind = shared_kind(self.identities.new_in(value), call.argument_objects)
             why = SHARED.format(kind) if kind else ""
         outcome = Outcome(call, value, packed, None, why, must_be_stored)
         if call.objects is not None and not outcome.is_for_parts:
             call.objects.checksums.clear()
         return outcome
 
+    def _as_it_ended(self, call: StartedCall, has_returned: bool) -> StartedCall:
+        """A call that has ended: with its digest, and with what is known of its objects now."""
+        was_late = call.late is not None
+        if has_returned and self.has_late_digest(call):
+            call = self.with_digest(call)
+        if call.watched is not None and (call.digest is not None or was_late):
+            seen = self.digests.objects.after(call.watched)
+            digest: bytes | None = None
+            if call.digest is not None and seen is not None:
+                digest = call.digest[:CALL] + seen
+            call = call._replace(digest=digest)
+        return self._without_look(call) if call.is_apart else call
+
+    def _note_arguments(self, objects: Fingerprint, is_changed: bool) -> None:
+        """Note how the arguments of a call that are no JSON are after it."""
+        for argument in objects.objects:
+            self.objects.note_seen(argument, objects.after(argument), objects.looked_at)
+            if is_changed:
+                self.identities.changed(argument)
+
+    def _left_to_repeat(
+        self, call: StartedCall, value: Value, packed: EncodedValue
+    ) -> EncodedValue:
+        """A large value that is not stored, with its contents' digest if that is known at once."""
+        packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE)
+        # Pickling other objects may take longer than making them.
+        if not is_data(value) or self.secret.active:
+            return packed
+        now = self._look(call, value, call.checksums)
+        return packed._replace(data=now.contents if now is not None else None)
+
     def _without_look(self, call: StartedCall) -> StartedCall:
         """A call on a worker without its arguments, which it cannot have changed; with them if its
         digest has needed a look at them: somebody here may have changed them meanwhile."""
         if call.objects is None or call.objects.looked_at > NEVER:
             return call
-        for each, before in call.objects.before:
-            if self.objects.last_seen(each) is None:
-                self.objects.note_seen(each, before)
+        for argument, before in call.objects.before:
+            if self.objects.last_seen(argument) is None:
+                self.objects.note_seen(argument, before)
         return call._replace(objects=None)
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
@@ -407,7 +363,8 @@ class CallRows:
     def with_digest(self, call: StartedCall) -> StartedCall:
         """A call that has ended, with its digest. On any thread."""
         assert call.late is not None, "`has_late_digest` has said so"
-        if call.objects is None:  # bytes, which nobody changes
+        # Bytes, which nobody changes.
+        if call.objects is None:
             digested = self.digests.digest_late(call.late)
         else:
             digested = self.digests.digest_late(call.late, partial(self._after, call, call.objects))
@@ -417,14 +374,16 @@ class CallRows:
         """The fingerprint of an argument after the call. A worker has a copy from its beginning: a
         look of another call since then is enough."""
         seen = self.objects.seen_since(value, call.began) if call.is_apart else None
-        for each, before in objects.before if seen is not None else ():
-            if each is value and before is not None and is_same_print(before, seen):
+        for argument, before in objects.before if seen is not None else ():
+            if argument is value and before is not None and is_same_print(before, seen):
                 return seen
         return objects.after(value)
 
     def held(self, outcome: Outcome) -> Held | None:
         """What is stored while the next steps go on; None: they have to wait. On any thread."""
-        copy = None if outcome.must_be_stored else snapshot(outcome.value, outcome.packed.is_json)
+        if outcome.must_be_stored:
+            return None
+        copy = snapshot(outcome.value, outcome.packed.is_json)
         return self._hold(outcome, copy[0]) if copy is not None else None
 
     def store(self, outcome: Outcome, held: Held | None = None) -> Outcome:
@@ -510,7 +469,9 @@ class CallRows:
         is_object = packed.form in PICKLED and not packed.is_json
         if not why and is_object and isinstance(packed.data, bytes):
             data = self.identities.named(value, packed.data, call.argument_objects)
-            why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
+            packed = packed._replace(data=data)
+            if data is None:
+                why = CHANGED_RESULT
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
         if packed.is_refused and outcome.must_be_stored:
@@ -533,8 +494,10 @@ class CallRows:
         """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its
         failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now. ``line``: the
         number of the row; None: the next one."""
-        ended, signature = time.time() if ended is None else ended, None
-        place, tries = encode(call.key.at), call.key.tries
+        ended = time.time() if ended is None else ended
+        place = encode(call.key.at)
+        tries = call.key.tries
+        signature: bytes | None = None
         if packed.form in PICKLED and what != "answered":
             signature = self.sign(place, tries, packed.data or b"")
         # Who writes an answer, or that a call with an effect has ended, decides what is called.

@@ -7,19 +7,20 @@ registry or the input decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.graph_steps import Edge, Walk
 from ...flow.protocols import Expr, Name
-from ...flow.step_options import OwnLimits
+from ...flow.step_options import Export, OwnLimits
 from ...flow.steps import Sequence, part
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar, expr_tags, is_text, shown
 from ...text.yaml.reader import Bounds
+from ...values.value import Value
 from ..documents import DocumentProblem, name_at, one_document, text_at
 from ..keys import MappingSpec
 from .clashes import Clashes, refuse_clashes
@@ -82,6 +83,8 @@ class _Loader:
         """``loop_limits``."""
         self.exits: dict[str, Name] = {}
         """``loop_exits``."""
+        self.variables: tuple[tuple[Name, Expr], ...] = ()
+        """``variables``, with their first values."""
         self.named: list[str] = []
         """The names of all nodes, also of those that cannot be read. `nodes` fills it."""
 
@@ -93,6 +96,7 @@ class _Loader:
         fields = self.reader.fields(GRAPH, document, document.head)
         self.limits = fields.get("loop_limits", {})
         self.exits = fields.get("loop_exits", {})
+        self.variables = fields.get("variables", ())
         declared = self.declared(fields.get("state"))
         config = {"recursion_limit": ROUNDS, **self.section(CONFIG, fields.get("config"))}
         tools = read_tools(self.reader, fields.get("tools"))
@@ -108,12 +112,27 @@ class _Loader:
         refuse_clashes(self.reader, walk)
         if self.reader.error_count:
             return None
-        initial: tuple[tuple[Name, Expr], ...] = fields.get("variables", ())
         named = (
-            *(name for name, _ in initial),
+            *(name for name, _ in self.variables),
             *(Name(export.name, export.span) for export in exports),
         )
         lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
+        return self.around(walk, fields, keys, config, exports)
+
+    def around(
+        self,
+        walk: Walk,
+        fields: Mapping[str, Any],
+        keys: Keys,
+        config: Mapping[str, Any],
+        exports: tuple[Export, ...],
+    ) -> Flow:
+        """The flow whose only step is ``walk``."""
+        variables = self.variables
+
+        def begin() -> dict[str, Value]:
+            return {name.text: expr.evaluate({"state": {}}) for name, expr in variables}
+
         return Flow(
             name=text_at(fields, "name"),
             language="graph",
@@ -121,9 +140,7 @@ class _Loader:
             body=Sequence(
                 id="graph", word="graph", label=walk.label, span=walk.span, steps=(walk,)
             ),
-            start=start_of(
-                keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}
-            ),
+            start=start_of(keys, begin),
             end=end_of(keys),
             dialect=Dialect(stores=ROOT, foreign=peer_key_in_code),
             declared=Declarations(
@@ -138,7 +155,8 @@ class _Loader:
     def edges(self, fields: Mapping[str, Any], built: Mapping[str, BuiltNode]) -> tuple[Edge, ...]:
         """The edges, which `nodes` must come before: an edge leads to a name in `named`."""
         items = fields.get("edges")
-        if not self.named or not isinstance(items, Items):  # without nodes each edge is wrong
+        # Without nodes each edge is wrong.
+        if not self.named or not isinstance(items, Items):
             return ()
         answers = {name: node.answers for name, node in built.items()}
         return Edges(self.reader, tuple(self.named), answers).read(items)
@@ -154,7 +172,7 @@ class _Loader:
         """The step that runs the nodes along the edges."""
         label, span = name_at(fields, "name", Name("graph"))
         exits = {node: place.text for node, place in self.exits.items()}
-        variables = {key.text for key, _ in fields.get("variables", ())}
+        variables = {name.text for name, _ in self.variables}
         limit = fields.get("config", NOTHING).keys.get("recursion_limit")
         place_of_limit = limit.span if limit is not None else span or fields["edges"].span
         return Walk(
@@ -178,7 +196,7 @@ class _Loader:
             width=config.get("max_concurrency", CONCURRENT),
             clash=Clashes(built, keys),
             begun=frozenset({*BUILT_IN, *keys.begin({}, {}), *variables}),
-            unwritten=_unwritten(keys.declared, built, fields),
+            unwritten=_unwritten(keys.declared, built, variables),
             writes_any=any(node.writes_any for node in built.values()),
             written={name: tuple(key.name for key in node.keys) for name, node in built.items()},
             feeds=feeds(built, edges, exits, keys, variables),
@@ -332,11 +350,10 @@ def _with_written(
 
 
 def _unwritten(
-    declared: Mapping[str, Declared], built: Mapping[str, BuiltNode], fields: Mapping[str, Any]
+    declared: Mapping[str, Declared], built: Mapping[str, BuiltNode], variables: Set[str]
 ) -> dict[str, Span | None]:
     """The declared keys that nothing in the text writes."""
-    written = {key.name for node in built.values() for key in node.keys}
-    written.update(name.text for name, _ in fields.get("variables", ()))
+    written = {key.name for node in built.values() for key in node.keys} | variables
     return {name: key.span for name, key in declared.items() if name not in written}
 
 

@@ -25,8 +25,8 @@ from ...flow.progress.question import Question
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
 from ...flow.steps import Invoke
-from ...journal.calls.call_rows import StartedCall
 from ...journal.calls.reuse import ReusedResult
+from ...journal.calls.started_call import StartedCall
 from ...journal.records.recorded_outcomes import EarlierOutcomes
 from ...journal.records.records import CallKey, Record
 from ...journal.run_journal import Journal

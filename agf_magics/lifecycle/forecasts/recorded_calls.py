@@ -14,9 +14,9 @@ from ...engine.linking.linked import Linked, Person, flow_at
 from ...flow.progress.rows import Key, key_of
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
-from ...journal.calls.call_rows import StartedCall
 from ...journal.calls.changed_objects import NOTHING_CHANGED, edited_parts, is_same_call, parts_of
 from ...journal.calls.reuse import ReadValue, Reuse, ReusedResult
+from ...journal.calls.started_call import StartedCall
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.json_texts import encode
 from ...journal.records.failures import error_from

@@ -8,13 +8,14 @@ differ.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, ClassVar, NamedTuple
 
 from ...flow.progress.rows import Key, Row, key_of
 from ...flow.step_path import StepPath, format_path
+from ...flow.steps import Invoke
 from ...journal.codec.json_texts import encode
 from ...journal.codec.same_values import Essence, Stored, essence, have_same, is_same
 from ...journal.records.records import Record, StoredValue
@@ -27,7 +28,7 @@ from ...pictures.difference import (
     shorten_pair,
     text_difference,
 )
-from ...pictures.plain import html, line, untypeset
+from ...pictures.plain import line, parts_html, parts_text, untypeset
 from ...pictures.values import Table
 from ...values.value import Value
 from ..input.fields import fields_of
@@ -101,6 +102,8 @@ class Comparison(Trace):
     """Whether more values differ than ``values`` has."""
     definitions: str
     """How the definitions differ, as a unified diff; empty if they are the same."""
+    uncalled: tuple[str, ...]
+    """The names of the steps that both runs only evaluated: no call of theirs is recorded."""
 
     def _repr_html_(self) -> str:
         return untypeset(parts_html(self._parts_with_titles(Trace._repr_html_, diff_html)))
@@ -136,19 +139,6 @@ class Comparison(Trace):
             values,
             "Definitions that differ" if self.definitions else "The definitions are the same",
         )
-
-
-def parts_html(parts: Iterable[tuple[str, str]]) -> str:
-    """Parts as HTML, each with its title."""
-    return "".join(
-        f'<p style="margin:8px 0 2px"><strong>{html(line(title, 300))}</strong></p>{part}'
-        for title, part in parts
-    )
-
-
-def parts_text(parts: Iterable[tuple[str, str]]) -> str:
-    """Parts as text, each with its title."""
-    return "\n\n".join(f"{title}\n{part}".rstrip("\n") for title, part in parts)
 
 
 class _Call(NamedTuple):
@@ -229,14 +219,18 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     sames = _sames(sides, first, other)
     steps, costs = dict.fromkeys((*first, *other)), [_costs(side) for side in sides]
     names = [{row.key: row.name for row in run.rows} for run in (a, b)]
+    reused = [{row.key: row.earlier for row in run.rows} for run in (a, b)]
     comparison = Comparison(
         {
             **_row(step, _name(step, *names), first[step], other[step], sames),
+            "reused": reused[0].get(step.first or (), 0),
+            "reused of the other": reused[1].get(step.other or (), 0),
             "cost": costs[0].get(step),
             "cost of the other": costs[1].get(step),
         }
         for step in steps
     )
+    comparison.uncalled = tuple(_uncalled(sides, names))
     comparison.runs = (a.run_id, b.run_id)
     rows = list(islice(_differences(sides, sames), MOST_VALUES + 1))
     comparison.is_cut = len(rows) > MOST_VALUES
@@ -247,6 +241,18 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
         for title in dict.fromkeys((*texts, *others))
     )
     return comparison
+
+
+def _uncalled(sides: tuple[_Side, _Side], names: Sequence[Mapping[Key, str]]) -> Iterator[str]:
+    """The names of the steps that ran in one of the runs, and call nothing."""
+    for step in dict.fromkeys(
+        side.steps[row.key]
+        for side in sides
+        for row, below in zip_longest(side.run.rows, side.run.rows[1:])
+        if row.is_listed and row.finished and not isinstance(row.step, Invoke)
+        if below is None or below.depth <= row.depth
+    ):
+        yield _name(step, *names)
 
 
 def _name(step: _Step, first: Mapping[Key, str], other: Mapping[Key, str]) -> str:

@@ -18,7 +18,7 @@ from ...flow.progress.rows import Usage, one_reply
 from ...flow.step_path import StepPath, format_path
 from ...flow.steps import calls
 from ...journal import runs
-from ...journal.calls.call_rows import ROW
+from ...journal.calls.started_call import ROW
 from ...journal.codec.encoding import PICKLED, DecodeError
 from ...journal.codec.json_texts import encode
 from ...journal.codec.signatures import SignatureError, is_signed, user_key

@@ -115,19 +115,17 @@ def run_planner(
         ask=ask,
         on=on,
     )
-    for_models = {
-        "task": task,
-        "tools": tools,
-        "latent": latent,
-        "paths": paths,
-        "gives": gives,
-        "instructions": instructions,
-        "confirm": confirm,
-    }
-    # The object of a model may be callable, too.
-    if callable(planner) and not hasattr(planner, "model_name"):
-        if named := next((name for name, value in for_models.items() if value), None):
-            raise TypeError(f"{named} is for a model: a function returns the plan itself")
+    if _is_function(planner):
+        for_models = {
+            "task": task,
+            "tools": tools,
+            "latent": latent,
+            "paths": paths,
+            "gives": gives,
+            "instructions": instructions,
+            "confirm": confirm,
+        }
+        _refuse_words_for_models(for_models)
         result = run_function(planner, options, fields)
     else:
         if refused := unusable(gives, "gives"):
@@ -197,6 +195,18 @@ def check_ticks(max_ticks: int) -> int:
     if type(max_ticks) is not int or max_ticks < 1:
         raise ValueError(f"max_ticks must be a whole number of at least 1, not {max_ticks!r}")
     return max_ticks
+
+
+def _is_function(planner: Any) -> bool:
+    """Whether a planner returns its plans itself. The object of a model may be callable, too."""
+    return callable(planner) and not hasattr(planner, "model_name")
+
+
+def _refuse_words_for_models(for_models: Mapping[str, Any]) -> None:
+    """Raises TypeError for the first parameter that has a value."""
+    for name, value in for_models.items():
+        if value:
+            raise TypeError(f"{name} is for a model: a function returns the plan itself")
 
 
 def _check_task(task: str | None) -> str:

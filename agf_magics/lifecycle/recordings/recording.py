@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ...catalog import MASK
 from ...flow.step_path import StepPath
-from ...journal.calls.call_rows import ROW
+from ...journal.calls.started_call import ROW
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import bare
 from ...journal.codec.json_texts import encode

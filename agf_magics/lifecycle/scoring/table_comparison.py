@@ -20,11 +20,10 @@ from ...journal.runs import changed_objects
 from ...languages.over import SAME
 from ...pictures.amounts import counted, duration
 from ...pictures.difference import diff_html, diff_text, text_difference
-from ...pictures.plain import line, untypeset
+from ...pictures.plain import line, parts_html, parts_text, untypeset
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name
-from ..past.comparison import parts_html, parts_text
 from ..past.past_run import PastRun, find_past_run
 from ..run_internals import place_in_journal
 from ..runs.run import Run

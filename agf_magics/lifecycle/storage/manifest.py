@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from functools import cache, reduce
 from graphlib import TopologicalSorter
@@ -150,60 +150,86 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
 
     Raises DecodeError.
     """
-    run_id = row.head.run_id
     try:
-        stored = json.loads(row.work)
-        if stored["format"] != FORMAT:
-            raise DecodeError(f"it was written by version {stored['version']} of agf-magics")
-        _require(checker(_Stored)(stored))
-        _check_calls([list(chain(*flow["calls"].values())) for flow in stored["flows"]])
-        sources: dict[tuple[str, str], Source] = {}
-
-        def source(place: list[Any]) -> Source:
-            """The same object for all definitions of one text."""
-            name, body, first_line = place
-            return sources.setdefault((name, body), Source(name, body, first_line))
-
-        flows = tuple(
-            DefinitionText(
-                flow["name"],
-                flow["language"],
-                source(flow["source"]),
-                flow["file"],
-                {step: tuple(calls) for step, calls in flow["calls"].items()},
-                flow["made"],
-                tuple(flow["chosen"]),
-                tuple(flow["latent"]),
-                tuple(flow["session"]) if flow["session"] else None,
-            )
-            for flow in stored["flows"]
-        )
-        input, why = _unpack(stored["input"], run_id, "input", trust)
-        if reduce(part_digest, row.parts, b"").hex() != stored["context"]:
-            raise DecodeError("the messages of its context are not in the journal")
-        messages = [_unpack(json.loads(part), "", "message", trust) for part in row.parts]
-        tools = stored["tools"]
-        return Manifest(
-            flows=flows,
-            schemas=tuple((language, source(place)) for language, place in stored["schemas"]),
-            input=input,
-            packed=_as_stored(stored["input"]),
-            unkept=next(filter(None, (why, *(lost for _, lost in messages))), ""),
-            secret=tuple(stored["secret"]),
-            context=[message for message, _ in messages],
-            context_name=stored["context_name"],
-            limits=Limits(**stored["limits"]),
-            grant=Grant(
-                stored["identity"],
-                frozenset(tools) if tools is not None else None,
-                barred=frozenset(stored["barred"]),
-            ),
-            version=stored["version"],
-            notebook=stored["notebook"],
-            functions=stored["functions"],
-        )
+        return _manifest_of(row, trust)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DecodeError(f"its manifest is damaged: {error!r}") from None
+
+
+def _manifest_of(row: RunRow, trust: bool | None) -> Manifest:
+    """The manifest of a run. What is damaged raises any error: see `read_manifest`."""
+    stored = _checked(json.loads(row.work))
+    source = _shared_sources()
+    input, input_unkept = _unpack(stored["input"], row.head.run_id, "input", trust)
+    context, context_unkept = _context_of(row, stored["context"], trust)
+    return Manifest(
+        flows=tuple(_definition_text(flow, source) for flow in stored["flows"]),
+        schemas=tuple((language, source(place)) for language, place in stored["schemas"]),
+        input=input,
+        packed=_as_stored(stored["input"]),
+        unkept=input_unkept or context_unkept,
+        secret=tuple(stored["secret"]),
+        context=context,
+        context_name=stored["context_name"],
+        limits=Limits(**stored["limits"]),
+        grant=_grant_of(stored),
+        version=stored["version"],
+        notebook=stored["notebook"],
+        functions=stored["functions"],
+    )
+
+
+def _checked(stored: Any) -> Any:
+    """What the manifest has, if this package writes such a manifest: it may be a stranger's."""
+    if stored["format"] != FORMAT:
+        raise DecodeError(f"it was written by version {stored['version']} of agf-magics")
+    _require(checker(_Stored)(stored))
+    _check_calls([list(chain(*flow["calls"].values())) for flow in stored["flows"]])
+    return stored
+
+
+def _shared_sources() -> Callable[[list[Any]], Source]:
+    """Makes the source of a place: the same object for all definitions of one text."""
+    sources: dict[tuple[str, str], Source] = {}
+
+    def source(place: list[Any]) -> Source:
+        name, text, first_line = place
+        return sources.setdefault((name, text), Source(name, text, first_line))
+
+    return source
+
+
+def _definition_text(
+    stored: Mapping[str, Any], source: Callable[[list[Any]], Source]
+) -> DefinitionText:
+    """A definition from a `_StoredText`."""
+    return DefinitionText(
+        name=stored["name"],
+        language=stored["language"],
+        source=source(stored["source"]),
+        file=stored["file"],
+        calls={step: tuple(numbers) for step, numbers in stored["calls"].items()},
+        made=stored["made"],
+        chosen=tuple(stored["chosen"]),
+        latent=tuple(stored["latent"]),
+        session=tuple(stored["session"]) if stored["session"] else None,
+    )
+
+
+def _context_of(row: RunRow, digest: str, trust: bool | None) -> tuple[list[Any], str]:
+    """The messages of a run's context, and why one of them is not complete. ``digest``: names
+    them, as `_context` has written it."""
+    if reduce(part_digest, row.parts, b"").hex() != digest:
+        raise DecodeError("the messages of its context are not in the journal")
+    unpacked = [_unpack(json.loads(part), "", "message", trust) for part in row.parts]
+    unkept = next((why for _, why in unpacked if why), "")
+    return [message for message, _ in unpacked], unkept
+
+
+def _grant_of(stored: Mapping[str, Any]) -> Grant:
+    tools = stored["tools"]
+    allowed = frozenset(tools) if tools is not None else None
+    return Grant(stored["identity"], allowed, barred=frozenset(stored["barred"]))
 
 
 _Place = tuple[str, str, Annotated[int, lambda line: 0 <= line < 1 << 31]]
@@ -258,7 +284,8 @@ def _check_calls(calls: list[list[int]]) -> None:
     _require(all(0 <= inner < len(calls) for inner in chain(*calls)))
     order = TopologicalSorter(dict(enumerate(calls)))
     opened: dict[int, int] = {}
-    for number in order.static_order():  # the called ones first; raises ValueError for a cycle
+    # The called ones come first. Raises ValueError for a cycle.
+    for number in order.static_order():
         opened[number] = 1 + sum(opened[inner] for inner in calls[number])
         _require(opened[number] <= MAX_OPENED)
 

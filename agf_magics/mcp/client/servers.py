@@ -139,13 +139,8 @@ def connect(
     Raises DefinitionError ``mcp.unreachable`` if it cannot be connected, and ``mcp.config`` for
     wrong parameters.
     """
-    if not NAME.fullmatch(name):
-        message = f"{name!r} cannot be the name of an MCP server"
-        hint = "a name begins with a letter and has up to 32 letters, digits, _ and -"
-        raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
-    if protocol not in MODES:
-        message = f"protocol must be 'auto' or 'old', got {protocol!r}"
-        raise DefinitionError(Diagnostic("mcp.config", message))
+    _check_name(name)
+    mode = _mode(protocol)
     server = Server(
         name,
         _target(name, address, command, env, headers, file, sign_in),
@@ -154,7 +149,7 @@ def connect(
         wait=max(wait, SIGNING_IN) if sign_in else wait,
         throttle=_throttle(name, rate, at_once),
         is_trusted=trust,
-        mode=MODES[protocol],
+        mode=mode,
         ref=ref,
         registry=default(registry),
     )
@@ -182,6 +177,21 @@ def entry_text(file: str | Path, name: str) -> str:
 def close_all() -> None:
     """Close all connected servers, and remove their tools from the registry."""
     servers.close_all()
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        message = f"{name!r} cannot be the name of an MCP server"
+        hint = "a name begins with a letter and has up to 32 letters, digits, _ and -"
+        raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
+
+
+def _mode(protocol: str) -> str:
+    """The mode of a session that speaks these protocols."""
+    if protocol not in MODES:
+        message = f"protocol must be 'auto' or 'old', got {protocol!r}"
+        raise DefinitionError(Diagnostic("mcp.config", message))
+    return MODES[protocol]
 
 
 def _throttle(name: str, rate: str | None, at_once: int | None) -> Throttle | None:

@@ -1,4 +1,4 @@
-// What never changes in the kernel: the slider over the context of a plan, and the list of runs.
+// Views without a run of their own: the slider over the context of a plan, and the list of runs.
 
 class FixedState extends Requests {
   constructor(model, mark, start) {
@@ -6,15 +6,21 @@ class FixedState extends Requests {
     this.start = start;
     this.runId = start.id;
     this.last = {}; // it never changes
+    this.views = new Set();
   }
 
   receive(message) { if (message.type === "reply") this.reply(message); }
 
-  view(host) { return new FixedView(this, host); }
+  view(host) {
+    const view = new FixedView(this, host);
+    this.views.add(view);
+    return view;
+  }
 
   refresh() {}
 
-  edited() {}
+  // A cell ran, or a run has ended.
+  edited() { for (const view of this.views) view.shown?.refresh?.(); }
 }
 
 class FixedView {
@@ -42,8 +48,11 @@ class FixedView {
 
   // The view comes with the scripts that are loaded when one needs them.
   async fill(place, viewOf) {
-    try { viewOf(await loadLater(this.state))(this, place); } catch (error) { place.replaceChildren(hint(error.message)); }
+    try { this.shown = viewOf(await loadLater(this.state))(this, place); } catch (error) { place.replaceChildren(hint(error.message)); }
   }
 
-  close() {}
+  close() {
+    this.state.views.delete(this);
+    clearInterval(this.shown?.clock);
+  }
 }

@@ -31,7 +31,7 @@ function drawsLanes({ named, element, button, number, setText, duration, marked 
     });
     const end = Math.max(1, ...placed.map(bar => bar.end)), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
     const failed = placed.filter(bar => bar.failed).length;
-    const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} calls in ${lanes}, ${duration(end / 1e3)}`;
+    const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} call${total === 1 ? "" : "s"} in ${lanes}, ${duration(end / 1e3)}`;
     const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
     let [low, high] = shown;
     const draw = range => {

@@ -1,6 +1,7 @@
 // The views that the explorer loads when they are opened. `base` has its functions for elements and values.
 
 const WAIT = 120; // milliseconds after which a moved slider asks the kernel
+const SECOND = 1000;
 
 export default base => {
   const { named, element, button, hint, table, details, valueElement, number, setText, duration } = base;
@@ -125,22 +126,52 @@ export default base => {
       this.list = element("div");
       place.replaceChildren(this.list, this.below, element("slot", { name: "run" }));
       this.show(this.state.start.list);
+      place.addEventListener("pointerenter", () => this.refresh());
+      this.clock = setInterval(() => this.tick(), SECOND);
     }
 
-    show(list) {
-      const { columns, rows, failed, started, first, most, total } = list, last = first + rows.length, when = columns.indexOf("started") - 1;
+    // The times of a list go on, and so do the runs.
+    tick() {
+      if (!this.place.isConnected || document.hidden) return;
+      for (const [node, began, text] of this.times) setText(node, ago(began) || text);
+      if (this.shown.goes_on) this.refresh();
+    }
+
+    // The page that is shown, as it is now. A kernel that is busy answers later, or not: then the list stays.
+    async refresh() {
+      this.isOld = true;
+      if (this.isAsking) return;
+      this.isAsking = true;
+      try {
+        while (this.isOld) {
+          this.isOld = false;
+          const { first } = this.shown, list = await this.state.request("list", { first });
+          if (first === this.shown.first && JSON.stringify(list) !== JSON.stringify(this.shown)) this.show(list, this.chosen);
+        }
+      } catch { /* it is asked again */ } finally { this.isAsking = false; }
+    }
+
+    // `chosen`: the runs that are checked, if they are here.
+    show(list, chosen = []) {
+      const { columns, rows, failed, started, first, most, total } = this.shown = list, last = first + rows.length, when = columns.indexOf("started") - 1;
       const flexible = new Set(["error", "input"]); // share the room that is left, and are cut
-      this.chosen = [];
+      this.chosen = chosen.filter(id => rows.some(([listed]) => listed === id));
+      this.times = [];
+      const time = (k, text) => {
+        const node = element("span", {}, ago(started[k]) || text);
+        this.times.push([node, started[k], text]);
+        return node;
+      };
       const go = (sign, title, to, off) => button(sign, () => this.ask("list", { first: to }, found => this.show(found)), { title, "aria-label": title, disabled: off });
       const pages = rows.length < total ? [go("‹", "Previous page", Math.max(0, first - most), !first), go("›", "Next page", last, last >= total)] : [];
       const head = element("tr", {}, element("td"), columns.map(name => element("th", { scope: "col" }, name)));
       const body = rows.map(([id, ...cells], k) => element("tr", {},
-        element("td", {}, element("input", { type: "checkbox", "aria-label": `Compare ${id}`, on: { change: event => this.choose(id, event.target) } })),
+        element("td", {}, element("input", { type: "checkbox", checked: this.chosen.includes(id), "aria-label": `Compare ${id}`, on: { change: event => this.choose(id, event.target) } })),
         element("td", {}, button(id, () => this.toggle(id), { class: "link", title: "Open its explorer", "aria-expanded": "false" })),
         cells.map((text, n) => element("td", { class: [failed[k] && /^✗/.test(text) && "bad", flexible.has(columns[n + 1]) && "flexible"].filter(Boolean).join(" "), title: text },
-          n === when ? ago(started[k]) || text : flexible.has(columns[n + 1]) ? element("div", { class: "two" }, text) : text))));
+          n === when ? time(k, text) : flexible.has(columns[n + 1]) ? element("div", { class: "two" }, text) : text))));
       this.list.replaceChildren(
-        element("div", { class: "actions" }, element("span", {}, `${number(first + 1)}–${number(last)} of ${number(total)} runs`), pages, this.compare),
+        element("div", { class: "actions" }, element("span", {}, `${number(first + 1)}–${number(last)} of ${number(total)} run${total === 1 ? "" : "s"}`), pages, this.compare),
         element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, body))));
       this.choose();
       this.markOpen();
@@ -193,27 +224,27 @@ export default base => {
       this.ask("compare", { runs }, found => this.below.replaceChildren(...this.difference(found)));
     }
 
-    difference({ runs, steps, values, title, isCut, definitions }) {
+    difference({ runs, steps, uncalled, values, title, isCut, definitions }) {
       const [one, two] = named("ComparedRunRow", runs).map(({ id, took }) => ({ id, words: `${id} · ${took}` }));
       // What differs comes first: few steps of a long flow do.
       const both = named("ComparedStepRow", steps).sort((a, b) => Boolean(b.differs) - Boolean(a.differs)), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
-      const bar = (seconds, cost, calls, which) => element("div", { class: `bar ${which}` },
-        calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
-      const rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls }) => element("tr", {},
+      const bar = (seconds, cost, calls, reused, which) => element("div", { class: `bar ${which}` },
+        calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost, reused].filter(Boolean).join(" · ") : "not called"));
+      const rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls, reused, otherReused }) => element("tr", {},
         element("th", { scope: "row", title: step }, name || step, element("small", {}, ` ${step}`)),
         element("td", {}, differs === "yes" ? "≠ differs" : differs || "= same"),
-        element("td", { class: "bars" }, bar(seconds, cost, calls, "first"), bar(otherSeconds, otherCost, otherCalls, "other"))));
+        element("td", { class: "bars" }, bar(seconds, cost, calls, reused, "first"), bar(otherSeconds, otherCost, otherCalls, otherReused, "other"))));
       const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
       const headed = (titles, body) => element("table", { class: "sides" }, element("thead", {}, element("tr", {}, titles.map(title => element("th", { scope: "col" }, title)))), element("tbody", {}, body));
       return [
         element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, one.words), " ", element("span", { class: "key other" }, two.words)),
-        rows.length ? headed(["step", "result", "time and cost"], rows) : hint("Neither run made a call."),
+        rows.length ? headed(["step", "result", "time and cost"], rows) : hint("Neither run made a call."), uncalled ? hint(`Without calls, so without figures: ${uncalled}. Their values are compared where the output or a store has them.`) : "",
         element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
         element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
         definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
     }
   }
 
-  const RowTable = rowTable(base), lanesOf = drawsLanes(base);
-  return { lanesOf, table: (...given) => new RowTable(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
+  const RowTable = rowTable(base), ValuePages = valuePages(base), lanesOf = drawsLanes(base);
+  return { lanesOf, table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
 };

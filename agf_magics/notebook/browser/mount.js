@@ -57,7 +57,10 @@ class Runs {
       this.answered();
       this.load(message.runs);
     } else if (type === "edited") for (const one of this.marks) states.get(one).edited();
-    else if (state) state.receive(message);
+    else if (state) {
+      state.receive(message);
+      if (message.status) for (const one of this.marks) if (states.get(one) instanceof FixedState) states.get(one).edited();
+    }
     else if (type === "run") {
       this.load({ [mark]: message });
       if (!message.hears) this.ask(); // the kernel hears, if this arrives while the cell runs

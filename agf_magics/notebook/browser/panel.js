@@ -35,14 +35,15 @@ class Panel {
     this.asked = isBusy ? undefined : performance.now();
     this.isOld = isBusy;
     this.dropped = this.state.last.dropped; // what the list of a run is about
-    if (this.id !== id || isBusy) {
+    if (this.id !== id || isBusy || this.wasBusy) {
+      this.wasBusy = isBusy;
       this.id = id;
       this.facts = null;
       this.parts.clear();
       // At its end a cell is shown by a new view, which is where the last one was.
       const of = `${this.state.runId} ${id}`, { kept } = this.state;
       this.place = kept.place = kept.place?.of === of ? { ...kept.place } : { of, top: 0 };
-      this.node.replaceChildren(title, hint(isBusy ? "Details come when the cell has ended." : "…"));
+      this.node.replaceChildren(title, element("p", { class: isBusy ? "hint deaf" : "hint" }, isBusy ? "Details come when the cell has ended." : "…"));
     }
     if (isBusy) return;
     // The calls come with the step: each request shows a busy kernel in all of JupyterLab, which costs more than the answer.
@@ -96,7 +97,7 @@ class Panel {
     if (run.error) part("Error", errorElement(run.error));
     if (run.python) children.push(element("p", {}, "in Python: ", element("code", {}, run.python)));
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
-    if (run.table) children.push(this.part("table", () => new RowsPart(this.view)));
+    if (run.table) children.push(this.part("table", () => new LaterPart(this.view, "table")));
     if (run.output) part("Output", this.copy({}), valueElement(run.output, this.whole({})));
     if (run.stores.length) part("Stores", ...named("NamedStoreRow", run.stores).map(({ name, about }, number) => this.store(`${name} · ${about}`, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
@@ -161,7 +162,7 @@ class Panel {
     if (step.printed) part("Printed", element("pre", {}, step.printed));
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     if (step.attempts) part("Attempts", this.attempts(step));
-    if (step.evaluates) children.push(this.part("values", () => new ValuePages(this.view, step.id)));
+    if (step.evaluates) children.push(this.part("values", () => new LaterPart(this.view, "evaluations", step.id)));
     if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates), step.calls));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));
@@ -210,7 +211,9 @@ class Panel {
 
   attempts(step) {
     const rows = step.attempts.map(call => ({ bad: call.failed, cells: [call.failed ? "✗ failed" : "✓ ok", String(call.attempt), call.took, call.output] }));
-    return table(["", "attempt", "took", "output or error"], rows);
+    const shown = table(["", "attempt", "took", "output or error"], rows);
+    shown.classList.add("attempts");
+    return shown;
   }
 }
 
@@ -223,7 +226,7 @@ function failureElement(why, count, places) {
 // Messages break between words; the lines of an excerpt keep their columns.
 function errorElement(text) {
   const isExcerpt = line => /^\s*\d* \| /.test(line);
-  return element("pre", { class: "error" }, text.split("\n").map(line => element("div", { class: isExcerpt(line) ? "excerpt" : null }, placeElement(line) || "\u00a0")));
+  return element("pre", { class: "error" }, text.split("\n").map(line => element("div", isExcerpt(line) ? { class: "excerpt", title: line } : {}, placeElement(line) || "\u00a0")));
 }
 
 // A text that names a line of a cell: a link to it. A cell that runs has no number yet.
@@ -243,21 +246,22 @@ function placeElement(text) {
 function definitionElement({ start, first, last, lines }) {
   return element("pre", { class: "definition", tabindex: 0 }, lines.map((line, k) => {
     const n = start + k, text = `${String(n).padStart(4)}  ${line}`;
-    return n >= first && n <= last ? element("mark", {}, text) : element("span", {}, `${text}\n`);
+    return n >= first && n <= last ? element("mark", {}, text) : element("div", {}, text);
   }));
 }
 
-// The table of a run over a table, whose script comes when it is shown.
-class RowsPart {
-  constructor(view) {
-    this.view = view;
-    this.node = element("div");
+// A part whose script comes when it is shown: the table of a run over a table, the values of a step that only evaluates.
+class LaterPart {
+  constructor(view, name, ...given) {
+    Object.assign(this, { view, name, given, node: element("div") });
   }
 
   async fetch() {
-    try { this.table ??= (await loadLater(this.view.state)).table(this.view, this.node); }
-    catch (error) { return this.node.replaceChildren(hint(error.message)); }
-    this.table.fetch();
+    try {
+      const views = await loadLater(this.view.state);
+      this.shown ??= views[this.name](this.view, this.node, ...this.given);
+    } catch (error) { return this.node.replaceChildren(hint(error.message)); }
+    this.shown.fetch();
   }
 }
 
@@ -372,41 +376,6 @@ class CallPages {
     if (call.result) children.push(element("h4", {}, "Output"), valueElement(call.result));
     this.inner.replaceChildren(...children);
     back.focus({ preventScroll: true });
-  }
-}
-
-// What a step that only evaluates read and gave: an element, an accumulator, the case of a match.
-class ValuePages {
-  constructor(view, step) {
-    Object.assign(this, { view, state: view.state, step, offset: 0, asked: null });
-    this.node = element("div", { hidden: true });
-  }
-
-  // The definition is evaluated for it, so a running step is asked only once.
-  async fetch() {
-    const { live } = this.state.last, key = `${this.offset} ${live}`;
-    if (this.asked === key) return;
-    this.asked = key;
-    let page;
-    try { page = await this.state.request("evaluations", { step: this.step, offset: this.offset }); }
-    catch (error) { return this.node.replaceChildren(hint(error.message)); }
-    const found = named("EvaluationRow", page.rows).map(({ numbers, given, case: picked, output, error }) => (
-      { given, own: { element: numbers.map(n => `#${n}`).join(""), case: picked, output, error } }));
-    const names = [...new Set(found.flatMap(row => row.given.map(([name]) => name)))];
-    const heads = ["element", ...names, "case", "output", "error"].filter(name => names.includes(name) || name === "output" || found.some(row => row.own[name]));
-    const rows = found.map(({ given, own }) => {
-      const cells = { ...Object.fromEntries(given), ...own };
-      return { bad: Boolean(own.error), cells: heads.map(head => cells[head] ?? "") };
-    });
-    const go = (name, title, offset, off) => button(name, () => { this.offset = offset; this.fetch(); }, { title, "aria-label": title, disabled: off });
-    const last = page.offset + rows.length, isPaged = page.total > page.page;
-    this.node.hidden = !rows.length || page.total === 1 && !names.length; // the output or the error of the step says all
-    const shown = table(heads, rows);
-    this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
-      element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
-      go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
-      shown, page.note && !found.some(row => row.own.error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
-    this.view.panel.fit(shown);
   }
 }
 

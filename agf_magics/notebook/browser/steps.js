@@ -2,13 +2,14 @@
 // the page.
 
 const ROW = 24; // pixels, as in the style
-const TALLEST = 420;
+const TALLEST = 18 * ROW;
 const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
 const BOLD = 7.2; // about the width of a letter of a name
 const DIGIT = 6.2; // about the width of a letter of the axis
 const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
 const [PIECES, GAP] = [60, 1 / 400]; // of a bar at most; and the share of it that is too short to see
+const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
 const BEYOND = 4; // rows above and below those in sight
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a short row without counters has more for its name than `room`, and one with them less
 
@@ -98,9 +99,9 @@ class StepList {
     const all = to - from, step = tickOf(all, Math.max(1, Math.floor(this.ticks.clientWidth / NUMBER) || 1)), ticks = [];
     const room = this.ticks.clientWidth;
     let taken = 0; // by the labels, in pixels
-    for (let at = Math.ceil(from / step - 1e-9) * step; at <= to; at += step) {
+    for (let times = Math.ceil(from / step - 1e-9), at; (at = times * step) <= to; times++) {
       // The last label may stand before its line; one without a place is left out.
-      const text = at ? duration(at) : "0", x = (at - from) / all * room, wide = text.length * DIGIT + 6, isBefore = x + wide > room;
+      const text = at ? tickText(at, step, to) : "0", x = (at - from) / all * room, wide = text.length * DIGIT + 6, isBefore = x + wide > room;
       const isShown = !room || (isBefore ? x - wide : x) >= taken;
       ticks.push(element("span", { class: isBefore && "before", style: { left: `${x / (room || 1) * 100}%` } }, isShown ? text : ""));
       if (isShown) taken = x + (isBefore ? 0 : wide);
@@ -197,26 +198,29 @@ class StepList {
     if (this.state.hasInner[i]) node.setAttribute("aria-expanded", !folded.has(i));
   }
 
-  // When each call of a step ran, as shares of its bar; null: all the time, or at the same time, which the lanes show.
-  piecesOf(i, row) {
-    const took = (row[Now.end] - row[Now.start]) * 1e3, key = `${row[Now.start]} ${took}`, known = this.pieces.get(i);
-    if (!this.state.tree[i][Step.repeats] || this.state.last.live || !(took > 0)) return null;
-    if (known?.key === key) return known.pieces;
-    const asked = { key, pieces: null };
-    this.pieces.set(i, asked);
-    this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(({ bars, began }) => {
-      asked.pieces = piecesOf(named("BarRow", bars ?? []), began - row[Now.start] * 1e3, took);
-      if (asked.pieces) this.draw();
-    }, () => {});
-    return null;
+  // When each call of a step ran, as shares of its bar, which ends at `end`; null: all the time, or at the same time, which the
+  // lanes show.
+  piecesOf(i, row, end) {
+    const start = row[Now.start] * 1e3, took = end * 1e3 - start, known = this.pieces.get(i), isOpen = row[Now.end] == null;
+    if (!this.state.tree[i][Step.repeats] || this.state.isDeaf || !(took > 0)) return null;
+    const pieces = known?.found && piecesOf(named("BarRow", known.found.bars ?? []), known.found.began - start, took, isOpen ? (known.found.open ?? NaN) - start : NaN);
+    // A fan-out at work has an answer that only grows.
+    const key = `${row[Now.end]} ${row[Now.counted]} ${row[Now.name]}`, isParallel = isOpen && known?.found?.total && !pieces, { live } = this.state.last;
+    if (known?.key !== key && !isParallel && !(live && performance.now() - this.asked < PAUSE)) {
+      const asked = { key, found: known?.found };
+      this.asked = performance.now();
+      this.pieces.set(i, asked);
+      this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(found => { asked.found = found; this.draw(); }, () => {});
+    }
+    return pieces;
   }
 
   drawBar(node, i, row, look, end) {
     if (!this.isTimeline || row[Now.start] == null) return;
-    const [from, to] = this.times(), pieces = this.piecesOf(i, row), lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]) * 100 || 0;
+    const [from, to] = this.times(), pieces = this.piecesOf(i, row, end), lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]) * 100 || 0;
     // The share that failed is red from below: along the bar it would name a time at which it failed.
-    Object.assign(node.bar.style, { left: `${(row[Now.start] - from) / (to - from) * 100}%`, width: `${(end - row[Now.start]) / (to - from) * 100}%`,
-      background: pieces ? piecesGradient(pieces, look.color) : lost ? `linear-gradient(to top, var(--bad) max(3px, ${lost}%), ${look.color} 0)` : look.color });
+    Object.assign(node.bar.style, { left: `min(${(row[Now.start] - from) / (to - from) * 100}%, 100% - ${row[Now.start] > to ? 0 : 2}px)`, width: `${(end - row[Now.start]) / (to - from) * 100}%`,
+      background: pieces ? piecesGradient(pieces, this.state.byName.get("ok").color, look.color) : lost ? `linear-gradient(to top, var(--bad) max(3px, ${lost}%), ${look.color} 0)` : look.color });
   }
 
   newRow(i) {
@@ -302,23 +306,25 @@ class StepList {
 }
 
 // Calls that follow each other, as `from`, `to` and `failed` in shares of the bar, which is `took` milliseconds long; the first
-// call began `later` than the bar. Null if some overlap, if there are too many, or if they are of another time: those that a run
-// reuses.
-function piecesOf(bars, later, took) {
+// call began `later` than the bar, and one that goes on began `open` after it. Null if some overlap, if there are too many, or if
+// they are of another time: those that a run reuses. Many calls without a gap are one piece.
+function piecesOf(bars, later, took, open) {
   const pieces = [];
   for (const { start, end, failed } of bars) {
     const last = pieces.at(-1), from = (start + later) / took, to = (end + later) / took;
     if (from < (last ? last.to - GAP : -10 * GAP) || to > 1 + 10 * GAP) return null;
-    if (last && from - last.to < GAP && last.failed === failed) last.to = to;
+    if (bars.length > PIECES && last && from - last.to < GAP && last.failed === failed) last.to = to;
     else pieces.push({ from, to, failed });
   }
-  return pieces.length && pieces.length <= PIECES ? pieces : null;
+  if (open >= 0) pieces.push({ from: open / took, to: 1, isOpen: true });
+  return pieces.length && pieces.length <= PIECES + 1 ? pieces : null;
 }
 
-function piecesGradient(pieces, color) {
+// Between two calls is a gap.
+function piecesGradient(pieces, ok, open) {
   let before = 0;
-  const stops = pieces.map(({ from, to, failed }) => {
-    const [first, last] = [from, Math.max(to, from + GAP)].map(at => bounded(0, at, 1) * 100), paint = failed ? "var(--bad)" : color;
+  const stops = pieces.map(({ from, to, failed, isOpen }) => {
+    const [first, last] = [from, Math.max(to - (isOpen ? 0 : GAP), from + GAP)].map(at => bounded(0, at, 1) * 100), paint = failed ? "var(--bad)" : isOpen ? open : ok;
     const stop = `transparent ${before}% ${first}%, ${paint} ${first}% ${last}%`;
     before = last;
     return stop;
@@ -326,10 +332,18 @@ function piecesGradient(pieces, color) {
   return `linear-gradient(to right, ${stops.join(", ")}, transparent ${before}%)`;
 }
 
-// The seconds between two numbers of the axis: 1, 2 or 5 of a unit, and at most so many of them.
-function tickOf(all, most) {
-  const unit = 10 ** Math.floor(Math.log10(all / most));
-  return [1, 2, 5, 10].map(times => times * unit).find(step => all / step <= most) ?? all;
+// The seconds between two numbers of the axis, and at most so many of them: 1, 2 or 5 of a unit that a person reads.
+const TICKS = [[1e-3, 1], [1, 60], [60, 3600], [3600, 1e7]].flatMap(([unit, next]) =>
+  [1, 2, 5, 10, 20, unit === 1 || unit === 60 ? 30 : 50, 100, 200, 500].map(times => times * unit).filter(step => step < next));
+function tickOf(all, most) { return TICKS.find(step => all / step <= most) ?? all; }
+
+// A time of an axis that ends at `to`: with the unit of that end, and as exact as the steps.
+function tickText(at, step, to) {
+  const places = step < 1 ? Math.ceil(-Math.log10(step) - 1e-9) : 0, whole = Math.round(at * 1e3) / 1e3;
+  if (to < 1) return `${Math.round(at * 1e3)} ms`;
+  if (to < 60) return `${at.toFixed(places)} s`;
+  const parts = [[Math.floor(whole / 3600), "h"], [Math.floor(whole % 3600 / 60), "min"], [(whole % 60).toFixed(places), "s"]];
+  return parts.filter(([count]) => Number(count)).map(([count, unit]) => `${count} ${unit}`).join(" ");
 }
 
 function setText(node, text, title) {

@@ -7,7 +7,7 @@ const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 
 // `whole`: gets all of a text of which the value is the beginning.
 function valueElement(value, whole) {
   switch (value?.kind) {
-    case "text": return value.block ? blockElement(value, whole) : element("pre", { class: value.text.length <= SHORT && "short" }, value.text);
+    case "text": return value.block ? blockElement(value, whole) : element("pre", { class: value.text.length <= SHORT && "short", title: value.whole }, value.text);
     case "png": return element("img", { src: `data:image/png;base64,${value.data}`, alt: value.title });
     case "grid": return details(value.title, [
       table(value.columns, value.rows.map(cells => ({ cells }))), value.more ? `… ${value.more}` : ""]);

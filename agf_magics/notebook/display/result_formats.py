@@ -16,11 +16,10 @@ from ...flow.flow import Flow
 from ...lifecycle.definitions.linking import link_flow
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.past.past_runs import Runs
-from ...lifecycle.runs import live
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.run_list import ALL
 from . import registry_page
-from .run_list import placed, show_runs
+from .run_list import as_now, placed, show_runs
 from .view import is_watched, show_ended
 
 
@@ -48,7 +47,7 @@ def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]
         # Elsewhere it is a table, as the value of any other cell.
         if isinstance(sys.displayhook, CapturingDisplayHook) or not is_watched(shell):
             raise NotImplementedError
-        show_runs(Runs(placed(one, live.live.find(one.run_id)) for one in found), ALL, shell)
+        show_runs(Runs(map(placed, found)), ALL, shell, lambda: Runs(as_now(found)))
 
     def captured(found: Run, **_: Any) -> dict[str, str]:
         if is_shown(found):

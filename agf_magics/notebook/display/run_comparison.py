@@ -13,6 +13,7 @@ from ...pictures.amounts import duration, money
 from ...pictures.difference import diff_text
 from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
 from ...pictures.plain import line, plain
+from ...pictures.row_words import AGAIN
 from ...pictures.values import value_text
 from ..explorer.arguments import texts_of
 from ..explorer.request_types import Json, Refused
@@ -51,6 +52,7 @@ def compare_runs(arguments: Json) -> Json:
         ],
         "steps": [_compared_step(row) for row in comparison[:MOST_COMPARED]],
         "values": list(_values(_without_repeats(comparison.values))),
+        "uncalled": line(", ".join(comparison.uncalled), MOST_COMPARED),
         "title": title_of_values,
         "isCut": comparison.is_cut or len(comparison) > MOST_COMPARED,
         "definitions": diff_text(comparison.definitions) if comparison.definitions else "",
@@ -70,7 +72,16 @@ def _compared_step(row: Mapping[str, Any]) -> ComparedStepRow:
         other_cost=money(other_cost) if other_cost else "",
         calls=row["calls"],
         other_calls=row["calls of the other"],
+        reused=_reused(row["reused"], row["calls"]),
+        other_reused=_reused(row["reused of the other"], row["calls of the other"]),
     )
+
+
+def _reused(earlier: int, calls: int) -> str:
+    """How many of the results of a step were reused, as its row in the list says it."""
+    if not earlier:
+        return ""
+    return f"{AGAIN} reused" if earlier >= calls else f"{AGAIN} {earlier:,} reused"
 
 
 def _without_repeats(parts: Iterable[_Part]) -> Iterator[_Part]:
@@ -133,6 +144,8 @@ def _both_values(row: _Part) -> list[str]:
     """The two values of a part that differs; empty for the run that lacks it."""
     lacking = {"first": SECOND, "other": FIRST}
     return [
-        "" if row["differs"] == lacks else plain(value_text(row[which]), MOST_COMPARED_TEXT)
+        ""
+        if row["differs"] == lacks
+        else plain(value_text(row[which], is_exact=True), MOST_COMPARED_TEXT)
         for which, lacks in lacking.items()
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...commands.line import ParsedLine, check_known
@@ -13,7 +13,6 @@ from ...flow.progress.run_line import STATUSES, RunLine
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.past.since import HINT, seconds_of
 from ...lifecycle.runs import live
-from ...lifecycle.runs import run as launch
 from ...pictures.amounts import counted
 from ...pictures.pages.parts import status
 from ...pictures.pages.run_list import PageOfRuns, runs_page, runs_table
@@ -37,24 +36,30 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
     """Display one page of the runs that the options select, the latest first, and the line of the
     next page."""
     keep = _keep(parsed)
-    lines = [placed(run, live.live.find(run.run_id)) for run in kept_runs.runs()]
-    runs = kept_runs.Runs(filter(keep, lines))
+
+    def find() -> kept_runs.Runs:
+        return kept_runs.Runs(filter(keep, map(placed, kept_runs.runs())))
+
+    runs = find()
     listed = _page(parsed, len(runs))
-    if lines and not runs:
+    if not runs and (all_runs := kept_runs.runs()):
         filters = ", ".join(flag for flag in FILTERS if flag in parsed)
         listed = listed._replace(
-            empty=f"no runs fit {filters}: %runs lists all {counted(len(lines), 'run')}"
+            empty=f"no runs fit {filters}: %runs lists all {counted(len(all_runs), 'run')}"
         )
-    show_runs(runs, listed, shell)
+    show_runs(runs, listed, shell, find)
 
 
-def show_runs(runs: kept_runs.Runs, listed: PageOfRuns, shell: Any) -> None:
-    """Display a page of ``runs``; where a view draws over it, its ids open the runs."""
+def show_runs(
+    runs: kept_runs.Runs, listed: PageOfRuns, shell: Any, find: Callable[[], kept_runs.Runs]
+) -> None:
+    """Display a page of ``runs``; where a view draws over it, its ids open the runs. ``find``: the
+    same list when the page asks for it again."""
     page = runs_page(runs, listed)
     if not runs:
         return show(page)
 
-    def part(given: Json) -> Json:
+    def part(given: Json, runs: kept_runs.Runs) -> Json:
         first = natural(given.get("first"))
         part = listed._replace(first=first if first < len(runs) else 0)
         columns, rows = runs_table(runs, part)
@@ -64,18 +69,19 @@ def show_runs(runs: kept_runs.Runs, listed: PageOfRuns, shell: Any) -> None:
             "rows": rows,
             "failed": [run.status == "error" for run in shown],
             "started": [run.started for run in shown],
+            "goes_on": any(run.status == "running" for run in shown),
             "first": part.first,
             "most": part.most,
             "total": len(runs),
         }
 
     requests: Requests = {
-        "list": part,
+        "list": lambda given: part(given, find()),
         "open": lambda given: {"mark": open_run(str(given.get("run"))).mark},
         "close": lambda given: close_explorer(str(given.get("mark"))),
         "compare": compare_runs,
     }
-    show_over(page, shell, {"list": part({"first": listed.first})}, requests)
+    show_over(page, shell, {"list": part({"first": listed.first}, runs)}, requests)
 
 
 def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
@@ -127,9 +133,16 @@ def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
     return PageOfRuns((number - 1) * most, most, line(more, 300))
 
 
-def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
+def as_now(lines: Iterable[RunLine]) -> list[RunLine]:
+    """Runs of a list as they are now, if they are still there."""
+    current = {one.run_id: one for one in kept_runs.runs()}
+    return [placed(current.get(one.run_id, one)) for one in lines]
+
+
+def placed(listed: RunLine) -> RunLine:
     """A run of the list; one that is live with its status of now, and its cell."""
-    if live is None:
+    run = live.live.find(listed.run_id)
+    if run is None:
         return kept_runs.openable(listed)
-    now = listed._replace(status=status(live.progress), shown_in=live.origin, open=lambda: live)
-    return now._replace(dropped=live.progress.failed)
+    now = listed._replace(status=status(run.progress), shown_in=run.origin, open=lambda: run)
+    return now._replace(dropped=run.progress.failed)

@@ -22,7 +22,7 @@ from ...pictures.call_words import REQUEST, call_words
 from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, SessionRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.values import value_json, value_text
+from ...pictures.values import value_among, value_json
 from .arguments import calls_or_refuse, flow_of, natural, naturals, row_of
 from .request_types import AnyRun, Json, Refused
 from .sessions import MOST_CALLS, arriving_json, session_json
@@ -118,7 +118,7 @@ def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within
     if record.error is not None:
         result = _failure(record)
     elif record.result.form is not None:
-        result = value_text(record.value_shown)
+        result = value_among(record.value_shown)
     return {
         "number": calls.number(record),
         "at": words or line(record.name, 60),
@@ -146,14 +146,14 @@ def _input(record: Record) -> str:
     if record.kind == REQUEST and isinstance(messages, list) and messages:
         last = messages[-1]
         text = last.get("text") if isinstance(last, Mapping) else None
-        return text if isinstance(text, str) and text else value_text(last)
-    return value_text(arguments)
+        return text if isinstance(text, str) and text else value_among(last)
+    return value_among(arguments)
 
 
 def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """When the calls of a step ran, in milliseconds after the first of them began; or, for more
     than `MOST_SPANS` calls, how many ran in each of `BUCKETS` equal times. ``began``: when the first
-    of them began, in milliseconds after the run did."""
+    of them began, in milliseconds after the run did; ``open``: when one began that goes on."""
     row = row_of(run, arguments)
     calls = calls_or_refuse(run)
     total = calls.count(row).total
@@ -180,7 +180,16 @@ def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         )
         for span in spans
     ]
-    return {"total": total, "began": began, "bars": bars}
+    return {"total": total, "began": began, "bars": bars, "open": _open_since(run, row)}
+
+
+def _open_since(run: AnyRun, row: Row) -> float | None:
+    """When the first call of a step that has not ended began, in milliseconds after the run did."""
+    running = running_calls(run, row, most=1)
+    if not running or running[0].started is None:
+        return None
+    began = running[0].started
+    return round((began - paused(run.progress.pauses, began) - _run_began(run)) * 1e3, 1)
 
 
 def _run_began(run: AnyRun) -> float:
@@ -280,9 +289,11 @@ CALL_REQUESTS = {
 }
 
 
-def running_calls(run: AnyRun, row: Row, index: tuple[int, ...] = ()) -> list[Record]:
+def running_calls(
+    run: AnyRun, row: Row, index: tuple[int, ...] = (), most: int = MOST_CALLS
+) -> list[Record]:
     """The first calls of a step, and of steps inside it, that have not ended; of the element with
     ``index``. Those of threads of a fan-out are not known."""
     if not isinstance(run, Run) or run.journal is None:
         return []
-    return calls_or_refuse(run).begun(list(run.journal.running.values()), row, MOST_CALLS, index)
+    return calls_or_refuse(run).begun(list(run.journal.running.values()), row, most, index)

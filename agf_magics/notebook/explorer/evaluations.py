@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from ...flow.progress.rows import Row
 from ...pictures.pages.wire import EvaluationRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.values import value_text
+from ...pictures.values import value_among
 from .arguments import calls_or_refuse, natural, row_of
 from .calls import PAGE, SHORT
 from .request_types import AnyRun, Json
@@ -71,30 +70,15 @@ def _evaluation_batch(
 
 def _evaluation_row(run: AnyRun, evaluation: Evaluation) -> EvaluationRow:
     error = evaluation.error
-    value = value_text(evaluation.value) if error is None else ""
+    value = value_among(evaluation.value) if error is None else ""
     why = run.secrets.text(format_exception(error)) if error is not None else ""
     return EvaluationRow(
         numbers=list(evaluation.numbers),
         given=[
-            [line(name, 60), short_floats(line(value_text(value), SHORT))]
+            [line(name, 60), line(value_among(value), SHORT)]
             for name, value in evaluation.values_read.items()
         ],
         case=line(evaluation.case, 60),
-        output=short_floats(line(value, SHORT)),
+        output=line(value, SHORT),
         error=line(why, SHORT),
     )
-
-
-_LONG_FLOAT = re.compile(r"(?<![\w.])\d+\.\d{10,}(?![\w.])")
-
-
-def short_floats(text: str) -> str:
-    """The same text with 12 digits of each number: those behind them are mostly the error of binary
-    fractions, and a table of values has no room for them.
-
-    >>> short_floats("26.950000000000003")
-    '26.95'
-    >>> short_floats("id: 3 total: 431.20000000000005")
-    'id: 3 total: 431.2'
-    """
-    return _LONG_FLOAT.sub(lambda number: f"{float(number[0]):.12g}", text)

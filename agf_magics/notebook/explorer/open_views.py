@@ -41,6 +41,11 @@ class Answers:
         """Whether the page may compare it with the definitions and functions of now."""
         return False
 
+    @property
+    def is_list(self) -> bool:
+        """Whether it lists runs, which may go on while it is shown."""
+        return "list" in self._begin
+
     def start(self) -> Json:
         """Everything that a page needs to show it."""
         return {"id": self.mark} | self._begin
@@ -92,10 +97,10 @@ def open_explorer(make: Callable[[], E]) -> E:
 
 
 def tell_edited(result: object) -> None:
-    """A cell ran (``result``: of IPython), and runs may differ from the definitions of now. A
-    failure must not print into the cell."""
+    """A cell ran (``result``: of IPython): runs may differ from the definitions of now, and a list
+    from the runs of now. A failure must not print into the cell."""
     with giving_up(__name__, "an open explorer was not told that a cell ran"):
-        for model in {view.model for view in list(_open) if view.can_rerun}:
+        for model in {view.model for view in list(_open) if view.can_rerun or view.is_list}:
             model.send({"type": "edited"})
 
 

@@ -226,7 +226,9 @@ def _text(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     return {"text": "".join(pieces)}
 
 
-_AS_JSON = json.JSONEncoder(ensure_ascii=False, indent=1, default=value_text)
+_AS_JSON = json.JSONEncoder(
+    ensure_ascii=False, indent=1, default=partial(value_text, is_exact=True)
+)
 
 
 def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:

@@ -159,7 +159,11 @@ def _sort_key(value: Value) -> tuple[int, float, str] | None:
         return None
     if isinstance(value, int | float):
         return 0, float(min(max(value, -1e300), 1e300)), ""
-    return (1, 0.0, value) if isinstance(value, str) else (2, 0.0, value_text(value)[:200])
+    return (
+        (1, 0.0, value)
+        if isinstance(value, str)
+        else (2, 0.0, value_text(value, is_exact=True)[:200])
+    )
 
 
 def _earlier(run: AnyRun) -> str:

@@ -11,7 +11,7 @@ from ...text.diagnostics import DefinitionError
 from .. import theme as look
 from ..amounts import counted, duration, moment, money
 from ..plain import html, line
-from ..problems import format_exception
+from ..problems import brief_exception
 from ..values import Table, drop_empty_columns, list_rows, value_text
 
 MOST_RUNS = 200
@@ -78,7 +78,7 @@ def _input(listed: RunLine) -> str:
 
 def _error_of(listed: RunLine) -> str:
     run = listed.open() if listed.open is not None else None
-    return line(run.secrets.text(format_exception(run.error)), 90) if run and run.error else ""
+    return line(run.secrets.text(brief_exception(run.error)), 90) if run and run.error else ""
 
 
 RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {

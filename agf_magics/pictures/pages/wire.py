@@ -202,7 +202,8 @@ class ComparedRunRow(NamedTuple):
 
 
 class ComparedStepRow(NamedTuple):
-    """A step of two runs: its name, its id, how it differs, and its figures in both."""
+    """A step of two runs: its name, its id, how it differs, and its figures in both; what of it was
+    reused, in words."""
 
     name: str
     step: str
@@ -213,6 +214,8 @@ class ComparedStepRow(NamedTuple):
     other_cost: str
     calls: int
     other_calls: int
+    reused: str
+    other_reused: str
 
 
 class ComparedValueRow(NamedTuple):

@@ -34,7 +34,7 @@ class Parcel(NamedTuple):
     files: str = ""
     """Where the names of the files of the chunk begin; empty: it has none."""
     held: Sequence[Any] = ()
-    """The values whose files must stay until the chunk is back."""
+    """What keeps files that must stay until the chunk is back."""
     shared: Sequence[SentOnce] = ()
 
 

@@ -164,6 +164,8 @@ class Processes:
                         job.done(Lost(CLOSED, gone=True))
                     else:
                         process = self._perform(job, process)
+                # While this thread waits, it must not keep what its last calls have returned.
+                del job
                 with self._lock:
                     self._waiting += 1
         finally:

@@ -1,6 +1,8 @@
 """Large arguments for workers of this machine: each is a file, of which a call gets a private map.
 
 A page that a call changes becomes its own, so no call changes what another one gets, here or there.
+What another worker has returned, and nobody has changed here since, is not written again: the file
+names that of the result (`sealed_files`).
 """
 
 from __future__ import annotations
@@ -12,18 +14,16 @@ import os
 import secrets
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ...journal.codec.pickles import bytes_of_data
-from ..chunk import IN_FILE, reduce_exception
+from ..chunk import ALIGNED, IN_FILE, reduce_known
+from . import sealed_files
 from .later import Later
 from .result_files import remove_files
 
 LARGE = 200_000
 """Bytes from which on an array or a table travels in a file."""
-
-ALIGNED = 64
-"""Bytes; `chunk._mapped` knows it too."""
 
 
 class Dump(Protocol):
@@ -32,6 +32,16 @@ class Dump(Protocol):
     def __call__(
         self, value: Any, *, reduce: Callable[[Any], Any] = ..., buffers: list[Any] | None = None
     ) -> bytes: ...
+
+
+class _Known(NamedTuple):
+    """A value that has a file."""
+
+    look: weakref.ref[Any]
+    path: str
+    size: int
+    named: list[Any]
+    """What keeps the files that its own one names."""
 
 
 class ArgumentFiles:
@@ -45,23 +55,23 @@ class ArgumentFiles:
     def __init__(self, prefix: str) -> None:
         """``prefix``: where the names of the files begin."""
         self._prefix = prefix
-        self._known: dict[int, tuple[weakref.ref[Any], str, int]] = {}
+        self._known: dict[int, _Known] = {}
 
     def packed(self, arguments: Sequence[Mapping[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
-        """The arguments of calls as a pickle that names the files, and the values whose files must
-        stay until it is read."""
+        """The arguments of calls as a pickle that names the files, and what keeps them until it is
+        read."""
         held: list[Any] = []
 
         def apart(value: Any) -> Any:
-            found = self._file(value, dump)
-            if found is None:
+            known = self._file(value, dump)
+            if known is None:
                 return None
-            held.append(value)
-            return found
+            held.extend((value, *known.named))
+            return known.path, known.size
 
         def reduce(thing: Any) -> Any:
             found = apart(thing)
-            return reduce_exception(thing) if found is None else (_MAPPED, found)
+            return reduce_known(thing) if found is None else (_MAPPED, found)
 
         # An argument is its own object for each call. Pickle would make one for all.
         own = [
@@ -73,8 +83,8 @@ class ArgumentFiles:
         ]
         return dump(own, reduce=reduce), held
 
-    def _file(self, value: Any, dump: Dump) -> tuple[str, int] | None:
-        """The file of a value and its size; None: it is small, bytes, or there is no room."""
+    def _file(self, value: Any, dump: Dump) -> _Known | None:
+        """The file of a value; None: it is small, bytes, or there is no room."""
         if not type(value).__weakrefoffset__ or bytes_of_data(value) < LARGE:
             return None
         # By identity, and not by content: comparing large arrays costs more than writing one
@@ -83,39 +93,46 @@ class ArgumentFiles:
         if key not in self._known:
             path = f"{self._prefix}{secrets.token_hex(8)}"
             try:
-                size = write_apart(value, path, dump)
+                size, named = write_apart(value, path, dump)
             except OSError:
                 _remove(path)
                 return None
             # Weak: the file must not keep a table of 1 GB in memory, and its id is free once it
             # is gone.
-            self._known[key] = weakref.ref(value, lambda _: self._forget(key)), path, size
-        return self._known[key][1:]
+            look = weakref.ref(value, lambda _: self._forget(key))
+            self._known[key] = _Known(look, path, size, named)
+        return self._known[key]
 
     def _forget(self, key: int) -> None:
         known = self._known.pop(key, None)
         if known is not None:
-            _remove(known[1])
+            _remove(known.path)
 
     def close(self) -> None:
         self._known.clear()
         remove_files(self._prefix)
 
 
-def write_apart(value: Any, path: str, dump: Dump) -> int:
+def write_apart(value: Any, path: str, dump: Dump) -> tuple[int, list[Any]]:
     """Write ``value`` to a new file, its buffers as they are and at places that fit any type: see
-    `chunk._mapped`. Returns its size."""
+    `chunk._mapped`. A buffer of a result that is as its worker has written it is named only.
+    Returns the size of the file, and what keeps the files that it names."""
     buffers: list[Any] = []
     head = dump(value, buffers=buffers)
     views = [buffer.raw() for buffer in buffers]
-    index = dump((head, [view.nbytes for view in views]))
+    parts = [sealed_files.find(view) if view.nbytes >= LARGE else None for view in views]
+    pairs = list(zip(views, parts, strict=True))
+    index = dump((head, [view.nbytes if part is None else part[:4] for view, part in pairs]))
     with open(path, "xb", opener=_private) as file:
         file.write(len(index).to_bytes(8, "little"))
         file.write(index)
-        for view in views:
-            file.seek(-file.tell() % ALIGNED, os.SEEK_CUR)
-            file.write(view)
-        return file.tell()
+        for view, part in pairs:
+            if part is None:
+                file.seek(-file.tell() % ALIGNED, os.SEEK_CUR)
+                file.write(view)
+        # The last buffer may be empty.
+        size = file.truncate(file.tell())
+    return size, [part.whole for part in parts if part is not None]
 
 
 def in_file(data: bytes, path: str) -> bytes | tuple[str, int]:

@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ...catalog.digests.origins import is_ours
-from ..chunk import ByName, reduce_exception
+from ..chunk import ByName, reduce_known
 from .later import Later
 
 _PACKAGE = __name__.partition(".")[0]
@@ -46,7 +46,7 @@ class Program:
         self,
         value: Any,
         *,
-        reduce: Callable[[Any], Any] = reduce_exception,
+        reduce: Callable[[Any], Any] = reduce_known,
         buffers: list[Any] | None = None,
     ) -> bytes:
         """Its arguments, or a part of them: see `dumped`. An object that several calls share is
@@ -84,7 +84,7 @@ compiled code of a function can crash it. Pickle evaluates this before it gets t
 def dumped(
     value: Any,
     modules: Sequence[str],
-    reduce: Callable[[Any], Any] = reduce_exception,
+    reduce: Callable[[Any], Any] = reduce_known,
     buffers: list[Any] | None = None,
 ) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows, such as the notebook's own

@@ -1,7 +1,8 @@
-"""Large results of a worker of this machine, which come as files: see `chunk._Files`.
+"""The large results of a chunk of a worker of this machine, which come in a file: see `chunk._File`.
 
-The names are those that the kernel has given, in the folder of the backend, which only this user
-can read. A worker has run the code of a tool, so what lies there may be anything: a link, a pipe, a
+The file is one that the kernel made, in memory; or, where the system has none, one that the worker
+made, under a name that the kernel has given, in the folder of the backend, which only this user can
+read. A worker has run the code of a tool, so what has that name may be anything: a link, a pipe, a
 file that grows.
 """
 
@@ -12,36 +13,26 @@ import os
 import pickle
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...values.value import Value
 from ..chunk import READ
+from . import sealed_files
+from .file_folders import IN_MEMORY
+
+MAPPED_FROM = 8_000_000
+"""Bytes from which on a result is mapped: below, to read it costs less than to have its file."""
+
+Place = tuple[int, int]
+"""Where a buffer begins in the file, and its size."""
 
 
 def prefix_in(share: Callable[[], str] | None) -> str:
     """Where the names of the files of a chunk begin; ``share`` makes the folder of its backend.
     Empty: it has none."""
     return os.path.join(share(), f"{secrets.token_hex(8)}-") if share is not None else ""
-
-
-def packed_size(packed: Any) -> int:
-    """The bytes of what `chunk._packed` returns."""
-    if type(packed) is list:
-        return sum(map(packed_size, packed))
-    return len(packed) if type(packed) is bytes else len(packed[0]) + sum(packed[2])
-
-
-def unpacked(packed: Any, prefix: str) -> Value:
-    """The values. Raises what reading them raises."""
-    if type(packed) is list:
-        return [unpacked(one, prefix) for one in packed]
-    if type(packed) is bytes:
-        return pickle.loads(packed)
-    data, first, sizes = packed
-    files = [_read(f"{prefix}{first + i}", size) for i, size in enumerate(sizes)]
-    return pickle.loads(data or files.pop(), buffers=files)
 
 
 def remove_files(prefix: str) -> None:
@@ -52,16 +43,98 @@ def remove_files(prefix: str) -> None:
             path.unlink()
 
 
-def _read(path: str, size: int) -> bytearray:
-    file = os.open(path, READ)
-    with os.fdopen(file, "rb", buffering=0) as reader:
-        facts = os.fstat(file)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size != size:
-            raise ValueError("a file of it is not what the worker wrote")
-        data = bytearray(size)
-        place = memoryview(data)
-        while place and (count := reader.readinto(place)):
-            place = place[count:]
-        if place:
-            raise ValueError("a file of it was cut")
+class ResultFile:
+    """The file of one chunk."""
+
+    def __init__(self, prefix: str, is_alone: bool) -> None:
+        """``prefix``: of the files of the chunk; empty: there can be none. ``is_alone``: whether the
+        chunk has one call."""
+        self._named = f"{prefix}results" if prefix else ""
+        # Only where there is room: see `file_folders`.
+        self._memory = sealed_files.create() if prefix.startswith(IN_MEMORY) else None
+        self._is_alone = is_alone
+
+    @property
+    def paths(self) -> tuple[str, str]:
+        """For the worker: the file of the kernel, and that which the worker makes if it cannot open
+        the former. Empty: there is none."""
+        return self._memory.path if self._memory is not None else "", self._named
+
+    def close(self) -> None:
+        """The chunk is back. What is mapped stays, as long as a value has it."""
+        self._memory = None
+
+    def read(self, place: Place) -> bytearray:
+        """A copy of a part. Raises ValueError and OSError for what the worker has not written."""
+        with contextlib.ExitStack() as opened:
+            if self._is_in_memory:
+                assert self._memory is not None
+                return _read(self._memory.descriptor, place)
+            file = os.open(self._named, READ)
+            opened.callback(os.close, file)
+            return _read(file, place)
+
+    def buffers(self, places: Sequence[Place]) -> list[Any]:
+        """The parts at ``places``, in the order in which they were written: mapped if they are large,
+        else copied."""
+        end = sum(places[-1]) if places else 0
+        # The results of several calls may go at different times, and would keep each other.
+        if not self._is_alone or end < MAPPED_FROM or not self._is_in_memory:
+            return [self.read(place) for place in places]
+        assert self._memory is not None
+        for place in places:
+            _check(self._memory.descriptor, place)
+        whole = self._memory.map(end)
+        if whole is None:
+            return [self.read(place) for place in places]
+        view = memoryview(whole)
+        return [view[start : start + size] for start, size in places]
+
+    @property
+    def _is_in_memory(self) -> bool:
+        memory = self._memory
+        return memory is not None and os.fstat(memory.descriptor).st_size > 0
+
+
+def packed_size(packed: Any) -> int:
+    """The bytes of what `chunk._packed` returns."""
+    if type(packed) is list:
+        return sum(map(packed_size, packed))
+    return len(packed) if type(packed) is bytes else len(packed[0]) + sum(map(_size, packed[1]))
+
+
+def _size(place: Place) -> int:
+    return place[1]
+
+
+def unpacked(packed: Any, results: ResultFile) -> Value:
+    """The values. Raises what reading them raises."""
+    if type(packed) is list:
+        return [unpacked(one, results) for one in packed]
+    if type(packed) is bytes:
+        return pickle.loads(packed)
+    data, places = packed
+    if not data:
+        *places, last = places
+        data = results.read(last)
+    return pickle.loads(data, buffers=results.buffers(places))
+
+
+def _read(file: int, place: Place) -> bytearray:
+    start, size = place
+    _check(file, place)
+    data = bytearray(size)
+    view = memoryview(data)
+    with os.fdopen(file, "rb", buffering=0, closefd=False) as reader:
+        reader.seek(start)
+        while view and (count := reader.readinto(view)):
+            view = view[count:]
+    if view:
+        raise ValueError("its file was cut")
     return data
+
+
+def _check(file: int, place: Place) -> None:
+    facts, (start, size) = os.fstat(file), place
+    if not stat.S_ISREG(facts.st_mode) or min(place) < 0 or facts.st_size < start + size:
+        raise ValueError("its file is not what the worker wrote")

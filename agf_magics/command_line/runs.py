@@ -1,0 +1,213 @@
+"""The commands that run: ``run`` and ``resume``, from the options of the line to the exit code.
+
+What is wrong with the line is said before a model is paid for, and what a run has made is written
+also where a part of it cannot be.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import agf_magics as agf
+
+from ..catalog import default
+from ..commands.command_line import FOR_SCORES
+from ..commands.line import ParsedLine
+from ..commands.options import FOR_LIMITS
+from ..commands.output_files import unwritable
+from ..commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
+from ..commands.words import Token
+from ..engine.host.hold_interrupts import hold_interrupts
+from ..engine.run_options import RunOptions
+from ..engine.runner import clock
+from ..languages.over import OVER
+from ..lifecycle.launch.driving import wait_for
+from ..lifecycle.launch.launch import start_run
+from ..lifecycle.past.resume import resume_run
+from ..lifecycle.runs.run import RunInterrupted, state_of
+from ..lifecycle.scoring.checks import OK, CheckReport, compute_figures
+from ..lifecycle.scoring.scorers import name_scorers, score_over
+from ..lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
+from ..limits.limits import Limits
+from ..pictures.pages.parts import LiveLine, progress_text
+from ..settings import settings
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.folder import notebook_folder
+from ..text.source import unwritable_reason
+from ..text.suggestions import suggest
+from .setting_up import SETTINGS
+from .streams import printable_json, save_file, say, tell, write
+from .tools import import_tools
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
+
+
+def run(parsed: ParsedLine) -> int:
+    """Run the file of the line, once or over a table."""
+    file = Path(parsed.words("FILE")[0].text)
+    values = inputs(parsed, None) or None
+    over = rows_of(parsed, None, FOR_SCORES)
+    limits = limits_of(parsed, settings.current.settings.limits)
+    return _run_to_end(parsed, limits, lambda options: start_run(file, values, options, over))
+
+
+def resume(parsed: ParsedLine) -> int:
+    """Resume the run of the line."""
+    name = parsed.words("RUN")[0].text
+    values = inputs(parsed, None) or None
+    # None: those that the run began with.
+    limits: Limits | None = None
+    if any(option.flag in parsed for option in FOR_LIMITS):
+        limits = limits_of(parsed, settings.current.settings.limits)
+    return _run_to_end(parsed, limits, lambda options: resume_run(name, values, options))
+
+
+def _run_to_end(
+    parsed: ParsedLine, limits: Limits | None, start: Callable[[RunOptions], agf.Run]
+) -> int:
+    """Start a run with the options of the line, wait for it, and write what it made. Returns the
+    exit code, or raises the error of the run where the progress does not show it."""
+    quiet = "--quiet" in parsed
+    scores = [_score(word) for word in parsed.words("--score")]
+    # A wrong one is an error before anything is paid for.
+    name_scorers(scores, default())
+    _check_targets(parsed)
+    options = RunOptions(
+        dry="--dry" in parsed,
+        limits=limits,
+        on=workers_of(parsed.word("--on"), None, "--dry" in parsed),
+        recording=recording_of(parsed.word("--replay")),
+    )
+    run = _wait(lambda: start(options), quiet)
+    _tell_how_it_went(parsed, run)
+    # Also of a failed run.
+    for word in parsed.words("--report"):
+        save_file(word, partial(agf.report, run))
+    if state_of(run).is_interrupted:
+        return INTERRUPTED
+    # The progress shows the error.
+    if run.error is not None and not quiet:
+        return 1
+    run.result()
+    if options.dry:
+        say(run.note)
+        return 0
+    return _write_output(parsed, run, scores)
+
+
+def _score(word: Token) -> Any:
+    """The score that a word names: MODULE:FUNCTION, FILE.py:FUNCTION, or a flow."""
+    module, colon, name = word.text.rpartition(":")
+    if not colon:
+        return word.text
+    names = import_tools(word.part(0, len(module)))
+    if name not in names:
+        functions = [function for function, value in names.items() if callable(value)]
+        near = suggest(name, functions, f"the functions of {module}")
+        message = f"--score {word.text}: {module} has no {name!r}"
+        raise DefinitionError(Diagnostic("score.kind", message, hint=near))
+    return names[name]
+
+
+def _check_targets(parsed: ParsedLine) -> None:
+    """Refuse a file that could not be written, before anything is paid for."""
+    for flag, kind in (("--save", TABLE), ("--figures", FIGURES)):
+        for word in parsed.words(flag):
+            check_target(Path(word.text), kind)
+    for word in (*parsed.words("--report"), *parsed.words("--record")):
+        if (why := unwritable_reason(Path(word.text))) is not None:
+            raise unwritable(word, OSError(why))
+
+
+def _wait(start: Callable[[], agf.Run], quiet: bool) -> agf.Run:
+    """Start a run, wait until it has ended or is interrupted, and show a line of progress, which
+    disappears at the end."""
+    with hold_interrupts() as held:
+        run = start()
+        line = LiveLine(sys.stderr)
+        if not quiet and (job := state_of(run).job) is not None:
+            job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
+        # Its progress, and how to resume it, are printed first.
+        with suppress(RunInterrupted):
+            wait_for(run, held)
+    line.clear()
+    return run
+
+
+def _tell_how_it_went(parsed: ParsedLine, run: agf.Run) -> None:
+    """The progress of a run that has ended, under ``--quiet`` only what is lost, and the line that
+    resumes it."""
+    if "--quiet" in parsed:
+        for loss in run.progress.losses:
+            tell(f"{loss.severity}: {loss}")
+    else:
+        tell(progress_text(run.progress, now=clock()))
+    if run.how_to_continue:
+        tell(f"to resume it: {_to_resume(parsed, run)}")
+
+
+def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
+    """The line that resumes ``run``, with what its tools need."""
+    words = [
+        f"{flag} {shlex.quote(word.text)}"
+        for flag in ("--tools", "--define", "--mcp")
+        for word in parsed.words(flag)
+    ]
+    words += [flag for flag in (*SETTINGS, "--allow-mcp") if flag in parsed]
+    folder = notebook_folder.path
+    current = Path.cwd().resolve()
+    if folder != current:
+        shown = folder.relative_to(current) if folder.is_relative_to(current) else folder
+        words += ["--folder", shlex.quote(str(shown))]
+    return " ".join([f"agf-magics resume {run.run_id}", *words])
+
+
+def _write_output(parsed: ParsedLine, run: agf.Run, scores: Sequence[Any]) -> int:
+    """Write the output of a run, and the files that the line asks for. Returns the exit code."""
+    # The files are written also where the output cannot be: models have been paid for it.
+    try:
+        if run.flow.language == OVER:
+            return _write_rows(parsed, run.table, scores)
+        write(printable_json(run.output))
+        return 0
+    finally:
+        for word in parsed.words("--record"):
+            save_file(word, partial(agf.record, run))
+        for word in parsed.words("--export"):
+            for file in agf.export(run, word.text):
+                tell(f"wrote {file}")
+
+
+def _write_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> int:
+    """Score the rows of a run, save the files that the line names, and print the figures. Returns
+    1 if a figure is below ``--fail-below``, or, without that option, if a row failed."""
+    if scores:
+        comparison = score_over(
+            table,
+            *scores,
+            against=parsed.text("--against"),
+            seed=count(parsed, "--seed", None),
+            yes="--yes" in parsed,
+        )
+        tell(str(comparison))
+    least = amount(parsed, "--fail-below", None)
+    names = list(table.scores) or [OK]
+    figures = compute_figures(table)
+    floors = {OK: 1.0}
+    if least is not None:
+        floors = {name: least for name in names if name in figures}
+    report = CheckReport(table, floors, parsed.text("--against"))
+    for flag, save in (("--save", table.save_noted), ("--figures", report.save)):
+        for word in parsed.words(flag):
+            save_file(word, save)
+    write(printable_json({**table.counts, "figures": report.figures}))
+    for name, figure in report.missed.items():
+        tell(f"{name} is {figure:.3g}, below {floors[name]:.3g}")
+    return int(not report.passed)

@@ -1,0 +1,89 @@
+"""What the command line prints: the output on stdout, and everything else on stderr.
+
+A definition or a result may have characters that a terminal obeys: none of them is printed as it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ..commands.output_files import write_with
+from ..commands.words import Token
+from ..pictures.plain import plain
+from ..text.source import path_error_reason
+from ..text.visible import visible
+from ..values.as_json import as_json
+from ..values.value import Value
+
+NOBODY_READS = 141
+"""The exit code if the reader of stdout has gone, as in ``| head``: 128 and the number of SIGPIPE."""
+
+
+class NoOutput(Exception):
+    """Stdout cannot be written; the cause is the OSError."""
+
+
+def write(text: str) -> None:
+    """Write to stdout, now: at the end of the process nobody would say that it failed. Raises
+    NoOutput."""
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "stdout is closed")
+        print(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise NoOutput from error
+
+
+def say(text: str) -> None:
+    """Print a text that may have parts of a definition or a result: a terminal obeys none of them."""
+    write(plain(text, len(text)))
+
+
+def tell(text: str) -> None:
+    """The same on stderr. Where nobody reads it, the output is still printed."""
+    with suppress(OSError):
+        print(plain(text, len(text)), file=sys.stderr)
+
+
+def save_file(word: Token, save: Callable[[Path], object]) -> None:
+    """Let ``save`` write the file that a word names, and say so on stderr, if somebody reads it."""
+    with suppress(BrokenPipeError):
+        write_with(word, save, sys.stderr)
+
+
+def printable_json(value: Value) -> str:
+    """JSON with escapes for characters that stdout cannot encode."""
+    written = as_json(value)
+    text = json_lines(written)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(written, indent=2)
+    return text
+
+
+def json_lines(value: Value) -> str:
+    """JSON in which a terminal obeys no character."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def end_without_output(error: NoOutput) -> int:
+    """Say why stdout cannot be written; nothing if its reader has gone. What is in its buffer must
+    not be tried again at the end of the process."""
+    if sys.stdout is not None:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    cause = error.__cause__
+    if isinstance(cause, BrokenPipeError):
+        return NOBODY_READS
+    why = path_error_reason(cause) if isinstance(cause, OSError) else cause
+    tell(f"agf-magics: error: the output cannot be written: {why}")
+    return 1

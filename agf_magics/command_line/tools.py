@@ -1,0 +1,57 @@
+"""The modules and files of tools that a line names, which no definition can (decision A20)."""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..commands.words import Token, line_error
+from ..compat.imports import for_the_person
+from ..text.raised import attribute, describe_exception, is_a, trace_of
+
+PACKAGE = Path(__file__).parents[1]
+
+_NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
+
+
+def import_tools(word: Token) -> Mapping[str, Any]:
+    """The names of a module or a .py file. Raises DefinitionError."""
+    module = word.text
+    if not module.endswith(".py") and not all(map(str.isidentifier, module.split("."))):
+        what = "a folder" if Path(module).is_dir() else "neither a module nor a .py file"
+        raise line_error("file", f"{module!r} is {what}: {_NAME_A_FILE}", word)
+    try:
+        if not module.endswith(".py"):
+            sys.path.insert(0, "")
+            with for_the_person():
+                imported = importlib.import_module(module)
+            if getattr(imported, "__file__", "") is not None:
+                return vars(imported)
+            why = f"{module!r} is a folder without an __init__.py: {_NAME_A_FILE}"
+        elif Path(module).is_file():
+            return runpy.run_path(module)
+        else:
+            why = f"there is no file {module!r}"
+    # Of the code of the user.
+    except Exception as error:
+        why = _why_not_imported(module, error)
+    raise line_error("file", why, word)
+
+
+def _why_not_imported(module: str, error: Exception) -> str:
+    """The line of the user that failed while ``module`` was imported, and how; or that there is no
+    such module."""
+    lacks = attribute(error, "name") if is_a(error, ModuleNotFoundError) else None
+    if lacks is not None and f"{module}.".startswith(f"{lacks}."):
+        return f"there is no module {module!r}"
+    if is_a(error, SyntaxError) and (file := attribute(error, "filename")):
+        # No frame is in such a file.
+        return f"{file}, line {attribute(error, 'lineno')}: SyntaxError: {attribute(error, 'msg')}"
+    frames = traceback.extract_tb(trace_of(error))
+    theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
+    return f"{theirs[-1].filename}, line {theirs[-1].lineno}: {describe_exception(error)}"

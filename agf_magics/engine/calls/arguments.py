@@ -1,0 +1,124 @@
+"""The arguments of a call: whether the step may make the call at all, what it passes, and the count.
+
+User code gets a copy of what a frame has, since it may change its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...catalog import Policy, Tool, Transform
+from ...flow.protocols import Args, Frame, Ref
+from ...flow.steps import Invoke
+from ...journal.secrets.placeholders import substitute_secrets
+from ...limits.grants import LAUNCHES, Grant
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...values.extent import TooDeep
+from ...values.value import Value, isolate
+from ..runner import CallSite
+from .failures import with_place
+
+
+def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
+    """The arguments of a call that the step is allowed to make, checked; counts the call."""
+    run = site.run
+    step = site.step
+    scope = site.scope
+    # Before anything is built: what the step may not call must not even evaluate its arguments.
+    if not scope.grant.allows(tool.name, step.permit is not None):
+        raise StepError(_denial(tool.name, scope.grant, step.name.span))
+    arguments = build_arguments(
+        site,
+        tool,
+        tool.accepts if step.exchange.extra_arguments or step.exchange.with_schema else None,
+    )
+    try:
+        checked = tool.check(
+            substitute_secrets(tool, arguments, run.models.placeholders)
+            if tool.secret
+            else arguments
+        )
+    except StepError as error:
+        raise with_place(error, step, site.frame) from None
+    run.large.follow(arguments, checked)
+    if tool.secret:
+        run.secrets.receive(tool, checked)
+    # Counted after the arguments are checked: a call that cannot be made counts nothing.
+    for meter in scope.meters:
+        meter.tool()
+    run.calls += 1
+    return checked
+
+
+def build_arguments(
+    site: CallSite[Invoke],
+    callee: Tool | Transform | Policy | str,
+    schema: Mapping[str, Any] | None = None,
+) -> Any:
+    """A copy of the arguments: user code may change it. ``schema``: of the callee's input, for a
+    step that builds them with it."""
+    value = site.step.args.build(site.frame, schema)
+    return copy_value(value, site.step, callee, site.run.large.isolate)
+
+
+def copy_value(
+    value: Value,
+    step: Invoke,
+    callee: Tool | Transform | Policy | str,
+    copy: Callable[[Value], Value] = isolate,
+) -> Value:
+    """``copy(value)``. Raises StepError for arguments that are too deep."""
+    try:
+        return copy(value)
+    except TooDeep as error:
+        name = callee if isinstance(callee, str) else repr(callee.name)
+        span = step.place
+        raise StepError(
+            Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class AsInput:
+    """The arguments of a call as the input object of an agent."""
+
+    args: Args
+    names: tuple[tuple[str, Span | None], ...] | None = None
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        return {"input": self.args.build(frame, wanted)}
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.args.reads()
+
+
+def _denial(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
+    """Why ``grant`` does not allow ``tool``."""
+    if tool in LAUNCHES:
+        return Diagnostic(
+            "flow.launch",
+            f"a step cannot launch a pipeline: {tool!r}",
+            span,
+            "nest with a call step",
+        )
+    if tool in grant.barred or tool in grant.only_if_asking:
+        message = (
+            f"{tool!r} cannot be called here: a person must approve its calls, and nobody is asked"
+        )
+        hint = (
+            "call it where it is approved: in the plan with confirm, or by the model of the policy"
+        )
+        return Diagnostic("step.not-allowed", message, span, hint)
+    allowed = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES))
+    hint = f"it may use {allowed or 'none'}"
+    if not allowed:
+        hint += (
+            ": the document, the agent or the step around it lists none (action_space, tools, "
+            "capabilities)"
+        )
+    return Diagnostic(
+        "step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, hint
+    )

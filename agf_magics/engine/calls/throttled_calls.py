@@ -1,0 +1,50 @@
+"""A call of a tool that has a rate or a retry: it waits for its turn, and is made again."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+
+from ...catalog import Throttle, asked_pause
+from ...catalog.tools.throttle import pause_after, reason, repeats
+from ...flow.progress import events as ev
+from ...flow.steps import Invoke
+from ...text.diagnostics import Diagnostic
+from ..runner import CallSite, clock
+from ..threads.user_code import Result
+
+
+async def repeat_throttled(
+    site: CallSite[Invoke], name: str, throttle: Throttle, make: Callable[[], Awaitable[Result]]
+) -> Result:
+    """The result of ``make()``, repeated as the tool wants it, each time when its turn has come."""
+    gate, retry = throttle
+    for attempt in itertools.count(1):
+        result = await gate.pass_through(make)
+        ok, error = result
+        if ok or retry is None or not repeats(retry, error):
+            return result
+        asked_for = asked_pause(error)
+        why = reason(error)
+        if asked_for is not None and asked_for > retry.most:
+            message = (
+                f"tool {name!r} is not called again: its server asks to wait {asked_for:,.0f} s "
+                f"({why}), and its Retry waits at most {retry.most:g} s"
+            )
+            warning = Diagnostic("tool.retried", message, severity="warning")
+            site.run.warn_once(warning, ("too long", name))
+            return result
+        if attempt > retry.times:
+            return result
+        pause = pause_after(retry, attempt) if asked_for is None else asked_for
+        if asked_for is not None:
+            gate.rest(pause)
+        again = f"again in {pause:.1f} s ({why})"
+        site.run.emit(ev.Progressed(site.at, clock(), text=again))
+        message = f"tool {name!r} failed and was called again: {why}"
+        warning = Diagnostic("tool.retried", message, severity="warning")
+        site.run.warn_once(warning, ("again", name))
+        await asyncio.sleep(pause)
+        site.run.emit(ev.Progressed(site.at, clock()))
+    raise AssertionError("the count has no end")

@@ -1,0 +1,37 @@
+// What a step that only evaluates read and gave: an element, an accumulator, the case of a match.
+
+function valuePages({ named, element, button, hint, table, number }) {
+  return class ValuePages {
+    constructor(view, node, step) {
+      Object.assign(this, { view, state: view.state, node, step, offset: 0, asked: null });
+      this.node.hidden = true;
+    }
+
+    // The definition is evaluated for it, so a running step is asked only once.
+    async fetch() {
+      const { live } = this.state.last, key = `${this.offset} ${live}`;
+      if (this.asked === key) return;
+      this.asked = key;
+      let page;
+      try { page = await this.state.request("evaluations", { step: this.step, offset: this.offset }); }
+      catch (error) { return this.node.replaceChildren(hint(error.message)); }
+      const found = named("EvaluationRow", page.rows).map(({ numbers, given, case: picked, output, error }) => (
+        { given, own: { element: numbers.map(n => `#${n}`).join(""), case: picked, output, error } }));
+      const names = [...new Set(found.flatMap(row => row.given.map(([name]) => name)))];
+      const heads = ["element", ...names, "case", "output", "error"].filter(name => names.includes(name) || name === "output" || found.some(row => row.own[name]));
+      const rows = found.map(({ given, own }) => {
+        const cells = { ...Object.fromEntries(given), ...own };
+        return { bad: Boolean(own.error), cells: heads.map(head => cells[head] ?? "") };
+      });
+      const go = (name, title, offset, off) => button(name, () => { this.offset = offset; this.fetch(); }, { title, "aria-label": title, disabled: off });
+      const last = page.offset + rows.length, isPaged = page.total > page.page;
+      this.node.hidden = !rows.length || page.total === 1 && !names.length; // the output or the error of the step says all
+      const shown = table(heads, rows);
+      this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
+        element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
+        go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
+        shown, page.note && !found.some(row => row.own.error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
+      this.view.panel.fit(shown);
+    }
+  };
+}
