@@ -15,7 +15,7 @@ import base64
 import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from json import dumps
 from logging import DEBUG
@@ -29,6 +29,11 @@ from ..values.unread import Unread
 from ..values.value import Value
 from .amounts import counted, duration, number, size
 from .plain import details, html, line, padded, plain
+
+BRACKETS = {list: ("[", "]"), dict: ("{", "}")}
+
+MOST_DEEP_IN_LINE = 6
+"""Lists and objects in each other that one line shows."""
 
 MOST_BRIEF = 40
 """Characters of a value beside its name."""
@@ -112,6 +117,45 @@ def value_among(value: Value) -> str:
     ('0.30000000000000004', '0.3', '- 0.3')
     """
     return number(value) if type(value) is float else value_text(value)
+
+
+def value_line(value: Value, most: int) -> str:
+    """A value in one line of at most ``most`` characters, as YAML writes it between brackets.
+
+    >>> value_line({"limits": [3, 0.1 + 0.2], "who": {"name": "Ann"}}, 60)
+    'limits: [3, 0.3], who: {name: "Ann"}'
+    >>> value_line(list(range(100)), 20)
+    '[0, 1, 2, 3, 4, 5,…'
+    """
+    text = ""
+    for piece in _pieces(value, 0):
+        text += piece
+        if len(text) > most:  # a value may have a million parts
+            break
+    return line(text, most)
+
+
+def _pieces(value: Value, depth: int) -> Iterator[str]:
+    """The parts of a `value_line`; the fields of the value itself have no braces."""
+    value = _in_memory(value) if type(value) is Unread else value
+    kind = type(value)
+    if kind not in (dict, list) or not value:
+        yield _scalar(value, is_exact=False) if depth else value_among(value)
+        return
+    if depth > MOST_DEEP_IN_LINE:
+        yield "…"
+        return
+    is_bare = kind is dict and depth == 0
+    opening, closing = BRACKETS[kind]
+    yield "" if is_bare else opening
+    for place, part in enumerate(value):
+        yield ", " if place else ""
+        if kind is list:
+            yield from _pieces(part, depth + 1)
+        else:
+            yield f"{line(str(part), 80)}: "
+            yield from _pieces(value[part], depth + 1)
+    yield "" if is_bare else closing
 
 
 def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
@@ -486,5 +530,6 @@ def cell_text(value: Value, is_time: bool = False, most: int = 60) -> str:
     """A value in a displayed cell of at most ``most`` characters. ``is_time``: it is seconds."""
     if value is None:
         return ""
-    text = duration(value) if is_time else value if isinstance(value, str) else value_among(value)
-    return line(text, most)
+    if is_time or isinstance(value, str):
+        return line(duration(value) if is_time else value, most)
+    return value_line(value, most)
