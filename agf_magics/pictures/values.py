@@ -15,7 +15,7 @@ import base64
 import io
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from json import dumps
 from logging import DEBUG
@@ -27,13 +27,8 @@ from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
 from ..values.unread import Unread
 from ..values.value import Value
-from .amounts import counted, duration, number, size
+from .amounts import counted, number, size
 from .plain import details, html, line, padded, plain
-
-BRACKETS = {list: ("[", "]"), dict: ("{", "}")}
-
-MOST_DEEP_IN_LINE = 6
-"""Lists and objects in each other that one line shows."""
 
 MOST_BRIEF = 40
 """Characters of a value beside its name."""
@@ -77,7 +72,7 @@ def value_json(
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
     """
     if type(value) is Unread:
-        value = _in_memory(value)
+        value = in_memory(value)
     if type(value) is str:
         whole = value.rfind("\n", 0, MOST_TEXT) if len(value) > MOST_TEXT else -1
         text = plain(value[:whole] if whole > 0 else value, MOST_TEXT)
@@ -119,45 +114,6 @@ def value_among(value: Value) -> str:
     return number(value) if type(value) is float else value_text(value)
 
 
-def value_line(value: Value, most: int) -> str:
-    """A value in one line of at most ``most`` characters, as YAML writes it between brackets.
-
-    >>> value_line({"limits": [3, 0.1 + 0.2], "who": {"name": "Ann"}}, 60)
-    'limits: [3, 0.3], who: {name: "Ann"}'
-    >>> value_line(list(range(100)), 20)
-    '[0, 1, 2, 3, 4, 5,…'
-    """
-    text = ""
-    for piece in _pieces(value, 0):
-        text += piece
-        if len(text) > most:  # a value may have a million parts
-            break
-    return line(text, most)
-
-
-def _pieces(value: Value, depth: int) -> Iterator[str]:
-    """The parts of a `value_line`; the fields of the value itself have no braces."""
-    value = _in_memory(value) if type(value) is Unread else value
-    kind = type(value)
-    if kind not in (dict, list) or not value:
-        yield _scalar(value, is_exact=False) if depth else value_among(value)
-        return
-    if depth > MOST_DEEP_IN_LINE:
-        yield "…"
-        return
-    is_bare = kind is dict and depth == 0
-    opening, closing = BRACKETS[kind]
-    yield "" if is_bare else opening
-    for place, part in enumerate(value):
-        yield ", " if place else ""
-        if kind is list:
-            yield from _pieces(part, depth + 1)
-        else:
-            yield f"{line(str(part), 80)}: "
-            yield from _pieces(value[part], depth + 1)
-    yield "" if is_bare else closing
-
-
 def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     """A value beside its name: how large it is, or a short value itself.
 
@@ -166,7 +122,7 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     >>> value_brief("pear"), value_brief("pear " * 40)
     ('"pear"', '200 characters')
     """
-    value = _in_memory(value) if type(value) is Unread else value
+    value = in_memory(value) if type(value) is Unread else value
     kind = type(value)
     if kind is list and value:
         return counted(len(value), "row" if _grid(value) is not None else "item")
@@ -180,7 +136,7 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     return line(_scalar(mask(value), is_exact=False), MOST_BRIEF)
 
 
-def _in_memory(value: Unread) -> Value:
+def in_memory(value: Unread) -> Value:
     """A value, or its preview if it was not read: a display reads nothing."""
     value_known = value.known
     return value.shown if value_known is value else value_known
@@ -200,7 +156,7 @@ class _Builder:
 
     def one(self, value: Value, depth: int) -> Shown:
         self.left -= 1
-        value = _in_memory(value) if type(value) is Unread else value
+        value = in_memory(value) if type(value) is Unread else value
         kind = type(value)
         if kind is dict and value and all(type(key) is str for key in islice(value, MOST_ITEMS)):
             return self.group(counted(len(value), "field"), value.items(), len(value), depth)
@@ -524,12 +480,3 @@ def list_rows(
         "text/html": table_html(*table, title),
         "text/plain": "\n".join(table_text(*table)),
     }
-
-
-def cell_text(value: Value, is_time: bool = False, most: int = 60) -> str:
-    """A value in a displayed cell of at most ``most`` characters. ``is_time``: it is seconds."""
-    if value is None:
-        return ""
-    if is_time or isinstance(value, str):
-        return line(duration(value) if is_time else value, most)
-    return value_line(value, most)

@@ -12,7 +12,7 @@ from ...journal.records.records import Record
 from ...lifecycle.past.find_call import find_call
 from ...lifecycle.past.past_run import find_past_run
 from ...pictures.plain import line
-from ...pictures.values import value_line
+from ...pictures.value_line import value_line
 from ...text.diagnostics import DefinitionError
 
 ARGUMENTS = "arguments"
