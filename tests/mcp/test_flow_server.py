@@ -1,4 +1,5 @@
-"""Flows as tools of a server: schemas, results, errors, questions, progress, the limit of runs; in both protocols."""
+"""Flows as tools of a server, in both protocols: schemas, results, errors, questions, progress, and the limit of
+runs."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ steps:
 
 
 class Gate:
-    """A tool that waits until it may end, and counts."""
+    """A tool that waits until it may end, and counts its calls."""
 
     def __init__(self) -> None:
         self.running = self.most = self.cancelled = self.ended = 0
@@ -152,7 +153,7 @@ def test_the_declared_interface_is_the_schema() -> None:
     assert tool.structured({"c": 3}) == {"c": 3}
 
 
-def test_an_output_that_is_no_object_is_a_field_of_one() -> None:
+def test_an_output_that_is_not_an_object_becomes_a_field_of_one() -> None:
     made = Registry()
     agf.agent(lambda a, b: a + b, name="adder", registry=made)
     tool = flow_tool(agf.load(SUM.replace("OUTPUT", "integer"), registry=made))
@@ -185,6 +186,31 @@ def test_a_flow_is_called_and_its_output_is_text_and_value(registry: Registry, m
         result = await client.call_tool("double", {"n": "ü"})
         assert (text_of(result), result.structured_content) == ('["ü", "ü"]', {"result": ["ü", "ü"]})
         assert (await client.call_tool("record", {"n": 1})).structured_content == {"result": {"n": 1}}
+
+    in_loop(registry, mode, act)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("output", "read"),
+    [
+        ("fig \ud83c", "fig \ufffd"),
+        ("\udcff.txt", "\ufffd.txt"),
+        ("\ud83c\udf50", "\U0001f350"),
+        ([1, ["\ud800"], {"\udcff": "é"}], [1, ["\ufffd"], {"\ufffd": "é"}]),
+    ],
+)
+def test_half_of_a_character_in_a_result_is_replaced(registry: Registry, mode: str, output: Any, read: Any) -> None:
+    agf.tool(lambda: output, registry=registry, name="half")
+    agf.define("pipeline: half\nsteps:\n- tool: {name: half, output: a}\n", registry=registry)
+
+    async def act(client: Client) -> None:
+        result = await client.call_tool("half", {})
+        assert result.structured_content == {"result": read}
+        assert text_of(result).encode()
+        envelope = await client.call_tool("run_result", {"run_id": (result.meta or {})[RUN_ID]})
+        data = (envelope.structured_content or {})["data"]
+        assert (data["output"], data["named_stores"]) == (read, {"a": read})
 
     in_loop(registry, mode, act)
 
@@ -226,12 +252,12 @@ def test_progress_is_reported(registry: Registry, gate: Gate, mode: str) -> None
     assert told[0] == (1, "steps[0]")
 
 
-def test_a_step_that_finishes_before_anybody_waits_is_told() -> None:
+def test_a_step_that_finishes_before_anybody_waits_is_reported() -> None:
     async def main() -> None:
         served = ServedRun()
         served.ended = asyncio.get_running_loop().create_future()
         served.listen(StepFinished(("steps[0]",), 0.0, 1))
-        await asyncio.sleep(0)  # the loop has been woken, and nobody was there
+        await asyncio.sleep(0)  # the step has woken the loop, and nobody was waiting
         assert await asyncio.wait_for(served.next(0), 60) is None
         assert (served.done, served.at) == (1, "steps[0]")
 
@@ -272,7 +298,7 @@ def test_a_launched_run_is_cancelled(registry: Registry, gate: Gate, mode: str) 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_of_a_hundred_calls_at_once_only_some_run(registry: Registry, gate: Gate, mode: str) -> None:
+def test_only_some_of_a_hundred_concurrent_calls_run(registry: Registry, gate: Gate, mode: str) -> None:
     async def act(client: Client) -> None:
         calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(100)]
         await gate.until(lambda: gate.running == 3)
@@ -301,7 +327,7 @@ def test_calls_beyond_those_that_may_wait_are_refused(registry: Registry, gate: 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_calls_that_give_up_leave_the_line(registry: Registry, gate: Gate, mode: str) -> None:
+def test_cancelled_calls_leave_the_queue(registry: Registry, gate: Gate, mode: str) -> None:
     async def act(client: Client) -> None:
         calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(20)]
         await gate.until(lambda: gate.running == 2)
@@ -321,7 +347,7 @@ def test_calls_that_give_up_leave_the_line(registry: Registry, gate: Gate, mode:
 
 
 def asked(*answers: types.ElicitResult) -> tuple[list[str], Any]:
-    """The questions that come, and the callback that answers them in this order."""
+    """The list of the questions that arrive, and the callback that gives the answers in order."""
     texts, left = list[str](), list(answers)
 
     async def callback(context: Any, params: Any) -> types.ElicitResult:

@@ -1,7 +1,7 @@
-"""A flow over the rows of a table: the run that `languages.over` defines, made from what a person
-gives (decision D53).
+"""Prepares the run of a flow over the rows of a table, as `languages.over` defines it (decision
+D53).
 
-Everything is checked before the first row: the table, the columns, the numbers of the rows. So a
+The table, the columns and the numbers of the rows are checked before the first row runs, so that a
 misspelt column costs nothing.
 """
 
@@ -19,6 +19,7 @@ from ...catalog import Registry, default
 from ...engine.run_options import RunOptions
 from ...flow.flow import Flow
 from ...languages.over import OVER, ROWS, SAME, OverTerms
+from ...limits.limits import limits_of_run
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Severity, StepError
 from ...text.names import same_name
@@ -84,7 +85,7 @@ def over_rows(
     chosen = over if isinstance(over, Over) else Over(table=over)
     rows = open_rows(chosen.table)
     common = settle_fields(same or {})
-    limits = options.limits or current.settings.limits
+    limits = limits_of_run(options.limits, current.settings.limits)
     warnings = _check_columns(flow, rows, common, chosen.map)
     numbers, note = _numbers(rows, chosen)
     terms = OverTerms(
