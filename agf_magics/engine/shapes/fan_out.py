@@ -52,7 +52,8 @@ def _choose_parts(
 async def each(site: CallSite[Each]) -> Value:
     """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the
     survivors in order."""
-    run, step = site.run, site.step
+    run = site.run
+    step = site.step
     scope = site.scope
     inside = scope._replace(
         depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
@@ -65,7 +66,8 @@ async def each(site: CallSite[Each]) -> Value:
     run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
     # By number, so that the results are in the order of the elements, whatever ends first.
     values: list[Value] = [DROPPED] * len(items)
-    bind, body = step.element.bind, step.body
+    bind = step.element.bind
+    body = step.body
     path = site.path_of(body)
     frame = site.frame
     index = site.index
@@ -99,7 +101,8 @@ async def each(site: CallSite[Each]) -> Value:
 
 async def _elements_of(site: CallSite[Each]) -> Elements:
     """The elements, cut to the limit; with ``ahead``, after building the arguments of all."""
-    step, items = site.step, await read_elements(site)
+    step = site.step
+    items = await read_elements(site)
     cut = step.cut
     if cut is not None and len(items) > cut.most:
         report(site.run, cut.problem(len(items) - cut.most))
@@ -156,8 +159,8 @@ async def _collect(
         return await site.run.run_step(step.collect, joined, scope, site.index)
     if step.gather is not None:
         return step.gather(results), frame
-    kept = _survivors(results)
-    return (list(kept.values()) if results.names is None else kept), frame
+    survivors = _survivors(results)
+    return (list(survivors.values()) if results.names is None else survivors), frame
 
 
 def _survivors(results: FanOutResult) -> dict[Any, Value]:

@@ -107,7 +107,8 @@ async def await_result(result: Result, grace: float, context: Context) -> Result
         result = True, await _driven(coroutine, task, grace, context)
     except GeneratorExit as error:
         # A coroutine of a tool may raise GeneratorExit itself: that is its failure.
-        if not _runs(task):  # this coroutine is being closed
+        # Here this coroutine is being closed.
+        if not _runs(task):
             raise
         result = False, error
     except BaseException as error:
@@ -131,7 +132,8 @@ def _driven(
     def look() -> None:
         nonlocal cut, timer
         timer = None
-        if task.cancelling() > before:  # otherwise a timeout of the tool cancelled it
+        # Otherwise a timeout of the tool cancelled it.
+        if task.cancelling() > before:
             cut = True
             # Wakes the task, so that the generator below gets control.
             task.cancel()
@@ -139,7 +141,8 @@ def _driven(
     try:
         waits = context.run(coroutine.send, None)
         while True:
-            end_in_child(forks, (True, None))  # a child must not use the loop of its parent
+            # A child must not use the loop of its parent.
+            end_in_child(forks, (True, None))
             try:
                 answer = yield waits
             except GeneratorExit:
@@ -161,8 +164,9 @@ def _driven(
         return end.value
     finally:
         if cut:
-            # Else the step would look cancelled once more than it was.
-            task.uncancel()  # that cancellation only woke this task, or came too late
+            # That cancellation only woke this task, or came too late: the step would look cancelled
+            # once more than it was.
+            task.uncancel()
         if timer is not None:
             timer.cancel()
 
