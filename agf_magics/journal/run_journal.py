@@ -79,11 +79,7 @@ class Journal:
         """The outcomes of earlier sessions of this run; empty for the first session."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
         self.warnings = RunWarnings(self.log, lambda event: self.emit(event))
-        self.rows = CallRows(
-            run_id, most, self.next_line, self.warnings.not_stored, self._keep_large
-        )
-        if store is not None and self.store.files is not None:
-            self.rows.results = LargeResults(self.store, num, self.rows.objects)
+        self.rows = self._make_rows(stores_large=store is not None and store.files is not None)
         self.out = OrderedRows(self.store.writer if store is not None else None)  # type: ignore[arg-type]
         """Where its rows go."""
         self.manifest = ""
@@ -92,8 +88,6 @@ class Journal:
         """The last part that the manifest names: the journal keeps it as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
-        if self.log.identities is not None:
-            self.rows.identities = self.log.identities
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.summary: Callable[[], Any] = lambda: None
@@ -121,6 +115,17 @@ class Journal:
         """Whether calls that the run does not wait for may still write."""
         self._end_lock = threading.Lock()
         """Of the end of the run and the exit of the process, one comes first."""
+
+    def _make_rows(self, stores_large: bool) -> CallRows:
+        """What makes the rows. ``stores_large``: whether large results have a place."""
+        rows = CallRows(
+            self.run_id, self.most, self.next_line, self.warnings.not_stored, self._keep_large
+        )
+        if stores_large:
+            rows.results = LargeResults(self.store, self.num, rows.objects)
+        if self.log.identities is not None:
+            rows.identities = self.log.identities
+        return rows
 
     async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
         """Write the manifest before the first step; a resumed run has one."""
