@@ -160,6 +160,7 @@ async def make_again(lost: LostError) -> None:
         while unread.make_again is again:
             if again.failure is not None:
                 raise again.failure
+            unread.tell_made_again()
             try:
                 # It may take a result that another run has stored, and that is lost too.
                 unread.put(await when_read(partial(opened, await again.call())))

@@ -25,7 +25,7 @@ class UnreadValues:
     def __init__(
         self, log: EarlierOutcomes, rows: CallRows, lost: Callable[[CallKey, LostValue], None]
     ) -> None:
-        """``lost``: called for a value that cannot be read when somebody needs it."""
+        """``lost``: called for a value that cannot be read, if its call is made again."""
         self._log = log
         self._rows = rows
         self._lost = lost
@@ -94,8 +94,8 @@ class UnreadValues:
             value = late.read()
         except DecodeError as error:
             self._log.lose(key)
-            self._lost(key, LostValue(str(error), late.data))
-            raise CannotRead(str(error)) from None
+            lost = LostValue(str(error), late.data)
+            raise CannotRead(str(error), partial(self._lost, key, lost)) from None
         self._rows.objects.note_stored(value, bare(late.data))
         return value
 

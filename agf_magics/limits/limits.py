@@ -5,8 +5,8 @@ They apply to everything below the run; a definition cannot widen them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 N = TypeVar("N", int, float)
 
@@ -110,28 +110,38 @@ LIMITS = (FAN_OUT_DEPTH, SPAWNS, TIMEOUT, STEP_TIMEOUT, MODEL_TIMEOUT, MAX_TOKEN
 of `Limits` and one of `Settings` have each limit, too."""
 
 
+NOT_GIVEN: Any = ...
+"""In the place of a limit that a person does not give."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one run; 0 means no limit, and so does None for a time."""
+    """The limits of one run; those that are not given are those of the settings. 0 means no limit,
+    and so does None for a time."""
 
-    fan_out_depth: int = FAN_OUT_DEPTH.default
+    fan_out_depth: int = NOT_GIVEN
     """The depth of nested fan-outs, through calls of any language."""
-    spawns: int = SPAWNS.default
+    spawns: int = NOT_GIVEN
     """The number of agent steps and model sessions; retries count again."""
-    timeout: float | None = TIMEOUT.default
+    timeout: float | None = NOT_GIVEN
     """Seconds for the whole run."""
-    model_timeout: float | None = MODEL_TIMEOUT.default
+    model_timeout: float | None = NOT_GIVEN
     """Seconds for one reply of a model."""
-    step_timeout: float | None = STEP_TIMEOUT.default
+    step_timeout: float | None = NOT_GIVEN
     """Seconds for one call of a tool, an agent or a transform."""
-    max_tokens: int = MAX_TOKENS.default
+    max_tokens: int = NOT_GIVEN
     """Tokens of all models, input and output together."""
-    max_cost: float = MAX_COST.default
+    max_cost: float = NOT_GIVEN
     """US dollars for all models."""
+    given: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The names of those that are given; the others are the defaults until `limits_of_run` replaces them."""
 
     def __post_init__(self) -> None:
+        given = frozenset(row.name for row in LIMITS if getattr(self, row.name) is not NOT_GIVEN)
+        object.__setattr__(self, "given", given)
         for row in LIMITS:
-            limit = getattr(self, row.name)
+            limit = getattr(self, row.name) if row.name in given else row.default
+            object.__setattr__(self, row.name, limit)
             is_time = row.unit == SECONDS
             types = (int,) if type(row.default) is int else (int, float)
             if limit is None and is_time:
@@ -142,3 +152,20 @@ class Limits:
                 raise ValueError(f"{row.name} is {takes}, 0 or more, not {limit!r}")
             if is_time and not limit:
                 object.__setattr__(self, row.name, None)  # so that no reader compares with 0
+
+
+def limit_values(limits: Limits) -> dict[str, float | None]:
+    """Each limit by its name."""
+    return {row.name: getattr(limits, row.name) for row in LIMITS}
+
+
+def limits_of_run(given: Limits | None, others: Limits) -> Limits:
+    """The limits of a run: ``others`` with those that a person gives for it. ``others``: those of
+    the settings, or those with which a resumed run began.
+
+    >>> limits_of_run(Limits(timeout=60), Limits(timeout=5, spawns=3)).spawns
+    3
+    """
+    if given is None:
+        return others
+    return replace(others, **{name: getattr(given, name) for name in given.given})

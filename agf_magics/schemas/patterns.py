@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from ..compat.browser import IN_BROWSER
 from ..compat.imports import installed_only
 from ..text.diagnostics import Diagnostic
 from ..text.source import Span
+from ..text.whole_text import whole_text
 from ..text.yaml.nodes import Fields, Node, Scalar, node_at
 
 LONGEST_PATTERN = 1_000
@@ -101,10 +101,7 @@ def _options(re2: Any) -> Any:
 
 
 def _encode(text: str) -> bytes:
-    with suppress(UnicodeEncodeError):
-        return text.encode()
-    # Half of a surrogate pair: an unknown character.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    return whole_text(text).encode()
 
 
 def _bad_pattern(pattern: str, error: Exception) -> BadPattern:

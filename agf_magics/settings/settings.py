@@ -8,6 +8,7 @@ pyproject.toml may come from a stranger, so it cannot set the settings that open
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -390,8 +391,8 @@ KINDS: Mapping[type, tuple[str, tuple[type, ...]]] = {
 class Phrases(NamedTuple):
     """How hints say what a person writes, which depends on where the package is used."""
 
-    give: str = "--set {0}=… (in Python: input={{{0!r}: …}})"
-    """Gives the input that has this name."""
+    give: str = "{sets} (in Python: input={{{fields}}})"
+    """Gives inputs, for `input_of`."""
     resume_run: str = "%resume {0}"
     answer_run: str = "%resume {0} --answer …"
     allow: str = "%config AgfMagics.{0} = True"
@@ -399,6 +400,19 @@ class Phrases(NamedTuple):
     list_runs: str = "%runs lists the runs"
     show_run: str = "%runs {0} shows it"
     define_folder: str = "define its files: %define reads a folder"
+
+    def input_of(self, *names: str) -> str:
+        """What gives the inputs that have these names.
+
+        >>> Phrases().input_of("a", "b")
+        "--set a=… --set b=… (in Python: input={'a': …, 'b': …})"
+        """
+        return self.give.format(
+            sets=" ".join(f"--set {name}=…" for name in names),
+            fields=", ".join(f"{name!r}: …" for name in names),
+            in_json=", ".join(f"{json.dumps(name, ensure_ascii=False)}: …" for name in names),
+            quoted=" and ".join(map(repr, names)),
+        )
 
     def switch(self, name: str) -> str:
         """What turns on the switch ``name``."""
@@ -411,7 +425,7 @@ class Phrases(NamedTuple):
 
 
 COMMAND_LINE = Phrases(
-    '--input FILE.json, with {{"{0}": …}}',
+    "--input FILE.json, with {{{in_json}}}",
     "in Python: agf.resume({0!r})",
     "in Python: agf.resume({0!r}, answer=…)",
     "--{1}",
@@ -421,7 +435,7 @@ COMMAND_LINE = Phrases(
 )
 
 MCP_CLIENT = COMMAND_LINE._replace(
-    give="give it as the argument {0!r}",
+    give="as {quoted} of the arguments",
     resume_run="call run_result with {0!r}",
     answer_run="call run_answer with {0!r}",
     allow="start the server with --{1}",

@@ -26,6 +26,11 @@ class LostError(StepError):
 class CannotRead(Exception):
     """What ``read`` of an `Unread` raises. The message has the reason."""
 
+    def __init__(self, why: str, tell: Callable[[], None] = lambda: None) -> None:
+        """``tell``: tells a person that the call is made again."""
+        super().__init__(why)
+        self.tell = tell
+
 
 class ReadAtOnce:
     """The base of classes that flows themselves look into: a result of such a class is read when its
@@ -42,7 +47,7 @@ class Unread:
     """A value that is not read yet."""
 
     __slots__ = (
-        *("__weakref__", "_find", "_read", "_value", "_why"),
+        *("__weakref__", "_find", "_read", "_tell", "_value", "_why"),
         *("digest", "kind", "make_again", "shown"),
     )
 
@@ -63,6 +68,7 @@ class Unread:
         self._read, self._find, self._value = read, find, _NOTHING
         self._why = ""
         """Why it cannot be read."""
+        self._tell: Callable[[], None] | None = None
 
     @property
     def value(self) -> Any:
@@ -71,10 +77,16 @@ class Unread:
             try:
                 self.put(self._read())
             except CannotRead as why:
-                self._why = str(why)
+                self._why, self._tell = str(why), why.tell
         if self._value is _NOTHING:
             raise self._lost()
         return self._value
+
+    def tell_made_again(self) -> None:
+        """The call is made again: a person is told once."""
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell()
 
     def _lost(self) -> LostError:
         message = f"a stored {self.kind} cannot be read: {self._why}"

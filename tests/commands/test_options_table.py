@@ -1,4 +1,4 @@
-"""The magics and the command line use the same name, and the same value, for the same thing: one table."""
+"""The magics and the command line have the same options: one table of their names and values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTS = {
     "check": (commands.PIPELINE,),
     "draw": (commands.DRAW,),
 }
-"""By the command of the command line: the magics that do the same."""
+"""The magics that do the same as each command of the command line."""
 
 ALONE = {
     "--tools": "a notebook registers tools in cells",
@@ -34,10 +34,10 @@ ALONE = {
     "--at-once": "Python has agf.mcp.serve(at_once=)",
     "--export": "the files of a graph; %runs RUN --export writes the run",
 }
-"""The options that only the command line has, and what a notebook has instead."""
+"""The options that only the command line has, with what a notebook has instead."""
 
 VALUES = {"--input": "VAR"}
-"""What differs in how a value is named: a notebook has variables."""
+"""The metavars that differ, because a notebook names values by variables."""
 
 
 def test_an_option_has_one_name_and_one_value() -> None:

@@ -214,7 +214,8 @@ steps:
 
 
 def test_a_comparison_says_what_was_reused_and_which_steps_have_no_call(registry: agf.Registry) -> None:
-    steps = (LOAD, "- transform: {value: ctx.raw, output: same}\n", each("clean", "all"), TEXT)
+    same = "- transform: {value: ctx.raw, output: same}\n"
+    steps = (LOAD, same, same, each("clean", "all"), TEXT)
     first = ran(registry, "pipeline", pipeline(*steps))
     again = agf.runs(agf.run("main", INPUT, registry=registry, reuse=first.run_id).run_id)
     compared = first.compare(again)

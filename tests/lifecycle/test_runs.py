@@ -193,6 +193,25 @@ def test_a_step_without_calls_stands_between_its_neighbours_in_a_resumed_run() -
         assert again.ended < last.when <= last.ended <= progress.ended
 
 
+def test_an_error_in_a_table_does_not_repeat_what_its_row_says() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def fails() -> None:
+        raise TimeoutError("30 s")
+
+    for output, shown in (("", "TimeoutError: 30 s"), (", output: word", "tool 'fails' failed: TimeoutError: 30 s")):
+        step = f"{{tool: {{name: fails, args: {{}}{output}}}}}"
+        with pytest.raises(agf.StepError):
+            agf.run(f"{{pipeline: bad, steps: [{step}]}}", registry=registry)
+        run = agf.runs("bad")
+        (call,) = repr(run.calls).split("\n")[1:]
+        (traced,) = repr(run.trace).split("\n")[1:]
+        assert call.endswith("  TimeoutError: 30 s")
+        assert traced.endswith(f"  {shown}")
+        assert run.trace[0]["error"] == run.calls[0]["error"] == "tool 'fails' failed: TimeoutError: 30 s"
+
+
 def test_the_list_of_runs_has_the_errors() -> None:
     with pytest.raises(agf.StepError):
         agf.run("{pipeline: bad, steps: [{transform: {value: '1 / 0'}}]}", registry=agf.Registry())

@@ -111,6 +111,7 @@ def test_what_no_call_needs_is_not_read(path: Path) -> None:
     with pytest.raises(agf.StepError) as lost:
         run.stores["first"]
     assert lost.value.code == "journal.lost-value"
+    assert run.warnings == (), "nothing is made again after the end"
     assert run.stores["second"] is session.got[0]
     assert "1,500,000 × 1" in run._repr_mimebundle_()["text/html"]
 
@@ -645,9 +646,12 @@ def test_a_lost_value_is_not_made_of_what_was_changed_since(changes: bool, path:
         assert (resumed.status, chain.made) == ("error", ["change"])
         assert (resumed.error.code, resumed.error.where) == ("journal.lost-value", "steps[4]")
         assert "run it without --reuse" in str(resumed.error)
+        assert "journal.lost-value" not in [warning.code for warning in resumed.warnings], "it is not made again"
     else:
         expected = float(frame_of(2)["a"].sum())
         assert (resumed.output, chain.made) == (expected, ["change", 1, "total"]), resumed.error
+        (warning,) = resumed.warnings
+        assert "steps[1] cannot be read, so its call is made again: " in warning.message
     # As the hint says.
     again = chain.run()
     assert again.output == float(frame_of(2)["a"].sum()), again.error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow.step_options import OwnLimits
 from agf_magics.limits.budgets import Budget, LimitReached, Meter
+from agf_magics.limits.limits import limit_values
+from agf_magics.settings.settings import current
 from tests.engine.virtual_time import run_virtual
 
 
@@ -59,6 +62,47 @@ def test_a_time_is_a_number(name: str, wrong: Any) -> None:
 def test_no_time_is_no_limit_however_it_is_written(name: str) -> None:
     assert agf.Limits(**{name: 0}) == agf.Limits(**{name: 0.0}) == agf.Limits(**{name: None})  # type: ignore[arg-type]
     assert getattr(agf.Limits(**{name: 0}), name) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "changed"),
+    [
+        (None, {}),
+        ({}, {}),
+        ({"timeout": 60}, {"timeout": 60}),
+        ({"spawns": 0}, {"spawns": 0}),
+        ({"spawns": 100}, {"spawns": 100}),
+        ({"model_timeout": None, "max_cost": 0}, {"model_timeout": None, "max_cost": 0}),
+        ({"max_tokens": 9, "fan_out_depth": 1}, {"max_tokens": 9, "fan_out_depth": 1}),
+    ],
+)
+@pytest.mark.usefixtures("journaled")
+def test_those_that_are_not_given_are_those_of_the_settings(
+    given: dict[str, Any] | None, changed: dict[str, Any], registry: agf.Registry
+) -> None:
+    limits = None if given is None else agf.Limits(**given)
+    before = current.settings
+    current.settings = replace(before, max_pipeline_spawns=7, model_timeout=3.0, max_cost=0.5)
+    expected = {"fan_out_depth": 5, "spawns": 7, "model_timeout": 3.0, "max_cost": 0.5, "max_tokens": 0} | changed
+    flow = agf.define(pipeline("tool: {name: fail}"), registry=registry)
+    agf.tool(lambda: 1 / 0, name="fail", registry=registry)
+    first = agf.run(flow, registry=registry, limits=limits, raises=False)
+    background = agf.start(flow, registry=registry, limits=limits).wait()
+    again = agf.rerun(first, "steps[0]", registry=registry, limits=limits, raises=False)
+    for run in (first, background, again):
+        assert limit_values(run.limits) == {"timeout": None, "step_timeout": None} | expected
+    # A resumed run has the others that it began with, whatever the settings say by then.
+    began = agf.run(flow, registry=registry, raises=False)
+    current.settings = before
+    resumed = agf.resume(began.run_id, registry=registry, limits=limits, raises=False)
+    assert limit_values(resumed.limits) == {"timeout": None, "step_timeout": None} | expected
+
+
+def test_the_rows_of_a_table_have_those_of_the_settings(registry: agf.Registry) -> None:
+    current.settings = replace(current.settings, max_tokens=9)
+    flow = agf.define(pipeline("transform: {value: ctx.n}"), registry=registry)
+    run = agf.run(flow, over=[{"n": 1}], registry=registry, limits=agf.Limits(timeout=60))
+    assert run.limits.max_tokens == 9
 
 
 def test_nothing_a_definition_says_changes_them() -> None:

@@ -20,6 +20,10 @@ async def note(word: str) -> str:
     return word + "!"
 
 @agf.tool
+def cut(word: str) -> str:
+    return word + "\\ud83c"
+
+@agf.tool
 async def hold(word: str) -> str:
     if not Path("go").exists():
         print("holding", word, flush=True)
@@ -35,6 +39,7 @@ async def choose(call: agf.ToolContext) -> str:
 """
 FLOWS = {
     "hail": "pipeline: hail\ndescription: Greets.\nsteps:\n- tool: {name: note, args: {word: !expr ctx.word}}\n",
+    "cut": "pipeline: cut\nsteps:\n- tool: {name: cut, args: {word: !expr ctx.word}}\n",
     "long": """\
 pipeline: long
 steps:

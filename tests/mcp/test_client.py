@@ -44,6 +44,12 @@ def test_a_structured_result_is_the_value_and_a_wrapped_text_the_text(good: Serv
     assert call("good__plain", args={"text": "hi"}).output == "hi"
 
 
+def test_half_of_a_character_in_an_argument_is_replaced(good: Server) -> None:
+    agf.define("pipeline: halves\nsteps:\n- tool: {name: good__plain, args: {text: !expr ctx.text}}\n")
+    assert agf.run("halves", {"text": "fig \ud83c"}).output == "fig \ufffd"
+    assert call("good__plain", args={"text": "hi"}).output == "hi"
+
+
 def test_a_list_of_parts_has_texts_media_and_links(good: Server) -> None:
     text, image, link = call("good__picture").output
     assert text == "here it is"

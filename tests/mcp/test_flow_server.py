@@ -190,6 +190,31 @@ def test_a_flow_is_called_and_its_output_is_text_and_value(registry: Registry, m
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("output", "read"),
+    [
+        ("fig \ud83c", "fig \ufffd"),
+        ("\udcff.txt", "\ufffd.txt"),
+        ("\ud83c\udf50", "\U0001f350"),
+        ([1, ["\ud800"], {"\udcff": "é"}], [1, ["\ufffd"], {"\ufffd": "é"}]),
+    ],
+)
+def test_half_of_a_character_in_a_result_is_replaced(registry: Registry, mode: str, output: Any, read: Any) -> None:
+    agf.tool(lambda: output, registry=registry, name="half")
+    agf.define("pipeline: half\nsteps:\n- tool: {name: half, output: a}\n", registry=registry)
+
+    async def act(client: Client) -> None:
+        result = await client.call_tool("half", {})
+        assert result.structured_content == {"result": read}
+        assert text_of(result).encode()
+        envelope = await client.call_tool("run_result", {"run_id": (result.meta or {})[RUN_ID]})
+        data = (envelope.structured_content or {})["data"]
+        assert (data["output"], data["named_stores"]) == (read, {"a": read})
+
+    in_loop(registry, mode, act)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_errors_have_codes_and_neither_files_nor_lines(registry: Registry, mode: str) -> None:
     async def act(client: Client) -> None:
         refused: list[tuple[str, dict[str, Any], str]] = [

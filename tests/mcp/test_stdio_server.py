@@ -158,6 +158,8 @@ def test_half_of_a_character_is_replaced(client: HandClient) -> None:
     params = '{"name": "hail", "arguments": {"word": "fig \\ud83d"}}'
     client.send_bytes(f'{{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {params}}}\n'.encode())
     assert client.reply(77)["result"]["structuredContent"] == {"result": "fig \ufffd!"}
+    assert client.call("cut", word="fig ")["structuredContent"] == {"result": "fig \ufffd"}
+    assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
 
 
 def test_what_is_no_message_is_skipped(client: HandClient) -> None:

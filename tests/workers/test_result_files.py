@@ -1,5 +1,7 @@
-"""Large results of processes of this machine come in a file: of the kernel, or of the worker where there is no room in
-memory. It is gone when it is read."""
+"""Large results of processes on this machine come back in a file, which is gone after it was read.
+
+The file belongs to the kernel, or to the worker if there is no room in memory.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from agf_magics.workers import call_queue
+from agf_magics.workers import call_queue, chunk
 from agf_magics.workers.backends.processes import Processes
 from agf_magics.workers.sending import file_folders
-from agf_magics.workers.sending.result_files import ResultFile, unpacked
+from agf_magics.workers.sending.functions import Program
+from agf_magics.workers.sending.result_files import ResultFile, prefix_in, remove_files, unpacked
 from tests.workers.fans import run_fan
 
 N = 500_000
@@ -62,7 +65,7 @@ def text(x: int) -> Any:
 def of_the_notebook(x: int) -> Any:
     import numpy as np
 
-    class Fit:  # which only cloudpickle can send
+    class Fit:  # only cloudpickle can send this class
         weights = np.arange(500_000) * x
 
     return Fit
@@ -96,10 +99,10 @@ SAME: dict[Callable[[int], Any], Callable[[Any, int], bool]] = {
 
 
 @pytest.mark.parametrize("work", SAME, ids=lambda work: work.__name__)
-def test_a_large_result_comes_back_as_it_is(
+def test_a_large_result_comes_back_unchanged(
     work: Callable[[int], Any], processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # More than a pipe may bring.
+    # The result is larger than a message in a pipe may be.
     monkeypatch.setattr(call_queue, "RESULT", 100_000)
     run = run_fan(work, [1, 2, 3], processes)
     assert run.status == "ok", run.error
@@ -113,7 +116,7 @@ def large(x: int) -> Any:
     return {"array": np.arange(2_000_000) * x, "text": str(x) * 3_000_000}
 
 
-def test_a_result_that_is_mapped_is_as_any_other(processes: Processes) -> None:
+def test_a_mapped_result_is_like_any_other(processes: Processes) -> None:
     run = run_fan(large, [1, 2, 3], processes)
     for x, value in zip((1, 2, 3), run.output, strict=True):
         assert value["text"] == str(x) * 3_000_000
@@ -122,7 +125,7 @@ def test_a_result_that_is_mapped_is_as_any_other(processes: Processes) -> None:
         assert np.array_equal(value["array"], np.arange(2_000_000) * x + 1)
 
 
-def test_what_a_lost_worker_has_written_is_removed(processes: Processes) -> None:
+def test_the_files_of_a_lost_worker_are_removed(processes: Processes) -> None:
     def work(x: int) -> Any:
         import os
         import signal
@@ -148,7 +151,7 @@ for number in os.listdir("/proc/self/fd") if not paths else ():
         paths.append(pathlib.Path(f"/proc/self/fd/{number}"))
 (path,) = paths
 """
-"""Finds the file of the chunk that is being pickled, as no tool does by accident."""
+"""Code that finds the file of the current chunk, which no tool does by accident."""
 
 TAMPERS = {
     "cut": "os.truncate(path, 10)",
@@ -157,11 +160,11 @@ TAMPERS = {
     "a pipe": "path.unlink(); os.mkfifo(path)",
     "a folder": "path.unlink(); path.mkdir()",
 }
-"""The last ones are for a file with a name."""
+"""What is done to the file. The last rows are for a file with a name."""
 
 
 def tampering(folder: str, code: str) -> Callable[[int], Any]:
-    """A tool whose result does something to its file after the first buffer."""
+    """A tool whose result changes its own file after the first buffer."""
     find = FIND
 
     def work(x: int) -> Any:
@@ -179,7 +182,7 @@ def tampering(folder: str, code: str) -> Callable[[int], Any]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pipes, links and descriptors")
 @pytest.mark.parametrize("tamper", TAMPERS)
-def test_a_file_that_is_not_what_was_written_is_not_read(tamper: str, processes: Processes) -> None:
+def test_a_changed_file_is_not_read(tamper: str, processes: Processes) -> None:
     if tamper != "cut" and processes.folder().startswith("/dev/shm"):
         pytest.skip("it has no name")
     run = run_fan(tampering(processes.folder(), TAMPERS[tamper]), [1], processes)
@@ -194,7 +197,7 @@ LATER = {
     "kept open": "os.kept = os.open(path, os.O_RDWR)",
     "kept as a map": "import mmap; os.kept = mmap.mmap(os.open(path, os.O_RDWR), 0)",
 }
-"""What may be done to the file, so that the value is right all the same."""
+"""Changes of the file that leave the value correct."""
 
 WRITE = """
 import os
@@ -211,8 +214,8 @@ except PermissionError:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors")
 @pytest.mark.parametrize("tamper", LATER)
-def test_nobody_changes_a_result_that_is_here(tamper: str) -> None:
-    """A process that is cut off from the memory of a map is ended: the kernel must not be."""
+def test_no_worker_changes_a_result_in_the_kernel(tamper: str) -> None:
+    """A process that loses the memory of a map is ended, which must not happen to the kernel."""
     processes = Processes(1)
     try:
         run = run_fan(tampering(processes.folder(), LATER[tamper]), [1], processes)
@@ -229,6 +232,37 @@ def test_nobody_changes_a_result_that_is_here(tamper: str) -> None:
         processes.close()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="limits of files")
+def test_without_room_the_bytes_travel(processes: Processes) -> None:
+    def work(x: int) -> Any:
+        import resource
+
+        import numpy as np
+
+        # A file may have 3 MB: the first array is in it.
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, before[1]))
+        return [np.arange(200_000) * x, np.arange(2_000_000) * x, "a" * 2_000_000]
+
+    (value,) = run_fan(work, [3], processes).output
+    assert np.array_equal(value[0], np.arange(200_000) * 3)
+    assert np.array_equal(value[1], np.arange(2_000_000) * 3)
+    assert value[2] == "a" * 2_000_000
+    processes.restart()
+
+
+def test_a_worker_that_cannot_open_the_file_of_the_kernel_makes_one(processes: Processes) -> None:
+    prefix = prefix_in(processes.folder)
+    results, program = ResultFile(prefix, is_alone=True), Program(large)
+    options = {"results": ("/proc/0/fd/0", results.paths[1])}
+    marks, packed, *_ = chunk.run(program.pickled, program.digest, program.dump([{"x": 3}]), 1, options)
+    (value,) = unpacked(packed, results)
+    assert (marks, value["text"]) == (chunk.VALUE, "3" * 3_000_000)
+    assert np.array_equal(value["array"], np.arange(2_000_000) * 3)
+    remove_files(prefix)
+    assert os.listdir(processes.folder()) == []
+
+
 WRONG: dict[str, Any] = {
     "no parts": (),
     "a path": (b"", "/etc/hostname"),
@@ -243,7 +277,7 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("packed", WRONG)
-def test_an_answer_that_is_none_is_refused(packed: str, tmp_path: Path) -> None:
+def test_a_malformed_answer_is_refused(packed: str, tmp_path: Path) -> None:
     (tmp_path / "results").write_bytes(b"abc")
     with pytest.raises((ValueError, TypeError, OSError, IndexError, EOFError, pickle.UnpicklingError)):
         unpacked(WRONG[packed], ResultFile(f"{tmp_path}/", is_alone=True))

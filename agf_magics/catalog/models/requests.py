@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic_ai import messages as ai
 from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
 from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import ModelRequestParameters, infer_model
 from pydantic_ai.output import OutputObjectDefinition
@@ -120,8 +120,8 @@ def _translate(model: LibraryModel, request: Request) -> tuple[Sent, ToolNames]:
 
 async def _stream_silently(sent: Sent, name: str) -> Response | None:
     """The reply of a server that only streams; None if it has another fault. Raises what a reply
-    that breaks off raises."""
-    with hearing() as heard, suppress(UnexpectedModelBehavior, ModelAPIError):
+    that breaks off raises, and the error that the server sends instead of one."""
+    with hearing() as heard, suppress(UnexpectedModelBehavior):
         reply = await stream_reply(sent, heard, lambda delta: None)
         if reply is not None and reply.parts:
             return Response(reply, sent.model, name, heard, streamed=True)

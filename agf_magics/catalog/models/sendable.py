@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
+from ...text.whole_text import whole_text
 from .messages import Offered, Request
 
 UNREADABLE = "INVALID_JSON"
@@ -26,21 +27,6 @@ def sendable(request: Request) -> Request:
         tools=tuple(Offered(*map(_sendable, tool)) for tool in request.tools),
         schema=_sendable(request.schema),
     )
-
-
-def whole_text(text: str) -> str:
-    """``text`` with U+FFFD for each half of a surrogate pair; two halves are the character.
-
-    >>> whole_text("a\\udcff"), whole_text("\\ud83c\\udf50")
-    ('a\ufffd', '\U0001f350')
-    """
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _sendable(value: Any) -> Any:

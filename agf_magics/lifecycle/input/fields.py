@@ -222,4 +222,4 @@ def _settle(copy: Callable[[], R]) -> R:
 
 def _give(name: str, span: Span | None) -> str:
     bare = f" If it is text, write \"'{name}'\"." if span and span.text == name else ""
-    return f"give it: {current.words.give.format(name)}.{bare}"
+    return f"give it: {current.words.input_of(name)}.{bare}"

@@ -230,7 +230,7 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
         }
         for step in steps
     )
-    comparison.uncalled = tuple(_uncalled(sides, names))
+    comparison.uncalled = tuple(dict.fromkeys(_uncalled(sides, names)))
     comparison.runs = (a.run_id, b.run_id)
     rows = list(islice(_differences(sides, sames), MOST_VALUES + 1))
     comparison.is_cut = len(rows) > MOST_VALUES

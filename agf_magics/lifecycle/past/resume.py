@@ -37,7 +37,7 @@ from ...journal.records.records import UNREADABLE
 from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, records
 from ...limits.grants import granted
-from ...limits.limits import Limits
+from ...limits.limits import Limits, limits_of_run
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, refused
 from ...text.folder import notebook_folder
@@ -88,7 +88,7 @@ def resume(
       Default False.
     - ``registry``: the `Registry` to look tools and agents up in. Default None: the registry of
       this process.
-    - ``limits``: the `Limits` to use instead of the original ones. Default None: the original ones.
+    - ``limits``: the `Limits` that replace the original ones. Default None: the original ones.
     - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
       it is not called again and the run continues with a warning. Default None.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
@@ -193,7 +193,7 @@ def _resume_row(
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, head.run_id)
     flow_input = FlowInput(_input_again(order, settle_input(input, flow), run_id), None, context)
-    options = replace(options, limits=options.limits or order.limits)
+    options = replace(options, limits=limits_of_run(options.limits, order.limits))
     state = RunState(
         *(linked, flow_input, options, problems),
         run_id=head.run_id,

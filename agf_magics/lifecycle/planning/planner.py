@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ...catalog import Model, Registry, default, model_of
 from ...engine.host.host import Asker
 from ...flow.progress.events import Event
-from ...limits.limits import Limits
+from ...limits.limits import Limits, limits_of_run
 from ...schemas.patterns import unusable
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
@@ -110,7 +110,7 @@ def run_planner(
         context=context,
         max_ticks=check_ticks(max_ticks),
         registry=registry,
-        limits=limits or current.settings.limits,
+        limits=limits_of_run(limits, current.settings.limits),
         on_event=on_event,
         ask=ask,
         on=on,

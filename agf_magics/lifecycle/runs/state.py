@@ -27,6 +27,7 @@ from ...journal.database.store import Store
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets, names_a_secret
 from ...limits.grants import ANYTHING, Grant
+from ...limits.limits import limits_of_run
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, StepError, sort_by_place
 from ...text.names import same_name
@@ -60,7 +61,7 @@ class RunState:
     ) -> None:
         self.linked = linked
         self.flow_input = flow_input
-        self.limits = options.limits or current.settings.limits
+        self.limits = limits_of_run(options.limits, current.settings.limits)
         self.options = replace(options, limits=self.limits)
         self.warnings = tuple(sort_by_place([*warnings]))
         """The problems of its definition and its input."""

@@ -11,7 +11,6 @@ import base64
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from functools import cache, reduce
 from graphlib import TopologicalSorter
 from importlib.metadata import PackageNotFoundError, version
@@ -33,7 +32,7 @@ from ...journal.run_journal import Journal
 from ...journal.runs import RunRow
 from ...languages import LANGUAGES
 from ...limits.grants import Grant
-from ...limits.limits import Limits
+from ...limits.limits import Limits, limit_values
 from ...settings.folders import this_notebook
 from ...settings.settings import current
 from ...text.folder import notebook_folder
@@ -112,7 +111,7 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
         "secret": sorted(secret),
         "context": context,
         "context_name": context_name,
-        "limits": asdict(state.limits),
+        "limits": limit_values(state.limits),
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
         "barred": sorted(grant.barred | grant.only_if_asking),

@@ -19,6 +19,7 @@ from ...catalog import Registry, default
 from ...engine.run_options import RunOptions
 from ...flow.flow import Flow
 from ...languages.over import OVER, ROWS, SAME, OverTerms
+from ...limits.limits import limits_of_run
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Severity, StepError
 from ...text.names import same_name
@@ -84,7 +85,7 @@ def over_rows(
     chosen = over if isinstance(over, Over) else Over(table=over)
     rows = open_rows(chosen.table)
     common = settle_fields(same or {})
-    limits = options.limits or current.settings.limits
+    limits = limits_of_run(options.limits, current.settings.limits)
     warnings = _check_columns(flow, rows, common, chosen.map)
     numbers, note = _numbers(rows, chosen)
     terms = OverTerms(

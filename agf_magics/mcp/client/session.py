@@ -16,6 +16,7 @@ from mcp import Client, MCPError
 from mcp_types import ElicitResult, Implementation, ServerNotification, ToolListChangedNotification
 
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.whole_text import with_whole_texts
 from ...version import __version__
 from .elicitation import Call, Elicitation
 from .foreign_text import LONGEST_ERROR, Masked, clean, describe
@@ -184,6 +185,7 @@ class Session:
         """The SDK's result of a call. Raises StepError."""
         assert self._client is not None
         client = self._client
+        arguments = with_whole_texts(arguments)
         with self.elicitation.during(call):
             return await self._answer(
                 lambda: client.call_tool(name, arguments, progress_callback=call.report)

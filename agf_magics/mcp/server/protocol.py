@@ -19,6 +19,7 @@ from ...limits.limits import Limits
 from ...pictures.plain import plain
 from ...text.diagnostics import DefinitionError, refused
 from ...text.suggestions import suggest
+from ...text.whole_text import whole_text, with_whole_texts
 from ...values.as_json import as_json
 from ...values.value import Value
 from ...version import __version__
@@ -236,7 +237,8 @@ def _own_tool(tool: OwnTool) -> types.Tool:
 
 
 def _text(text: str) -> list[types.ContentBlock]:
-    return [types.TextContent(type="text", text=text)]
+    # Half of a character would end the connection, here and in what is structured.
+    return [types.TextContent(type="text", text=whole_text(text))]
 
 
 def _failure(text: str, run: Run | PastRun | None = None) -> types.CallToolResult:
@@ -245,7 +247,7 @@ def _failure(text: str, run: Run | PastRun | None = None) -> types.CallToolResul
 
 
 def _own_result(value: dict[str, Value] | str) -> types.CallToolResult:
-    structured = value if isinstance(value, dict) else None
+    structured = with_whole_texts(value) if isinstance(value, dict) else None
     return types.CallToolResult(content=_text(written(value)), structured_content=structured)
 
 
@@ -264,7 +266,7 @@ def _result(tool: FlowTool, run: Run | PastRun) -> types.CallToolResult:
     output = as_json(run.output)
     if (size := len(text := written(output))) > LARGEST:
         return _failure(error_text(too_large(run.run_id, size)), run)
-    structured = tool.structured(output)
+    structured = with_whole_texts(tool.structured(output))
     return types.CallToolResult(
         content=_text(text), structured_content=structured, _meta={RUN_ID: run.run_id}
     )

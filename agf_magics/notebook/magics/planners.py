@@ -26,6 +26,7 @@ from ...lifecycle.planning.planner import THINK, find_model, run_model
 from ...lifecycle.planning.ticks import Begin, PlannerResult, TickOptions
 from ...lifecycle.recordings.replay import replay
 from ...lifecycle.runs.run import Run
+from ...limits.limits import limits_of_run
 from ...pictures.pages.parts import headline
 from ...pictures.pages.run_page import run_header_html
 from ...pictures.plain import html, line
@@ -60,7 +61,7 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
         context=_context(parsed, header),
         max_ticks=count(parsed, "--ticks", 10, 1),
         registry=notebook.registry,
-        limits=request.options.limits or current.settings.limits,
+        limits=limits_of_run(request.options.limits, current.settings.limits),
         on=request.options.on,
         resume_with="%%plan … --planner … --resume",
         execute=partial(_shown_run, notebook, request),

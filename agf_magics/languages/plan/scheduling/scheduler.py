@@ -19,7 +19,7 @@ from ..arguments import fill
 from ..calls import Call, Template
 from ..log.log import Log
 from ..log.lookup import suggest_field
-from ..log.messages import plain_message
+from ..log.messages import as_message, plain_message
 from ..log.reference import Expression, Reference, as_written, references
 from .dependencies import Dependencies, Turn, Verdict, dependencies_of, exists
 from .end_messages import UNRESOLVED, error_message, fault, results
@@ -63,6 +63,12 @@ class PlanScheduler:
         self.changed: dict[int, Call] = {}
         """Calls of which a person changed the arguments or gave the result."""
         self.stored: set[int] = set()
+        self.chose = {
+            number
+            for number, turn in enumerate(self.turns)
+            if len(turn.call.output.alternatives) > 1
+        }
+        """Turns of which the call selects where its result is written."""
 
     @cached_property
     def order(self) -> StoringOrder:
@@ -115,27 +121,30 @@ class PlanScheduler:
 
     def why(self, number: int, expression: Expression, log: Log) -> TurnOutcome:
         """Why an expression has no value: no call writes it, a writer failed, or another branch was
-        taken."""
+        taken. A writer whose result lacks the field that is read does not write it."""
         text = as_written(expression)
         missing = [ref for ref in references(expression) if self.look(number, ref, log) == "never"]
         needs = (self.needs.needs[number][ref] for ref in missing)
         writers = [writer for need in needs for writer in need.writers]
-        if not writers:
-            message = f"unresolved reference: no message and no call writes {text}"
-            first, *_ = missing
-            give = f"let an earlier call write it, give it in {first.sign}input or state:"
-            if first.kind == "input":
-                give = f"give it: --set {first.path[0] if first.path else 'NAME'}=…"
-            hint = (
-                suggest_field(first, log, self.turns[number].instance)
-                or f"{give}, or add a default: {text} || 10"
-            )
-            problem = Diagnostic(UNRESOLVED, message, first.span, hint)
-            return TurnOutcome("blocked", message, problem)
         ends = {self.outcomes[writer].status for writer in writers if writer in self.outcomes}
         if ends - {"branch_not_taken"}:
             return TurnOutcome("upstream_failed", f"upstream failed: {text} was not written")
-        return TurnOutcome("branch_not_taken", f"branch not taken: {text} was not written")
+        if ends or not self.chose.isdisjoint(writers):
+            return TurnOutcome("branch_not_taken", f"branch not taken: {text} was not written")
+        return self.blocked(number, text, missing[0], log)
+
+    def blocked(self, number: int, text: str, missing: Reference, log: Log) -> TurnOutcome:
+        """The outcome of a turn that reads ``text``, which nothing writes."""
+        message = f"unresolved reference: no message and no call writes {text}"
+        give = f"let an earlier call write it, give it in {missing.sign}input or state:"
+        if missing.kind == "input":
+            give = f"give it: --set {missing.path[0] if missing.path else 'NAME'}=…"
+        hint = (
+            suggest_field(missing, log, self.turns[number].instance)
+            or f"{give}, or add a default: {text} || 10"
+        )
+        problem = Diagnostic(UNRESOLVED, message, missing.span, hint)
+        return TurnOutcome("blocked", message, problem)
 
     def enter(self, number: int, frame: Frame) -> Frame:
         return {**frame, "instance": self.turns[number].instance, "turn": number}
@@ -175,6 +184,8 @@ class PlanScheduler:
         error = outcome.error
         alternatives = call.output.alternatives
         if error is None:
+            if as_message(outcome.value, alternatives) is not None:
+                self.chose.add(number)
             return results(call, turn.instance, None, outcome.value)
         if len(alternatives) > 1:
             return results(call, turn.instance, alternatives[-1], fault(error))
