@@ -183,7 +183,13 @@ CASES: Mapping[str, tuple[dict[str, str], str | None, str, str, str]] = {
         "refused",
         "OPENAI_BASE_URL",
     ),
-    "a key in an address": ({}, f"http://127.0.0.1:DEAD/v1?api_key={KEY}", "model.no-server", "/v1/?api_key=•••:", ""),
+    "a key in an address": (
+        {},
+        f"http://127.0.0.1:DEAD/v1?api_key={KEY}",
+        "model.address",
+        "/v1?api_key=•••'",
+        "leave out the '?'",
+    ),
     "a key in an address of a wrong form": (
         {},
         f"127.0.0.1:DEAD/v1?x=1&access_token={KEY}",

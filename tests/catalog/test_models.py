@@ -1,4 +1,5 @@
-"""One request, one reply, against a real server that speaks the OpenAI protocol and whatever can go wrong with one."""
+"""Tests of a request and its reply, against a real server that speaks the OpenAI protocol, with everything that
+fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps and calls of a run as tables."""
+"""Tabulates the steps and calls of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The parts of a run's input that its journal lacks: a person must give them again."""
+"""Finds the parts of a run's input that the journal lacks, so that a person must pass them
+again."""
 
 from __future__ import annotations
 
