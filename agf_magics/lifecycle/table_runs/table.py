@@ -26,7 +26,8 @@ from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
-from ...pictures.values import cell_text, table_html, table_text
+from ...pictures.value_line import cell_text
+from ...pictures.values import table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from ...values.tables.data_frames import in_pandas_form, in_polars_form
