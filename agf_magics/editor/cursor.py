@@ -30,7 +30,7 @@ class Keys(NamedTuple):
 
     path: tuple[str, ...]
     near: dict[str, str]
-    """Its keys, with their values if those are on one line."""
+    """The keys of the mapping, with the values that are on one line."""
 
 
 class Cursor(NamedTuple):
@@ -45,8 +45,8 @@ class Cursor(NamedTuple):
     tag: str
     """The value's tag, as in ``!expr``."""
     around: tuple[dict[str, str], ...]
-    """The keys of the mapping around it, as in `Keys.near`; then those of the next outer mapping,
-    and so on."""
+    """The keys of the mapping around the place, as in `Keys.near`, then those of each outer
+    mapping."""
 
     @property
     def near(self) -> dict[str, str]:
@@ -102,7 +102,8 @@ class _Reader:
         """The part of the current key or scalar that was read."""
         self.quote = ""
         self.literal: int | None = None
-        """In a block scalar: its lines are indented deeper than this column."""
+        """The column of the line above a block scalar, whose lines are indented deeper; None
+        outside of one."""
         self.is_value = self.is_comment = False
         self.mappings: list[Keys] = []
         """The mappings that have ended, inner ones first."""

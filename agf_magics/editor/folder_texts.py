@@ -79,7 +79,8 @@ def is_below(path: Path, key: str) -> bool:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files in a folder that may be read, those of each folder before those below it."""
+    """The readable files below a folder. The files of each folder come before those of its
+    subfolders."""
     entries = 0
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(

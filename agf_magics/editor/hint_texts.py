@@ -89,7 +89,7 @@ def meant_names(hint: str) -> Iterator[str]:
 
 
 def _led_to(hint: str) -> Iterator[str]:
-    """What stands between words that lead to a text and words that go on."""
+    """The texts between words that introduce a text and words that go on after it."""
     end = 0
     while (lead := _LEAD.search(hint, end)) and lead.end() < len(hint):
         tail = _TAIL.search(hint, lead.end() + 1)

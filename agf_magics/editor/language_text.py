@@ -125,7 +125,7 @@ def _keys(name: str, part: Mapping[str, Any], defined: Mapping[str, Any]) -> Ite
 
 
 def _about(value: Any, defined: Mapping[str, Any]) -> str:
-    """The description of a key, else that of the part that it refers to."""
+    """The description of a key, or else of the part to which it refers."""
     if not isinstance(value, Mapping):
         return ""
     referred = defined.get(str(value.get("$ref", "")).rpartition("/")[2], {})

@@ -53,7 +53,7 @@ class Context(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """How a language writes its paths."""
+    """The notation of paths in a language."""
 
     written: re.Pattern[str]
     """Matches the path at the end of a text; the group ``path`` is completed part by part."""
@@ -68,12 +68,12 @@ class Names(NamedTuple):
     """The names in a language."""
 
     values: Mapping[str, tuple[str, ...]]
-    """For a key: the kinds of names that its value may be, in words of `SOURCES`."""
+    """The kinds of names that the value of a key may be, in words of `SOURCES`, by the key."""
     keys: Mapping[str, tuple[str, ...]]
-    """For a key: the kinds of names that the keys below it are."""
+    """The kinds of names that the keys below a key are, by the key."""
     paths: Paths
     alone: Mapping[str, tuple[str, ...]] = {}
-    """For a key: words of the language that it takes instead of a name."""
+    """The words of the language that a key accepts in place of a name, by the key."""
     functions: Iterable[str] = ()
     """The functions of its expressions."""
 
@@ -114,7 +114,7 @@ def _tools(context: Context) -> Iterable[str]:
 
 
 def _arguments(context: Context) -> Iterable[str]:
-    """The arguments of the tool, agent or flow that one of the mappings around the place names."""
+    """The arguments of the tool, agent or flow that a mapping around the place names."""
     registry = context.registry
     names = (near.get(key) for near in context.cursor.around for key in CALLS)
     name = next(filter(None, names), "")
@@ -175,11 +175,11 @@ STEP_KEYS = {(kind.name, name): key for kind in STEPS.values() for name, key in 
 """The keys of a pipeline's steps, by the kind of the step and the name of the key."""
 
 STEPS_BELOW = ("step", "branches")
-"""What the keys take below which there are steps."""
+"""The kinds of values of the keys that have steps below them."""
 
 
 def _takes(path: tuple[str, ...]) -> str:
-    """What the key of a step takes; empty for a path that does not end with one."""
+    """The kind of value of a step's key; empty if the path does not end with such a key."""
     kind, key = ("", "", *path)[-2:]
     return STEP_KEYS[kind, key].takes.word if (kind, key) in STEP_KEYS else ""
 
@@ -206,7 +206,8 @@ SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
 
 
 def _read(context: Context, lead: str) -> Iterable[str]:
-    """What an expression of a pipeline can read, and its functions; a template has only paths."""
+    """The names that an expression of a pipeline can read, and its functions. A template has only
+    paths."""
     stores = _stores(context)
     yield from ("ctx", "pipe", *_bound(context), *stores)
     if not _is_template(context.cursor):
@@ -375,4 +376,4 @@ NAMES: Mapping[str, Names] = {
         ),
     ),
 }
-"""By language."""
+"""The tables of names, by language."""

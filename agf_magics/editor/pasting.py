@@ -50,7 +50,7 @@ class Caret(NamedTuple):
 
     @property
     def line(self) -> int:
-        """Where its line begins."""
+        """The offset where the line of the caret begins."""
         return self.text.rfind("\n", 0, self.start) + 1
 
     def put(self, start: int, end: int, piece: str | None = None) -> Edit:
@@ -104,7 +104,7 @@ def _as_a_pair(caret: Caret) -> Iterator[Edit]:
 
 
 def _in_what_is_marked(caret: Caret) -> Iterator[Edit]:
-    """In place of what stands in quotes, in braces, or behind a dash."""
+    """The edits that replace the text in quotes, in braces, or behind a dash."""
     text, start, end, piece = caret
     if piece.startswith("- "):
         yield caret.put(start, end, f"{{{piece[2:]}}}")
@@ -134,7 +134,7 @@ def _in_what_is_marked(caret: Caret) -> Iterator[Edit]:
 
 
 def _in_a_node(caret: Caret, nodes: list[Node]) -> Iterator[Edit]:
-    """In place of each value around the caret, as a key or an element of it."""
+    """The edits that replace each value around the caret, or insert a key or an element into it."""
     _, start, end, piece = caret
     for node in nodes:
         first, last = _whole(node)

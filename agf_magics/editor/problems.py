@@ -57,29 +57,31 @@ class PlacedProblem(NamedTuple):
 
 
 class ReadText(NamedTuple):
-    """A cell with one of our magics, or a file, that was read: what needs no registry."""
+    """A parsed cell with one of our magics, or a parsed file, without anything that needs the
+    registry."""
 
     text: str
     language: str
     magic_start: int
-    """Where the line of the magic begins, and where it ends; of a file both are its beginning."""
+    """The begin and the end of the magic's line; for a file both are the begin of the text."""
     magic_end: int
     definition_start: int
     written: WrittenText
     """Nothing of a cell without a body, or with a wrong line."""
     places: Mapping[int, int]
-    """Where each source begins, by its identity; the sources live as long as their findings."""
+    """The offset where each source begins, by its identity. The sources live as long as their
+    problems."""
     sources: tuple[Source, ...]
     name: str | None
     """On the line of the magic, or of the file."""
     is_run: bool = False
-    """Whether it is run at once and registers nothing."""
+    """Whether the cell is run at once and registers nothing."""
     input_names: Collection[str] | None = ()
     """The names of the input that the line gives; None if only the kernel knows them."""
 
 
 def problems_of(cell: str, registry: Registry) -> list[Problem]:
-    """The errors and warnings of a cell with one of our cell magics; none for any other cell.
+    """The errors and warnings of a cell with one of our cell magics; empty for any other cell.
 
     >>> first, *_ = problems_of("%%pipeline p\\nstps: []", Registry())
     >>> first["code"], first["start"], first["end"]
@@ -151,7 +153,8 @@ def problems_at(cell: str, position: int, registry: Registry) -> list[str]:
 
 
 def _written(parsed: ParsedLine, source: Source, language: str, is_run: bool) -> WrittenText:
-    """What the body of a cell says, with its problems; of the text of a planner only its header."""
+    """The definition in the body of a cell, with its problems; of a planner's text only the
+    header."""
     if "--planner" in parsed:
         from ..languages.plan.header import load_header
 

@@ -30,7 +30,7 @@ ITEMS = {
     "option": lsp.CompletionItemKind.Keyword,
     "argument": lsp.CompletionItemKind.Field,
 }
-"""The picture beside a choice; that of a text for all others."""
+"""The icon of a completion, by its kind; all other kinds have the icon of a text."""
 
 TOKENS = ("keyword", "function", "class", "variable")
 """The kinds of semantic tokens, by their numbers."""

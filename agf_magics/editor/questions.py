@@ -20,7 +20,7 @@ KIND_OF = {
     "pipeline": "flow",
     **{kind: kind for kind in ("tool", "agent", "flow", "transform", "policy")},
 }
-"""What a kind of name in `NAMES` is in the registry."""
+"""The shelf of the registry for each kind of name in `NAMES`."""
 
 
 class Spot(NamedTuple):
@@ -62,8 +62,8 @@ def help_at(file: WrittenFile, offset: int, group: TextGroup) -> str:
 
 
 def definition_at(file: WrittenFile, offset: int, group: TextGroup) -> Target | None:
-    """Where the name at a place is defined: a value of a key that takes names, also in a text with
-    mistakes."""
+    """The place where the name at the cursor is defined. The name is the value of a key that
+    accepts names, even in a text with mistakes."""
     spot = spot_of(file, offset)
     if spot is None or file.read is None:
         return None

@@ -36,7 +36,7 @@ class Repair(NamedTuple):
     problem: PlacedProblem
     edit: Edit
     written: str
-    """What the hint says to write."""
+    """The text that the hint says to write."""
 
 
 def repairs_of(file: WrittenFile, start: int, end: int, group: TextGroup) -> list[Repair]:
@@ -53,7 +53,8 @@ def repairs_of(file: WrittenFile, start: int, end: int, group: TextGroup) -> lis
 def _repairs_of_problem(
     file: WrittenFile, problem: PlacedProblem, group: TextGroup
 ) -> Iterator[Repair]:
-    """For each text of its hint the first place where it takes the problem away."""
+    """The repairs of a problem: each text of its hint, in the first place where it solves the
+    problem."""
     budget = max(2, min(MOST_TRIED, MOST_CHARACTERS // max(1, len(file.text))))
     for written in texts_of(problem.hint):
         for edit in islice(pasted(file.text, problem.start, problem.end, written), budget):

@@ -46,7 +46,7 @@ _REGISTERS = re.compile(
 
 
 class Target(NamedTuple):
-    """Where a name is defined, in characters of a text."""
+    """The place in a text where a name is defined, in characters."""
 
     uri: str
     start: int
@@ -61,14 +61,14 @@ class WrittenFile:
     text: str
     is_cell: bool = False
     language: str = ""
-    """As the editor calls it; empty: its name says it."""
+    """The language as the editor names it; empty: the name of the file tells it."""
     is_open: bool = False
     """Whether a person sees it: only then are its problems told."""
     read: ReadText | None = None
     problems: list[PlacedProblem] | None = None
     """None: it must be linked again."""
     repairs: dict[PlacedProblem, Any] = field(default_factory=dict)
-    """What `repairs` has found for a problem of the text."""
+    """The repairs that `repairs` found, by the problem."""
     is_read: bool = False
     tree: ast.Module | None = None
     """The statements of Python; while a person writes what Python cannot read, those before."""
@@ -90,10 +90,10 @@ class TextGroup:
 
     def __init__(self) -> None:
         self.files: dict[str, WrittenFile] = {}
-        """In the order in which they register: that of the notebook."""
+        """The texts in the order in which they register, as in the notebook."""
         self.registry = Registry()
         self.targets: dict[tuple[str, str], Target] = {}
-        """Where a name is defined, by its kind and itself."""
+        """The places where names are defined, by kind and name."""
         self.is_complete = True
         """Whether the scan knows every name that the texts register."""
         self._offers: dict[str, object] = {}
@@ -120,8 +120,8 @@ class TextGroup:
             file.is_open = is_open
 
     def take_from_disk(self, uri: str, text: str | None) -> None:
-        """Take what another program wrote into a file that is not open; None: it is gone, or names
-        nothing of us."""
+        """Take the text that another program wrote into a file that is not open; None: the file was
+        removed, or does not use this package."""
         file = self.files.get(uri)
         if file is not None and file.is_open:
             return
@@ -171,8 +171,8 @@ class TextGroup:
             file.read = read_file_text(file.text, language, file.name) if language else None
 
     def _register(self) -> set[str] | None:
-        """Register what all texts define, and return the names that mean something else now; None:
-        it may be any name."""
+        """Register the definitions of all texts, and return the names whose meaning has changed;
+        None: any name may have changed."""
         python = [file.tree for file in self.files.values() if file.tree is not None]
         is_same_python = _are_same(python, self._python)
         if is_same_python:
@@ -249,7 +249,8 @@ class TextGroup:
 
 
 def _has_any(file: WrittenFile, names: set[str]) -> bool:
-    """Whether a text may name one of them: as a word, because a flow may be called ``p``."""
+    """Whether a text may use one of ``names``. Whole words are compared, because a flow may be
+    called ``p``."""
     return any(_has_word(file.text, name) for name in names)
 
 

@@ -48,7 +48,7 @@ class OverTerms(NamedTuple):
     over: str
     """The name of the flow."""
     rename: Mapping[str, str] = {}
-    """The name of an input, and that of its column."""
+    """The name of an input, and the name of its column."""
     only: Sequence[str] | None = None
     """The inputs that the flow accepts; None: all columns are given to it."""
     numbers: Sequence[int] | None = None

@@ -336,7 +336,7 @@ def _error(message: str) -> Envelope:
 
 
 def _plain(value: Value) -> Value:
-    """As JSON; an opaque value becomes the name of its type."""
+    """``value`` as JSON. An opaque value becomes the name of its type."""
     if is_json(value):
         return value
     if isinstance(value, dict):

@@ -49,7 +49,7 @@ def refuse_clashes(reader: Reader, walk: Walk) -> None:
     clashes = dict[Diagnostic, None]()
     for source, edges in walk.leaving.items():
         if source != START and sum(edge.is_plain for edge in edges) < 2:
-            # It starts no parallel branches of its own: what follows it also follows the node
+            # It starts no parallel branches, so its successors also follow the node
             # before.
             continue
         for round in walk.rounds_after(source):

@@ -77,7 +77,7 @@ def ways_from(edges: Iterable[Edge], exits: Mapping[str, str]) -> dict[str, list
 def distances(
     out: Mapping[str, Sequence[Edge]], begin: Iterable[str], ends: Collection[str] = ()
 ) -> dict[str, int]:
-    """The smallest number of rounds to each node; no path goes on behind one of ``ends``."""
+    """The smallest number of rounds to each node. No path goes on behind the nodes in ``ends``."""
     rounds = dict.fromkeys(begin, 0)
     queue = deque(rounds)
     while queue:

@@ -72,7 +72,7 @@ def load(
         return Definition(None)
     try:
         return Definition(_flow(source, document, problems, tuple(latent)))
-    except DefinitionError as error:  # it has too many dependencies
+    except DefinitionError as error:  # the plan has too many dependencies
         problems.extend(error.diagnostics)
         return Definition(None)
 

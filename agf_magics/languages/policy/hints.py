@@ -51,7 +51,7 @@ OLD_NAMES: Mapping[tuple[str, str | None], str] = {
     ("tools", "agf.react"): "they are listed in a whole document: action_space: {local_tools: "
     "[{alias: NAME}]}",
 }
-"""By field and the policy whose config has it."""
+"""The hints by the field and the policy whose config has it."""
 
 
 TYPES: Mapping[str, str] = {
@@ -93,7 +93,7 @@ FORMS: Mapping[str, str] = {
     "instructions": "write instructions: Answer in one sentence.",
     "when": "write when: {args_match: {parent.input.FIELD: VALUE}}",
 }
-"""What to write for a missing field, where its description does not show it."""
+"""The hints for missing fields whose descriptions do not show what to write."""
 
 
 _EXAMPLES: Mapping[str | int, str] = {
@@ -101,14 +101,14 @@ _EXAMPLES: Mapping[str | int, str] = {
     "input_mapping": "input_mapping: {FIELD: parent.input.NAME}",
     "output_from": OUTPUT_FROM,
 }
-"""By the last name of its path: what a value of a wrong form should be."""
+"""The right forms of values, by the last name of the path."""
 
 _ENTRIES: Mapping[str | int, str] = {
     **dict.fromkeys(("steps", "agents"), "agent: {}"),
     "local_tools": "alias: {}",
     "local_agents": "{{alias: {0}, source: {0}, source_type: kernel}}",
 }
-"""By the name of its list: the entry that a text means."""
+"""The entry that a text means, by the name of the list."""
 
 
 def hint_for(violation: Violation, node: Node) -> str | None:

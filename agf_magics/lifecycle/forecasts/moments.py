@@ -61,7 +61,7 @@ class Moments:
         self._flow = flow
         self._moments = moments
         self.note = note
-        """Why the last moments are missing; empty if none is missing."""
+        """The reason why the last moments are missing; empty: none is missing."""
         self._mask = secrets.shown
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class Moments:
 
 
 class _MomentMaker:
-    """Makes a moment of each frame of the outermost flow."""
+    """Turns each frame of the outermost flow into a moment."""
 
     def __init__(
         self, flow: Flow, journal: RecordedJournal, clock: Callable[[float], float]
@@ -118,7 +118,7 @@ class _MomentMaker:
             self._ended.setdefault(str(event.at[0]))
 
     def on_frame(self, frame: Frame) -> None:
-        """Make a moment of a frame, unless it is that of the last one."""
+        """Add a moment for a frame, unless it is the frame of the last moment."""
         moments = self.moments
         ended = self._journal.last_end
         if moments and frame is moments[-1].frame:
@@ -130,8 +130,8 @@ class _MomentMaker:
         self._ended.clear()
 
     def _moment(self, seconds: float | None, frame: Frame) -> Moment:
-        """Its label has the outermost of the steps that ended; ``end`` if none did since the moment
-        before."""
+        """The label of a moment: the outermost steps that ended since the last moment, or ``end``
+        if none did."""
         ended = self._ended
         steps = [
             step

@@ -131,7 +131,7 @@ def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
 
 
 def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
-    """The records of a run without those of the step ``key`` and of what comes after it."""
+    """The records of a run without those of the step ``key`` and of the steps after it."""
     after, visits = _after(linked_flow(run), key)
     place = place_in_journal(run)
     assert place is not None, "`find_ended` has checked it"

@@ -99,7 +99,7 @@ def without_object(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_object(line: dict[str, Any]) -> StoredObject | None:
-    """The object of a line; None: it has none. Raises ValueError for a damaged one."""
+    """The object in a line; None: the line has none. Raises ValueError for a damaged object."""
     fields = line.get(STORED)
     if fields is None:
         return None

@@ -27,7 +27,7 @@ MOST_SHOWN = 5
 
 
 class NamedRun(NamedTuple):
-    """What a word is compared with."""
+    """The names with which a word is compared."""
 
     run_id: str
     name: str

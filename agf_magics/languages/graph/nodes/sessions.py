@@ -153,7 +153,7 @@ def build_request(reader: Reader, fields: FieldValues, site: NodeSite) -> Invoke
 
 
 def _lookup(tools: Tools, names: Set[str]) -> Lookup:
-    """Where the tools of these names come from that the graph declares."""
+    """The origins of the tools ``names`` that the graph declares."""
     files = {name: tools.files[name] for name in names & tools.files.keys()}
     commands = sorted(names & tools.commands.keys())
     return Lookup(files=files, derived=tuple(tools.commands[name].derived() for name in commands))
@@ -262,7 +262,7 @@ def parse_answer(answer: Value) -> Value:
 
 
 def _has_calls(answer: Value) -> bool:
-    """Whether it is the value of a session that keeps its tool calls."""
+    """Whether ``value`` is the value of a session with its tool calls."""
     return type(answer) is dict and answer.keys() == {"answer", "calls"}
 
 

@@ -29,7 +29,7 @@ MOST_SEGMENTS: Final = 100
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
-"""The kinds that ``$`` may precede in addition to those of the document's own messages."""
+"""The kinds that ``$`` may precede, besides the kinds of the document's own messages."""
 
 _SEGMENT = re.compile(r"""[^\s.|&()\[\]'"†]+""")
 _INSTANCE = re.compile(r"""\s*+[^\[\]'"]++""")
@@ -59,7 +59,7 @@ class Reference:
     """The selector: the name of an instance, or `EVERY`; None: the reader's own."""
     span: Span | None = field(default=None, compare=False)
     sign: str = field(default=DAGGER, compare=False, repr=False)
-    """The one of `SIGNS` that the text has."""
+    """The sign of the reference in its text, one of `SIGNS`."""
     operands: ClassVar[tuple[Expression, ...]] = ()
     mixed: ClassVar[bool] = False
 
