@@ -1,5 +1,5 @@
-"""The environment of each test: folders of its own for Jupyter and IPython, a terminal of one width, and no clock in
-property tests."""
+"""The environment of every test: folders of its own for Jupyter and IPython, a terminal of fixed width, and property
+tests without deadlines."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-os.environ["AGF_CHECK_VALUES"] = "1"  # before the package, which reads it once; kernels and workers inherit it
+os.environ["AGF_CHECK_VALUES"] = "1"  # the import of the package reads it; kernels and workers inherit it
 
 from agf_magics.catalog import default
 from agf_magics.schemas.json_schema import judge
 from agf_magics.settings.settings import current
 from agf_magics.workers.started_backends import started
 
-# Whoever starts the tests in the background of a script has them ignore interrupts, and all that they start.
+# A process that a script starts in the background ignores interrupts, and its children inherit that. The tests need
+# interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Every test with `@given` is a law. `make test` runs the same examples each time, with CI set or not: what they show
-# they have shown, so they are few. `make laws` runs the profile `laws`: other examples each time, and more of them
-# where a test does not set its own number.
+# Every test with `@given` is a law. `make test` tries the same few examples each time, with CI set or not: more of the
+# same would show nothing new. `make laws` uses the profile `laws`, which tries other examples each time, and more of
+# them unless a test sets its own number.
 settings.register_profile(
     "fixed",
     deadline=None,
@@ -40,18 +41,18 @@ settings.register_profile(
 settings.register_profile("laws", settings.get_profile("fixed"), derandomize=False, max_examples=400, print_blob=True)
 settings.load_profile("fixed")
 
-judge(True)(None)  # imports jsonschema as the package does, without a grammar that takes seconds
+judge(True)(None)  # imports jsonschema in the way of the package, without a grammar whose import takes seconds
 
-gc.disable()  # until all tests are collected: 16,000 objects that stay are visited again and again
+gc.disable()  # off until all tests are collected; else 16,000 lasting objects are visited again and again
 
 PLACES = (
     *("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME"),
-    "XDG_CACHE_HOME",  # what is there is signed with a key in the one before: a process that has another compiles again
+    "XDG_CACHE_HOME",  # its cache is signed with a key in XDG_DATA_HOME: with another key everything is compiled again
 )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if " at 0x" in item.nodeid:  # the processes of a parallel run must find the same tests
+    if " at 0x" in item.nodeid:  # it differs in each process of a parallel run
         raise pytest.UsageError(f"{item.nodeid}: a test's name must not contain an address: choose other ids=")
     if is_hypothesis_test(getattr(item, "obj", None)):
         item.add_marker("law")
@@ -63,7 +64,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Few tests have examples in docstrings, and looking for them takes longer than reading the text."""
+    """Look for doctests only in files with examples. Few files have any, and the search takes longer than reading the
+    text."""
     collectors = yield
     has_examples = file_path.suffix != ".py" or ">>> " in file_path.read_text(encoding="utf-8")
     return [one for one in collectors if has_examples or not isinstance(one, DoctestModule)]
@@ -71,15 +73,15 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 @pytest.fixture(scope="module", autouse=True)
 def _collections_stay_short() -> None:
-    """Take the collected tests, and what the modules before left, out of what the collector of garbage visits: a full
-    collection, which each reset of a shell makes, then takes 10 ms instead of 750."""
+    """Hide the collected tests, and objects of earlier modules, from the garbage collector. Each reset of a shell makes
+    a full collection, which then takes 10 ms instead of 750."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Kernels and shells read no profile and write no history of whoever runs the tests."""
+    """Keep kernels and shells away from the user's profile and history."""
     with pytest.MonkeyPatch.context() as patch:
         home: Path = tmp_path_factory.mktemp("home")
         for place in PLACES:
@@ -90,13 +92,14 @@ def _no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="session")
 def thorough() -> bool:
-    """Whether this is `make laws`: a test of many cases then tries all of them, and in `make test` a sample."""
+    """Whether `make laws` runs the tests. A test of many cases then tries all of them; in `make test` it tries a
+    sample."""
     return settings.get_current_profile_name().startswith("laws")
 
 
 @pytest.fixture(autouse=True)
 def _settings_are_reset() -> Iterator[None]:
-    """Each test starts with the default settings, without a journal and without a user."""
+    """Start each test with the default settings, without a journal and without a user."""
     before = vars(current).copy()
     chosen = default()._chosen
     current.settings = replace(before["settings"], journal=None)
@@ -107,7 +110,7 @@ def _settings_are_reset() -> Iterator[None]:
 
 @pytest.fixture
 def journaled(tmp_path: Path) -> Iterator[Path]:
-    """Runs are kept in the folder of the test."""
+    """Keep the runs of the test in a journal in its folder."""
     from tests.engine.kept import journal_in
 
     with journal_in(tmp_path) as path:
@@ -116,13 +119,14 @@ def journaled(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _workers_are_closed() -> Iterator[None]:
-    """Workers that a module has started end with it: ``%workers --restart`` of another test would restart them too."""
+    """Close the workers that a module has started, because ``%workers --restart`` of another test would restart
+    them."""
     yield
     started.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def complete_main() -> None:
-    """A shell of another test may have replaced ``__main__`` by a module without ``__spec__``, which the processes of
-    `multiprocessing` need."""
+    """Give ``__main__`` a ``__spec__``, which the processes of `multiprocessing` need. A shell of another test may have
+    replaced ``__main__`` by a module without it."""
     vars(sys.modules["__main__"]).setdefault("__spec__", None)

@@ -1,5 +1,7 @@
-"""What something costs, counted and not timed: a machine that is busy counts the same. What earlier tests have left to
-be collected is not counted: meanwhile nothing is.
+"""Counts the calls and instructions of an action, as a measure of its cost that does not depend on the load of the
+machine.
+
+The garbage collector is off meanwhile, so that objects of earlier tests do not count.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from agf_magics.compat.collection import pause_collection
 
 
 class TooMuch(BaseException):
-    """More calls than a test allows; no `except Exception` keeps it."""
+    """An action makes more calls than its test allows. It is a BaseException, so that no `except Exception` swallows
+    it."""
 
 
 def work(act: Callable[[], object], most: int = 1 << 62) -> int:
-    """How many calls ``act`` makes. Raises TooMuch beyond ``most``: what would never end has an end."""
+    """The number of calls that ``act`` makes. Raises TooMuch after ``most`` calls, so that an endless action ends,
+    too."""
     count = 0
 
     def seen(frame: Any, event: str, argument: Any) -> None:
@@ -36,7 +40,8 @@ def work(act: Callable[[], object], most: int = 1 << 62) -> int:
 
 
 def instructions(act: Callable[[], object], of: str) -> int:
-    """How many instructions ``act`` takes in files whose path has ``of``: what loops without calling counts too."""
+    """The number of bytecode instructions that ``act`` executes in files whose path contains ``of``. Unlike `work`,
+    this counts loops that call nothing."""
     count = 0
 
     def seen(frame: Any, event: str, argument: Any) -> Any:

@@ -1,6 +1,6 @@
-"""The error codes in the source. The error reference must have an entry for each.
+"""Collects the error codes in the source, each of which must have an entry in the error reference.
 
-Most codes are literals. The others are composed in a few ways, each listed here; a test fails for an unlisted one.
+Most codes are literals. The others are composed in the few ways that this file lists; a test fails for any further way.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 
 
 def codes() -> dict[str, str]:
-    """Each code, with the first file that has it."""
+    """Each code, with the first file in which it occurs."""
     found: dict[str, str] = {}
     for name, tree in _modules():
         for code in _whole(tree):

@@ -1,4 +1,4 @@
-"""The pages of docs/ as a reader uses them: their blocks, in order, in a real shell with the extension loaded.
+"""Runs the blocks of the pages of docs/ as a reader does: in order, in a real shell with the extension loaded.
 
 How a block is read:
 
@@ -9,11 +9,11 @@ How a block is read:
     <!-- file: NAME -->     before a block: it is written to that file
     <!-- not run: WHY -->   before a block: it is skipped
 
-All other blocks are ignored. Every page can be pasted in order into a notebook that has only run %load_ext agf_magics;
-an entry of the error reference alone, after the cells at the top of its page. In a how-to page a text block is the
-result of the block before it.
+All other blocks are ignored. A reader can paste the blocks of a page in order into a notebook that has only run
+%load_ext agf_magics. An entry of the error reference needs only the cells at the top of its page. In a how-to page a
+text block is the result of the previous block.
 
-``python -m tests.doc_pages`` writes the messages of the examples in the error reference; arguments (``policy plan``)
+``python -m tests.doc_pages`` updates the messages of the examples in the error reference. Arguments (``policy plan``)
 select pages.
 """
 
@@ -53,7 +53,7 @@ ASIDE = re.compile(r"<!-- (file|not run): (.+) -->\n$")
 RUN_ID = re.compile(r"\b(\w+)-\d+-[0-9a-f]{6}\b")
 OUT = re.compile(r"^Out\[\d+\]: ", re.MULTILINE)
 ENTRY = re.compile(r"^(?:\([a-z0-9.-]+\)=\n)?## (?P<code>[a-z0-9]+\.\S+)\n\n\*\*(?P<when>[^*]+)\.\*\* ", re.MULTILINE)
-"""An entry of the error reference: its code, when it is reported."""
+"""The heading of an entry of the error reference: the code, and when it is reported."""
 
 
 class Block(NamedTuple):
@@ -121,11 +121,11 @@ DEFINES = re.compile(r"%%(pipeline|policy|plan|graph)(?: (?!--)(\S+))?(?!.*--run
 REPLACED = re.compile(r"^note: ((schema|flow) '[^']+' was defined by another [^()]*) \(line \d+\)$", re.MULTILINE)
 
 FOLDED = re.compile(r"<div>([^<]*)</div>")
-"""A note of several, which are folded."""
+"""One of several notes that are shown folded."""
 
 
 class Session:
-    """A reader with a shell."""
+    """A simulated reader with a shell, who runs blocks."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -134,7 +134,7 @@ class Session:
         self.told_of_servers: list[agf.Diagnostic] = []
 
     def read(self, block: Block) -> None:
-        """Do what a block says."""
+        """Do what the block says."""
         if block.aside == "file":
             path = Path(block.name)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ class Session:
                 self.report("warning while running", diagnostic)
 
     def server_problems(self) -> list[agf.Diagnostic]:
-        """What the connected MCP servers have been told of, once each."""
+        """The problems of the connected MCP servers that this method has not returned before."""
         module = sys.modules.get("agf_magics.mcp.client.servers")
         problems = [each for server in module.servers.values() for each in server.problems] if module else []
         fresh = [each for each in problems if each not in self.told_of_servers]
@@ -180,7 +180,8 @@ class Session:
         return fresh
 
     def problems(self, text: str) -> tuple[agf.Diagnostic, ...]:
-        """What loading the definition of a cell finds; its output has notes without their codes."""
+        """The problems that loading the definition of a cell reports. The output of the cell shows notes without their
+        codes."""
         header = DEFINES.match(text)
         if header is None:
             return ()
@@ -194,7 +195,7 @@ class Session:
             return ()
 
     def failed(self, error: BaseException, block: Block) -> None:
-        if isinstance(error, KeyboardInterrupt):  # of a run: what it says is in the run's error
+        if isinstance(error, KeyboardInterrupt):  # of a run, whose error has the message
             error = getattr(error, "run").error  # noqa: B009
         found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
         if found == [None]:
@@ -234,7 +235,7 @@ class Session:
                 self.printed.append(done.stdout)
 
     def results(self) -> tuple[list[Finding], str]:
-        """What was reported and printed since the last call."""
+        """The findings and the printed text since the last call."""
         findings, printed = self.told, "\n".join(self.printed)
         self.told, self.printed = [], []
         return findings, printed
@@ -246,11 +247,11 @@ READ: dict[str, Any] = {
     "console": Session.commands,
 }
 PASTED = frozenset({"python", "ipython", "console", "text"})
-"""The blocks of a how-to page; a file and a block that is not run may be of any other kind."""
+"""The kinds of blocks in a how-to page. A block that is a file or is not run may be of any other kind."""
 
 
 class Shell(InteractiveShell):
-    """A shell that knows, as that of a kernel, which cell of the notebook it runs."""
+    """A shell that knows, like a kernel's, which cell of the notebook it runs."""
 
     cell = ""
 
@@ -266,18 +267,18 @@ def new_shell() -> Shell:
 
 @contextmanager
 def session(shell: Shell) -> Iterator[Session]:
-    """A reader who starts: an empty folder, only the built-in tools, and the extension loaded."""
+    """A new reader: an empty folder, only the built-in tools, and the extension loaded."""
     with tempfile.TemporaryDirectory() as folder, session_in(shell, Path(folder)) as reader:
         yield reader
 
 
 @contextmanager
 def session_in(shell: Shell, folder: Path) -> Iterator[Session]:
-    """The same in a folder that another session may have left: a new kernel, with the files and the journal."""
+    """A new reader in a folder that another session may have used: a new kernel with old files and an old journal."""
     registry = default()
     before, environment = dict(shell.user_ns), dict(os.environ)
     with chdir(folder):
-        Path("pyproject.toml").touch()  # a project of its own, whatever is in the folders above
+        Path("pyproject.toml").touch()  # makes the folder a project, whatever the folders above contain
         for shelf in (
             registry.tools, registry.agents, registry.flows, registry.schemas, registry.transforms, registry.policies,
             registry.contexts,
@@ -287,7 +288,7 @@ def session_in(shell: Shell, folder: Path) -> Iterator[Session]:
                     shelf.remove(name)
         registry.choose(None)
         shell.execution_count = 1
-        shell.user_ns["_oh"].clear()  # the shell is shared, and its numbers begin again
+        shell.user_ns["_oh"].clear()  # the shell is shared, and its cell numbers begin again
         shell.extension_manager.load_extension("agf_magics")
         try:
             yield Session(shell)
@@ -314,7 +315,8 @@ def example(entry: Entry, shell: Shell) -> Iterator[tuple[Block, list[Finding]]]
 
 
 def messages(findings: list[Finding]) -> str:
-    """The text block of an example: each message once, as a warning often becomes the error of a later block."""
+    """The text block of an example. Each message occurs once, although a warning often becomes the error of a later
+    block."""
     return "\n\n".join(dict.fromkeys(found.text for found in findings)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The fan-out of many tests and benchmarks: one tool call for each element of ``ctx.xs``."""
+"""The fan-out that many tests and benchmarks use: one tool call for each element of ``ctx.xs``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def fan_out(
     collect: str = "pipe",
     name: str = "main",
 ) -> str:
-    """The text of a pipeline with this fan-out. ``limit``: its ``max_parallel``; None: not set."""
+    """The text of a pipeline with this fan-out. ``limit``: the value of ``max_parallel``; None: not set."""
     most = f"\n      max_parallel: {limit}" if limit is not None else ""
     return f"""
 pipeline: {name}

@@ -1,8 +1,8 @@
 """Runs the law tests in rounds of new random examples until a budget of minutes ends: ``make laws MINUTES=60``.
 
-A round is one pytest with its own seed. A test that fails is shown at once, with how to run it again and how to pin its
-example, and later rounds leave it out. The output of each round is in ``build/laws``.
-The exit status is 1 if a test failed.
+A round is one pytest with its own seed. A test that fails is shown at once, with the commands that run it again and
+that pin its example. Later rounds leave this test out. The output of each round is in ``build/laws``. The exit status
+is 1 if a test failed.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ To pin it:                 copy the arguments below "Falsifying example" into @e
 
 
 def main(minutes: float, options: list[str]) -> int:
-    """``options``: more arguments of pytest, for instance a folder or ``-k``."""
+    """Run rounds for ``minutes``. ``options``: more arguments of pytest, for instance a folder or ``-k``."""
     LOGS.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + minutes * 60
     failed: list[str] = []
     rounds = 0
-    while (left := end - time.monotonic()) > 0:
+    while (remaining := end - time.monotonic()) > 0:
         rounds += 1
         seed = random.SystemRandom().randrange(2**32)
-        status, output = run(seed, failed, options, left)
+        status, output = run(seed, failed, options, remaining)
         (LOGS / f"round-{rounds}.txt").write_text(output, encoding="utf-8")
         summary = SUMMARY.findall(output) or ["no summary"]
         print(f"round {rounds}, seed {seed}: {summary[-1]}{', interrupted' * (status == INTERRUPTED)}", flush=True)
         found = list(dict.fromkeys(FAILED.findall(output)))
         report(output, found, seed)
         failed += found
-        if status not in (0, INTERRUPTED) and not found:  # pytest itself did not run, or no test is left
+        if status not in (0, INTERRUPTED) and not found:  # pytest itself failed, or there are no tests
             print(output)
             return status
     print(f"{rounds} rounds, " + (f"{len(failed)} tests FAILED: {', '.join(failed)}" if failed else "every law held"))
@@ -56,7 +56,7 @@ def main(minutes: float, options: list[str]) -> int:
 
 
 def run(seed: int, without: list[str], options: list[str], seconds: float) -> tuple[int, str]:
-    """One round: the exit status and the output of pytest, which is interrupted after ``seconds``."""
+    """Run one round, and interrupt pytest after ``seconds``. Returns the exit status and the output."""
     command = [sys.executable, "-m", "pytest", "-m", "law", "-rfE", PROFILE, f"--hypothesis-seed={seed}"]
     command += [f"--deselect={test}" for test in without]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
@@ -74,7 +74,7 @@ def _ended(process: subprocess.Popen[str], seconds: float | None) -> tuple[int, 
 
 
 def report(output: str, found: list[str], seed: int) -> None:
-    """Shows what pytest says about the tests that failed, and what to do with each."""
+    """Show what pytest says about the failed tests, with the commands that run and pin each of them."""
     if found:
         shown = SHOWN.search(output)
         print(shown.group() if shown else output)

@@ -1,11 +1,14 @@
 """Breaks random places of the package and runs the tests that should notice: ``python -m tests.mutants 60 SEED``.
 
-A mutant is one change of one expression or statement, drawn with the seed. It is made in a copy of the tree, so nothing
-here is edited. ``python -m tests.mutants map`` runs all tests once and writes which of them reach which line; then only
-those run. Without a map, test files run in the order of their nearness: the examples of the file itself, its tests,
-those that import it, those of its room, all others. They run until one fails (killed) or the seconds for a mutant are
-over. A test that fails without the change, too, or only now and then, does not count. One that does not end has failed.
-The exit status is 1 if a mutant survived. Its change is a hole in the tests, or makes no difference (equivalent).
+A mutant is one random change of one expression or statement. It is made in a copy of the tree, so no file here changes.
+A mutant is killed when a test fails. The tests run in order of nearness until one fails or the time for a mutant is
+over: the examples of the file, its tests, the tests that import it, those of its room, all others. ``python -m
+tests.mutants map`` runs all tests once and records which test reaches which line; later runs of this command then try
+only those tests. A test that hangs counts as a failure. A test that also fails without the change, or fails only
+sometimes, does not count.
+
+The exit status is 1 if a mutant survived. Such a change shows a hole in the tests, or makes no difference (it is
+equivalent).
 """
 
 from __future__ import annotations
@@ -36,15 +39,15 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "agf_magics"
 
 TEST_SECONDS = 90
-"""Of one test: it then fails, and the mutant is killed."""
+"""Seconds after which a test fails, which kills the mutant."""
 START_SECONDS = 120
-"""Until the first test runs, also on a busy machine."""
+"""Seconds until the first test runs, even on a busy machine."""
 
 SILENCE = TEST_SECONDS + 30
-"""Seconds without a new line of pytest, after which it hangs where its own limit does not reach."""
+"""Seconds without output of pytest after which pytest counts as hanging, where its own time limit does not work."""
 
 ALONE = {"tests/test_rooms.py", "tests/test_size.py", "tests/test_contributing.py", "tests/test_packaging.py"}
-"""Tests of the form of the code, which would notice a change whether it matters or not."""
+"""Tests of the form of the code. They would notice every change, even one that does not matter."""
 
 COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
@@ -69,18 +72,19 @@ COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 SMALL = 10
-"""The largest whole number that is changed: larger ones are sizes and times that somebody chose."""
+"""The largest whole number that a mutant changes. Larger numbers are sizes and times, whose exact value is arbitrary.
+"""
 
 
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 RUNNING = re.compile(r"^(\S+::.+?)(?: (?:PASSED|FAILED|SKIPPED|XFAIL).*)?$", re.MULTILINE)
 
 MAP = ROOT / "build" / "mutants" / "map"
-"""Which test reaches which line; written by ``python -m tests.mutants map``."""
+"""The record of the lines that each test reaches, written by ``python -m tests.mutants map``."""
 
 
 class Mutant(NamedTuple):
-    """One change: the file, the place in its text (line, column in bytes), and the new text of it."""
+    """One change: the file, the place in its text (line, and column in bytes), and the new text there."""
 
     file: str
     begin: tuple[int, int]
@@ -89,20 +93,21 @@ class Mutant(NamedTuple):
     kind: str
 
     def apply(self, source: str) -> str:
-        """The text of the file with the change."""
+        """The text of the file after the change."""
         lines = source.encode().splitlines(keepends=True)
         (first, left), (last, right) = self.begin, self.end
         lines[first - 1 : last] = [lines[first - 1][:left] + self.text.encode() + lines[last - 1][right:]]
         return b"".join(lines).decode()
 
     def show(self, source: str) -> str:
-        """The changed lines, as ``diff`` shows them."""
+        """The changed lines, in the format of ``diff``."""
         changed = difflib.unified_diff(source.splitlines(), self.apply(source).splitlines(), lineterm="", n=0)
         return "\n".join(line for line in changed if not line.startswith(("---", "+++", "@@")))
 
 
 class Outcome(NamedTuple):
-    """What became of a mutant: the test that failed, or None; how many tests, or files of them, ran; the seconds."""
+    """The outcome of a mutant: the test that failed, or None; the number of tests (or of test files) that ran; the
+    seconds."""
 
     mutant: Mutant
     killer: str | None
@@ -114,7 +119,7 @@ class Outcome(NamedTuple):
 
 
 def mutants_of(file: str, source: str) -> list[Mutant]:
-    """All changes of a file.
+    """All possible changes of a file.
 
     >>> [m.text for m in mutants_of("f.py", "def f(a: int) -> bool:\\n    return a < 3 and not a\\n")]
     ['return None', 'a < 3 or not a', 'a >= 3', '4', '(a)']
@@ -129,8 +134,8 @@ def mutants_of(file: str, source: str) -> list[Mutant]:
 
 
 def _code(node: ast.AST, condition: bool = False) -> Iterator[tuple[ast.stmt | ast.expr, bool]]:
-    """What runs, and whether it is a condition: no annotations, texts of f-strings, patterns of `match`, constants of a
-    module, and what is only there for types."""
+    """The nodes that run, each with whether it is a condition. It leaves out annotations, texts of f-strings, patterns
+    of `match`, constants of a module, and code for types only."""
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return
     if isinstance(node, (ast.stmt, ast.expr)):
@@ -190,14 +195,15 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _is_empty(node: ast.expr) -> bool:
-    """Whether it is None, False, 0 or an empty text or container, for which None would mostly do as well."""
+    """Whether ``node`` is None, False, 0 or an empty text or container. In these places None would mostly work as
+    well."""
     if isinstance(node, (ast.Tuple, ast.List)):
         return not node.elts
     return (isinstance(node, ast.Constant) and not node.value) or (isinstance(node, ast.Dict) and not node.keys)
 
 
 def draw(number: int, seed: int, under: Sequence[str] = (PACKAGE,)) -> list[Mutant]:
-    """``number`` mutants of all files below ``under``, the same for the same seed and tree."""
+    """``number`` random mutants of all files below ``under``. The same seed and tree give the same mutants."""
     files = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / PACKAGE).rglob("*.py"))
     chosen = [file for file in files if file.startswith(tuple(under))]
     candidates = [mutant for file in chosen for mutant in mutants_of(file, read(file))]
@@ -213,7 +219,7 @@ def read(file: str) -> str:
 
 
 def nearest_tests(file: str) -> list[str]:
-    """All test files, those first that are nearest to a file of the package."""
+    """All test files, sorted by their nearness to a file of the package."""
     room = file.split("/")[1].removesuffix(".py")
     stem = Path(file).stem
     words = set(re.findall(r"[a-z]+", file.removeprefix(PACKAGE)))
@@ -273,8 +279,8 @@ def _map() -> CoverageData | None:
 
 
 def reaching_tests(mutant: Mutant) -> list[str] | None:
-    """The tests that reach the statement of a mutant, the nearest first; None: that is not known, because there is no
-    map, or because it is reached outside of tests, too: in an import, a kernel or a worker."""
+    """The tests that reach the statement of a mutant, the nearest first. None means unknown: there is no map, or the
+    statement is also reached outside of tests, by an import, a kernel or a worker."""
     found = _map()
     if found is None:
         return None
@@ -293,7 +299,7 @@ def reaching_tests(mutant: Mutant) -> list[str] | None:
 
 
 def write_map(arguments: Sequence[str]) -> int:
-    """Run the tests once, and write which test reaches which line."""
+    """Run the tests once, and record which test reaches which line."""
     MAP.parent.mkdir(parents=True, exist_ok=True)
     MAP.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "--cov", "--cov-context=test", "--cov-report=", *arguments]
@@ -304,7 +310,7 @@ def write_map(arguments: Sequence[str]) -> int:
 
 
 class Copy:
-    """A copy of the tree in which mutants are made, one after the other."""
+    """A copy of the tree for mutants, which are made one after the other."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self.tree = folder / f"tree-{number}"
@@ -316,7 +322,7 @@ class Copy:
         self.home.mkdir()
 
     def judge(self, mutant: Mutant, seconds: float) -> Outcome:
-        """Run the tests on a mutant for at most ``seconds``, from its nearest test file on."""
+        """Run the tests on a mutant for at most ``seconds``, beginning with the nearest test file."""
         begin = time.monotonic()
         path = self.tree / mutant.file
         source = path.read_text(encoding="utf-8")
@@ -335,7 +341,7 @@ class Copy:
                 path.write_text(source, encoding="utf-8")
                 without = self._first_failure([test], red, START_SECONDS + TEST_SECONDS)
                 path.write_text(mutant.apply(source), encoding="utf-8")
-                # Twice: a test that fails now and then tells nothing.
+                # Run the test once more without the change: a test that fails only sometimes proves nothing.
                 if without is None and self._first_failure([test], red, START_SECONDS + TEST_SECONDS):
                     return Outcome(mutant, failed, ran + 1, time.monotonic() - begin)
                 red.append(test)
@@ -344,7 +350,7 @@ class Copy:
         return Outcome(mutant, None, ran, time.monotonic() - begin)
 
     def _first_failure(self, tests: Sequence[str], without: Sequence[str], seconds: float) -> str | None:
-        """The first test that fails; None: none does, or the time is over."""
+        """The first test that fails; None if no test fails or the time is over."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.temporary.mkdir()
         output = self.home / "output"
@@ -382,7 +388,7 @@ class Copy:
         if hung:
             running = RUNNING.findall(text)
             return f"{running[-1] if running else tests[0]} (hangs)"
-        if process.returncode in (0, 5, -signal.SIGKILL):  # 5: every test is left out
+        if process.returncode in (0, 5, -signal.SIGKILL):  # 5: pytest selected no test
             return None
         return f"{tests[0]} (pytest ends with {process.returncode})"
 
@@ -392,7 +398,7 @@ class Copy:
         return {**os.environ, **{name: str(folder) for name, folder in folders.items()}, **settings}
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """End pytest and all that it started, also kernels and workers, which have sessions of their own."""
+        """End pytest and all processes that it started, even kernels and workers, which have sessions of their own."""
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -401,12 +407,13 @@ class Copy:
             try:
                 if mark in entry.read_bytes() + b"\0":
                     os.kill(int(entry.parent.name), signal.SIGKILL)
-            except OSError:  # it has ended, or is another user's
+            except OSError:  # the process has ended, or belongs to another user
                 continue
 
 
 def _wait(process: subprocess.Popen[bytes], output: Path, seconds: float) -> bool:
-    """Wait for pytest for at most ``seconds``. Returns whether it hangs: it has written nothing for too long."""
+    """Wait for pytest for at most ``seconds``. Returns whether it hangs, which means that it has written nothing for
+    too long."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

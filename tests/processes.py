@@ -1,7 +1,7 @@
-"""Scripts in processes of their own, for what may hang, kill or fork a process.
+"""Runs scripts in processes of their own, for tests that may hang, kill or fork their process.
 
-Each is a fork of a process that has imported IPython and the package, has one thread and has run nothing. It is what
-a new interpreter is after these imports, which take 0.6 s of the processor; a fork takes 0.02.
+Each process is a fork of a server that has imported IPython and the package, has one thread and has run nothing. So the
+fork is like a new interpreter after these imports. The imports take 0.6 s of CPU time, a fork takes 0.02 s.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 PATIENCE = 120.0
-"""Seconds after which a process is taken to hang. Nothing waits that long but a failure."""
+"""Seconds after which a process counts as hanging. Only a failing test waits that long."""
 
 
 def script(text: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python script in ``folder`` to its end. Raises TimeoutExpired if it hangs."""
+    """Run a Python script in ``folder`` to its end. Raises TimeoutExpired if the script hangs."""
     with TemporaryDirectory() as outputs:
         out, err = Path(outputs, "out"), Path(outputs, "err")
         order = {"text": textwrap.dedent(text), "arguments": arguments, "folder": str(folder.absolute())}
@@ -44,7 +44,7 @@ def command_line(folder: Path, *words: str, **environment: str) -> subprocess.Co
 
 
 def printed(text: str, folder: Path, *arguments: str) -> list[str]:
-    """The lines that a script prints, which must succeed; ``folder`` becomes a project."""
+    """Run a script, which must succeed, and return the lines that it prints. ``folder`` becomes a project."""
     (folder / "pyproject.toml").touch()
     done = script(text, folder, *arguments)
     assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def forks() -> Forks:
 
 
 class Forks:
-    """The process that forks, seen from the tests."""
+    """The client of the server that forks."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-P", __file__]
@@ -69,14 +69,14 @@ class Forks:
         self.orders, self.answers = self.process.stdin, self.process.stdout
 
     def run(self, order: dict[str, Any]) -> int:
-        """The exit status of a script."""
+        """Run a script as ``order`` describes it. Returns its exit status."""
         self.orders.write(json.dumps(order) + "\n")
         self.orders.flush()
         child = self.answer()
         try:
             if not select.select([self.answers], [], [], PATIENCE)[0]:
                 raise subprocess.TimeoutExpired(order["text"], PATIENCE)
-        except BaseException:  # the time limit of the test may end it, too: the next order gets its own answers
+        except BaseException:  # even the time limit of the test; the next order must not read the answer to this one
             os.kill(child, signal.SIGKILL)
             self.answer()
             raise
@@ -93,7 +93,7 @@ class Forks:
 
 
 def serve() -> None:
-    """Fork for each order that is read, and become what it asks for in the fork."""
+    """For each order on the standard input, fork and become the ordered script in the fork."""
     import IPython.core.interactiveshell  # noqa: F401
 
     import agf_magics as agf
@@ -103,8 +103,10 @@ def serve() -> None:
 
     registry = agf.Registry()
     agf.tool(echo, registry=registry)
-    agf.load("{pipeline: p, steps: [{tool: {name: echo, args: {x: 1}}}]}", registry=registry)  # imports what a run does
-    gc.freeze()  # nothing of it is looked at, and so copied, in a fork
+    agf.load(
+        "{pipeline: p, steps: [{tool: {name: echo, args: {x: 1}}}]}", registry=registry
+    )  # imports what a run needs
+    gc.freeze()  # the collector of a fork does not visit, and so copy, these objects
     assert threading.active_count() == 1, "a fork has only the thread that forks"
     for line in sys.stdin:
         child = os.fork()
@@ -115,7 +117,7 @@ def serve() -> None:
 
 
 def become(text: str, arguments: list[str], folder: str, environment: dict[str, str], outputs: list[str]) -> None:
-    """A new ``python -c``: of the process that forked, only what it has imported is left."""
+    """Become a new ``python -c``, which keeps only the imports of the process that forked."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -1,6 +1,7 @@
-"""What a regular expression of the package costs on a hostile text, counted: a small backtracking matcher that walks
-the tree Python's own compiler makes, and counts every character it looks at. Growth with the text shows what is
-quadratic without a clock.
+"""Counts what a regular expression costs on a hostile text, with a small backtracking matcher.
+
+The matcher walks the tree of Python's own regex compiler and counts every character that it reads. The growth of this
+count with the length of the text shows quadratic patterns without a clock.
 """
 
 from __future__ import annotations
@@ -27,32 +28,33 @@ CATEGORIES: dict[Any, Callable[[str], bool]] = {
 SINGLE = {sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN}
 
 MOST = 16
-"""Beginnings, and what is repeated after each: of a long pattern not all are tried."""
+"""How many beginnings of a text are tried, and how many repetitions after each. For a long pattern this is only a part
+of all."""
 
 Nodes = Sequence[tuple[Any, Any]]
 Next = Callable[[int], bool]
 
 
 class Use(NamedTuple):
-    """A pattern where it is used."""
+    """A pattern and how it is used."""
 
     where: str
     pattern: str
     flags: int
     anchored: bool
-    """Whether it is only matched at one place; else it is looked for from every character on."""
+    """Whether the pattern is matched at one place only. Otherwise it is searched from every character."""
 
 
 ENOUGH = 20_000
-"""Steps after which a short text surely costs too much."""
+"""The number of steps that is certainly too much for a short text."""
 
 
 class Endless(Exception):
-    """More than `ENOUGH`."""
+    """The matcher took more than `ENOUGH` steps."""
 
 
 class Matcher:
-    """``steps`` counts the characters that were looked at."""
+    """A backtracking matcher; ``steps`` counts the characters that it read."""
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self.tree = _parser.parse(pattern, flags)
@@ -64,7 +66,7 @@ class Matcher:
         self.text = ""
 
     def cost(self, text: str, anchored: bool) -> int:
-        """Of one `match`, or of one pass of `finditer`."""
+        """The steps of one `match`, or of one pass of `finditer`."""
         self.text, self.steps = text, 0
         at, nodes = 0, list(self.tree)
         while at <= len(text):
@@ -152,7 +154,7 @@ class Matcher:
         return again(0, at)
 
     def _run(self, op: Any, least: int, most: Any, one: tuple[Any, Any], at: int, then: Next) -> bool:
-        """A repeat of a single character, without recursion."""
+        """Match a repeated single character, without recursion."""
         end = at
         lazy = op is sre.MIN_REPEAT
         while end < len(self.text) and end - at < most:
@@ -194,7 +196,8 @@ class Matcher:
 
 
 def hostile(pattern: str, flags: int) -> Iterator[tuple[str, str, str]]:
-    """A beginning that the pattern follows some way in, what is then repeated, and an end it cannot like."""
+    """Hostile texts for a pattern: a beginning that matches for a while, a part that is repeated, and an end that does
+    not match."""
     tree = _parser.parse(pattern, flags)
     begins = sorted(set(_begins(tree)), key=lambda text: (len(text), text))
     repeated = {_example(nodes) for nodes in _repeated(tree)}
@@ -205,7 +208,7 @@ def hostile(pattern: str, flags: int) -> Iterator[tuple[str, str, str]]:
 
 
 def _example(nodes: Nodes) -> str:
-    """A short text that it matches, nearly."""
+    """A short text that the pattern matches, or nearly matches."""
     return "".join(map(_shown, nodes))
 
 
@@ -253,8 +256,8 @@ _SINGLE = (sre.IN, sre.LITERAL, sre.NOT_LITERAL, sre.ANY)
 
 
 def repeats_groups_possessively(pattern: str, flags: int) -> bool:
-    """Whether more than one character is repeated like ``(?:ab?)*+``: before CPython 3.11.5, that misses matches.
-    ``(?>(?:ab?)*)`` means the same and does not."""
+    """Whether a pattern repeats more than one character possessively, as in ``(?:ab?)*+``. Before CPython 3.11.5 that
+    misses matches. The equivalent ``(?>(?:ab?)*)`` does not."""
     return _has_possessive_group(_parser.parse(pattern, flags))
 
 
@@ -288,13 +291,14 @@ def _repeated(nodes: Nodes) -> Iterator[Nodes]:
 
 
 def _refused(nodes: Nodes) -> set[str]:
-    """What a set such as ``[^"]`` leaves out: at the end of a text, nothing can follow it."""
+    """The characters that a set such as ``[^"]`` excludes. At the end of a text, none of them can continue the
+    match."""
     sets = [one[0][1] for one in (*_repeated(nodes), nodes) if len(one) == 1 and one[0][0] is sre.IN]
     return {chr(item) for one in sets if one[0][0] is sre.NEGATE for kind, item in one[1:] if kind is sre.LITERAL}
 
 
 def _letters(nodes: Nodes) -> set[str]:
-    """A character of each kind that the pattern tells apart."""
+    """One character of each class that the pattern distinguishes."""
     written = str(nodes)
     return {char for char in " \t\n\"'\\{}[]().,:;!&|=<>+-*/#$%@†`_a0é\xa0" if str(ord(char)) in written} | {
         " ", "a", "0", ".",
@@ -305,7 +309,7 @@ def _letters(nodes: Nodes) -> set[str]:
 
 
 def uses() -> list[Use]:
-    """Every pattern of the package that is a constant, with how it is used."""
+    """Every constant pattern of the package, with how it is used."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
     methods: dict[tuple[str, str], set[str]] = {}
     for path, tree in trees.items():
@@ -342,11 +346,11 @@ def uses() -> list[Use]:
 
 
 ALTERNATIVES = {"re.compile('|'.join((written(form) for form in sorted(forms, key=len, reverse=True))))"}
-"""Calls that compile alternatives of escaped texts, which have no repeats: their cost is linear in the text."""
+"""Calls that compile alternatives of escaped texts. Such patterns have no repeats, so their cost is linear."""
 
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """Calls of ``re.something`` inside functions; those on the top level are the module's own patterns."""
+    """The calls of ``re.something`` inside functions. Calls at the top level make the module's own patterns."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef):
             yield from (node for node in ast.walk(function) if is_regex(node))  # type: ignore[misc]
@@ -363,7 +367,8 @@ def is_regex(node: ast.AST) -> bool:
 
 
 def constant(node: ast.expr, module: Any) -> str | None:
-    """The text of a pattern that stands in the code or in a constant of its module; None: it comes from elsewhere."""
+    """The text of a pattern that is written in the call or is a constant of its module; None if it comes from
+    elsewhere."""
     names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
     kinds = (ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.Name, ast.Attribute, ast.BinOp, ast.Add, ast.Load)
     if not all(isinstance(one, kinds) for one in ast.walk(node)) or not names <= vars(module).keys():
@@ -402,7 +407,7 @@ SHORT, LONG = 16, 32
 
 
 def grows(pattern: str, flags: int, anchored: bool) -> Iterator[str]:
-    """The hostile texts on which twice as long costs more than about twice as much."""
+    """The hostile texts whose cost more than doubles when their length doubles."""
     matcher = Matcher(pattern, flags)
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)

@@ -1,4 +1,5 @@
-"""A shell of IPython in this process. There can be only one at a time, so the one before it is put back."""
+"""Makes a shell of IPython in this process. Only one can exist at a time, so the previous shell is put back at the
+end."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 @contextmanager
 def only_shell(make: Callable[[], InteractiveShell]) -> Iterator[InteractiveShell]:
-    """``make()`` is the shell of this process in the block. Without one, `display` shows nothing."""
+    """Make ``make()`` the shell of this process within the block. Without a shell, `display` shows nothing."""
     before = InteractiveShell.instance() if InteractiveShell.initialized() else None
     if before is not None:
         type(before).clear_instance()
@@ -18,7 +19,7 @@ def only_shell(make: Callable[[], InteractiveShell]) -> Iterator[InteractiveShel
     try:
         yield shell
     finally:
-        # By its own class: each class knows its shell apart, and would return this one again.
+        # Clear the instance of each class, because otherwise the class would return this shell again.
         type(shell).clear_instance()
         if before is not None:
             for kind in type(before)._walk_mro():

@@ -1,7 +1,7 @@
-"""The size of the package: ``python -m tests.size`` prints it. It is a report.
+"""Measures the size of the package as a report: ``python -m tests.size`` prints it.
 
-A decision is a function, a branch, a loop, an assertion or a condition: what a reader has to follow. Decisions do not
-depend on how lines are laid out, so packing lines saves nothing.
+A decision is a function, a branch, a loop, an assertion or a condition: something that a reader has to follow. The
+number of decisions does not depend on the layout of lines, so packing lines saves nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ONE = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While),
     *(ast.ExceptHandler, ast.Assert, ast.match_case),
 )
-"""What counts as one decision."""
+"""The nodes that count as one decision."""
 
 LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
@@ -31,9 +31,9 @@ class Size(NamedTuple):
     files: int
     decisions: int
     code: int
-    """Lines without blanks, comments and docstrings."""
+    """The number of lines that are not blank, a comment or a docstring."""
     comments: int
-    """Lines that are only a comment."""
+    """The number of lines that are only a comment."""
 
     def __add__(self, other: object) -> Size:
         assert isinstance(other, Size)
@@ -70,7 +70,7 @@ def _docstrings(tree: ast.AST) -> set[int]:
 
 
 def _lines(text: str) -> tuple[set[int], set[int]]:
-    """The lines with comments, and the lines with anything else."""
+    """The numbers of the lines with comments, and of the lines with code."""
     comments, code = set[int](), set[int]()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:

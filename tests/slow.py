@@ -1,4 +1,4 @@
-"""Cases of a test of which `make test` tries some, and `make slow` the others."""
+"""Splits the cases of a test: `make test` tries some of them, and `make slow` the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def slow_but(fast: Collection[Any], cases: Iterable[Any]) -> list[Any]:
-    """``cases`` for ``parametrize``; those not in ``fast``, where each is a case, have the marker ``slow``."""
+    """``cases`` for ``parametrize``; those that are not in ``fast`` get the marker ``slow``."""
     cases = list(cases)
     assert not [case for case in fast if case not in cases]
     return [case if case in fast else pytest.param(*_values(case), marks=pytest.mark.slow) for case in cases]

@@ -1,6 +1,5 @@
-"""Hostile and clumsy input from the outside: whatever it is, a clear error with a code and a place, the laws of events,
-and a registry as it was.
-"""
+"""Wrong and hostile input from outside: each gives a clear error with a code and a place, regular events, and an
+unchanged registry."""
 
 from __future__ import annotations
 
@@ -50,12 +49,12 @@ BAD_TEXTS = {
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    found = agf.Registry()
-    install(found, folder=Path.cwd, allow_shell=lambda: False)
-    agf.tool(lambda x=None: x, name="same", registry=found)
-    agf.tool(lambda: "danger", name="danger", registry=found)
-    agf.define("pipeline: kept\nsteps:\n- tool: {name: same}", registry=found)
-    return found
+    registered = agf.Registry()
+    install(registered, folder=Path.cwd, allow_shell=lambda: False)
+    agf.tool(lambda x=None: x, name="same", registry=registered)
+    agf.tool(lambda: "danger", name="danger", registry=registered)
+    agf.define("pipeline: kept\nsteps:\n- tool: {name: same}", registry=registered)
+    return registered
 
 
 @pytest.mark.parametrize("name", BAD_TEXTS)
@@ -74,14 +73,14 @@ def test_a_bad_text_is_an_error_with_a_code_and_a_place_and_registers_nothing(
 
 
 def played(registry: agf.Registry, steps: str, input: dict[str, Any] | None = None, **options: Any) -> agf.Run:
-    """A run of ``steps`` that keeps the laws of events whatever becomes of it, and can be shown."""
-    told: list[ev.Event] = []
-    run = agf.run(STEPS + steps, input, registry=registry, on_event=told.append, raises=False, **options)
+    """Run ``steps``, check the laws of events whatever the outcome is, and show the run."""
+    events: list[ev.Event] = []
+    run = agf.run(STEPS + steps, input, registry=registry, on_event=events.append, raises=False, **options)
     ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepAbandoned)
-    assert Counter(e.at for e in told if isinstance(e, ev.StepStarted)) == Counter(
-        e.at for e in told if isinstance(e, ends)
+    assert Counter(e.at for e in events if isinstance(e, ev.StepStarted)) == Counter(
+        e.at for e in events if isinstance(e, ends)
     )
-    assert [isinstance(e, ev.RunEnded) for e in told] == [False] * (len(told) - 1) + [True]
+    assert [isinstance(e, ev.RunEnded) for e in events] == [False] * (len(events) - 1) + [True]
     assert set(run._repr_mimebundle_()) == {"text/html", "text/plain"}
     assert (run.status == "ok") == (run.error is None)
     return run
@@ -92,7 +91,7 @@ class Mute(Exception):
         raise RuntimeError("no text")
 
 
-class Own(agf.StepError):
+class TwoArguments(agf.StepError):
     def __init__(self, one: str, two: str) -> None:
         super().__init__(agf.Diagnostic("own.code", f"{one} {two}"))
 
@@ -113,7 +112,7 @@ RAISED: dict[str, tuple[Callable[[], BaseException], str]] = {
     "with ten megabytes": (lambda: ValueError("x" * 10_000_000), "step.tool-failed"),
     "a definition error": (lambda: agf.DefinitionError(agf.Diagnostic("a.b", "mine")), "step.tool-failed"),
     "a step error": (lambda: agf.StepError(agf.Diagnostic("a.b", "mine")), "a.b"),
-    "a step error of its own kind": (lambda: Own("a", "b"), "own.code"),
+    "a step error of its own kind": (lambda: TwoArguments("a", "b"), "own.code"),
     "a step error that is only a text": (lambda: agf.StepError("mine"), "step.tool-failed"),  # type: ignore[arg-type]
     "a step error without anything": (lambda: Lazy(), "step.tool-failed"),
 }
@@ -227,7 +226,7 @@ SECRETS = ["hunter2", 'it\'s\n"hunter2"', ["x", {"k": "hunter2"}], 1002003]
 
 
 @pytest.mark.parametrize("secret", SECRETS, ids=str)
-def test_no_secret_is_told_when_its_tool_fails(registry: agf.Registry, secret: Any) -> None:
+def test_no_secret_is_shown_when_its_tool_fails(registry: agf.Registry, secret: Any) -> None:
     @agf.tool(registry=registry, secret=["token"])
     def sign(token: Any, how: int = 0) -> None:
         try:
@@ -235,10 +234,10 @@ def test_no_secret_is_told_when_its_tool_fails(registry: agf.Registry, secret: A
         except KeyError as error:
             raise ValueError(f"cannot sign with {token!r}, that is {token}") from error
 
-    told: list[ev.Event] = []
+    events: list[ev.Event] = []
     steps = STEPS + "- tool: {name: sign, args: {token: !expr ctx.key}}"
-    run = agf.run(steps, {"key": secret}, registry=registry, on_event=told.append, raises=False)
-    failed = [repr(event) for event in told if isinstance(event, ev.StepFailed)]
+    run = agf.run(steps, {"key": secret}, registry=registry, on_event=events.append, raises=False)
+    failed = [repr(event) for event in events if isinstance(event, ev.StepFailed)]
     shown = "".join([*failed, str(run.error), repr(run.trace)])
     error: BaseException | None = run.error
     while error is not None:
@@ -313,7 +312,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_wrong_command_is_told_without_a_traceback(
+def test_a_wrong_command_is_reported_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

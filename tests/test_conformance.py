@@ -1,4 +1,5 @@
-"""docs/reference/plan-conformance.md and policy-conformance.md: every requirement is there, and every test it names."""
+"""The conformance pages of plans and policies (docs/reference) list every requirement, and the tests that they name
+exist."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ VECTORS = {
     "policy": {"runs": "policy_runs", "documents": "policy_documents", "grammar": "path_grammar",
                "resolution": "path_resolution", "batch": "path_batch", "conditions": "policy_conditions"},
 }  # fmt: skip
-"""The words by which a page names files of rows."""
+"""The words with which a page names the files of test rows."""
 SERIES = {"plan": {"ACT-": 85}, "policy": {"AGF-": 75, "AGF-S": 11, "AGF-D": 6, "AMB-": 36}}
-"""The requirements, and how many of each there are."""
+"""The series of requirements, with the number of requirements in each."""
 LINES = [
     (page, re.findall(r"(?:ACT-|AGF-[SD]?|AMB-)\d+", found[1]), re.findall(r"`([^`]+)`", found[2]), found[2].strip())
     for page in VECTORS
@@ -27,12 +28,12 @@ LINES = [
     )
 ]
 ELSEWHERE = {"ACT-68"}
-"""What no test of plans holds: the page says who does."""
+"""The requirements of plans that no test covers. The page says who must meet them."""
 
 
 @pytest.fixture(scope="module")
-def there() -> dict[str, set[str]]:
-    """Every test and, by the page that may name them, every row there is."""
+def existing() -> dict[str, set[str]]:
+    """Every test, and for each page every row that the page may name."""
     tests = {
         node.name
         for path in TESTS.rglob("test_*.py")
@@ -55,8 +56,8 @@ def test_every_requirement_has_its_line(page: str) -> None:
 
 @pytest.mark.parametrize(("page", "names", "held", "said"), LINES, ids=[" ".join(names)[:40] for _, names, *_ in LINES])
 def test_what_holds_a_requirement_is_there(
-    page: str, names: list[str], held: list[str], said: str, there: dict[str, set[str]]
+    page: str, names: list[str], held: list[str], said: str, existing: dict[str, set[str]]
 ) -> None:
     assert said
     assert held or ELSEWHERE.issuperset(names)
-    assert not [one for one in held if one not in there[page]]
+    assert not [one for one in held if one not in existing[page]]

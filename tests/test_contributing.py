@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: the paths, the targets and the modules that it names exist."""
+"""The paths, commands and modules that CONTRIBUTING.md names exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`\n]+)`", PAGE)
 
 MADE = ("build/", "docs/benchmarks.md")
-"""What a command writes."""
+"""The paths that a command writes, which need not exist."""
 
 PLACEHOLDER = re.compile(r"<\w+>")
 
@@ -32,7 +32,7 @@ def section(title: str) -> str:
 
 
 def paths_in(text: str) -> list[str]:
-    """The paths that a text names, up to a placeholder.
+    """The paths that a text names. A path with a placeholder ends before it.
 
     >>> paths_in("see `docs/conf.py`, `agf_magics/languages/<name>/` and `make docs`")
     ['docs/conf.py', 'agf_magics/languages/']
@@ -54,7 +54,8 @@ def test_a_new_step_kind_needs_at_most_five_files() -> None:
 
 
 def test_the_two_tables_are_all_the_code_of_a_new_step_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It loads, runs, is suggested for a typing error, is drawn, and is in the JSON Schema."""
+    """A step kind that is only in these tables loads and runs, is suggested for a typing error, is drawn, and is in the
+    JSON Schema."""
     kind = keys.MappingSpec("double", "Doubles a value.", {"value": words_module.STEPS["transform"].keys["value"]})
     monkeypatch.setitem(words_module.STEPS, "double", kind)  # type: ignore[arg-type]
     monkeypatch.setitem(BUILD, "double", BUILD["transform"])  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""docs/decisions.md: every decision that code, tests or documentation cite has an entry, and every entry an anchor."""
+"""Every decision that code, tests or documentation cite has an entry in docs/decisions.md, and every entry has an
+anchor."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ GENERATED = {"docs/benchmarks.md"}
 def cited_in_python(text: str) -> Iterator[str]:
     """The citations in the comments and in the strings that are statements of their own (docstrings)."""
     if not CITATION.search(text):
-        return  # most files: a file is read token by token for a fifth of a second
+        return  # most files cite nothing, and reading one token by token takes a fifth of a second
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield from CITATION.findall(node.value.value)
@@ -41,14 +42,14 @@ def cited_in_page(text: str) -> Iterator[str]:
 
 
 def cited_in_vectors(text: str) -> Iterator[str]:
-    """The ``rule`` of each row; rules of the specification itself (AGF-11, ACT-3) are not decisions."""
+    """The ``rule`` of each row. The rules of the specification (AGF-11, ACT-3) are not decisions."""
     rows = json.loads(text)["rows"] if '"rule"' in text else []
     for row in rows:
         yield from CITATION.findall(str(row.get("rule", "")))
 
 
 def citations() -> dict[str, set[str]]:
-    """Where each decision is cited."""
+    """Each decision with the places that cite it."""
     readers = {".py": cited_in_python, ".md": cited_in_page, ".json": cited_in_vectors}
     files = [
         *ROOT.glob("*.md"),

@@ -1,4 +1,5 @@
-"""The documentation agrees with the code: everything is described, everything described exists, every example runs."""
+"""The documentation and the code agree: the docs describe everything, everything that they describe exists, every
+example runs."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ ENTRIES = [entry for page in sorted(ERRORS.glob("*.md")) for entry in entries(pa
 PASTED_PAGES = sorted(HOWTO.glob("*.md"))
 
 AGAIN = ("explore", "share", "resume", "reuse")
-"""Pages about runs of before, which find those of another day too."""
+"""Pages about earlier runs. They also find the runs of another day."""
 
 PAGES = [page for page in pages() if page not in PASTED_PAGES and (page.parent != ERRORS or page.name == "index.md")]
 
@@ -85,14 +86,14 @@ def test_no_code_is_composed_in_an_unlisted_place() -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.code)
 def test_an_example_reports_its_code_and_shows_every_message(entry: Entry, shell: Shell) -> None:
-    own: list[Finding] = []
+    reported: list[Finding] = []
     for block, findings in example(entry, shell):
         assert block.text == messages(findings), "python -m tests.doc_pages writes the messages"
         found = [each for each in findings if each.diagnostic.code == entry.code]
         assert found, "the example does not report it"
-        own += found
-    assert own, "an entry shows its message"
-    assert {each.when for each in own} == entry.whens
+        reported += found
+    assert reported, "an entry shows its message"
+    assert {each.when for each in reported} == entry.whens
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.code)
@@ -106,7 +107,8 @@ def test_an_entry_says_when_it_is_reported_and_gives_the_cure(entry: Entry) -> N
 
 @pytest.mark.parametrize("page", PASTED_PAGES, ids=lambda page: page.stem)
 def test_the_blocks_of_a_how_to_page_can_be_pasted_into_a_notebook(page: Path, shell: Shell) -> None:
-    """Each into a cell, in order; nothing but the extension is loaded. A text block is the result of the one before."""
+    """Each block goes into a cell, in order, with nothing but the extension loaded. A text block is the result of the
+    previous block."""
     with session(shell) as reader:
         paste(page, reader)
 
@@ -117,7 +119,7 @@ def test_the_blocks_of_a_how_to_page_can_be_pasted_into_a_notebook(page: Path, s
     ids=lambda page: page.stem,
 )
 def test_the_blocks_of_a_how_to_page_can_be_pasted_again(page: Path, shell: Shell, tmp_path: Path) -> None:
-    """A new kernel in the same folder, with the files and the runs of the first time: all gives the same."""
+    """A new kernel in the same folder, with the files and the runs of the first time, gives the same results."""
     for _ in range(2):
         with session_in(shell, tmp_path) as reader:
             paste(page, reader)
@@ -151,7 +153,8 @@ def test_a_page_does_what_it_shows(page: Path, shell: Shell) -> None:
 
 
 def test_the_blocks_of_the_readme_can_be_pasted(shell: Shell) -> None:
-    """Its cells in YAML are coloured as YAML, as the language of a cell is not known where it is shown."""
+    """Each block goes into a cell. The README marks cells of magics as YAML, because a renderer of Markdown does not
+    know the magics."""
     with session(shell) as reader:
         cells = [block for block in blocks(README.read_text(encoding="utf-8")) if not block.aside]
         assert {block.language for block in cells} == {"python", "yaml"}
@@ -184,7 +187,7 @@ def _is_like(wanted: str, printed: str) -> bool:
 
 @pytest.mark.parametrize("name", SITE)
 def test_a_link_leads_to_a_page_and_its_anchor_to_a_heading(name: str) -> None:
-    """Both on the site and in the repository's Markdown."""
+    """This holds on the site and in the Markdown of the repository."""
     prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", SITE[name], flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", prose):
         target, _, anchor = link.partition("#")
@@ -314,7 +317,8 @@ OTHERS = {
     "--install-extension",  # code
     "--help", "--version",
 }  # fmt: skip
-"""Options of other programs, and those that no command lists: every magic has the first, agf-magics the second."""
+"""Options of other programs, and two that no table of a command lists: every magic has the first, agf-magics the
+second."""
 
 
 def test_an_option_that_a_guide_names_exists() -> None:
@@ -346,12 +350,12 @@ def _section(page: str, title: str) -> str:
 
 
 def _column(section: str) -> str:
-    """The first cells of a table."""
+    """The texts in the first column of a table."""
     return "\n".join(line.split("|")[1] for line in section.splitlines() if line.startswith("|"))
 
 
 @pytest.mark.parametrize("word", search.ANSWERS)
 def test_a_page_names_the_words_that_a_search_for_it_uses(word: str) -> None:
-    """`make docs` asks the search of the built site."""
+    """`make docs` also tries the search of the built site."""
     named = re.findall(r"<!-- search: (.+) -->", SITE[f"{search.ANSWERS[word]}.md"])
     assert word in {each for words in named for each in words.split(", ")}

@@ -1,5 +1,7 @@
-"""Texts and files nobody meant: whatever is mutilated, long, deep or full of signs, what comes of it is a short error
-with a place in the text, or a flow that can be drawn; and what it costs grows with its size, not with its square.
+"""Texts and files that are mutilated, long, deep or full of special characters give a flow, or a short error with its
+place.
+
+The flow can be drawn. The cost grows with the size of a text, not with its square.
 """
 
 from __future__ import annotations
@@ -41,15 +43,15 @@ JUNK = (
 
 
 def texts(language: str) -> list[str]:
-    """Small documents of a language: those of its vectors."""
+    """Small documents of a language, from its vectors."""
     rows = json.loads((VECTORS / f"{language}_documents.json").read_text("utf-8"))["rows"]
     return [row["text"] for row in rows if len(row["text"]) < 3_000]
 
 
 @st.composite
-def mutilated(draw: st.DrawFn, language: str, known: list[str]) -> str:
-    """A document with some of its pieces replaced, doubled, swapped or taken out."""
-    pieces = PIECE.findall(draw(st.sampled_from(known))) or [""]
+def mutilated(draw: st.DrawFn, language: str, documents: list[str]) -> str:
+    """A document with some of its pieces replaced, doubled, swapped or removed."""
+    pieces = PIECE.findall(draw(st.sampled_from(documents))) or [""]
     for _ in range(draw(st.integers(1, 3))):
         place, other = (draw(st.integers(0, len(pieces) - 1)) for _ in range(2))
         match draw(st.integers(0, 4)):
@@ -75,29 +77,29 @@ def registry() -> agf.Registry:
     return found
 
 
-def well_told(found: agf.Diagnostic) -> None:
+def check_diagnostic(found: agf.Diagnostic) -> None:
     assert CODE.fullmatch(found.code), found.code
     assert found.span is None or 0 <= found.span.start <= found.span.end <= len(found.span.source.text), found
     assert len(str(found)) < 5_000
 
 
-def short(error: agf.AgfError) -> None:
+def check_is_short(error: agf.AgfError) -> None:
     assert len(str(error)) < 100_000
 
 
-def tried(language: str, text: str, registry: agf.Registry) -> None:
-    """Load and draw it, and try it without calling anything."""
+def try_text(language: str, text: str, registry: agf.Registry) -> None:
+    """Load a text and draw it, and start it as a dry run, which calls nothing."""
     try:
         flow = agf.load(text, language, registry=registry)
         for found in flow.warnings:
-            well_told(found)
+            check_diagnostic(found)
         shown = agf.draw(flow)._repr_mimebundle_()
         assert not set("\0\x1b\u202e") & set("".join(shown.values()))
         agf.run(flow, {"x": 1, "items": [1]}, registry=registry, raises=False, dry=True)._repr_mimebundle_()
     except agf.DefinitionError as error:
         for found in error.diagnostics:
-            well_told(found)
-        short(error)
+            check_diagnostic(found)
+        check_is_short(error)
 
 
 @pytest.mark.law
@@ -108,13 +110,13 @@ def test_a_mutilated_document_is_refused_or_can_be_drawn(language: str, registry
     @example("[]")
     @example("calls: []")
     def look(text: str) -> None:
-        tried(language, text, registry)
+        try_text(language, text, registry)
 
     look()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_text_cut_short_anywhere_is_a_definition_or_is_told_what_is_wrong(language: str) -> None:
+def test_a_text_cut_short_anywhere_is_a_definition_or_an_error_that_says_what_is_wrong(language: str) -> None:
     whole = texts(language)
     for text in whole[:: max(1, len(whole) // 30)]:
         for end in range(len(text)):
@@ -124,13 +126,13 @@ def test_a_text_cut_short_anywhere_is_a_definition_or_is_told_what_is_wrong(lang
 
 @given(st.text(max_size=60))
 def test_any_text_is_of_some_language_and_no_flow_by_accident(text: str) -> None:
-    tried(detect_language(text), text, agf.Registry())
+    try_text(detect_language(text), text, agf.Registry())
 
 
 @pytest.mark.parametrize("begin", ["{", "", "nodes", "{,", "- "])
 @pytest.mark.parametrize("more", [" ", "\n", "{ ", "- "])
-def test_the_language_of_a_large_text_that_begins_like_another_is_told(begin: str, more: str) -> None:
-    """Each pattern reads a letter once: with two that could take the same blanks this would not end."""
+def test_the_language_of_a_large_text_that_begins_like_another_is_named(begin: str, more: str) -> None:
+    """Each pattern reads a letter once. Two patterns that accept the same blanks would never end."""
     assert detect_language(begin + more * 200_000 + "x") == "pipeline"
 
 
@@ -156,7 +158,7 @@ def test_any_expression_has_a_value_or_says_what_is_wrong(name: str) -> None:
             agf.evaluate(name, text, {"x": [1, {"a": None}], "parent": {"input": {"x": 1}}})
         except (agf.DefinitionError, agf.StepError) as error:
             for found in error.diagnostics:
-                well_told(found)
+                check_diagnostic(found)
 
     look()
 
@@ -171,7 +173,7 @@ def test_any_line_of_a_magic_is_understood_or_refused(name: str) -> None:
         try:
             read(COMMANDS[name], line)
         except agf.DefinitionError as error:
-            well_told(error.diagnostic)
+            check_diagnostic(error.diagnostic)
 
     look()
 
@@ -191,14 +193,14 @@ def test_any_project_file_gives_settings_or_an_error(tmp_path: Path, data: bytes
     try:
         all_settings.read(tmp_path)
     except agf.DefinitionError as error:
-        well_told(error.diagnostic)
+        check_diagnostic(error.diagnostic)
 
 
 # --- the journal ---
 
 
-def looked_at(registry: agf.Registry) -> None:
-    """Everything that can be asked of the runs of a journal that may be damaged."""
+def ask_journal(registry: agf.Registry) -> None:
+    """Ask everything about the runs of a journal that may be damaged."""
     for one in agf.runs():
         try:
             found = agf.runs(one.run_id)
@@ -207,7 +209,7 @@ def looked_at(registry: agf.Registry) -> None:
             repr(found.calls), repr(found.trace), found.output, found.stores, found.error
             agf.resume(one.run_id, registry=registry, raises=False)
         except agf.AgfError as error:
-            well_told(error.diagnostic)
+            check_diagnostic(error.diagnostic)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -228,9 +230,9 @@ def test_a_damaged_journal_is_an_error_and_nothing_else(
     path.write_bytes(data if length > 0.3 else data[: int(length * 3 * len(data))])
     with kept.journal_in(tmp_path):
         try:
-            looked_at(registry)
+            ask_journal(registry)
         except agf.AgfError as error:
-            well_told(error.diagnostic)
+            check_diagnostic(error.diagnostic)
     Store.close_all()
     for spare in tmp_path.glob("runs.sqlite*"):
         spare.unlink()
@@ -303,7 +305,7 @@ def test_names_of_a_hundred_thousand_letters_are_shown_shortened() -> None:
         try:
             flow = agf.load(text)
         except agf.DefinitionError as error:
-            short(error)
+            check_is_short(error)
             continue
         assert sum(map(len, agf.draw(flow)._repr_mimebundle_().values())) < 1_000_000
 
@@ -399,13 +401,13 @@ def test_what_a_text_costs_grows_with_its_length(name: str, registry: agf.Regist
             try:
                 register(text, language, name="large", registry=agf.Registry())
             except agf.DefinitionError as error:
-                short(error)
+                check_is_short(error)
 
         return act
 
-    load(made(10))()  # what is made once is made
+    load(made(10))()  # fills the caches
     small, large = work(load(made(100))), work(load(made(400)))
-    assert large < 4 * small * 1.1, (small, large)  # a count, not a time: it is at most 4.0 times as large
+    assert large < 4 * small * 1.1, (small, large)  # these are counts of calls, which grow at most 4.0-fold
 
 
 def test_guesses_at_names_are_bounded_for_a_whole_text() -> None:
@@ -417,7 +419,7 @@ def test_guesses_at_names_are_bounded_for_a_whole_text() -> None:
 
 
 def test_a_place_in_a_long_text_is_found_without_reading_it_again() -> None:
-    """One in which every letter stands as it reads is not read at all; in this one \\n is a letter."""
+    """The text contains \\n as an escape. A text without escapes would not be read at all."""
     nodes._letters.cache_clear()
     agf.load('pipeline: p\nsteps:\n- agent: {prompt: "' + "{ctx.a} " * 500 + '\\n"}')
     found = nodes._letters.cache_info()
@@ -426,7 +428,7 @@ def test_a_place_in_a_long_text_is_found_without_reading_it_again() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=14))
-def test_a_loop_of_plain_edges_is_told_and_only_where_there_is_one(pairs: list[tuple[str, str]]) -> None:
+def test_a_loop_of_plain_edges_is_reported_and_nothing_else_is(pairs: list[tuple[str, str]]) -> None:
     def ways(name: str) -> set[str]:
         found: set[str] = set()
         waiting = [name]

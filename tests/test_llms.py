@@ -1,4 +1,5 @@
-"""What coding agents read: ``docs/llms.txt`` is made from the code, and the skill says what the command line does."""
+"""The texts for coding agents agree with the code: ``docs/llms.txt`` is generated from it, and the skill describes the
+commands."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def test_a_line_for_a_terminal_is_one_of_the_command(line: str) -> None:
 def test_the_skill_begins_as_agents_read_it_and_its_definition_is_right() -> None:
     head = re.match(r"---\nname: agf-magics\ndescription: (.+)\n---\n", SKILL)
     assert head is not None
-    assert len(head[1]) < 1_024  # what agents read of every skill
+    assert len(head[1]) < 1_024  # the most that agents read of each skill at their start
     (definition,) = re.findall(r"```yaml\n(.*?)```", SKILL, re.DOTALL)
     assert check_definition(definition) == {"language": "pipeline", "ok": True, "problems": []}
 

@@ -1,4 +1,4 @@
-"""The script that breaks random places: its changes are programs, the same for a seed, and are judged rightly."""
+"""Tests of `tests.mutants`: its changes are valid programs, the same for the same seed, and are judged correctly."""
 
 from __future__ import annotations
 

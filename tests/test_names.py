@@ -1,4 +1,4 @@
-"""One name, one thing: no public name is defined in two modules of a room."""
+"""No public name is defined in two modules of a room, so that one name means one thing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ PACKAGE = Path(__file__).parents[1] / "agf_magics"
 
 def test_a_public_name_is_defined_in_one_module_of_a_room() -> None:
     rooms = {path.parent for path in PACKAGE.rglob("*.py")}
-    found = {room.relative_to(PACKAGE).as_posix(): names_defined_twice(room) for room in rooms}
-    assert {room: names for room, names in found.items() if names} == {}
+    names_by_room = {room.relative_to(PACKAGE).as_posix(): names_defined_twice(room) for room in rooms}
+    assert {room: names for room, names in names_by_room.items() if names} == {}
 
 
 def names_defined_twice(room: Path) -> set[str]:

@@ -1,7 +1,7 @@
-"""The wheel as a user gets it, in an environment where the checkout is not to be seen.
+"""The wheel works as a user gets it, in an environment without access to the checkout.
 
-Nothing is fetched: the build runs without isolation, and the new environment borrows what we depend on from the one the
-tests run in.
+Nothing is downloaded. The build runs without isolation, and the new environment borrows the dependencies of the
+environment in which the tests run.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTENSION = ROOT / "agf_magics" / "labextension"
 BESIDE = ("agf_magics_jupyter_lsp.py", "agf_magics_jupyter_mcp.py", "agf_magics_pytest.py")
-"""Modules beside the package, which others import at each of their starts."""
+"""Modules beside the package, which other programs import at each start."""
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it may name the checkout
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it could name the checkout
     done = subprocess.run([*map(str, command)], cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -47,7 +47,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of an environment that holds the wheel; the .pth line shows it our dependencies, but not our editable install."""
+    """The Python of an environment with the wheel. A .pth line gives it access to the dependencies, but not to the
+    editable install."""
     place = tmp_path_factory.mktemp("environment")
     venv.create(place, with_pip=False, symlinks=True)
     python = place / "bin" / "python"
@@ -87,7 +88,8 @@ def test_the_sdist_holds_what_building_testing_and_documenting_need_and_no_rubbi
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    """In the name of the extension's file too: a browser keeps the file of the last version otherwise."""
+    """The name of the extension's file contains the version, too. Otherwise a browser would keep the file of the last
+    version."""
     assert agf_magics.__version__ == PROJECT["version"]
     package = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
     entry = f"static/remoteEntry.{PROJECT['version']}.js"

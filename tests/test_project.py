@@ -1,4 +1,5 @@
-"""The files around the code: workflows, templates and metadata agree with the project; the paths they name exist."""
+"""The files around the code (workflows, templates, metadata) agree with the project, and the paths that they name
+exist."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = set(PROJECT["optional-dependencies"])
 
 GITHUB = ROOT / ".github"
-"""Not part of the sdist."""
+"""The workflows and templates, which are not in the sdist."""
 
 in_checkout = pytest.mark.skipif(not GITHUB.is_dir(), reason="the sdist has no .github")
 
 
 def read(path: str) -> Any:
-    # BaseLoader: `on:` is a key of a workflow, and 3.10 is a version.
+    # BaseLoader reads every scalar as a text: `on:` is a key of a workflow, and 3.10 a version.
     return yaml.load((ROOT / path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
 
 
@@ -129,7 +130,7 @@ def test_the_weekly_workflow_runs_targets_that_exist_and_mutants_with_another_se
 @in_checkout
 @pytest.mark.parametrize("workflow", sorted(path.name for path in GITHUB.glob("workflows/*.yml")))
 def test_an_action_is_named_by_the_hash_of_a_commit(workflow: str) -> None:
-    """A tag can be moved by whoever takes over its repository."""
+    """A tag is not enough, because whoever takes over its repository can move it."""
     uses = re.findall(r"uses: (.*)", (GITHUB / "workflows" / workflow).read_text(encoding="utf-8"))
     assert uses
     assert [use for use in uses if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v[\d.]+", use)] == []

@@ -1,4 +1,4 @@
-"""The public names: what each parameter means is in the docstring, with its default and, for a time, its unit."""
+"""The docstring of each public name says what every parameter means, with its default and, for a time, its unit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import agf_magics as agf
 from docs import tables
 
 CONSTRUCTED = (agf.Limits, agf.planning.Message)
-"""Public dataclasses that a user constructs; the other classes are results of functions."""
+"""Public dataclasses that a user constructs. The other public classes are results of functions."""
 
 MODULES = ("agent_tools", "mcp", "planning")
 

@@ -1,4 +1,4 @@
-"""The pytest plugin in a project of its own, in a process of its own."""
+"""The pytest plugin records and replays the runs of another project, in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 INSTALLED = {entry.name for entry in entry_points(group="pytest11")}
 LEFT_OUT = [word for name in sorted(INSTALLED - {"agf_magics"} | {"cacheprovider"}) for word in ("-p", f"no:{name}")]
-"""Plugins that the project does not need: each start imports them."""
+"""Plugins that the project does not need. They are off, because each start would import them."""
 PRICE, REAL = "tests/test_prices.py::test_price", "tests/test_prices.py::test_real"
 
 TEST = """
@@ -39,11 +39,11 @@ def test_real():
 
 def run(project: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     plugin = [] if "agf_magics" in INSTALLED else ["-p", "agf_magics_pytest"]
-    known = {name: text for name, text in os.environ.items() if name not in ("CI", "AGF_MAGICS_JOURNAL")}
+    inherited = {name: text for name, text in os.environ.items() if name not in ("CI", "AGF_MAGICS_JOURNAL")}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *LEFT_OUT, *plugin, *options],
         cwd=project,
-        env={**known, "PYTHONPATH": str(ROOT), **environment},
+        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=120,

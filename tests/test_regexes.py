@@ -1,4 +1,4 @@
-"""Every regular expression of the package is a constant, and costs time that is linear in the text."""
+"""Every regular expression of the package is a constant, and its cost is linear in the length of the text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .regex_cost import PACKAGE, Matcher, Use, constant, grows, is_regex, repeat
 
 @pytest.fixture(scope="module")
 def used() -> list[Use]:
-    """Not at the import: it reads the whole package, and each process of a parallel run imports all tests."""
+    """The patterns of the package. They are not collected at the import, because that reads the whole package, and each
+    process of a parallel run imports all tests."""
     return uses()
 
 
@@ -79,7 +80,7 @@ def test_no_module_but_one_compiles_what_comes_from_elsewhere(used: list[Use]) -
             if isinstance(node, ast.ImportFrom) and node.module == "re":
                 found.append(f"{path.name}:{node.lineno} imports from re")
             if isinstance(node, ast.Import | ast.ImportFrom) and "re2" in {one.name for one in node.names}:
-                # The second escapes what it looks for.
+                # The second file escapes the text that it searches for.
                 assert path.name in ("patterns.py", "secret_search.py")
     assert found == []
     assert len(used) > 80  # `uses` refuses what is no constant

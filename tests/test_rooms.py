@@ -1,8 +1,8 @@
-"""The house: which room may import what, how a file begins, and how long files and functions are.
+"""The structure of the package: what each room may import, how a file begins, and how long files and functions are.
 
-Among the entries of a room, files and the rooms in it, no import runs in a circle; all imports count, also those in
-functions and for types. Languages know nothing of the kernel, the engine knows nothing of languages or IPython, and
-what is slow to import is imported where it is used. docs/design.md shows the rooms.
+A room is a folder of the package; its entries are files and inner rooms. The imports among the entries of a room form
+no circle, even with imports inside functions and for types. Languages do not import the notebook, the engine imports
+neither languages nor IPython, and slow modules are imported at their first use. docs/design.md describes the rooms.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "agf_magics"
 
 Module = tuple[str, ...]
-"""``("engine", "calls", "call")``; a room's ``__init__`` has the name of the room."""
+"""The name of a module as a tuple: ``("engine", "calls", "call")``. The ``__init__`` of a room has the name of the
+room."""
 
 Graph = Mapping[Module, set[Module]]
-"""What each module imports of the package."""
+"""The modules of the package that each module imports."""
 
 ABOVE_ALL = {"__init__", "__main__"}
-"""The public names and the command line."""
+"""The modules of the public names and of the command line."""
 
 MAY: dict[str, tuple[str, ...]] = {
     "version": (),
@@ -64,12 +65,13 @@ MAY: dict[str, tuple[str, ...]] = {
     "command_line": ("",),
     "notebook": ("",),
 }
-"""What each room may import, in the order in which a reader learns them. ``""``: everything."""
+"""The rooms that each room may import, in the order in which a reader learns them. ``""`` means all rooms."""
 
 APART = ("languages",)
-"""Rooms whose inner rooms do not know each other: no language imports another one."""
+"""Rooms whose inner rooms do not import each other: no language imports another language."""
 
-# Who may import a module from outside of the project; a module of the standard library that is not named is free.
+# The modules that may import each module from outside of the project. Modules of the standard library that are not
+# listed here are free.
 WHERE: dict[str, tuple[str, ...]] = {
     "yaml": ("text.yaml.parser",),
     "jsonschema": ("schemas",),
@@ -96,7 +98,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "threading": (
         *("engine", "journal", "notebook", "workers", "languages.graph", "catalog.tools.throttle", "pictures.layout"),
         "mcp.client", "mcp.server.http", "mcp.server.stdio",
-        *("catalog.builtin.sql_process", "catalog.builtin.sql_child"),  # they watch and end a process
+        *("catalog.builtin.sql_process", "catalog.builtin.sql_child"),  # these two watch and end a process
     ),
     "_thread": ("engine",),
     "sqlite3": ("journal",),
@@ -132,7 +134,7 @@ LONG_FUNCTIONS: dict[str, str] = {
     "flow.progress.rows._step": "one match over the kinds of steps",
     "lifecycle.planning.planner.run_planner": "half of it are its eighteen parameters, each passed on once",
 }
-"""Functions of more than 40 lines of code, each with the reason why its steps are not apart."""
+"""Functions of more than 40 lines of code, each with the reason why it is not split."""
 
 
 @cache
@@ -171,7 +173,7 @@ def graph() -> Graph:
 
 
 def entries(room: Module, graph: Graph) -> dict[str, set[str]]:
-    """What each entry of a room imports of the others."""
+    """The other entries of a room that each entry imports."""
     depth, needs = len(room), dict[str, set[str]]()
     for module, others in graph.items():
         if module[:depth] == room and len(module) > depth:
@@ -203,10 +205,10 @@ def test_a_circle_of_rooms_is_found() -> None:
 
 
 def faults(module: Module, code: str, is_package: bool = False) -> Iterator[str]:
-    """What this module, ``("engine", "runner")``, imports and may not."""
+    """The imports of ``module``, as ``("engine", "runner")``, that its room may not have."""
     here = ".".join(module)
     own = ".".join(module[:2] if module[0] in APART and len(module) > 2 - is_package else module[:1])
-    # The files of such a room itself are shared by its inner rooms.
+    # Inner rooms may import the files of such a room, which they share.
     shared = [f"{room}.{path.stem}" for room in APART if room == module[0] for path in (PACKAGE / room).glob("*.py")]
     tree = ast.parse(code)
     is_lazy = any(name in code for name in ONLY_WHERE_USED)
@@ -310,7 +312,7 @@ def test_a_file_that_imports_what_it_may_is_not(module: str, code: str) -> None:
 
 
 def private_imports(code: str) -> list[str]:
-    """The private names that a file imports of another file of the package."""
+    """The private names that a file imports from another file of the package."""
     return [
         alias.name
         for node in ast.walk(ast.parse(code))
@@ -336,7 +338,7 @@ def opening(code: str) -> str:
 
 
 def wrong_openings(codes: Mapping[str, str]) -> dict[str, str]:
-    """The files whose docstring has no first sentence of their own, of at most 120 characters."""
+    """The files whose docstring does not begin with a unique sentence of at most 120 characters."""
     first, wrong = dict[str, str](), dict[str, str]()
     for name, code in codes.items():
         sentence = opening(code)
@@ -391,14 +393,14 @@ PAGES = ("docs/design.md", "CONTRIBUTING.md")
 
 
 def dead_names(text: str) -> set[str]:
-    """The files of the package that a text names and that do not exist."""
+    """The files of the package that a text names although they do not exist."""
     named = {match[1] for match in re.finditer(r"(?<![\w./<])((?:\w+/)*\w+\.py)\b", text)}
     places = (ROOT, PACKAGE, *(path.parent for path in files().values()))
     return {name for name in named if not any((place / name).exists() for place in places)}
 
 
 def prose(code: str) -> str:
-    """The docstrings and comments of a file."""
+    """The docstrings and comments of a file, as one text."""
     tree = ast.parse(code)
     texts = [
         node.value.value
@@ -419,7 +421,7 @@ FOREIGN = {
     "jsonschema.py",
     "pyproject.py",
 }
-"""Files of others, and of a person, that our prose names."""
+"""Files of other projects or of a user that our prose names."""
 
 
 def test_every_file_that_prose_names_exists() -> None:
@@ -429,11 +431,11 @@ def test_every_file_that_prose_names_exists() -> None:
     assert {name: names for name, names in found.items() if names} == {}
 
 
-# --- no code is made, nothing slow is imported early ---
+# --- no code from data, no early import of slow modules ---
 
 
 def dynamic(tree: ast.AST) -> Iterator[str]:
-    """What makes code of data, wherever it is named."""
+    """The names by which a file makes code from data."""
     makers = {"exec", "eval", "compile", "__import__"}
     patterns = {"re.compile", "re2.compile"}
     for node in ast.walk(tree):
@@ -443,7 +445,7 @@ def dynamic(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(node)
 
 
-def test_the_package_makes_no_code() -> None:
+def test_the_package_makes_no_code_from_data() -> None:
     assert list(dynamic(ast.parse("eval(x); builtins.exec; re.compile('a')"))) == ["builtins.exec", "eval"]
     found = {".".join(module): list(dynamic(source(path)[1])) for module, path in files().items()}
     assert {module: names for module, names in found.items() if names} == {}
@@ -473,7 +475,7 @@ LATE = (
     *(f"agf_magics.editor.{name}" for name in ("complete", "server", "python_scan")),
     *(f"agf_magics.languages.{name}" for name in ("graph.load", "pipeline.load", "plan.load", "policy.load")),
 )
-"""Modules that are imported with their first use."""
+"""Modules that are imported only at their first use."""
 
 
 def test_load_ext_imports_no_module_that_most_notebooks_do_not_use(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""tests/vectors/seed_examples.json: every example of the pipeline document loads, and runs where it can.
+"""Every example of the pipeline document (tests/vectors/seed_examples.json) loads, and runs where that is possible.
 
-The tools and agents it names are real functions that stand in for them. Together the rows use every word of the
-language and everything an expression can be made of: what the grammar has and no row uses is a gap.
+Real functions stand in for the tools and agents that the examples name. Together the rows use every word of the
+language and every part of an expression: a part of the grammar that no row uses is a gap.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def name_of(row: dict[str, Any]) -> str:
 
 
 class Offered:
-    """What the stand-in for a model was handed."""
+    """What the stand-in for a model received."""
 
     tools: list[str] | None = None
 
@@ -120,7 +120,7 @@ EXTENSIONS = {
     ("agent", "attach"),
     *((kind, "on_error") for kind in ("tool", "shell", "agent", "call")),
 }
-"""Keys that the seed does not have."""
+"""Keys that this package adds to the language of the document."""
 
 
 def test_every_word_of_the_language_is_used() -> None:
@@ -148,7 +148,7 @@ def _run(row: dict[str, Any], registry: agf.Registry) -> agf.Run:
 
 
 def _same(value: Any, wanted: Any) -> bool:
-    """Values compared as JSON text: 1 is neither true nor 1.0."""
+    """Whether two values are the same as JSON text, where 1 is neither true nor 1.0."""
     return json.dumps(value) == json.dumps(wanted)
 
 
@@ -182,7 +182,7 @@ def _all_used() -> Iterator[tuple[str, str]]:
 
 
 def _used(node: Node, within: str) -> Iterator[tuple[str, str]]:
-    """What a node uses of the language, by the word it stands under."""
+    """The parts of the language that a node uses, each with the word above it."""
     if isinstance(node, Items):
         for item in node.items:
             yield from _used(item, within)

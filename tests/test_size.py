@@ -1,4 +1,5 @@
-"""What `tests.size` counts. The size of the package is a report (``make size``), and no number of it is a goal."""
+"""Tests of `tests.size`: which lines and decisions it counts. The size is a report (``make size``), and no number is a
+goal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The ways that a reader of the code follows: the functions and files of the package that five tasks pass, in order.
+"""Follows five tasks through the code: the functions and files of the package that each of them passes, in order.
 
-``python -m tests.ways`` prints them as JSON. It runs in a process of its own, because it profiles all threads of it.
-A function that only some of the rounds pass depends on timing and is left out.
+``python -m tests.ways`` prints them as JSON, from a process of its own, because it profiles all threads. A function
+that only some of the rounds pass depends on timing and is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 ROUNDS = 3
 LATE = {"Job._end"}
-"""What a thread does after it has woken the one that waits: whether that still sees it depends on timing."""
+"""Functions that a thread runs after it has woken the waiting thread. Whether they are profiled depends on timing."""
 ONE_CALL = "pipeline: one_call\nsteps:\n- tool: {name: double, args: {number: !expr ctx.x}, output: y}\n"
 ELEMENTS = """\
 pipeline: elements
@@ -34,7 +34,7 @@ steps:
 
 
 class Profile:
-    """Collects the calls of functions of the package, of all threads, while it is on."""
+    """Collects the calls of functions of the package, on all threads, while the profile is on."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -46,7 +46,8 @@ class Profile:
             self.calls.append((frame.f_code.co_filename[len(self.package) :], frame.f_code.co_qualname))
 
     def follow(self, act: Callable[[], object]) -> list[tuple[str, str]]:
-        """The functions that every round of ``act`` passes, in the order of the last; the first rounds fill caches."""
+        """The functions that every round of ``act`` passes, in the order of the last round. The first rounds fill
+        caches."""
         rounds: list[dict[tuple[str, str], None]] = []
         for _ in range(2 * ROUNDS):
             self.calls, self.on = [], True
@@ -96,7 +97,7 @@ def _journal(file: str) -> None:
 
 
 def ways() -> dict[str, list[tuple[str, str]]]:
-    """The functions of each way, ``(file, name)``, from a new process in an empty folder."""
+    """The functions of each task, as ``(file, name)``, from a new process in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "pyproject.toml").touch()
         done = subprocess.run(
@@ -111,7 +112,7 @@ def ways() -> dict[str, list[tuple[str, str]]]:
 
 
 def files(way: list[tuple[str, str]]) -> list[str]:
-    """The files of a way in the order in which it comes to them."""
+    """The files of a task in the order in which it reaches them."""
     return list(dict.fromkeys(file for file, _ in way))
 
 

@@ -1,6 +1,4 @@
-"""Agents: Python functions that answer a prompt; their arguments (decision A10) and their replies
-(P10).
-"""
+"""`Agent`, a Python function that answers a prompt: its arguments and the check of its replies."""
 
 from __future__ import annotations
 
@@ -20,14 +18,15 @@ from .tools.arguments import Arguments, errors_of
 from .tools.callables import Where, callable_by_name, check_limits, description_of, is_async
 
 USER = "user"
-"""The person in the notebook: an identity with all tools (decision A12), which no agent can
-have."""
+"""The identity of the person in the notebook, which may use all tools (decision A12). No agent can
+have it."""
 
 HANDED = ("prompt", "input", "schema", "tools", "identity")
 """The parameters that a caller fills; any other parameter is a field of the input object."""
 
 OURS = frozenset({"schema", "tools", "identity"})
-"""The parameters that are not from the data of a run: their annotations are not checked."""
+"""The parameters whose values do not come from the data of a run. Their annotations are not
+checked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -41,25 +40,25 @@ class Agent:
     takes: Arguments
     description: str = ""
     tools: tuple[str, ...] | None = None
-    """The tools that it may use; None: all registered tools."""
+    """The tools that the agent may use; None: all registered tools."""
     default: bool = False
-    """Whether it answers steps that name no identity."""
+    """Whether the agent answers steps that name no identity."""
     where: Where | None = None
     """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     is_async: bool = False
     only: str | None = field(init=False)
-    """Its only parameter, if that has another name than those in `HANDED` and no annotation."""
+    """The only parameter, if it has no annotation and its name is not in `HANDED`; else None."""
     handed: tuple[str, ...] = field(init=False)
-    """The parameters in `HANDED` that it has."""
+    """The parameters of the function that are in `HANDED`."""
     fields: tuple[str, ...] = field(init=False)
-    """Its other parameters: fields of the input object."""
+    """The other parameters, which are fields of the input object."""
 
     def __repr__(self) -> str:
         return f"<Agent {self.name}({', '.join(self.takes.parameters)})>"
 
-    def __post_init__(self) -> None:  # once: an agent is called far more often than made
+    def __post_init__(self) -> None:  # computed once: an agent is called often
         parameters = self.takes.parameters
         only = None
         if len(parameters) == 1 and not self.takes.more:
@@ -71,8 +70,8 @@ class Agent:
         object.__setattr__(self, "fields", tuple(name for name in parameters if name not in HANDED))
 
     def renewed(self) -> Agent:
-        """The agent with the present parameters of its function; the same one if nothing has
-        changed, or if they do not fit an agent any more."""
+        """The agent with the current parameters of its function. It is this agent if nothing has
+        changed, or if the parameters do not fit an agent any more."""
         if self.takes.are_current:
             return self
         function = self.takes.function
@@ -80,17 +79,17 @@ class Agent:
         timeout = self.timeout
         try:
             return make_agent(function, self.name, self.tools, self.default, where, timeout)
-        except (TypeError, ValueError):  # told where it is registered again
+        except (TypeError, ValueError):  # the next registration reports it
             return self
 
     @property
     def answers(self) -> tuple[str, tuple[str, ...] | None]:
-        """Who answers, and the tools that it may use at most; None: all."""
+        """The name of the agent, and the tools that it may use at most; None: all."""
         return self.name, self.tools
 
     @property
     def prompt_only(self) -> bool:
-        """Whether the prompt is all that it receives of its input."""
+        """Whether the function receives the prompt and nothing else of its input."""
         return (
             "prompt" in self.handed
             and "input" not in self.handed
@@ -100,7 +99,7 @@ class Agent:
 
     @property
     def gives(self) -> Mapping[str, Any] | None:
-        """JSON Schema of its result; None if it has no annotation or is not JSON."""
+        """The JSON Schema of the result; None if the result has no annotation or is not JSON."""
         return self.takes.gives
 
     def arguments(
@@ -116,17 +115,17 @@ class Agent:
     ) -> dict[str, Value]:
         """The keyword arguments to call it with: parameters are filled by name.
 
-        ``prompt``: None is the field of that name in ``input``, else the input as text. ``input``:
-        the input object, whose fields fill all other parameters. ``system``: the system prompt, for
-        a parameter of that name; without such a parameter it comes before the prompt. ``alone``:
-        the value of a single parameter without annotation: the prompt in a pipeline; in a policy
-        the input's field of its name if an input_mapping has that field, else the input. Raises
-        StepError ``agent.arguments`` with everything that is missing or does not fit.
+        ``prompt``: None stands for the field ``prompt`` of ``input``, or else the input as text.
+        ``input``: the input object, whose fields fill all other parameters. ``system``: the system
+        prompt, for a parameter of that name; without such a parameter it comes before the prompt.
+        ``alone``: the value of a single parameter without annotation: the prompt in a pipeline; in
+        a policy the input's field of its name if an input_mapping has that field, else the input.
+        Raises StepError ``agent.arguments`` with everything that is missing or does not fit.
         """
         fields = input if isinstance(input, dict) else {}
         if prompt is None and (
             "prompt" in self.handed or alone == "prompt"
-        ):  # only if it is needed: it may be long
+        ):  # computed only if needed, because it may be long
             own_prompt = fields.get("prompt")
             prompt = own_prompt if isinstance(own_prompt, str) else format_prompt(input)
         own_system = system is not None and "system" in self.fields
@@ -151,7 +150,7 @@ class Agent:
                 arguments_by_name[name] = fields[name]
         try:
             return self.takes.validate(arguments_by_name)
-        except RAISED as error:  # pydantic's, or any other of a validator in a user's class
+        except RAISED as error:  # from pydantic, or from a validator of a user's class
             failure = error
         if alone != "prompt" and (delivered := self._relax(failure, arguments_by_name)) is not None:
             return delivered
@@ -160,15 +159,15 @@ class Agent:
     def _relax(
         self, failure: BaseException, arguments: dict[str, Value]
     ) -> dict[str, Value] | None:
-        """The arguments where a policy's rules allow what the annotations refuse: null for an
-        optional parameter (AMB-6), 5.0 for a whole number (AMB-9). None if anything else is
-        wrong."""
+        """The arguments with the values that a policy's rules allow although the annotations refuse
+        them: null for an optional parameter (AMB-6), 5.0 for a whole number (AMB-9). None if
+        anything else is wrong."""
         nulls: dict[str, Value] = {}
         arguments = isolate(arguments)
         for error in errors_of(failure):
             *outer, last = error["loc"]
             inside: Any = arguments
-            with suppress(KeyError, IndexError, TypeError):  # a place that is not in the arguments
+            with suppress(KeyError, IndexError, TypeError):  # the place is not in the arguments
                 for part in outer:
                     inside = inside[part]
                 if (
@@ -183,13 +182,13 @@ class Agent:
                     and self.takes.parameters[last].default is not Parameter.empty
                 ):
                     nulls[last] = arguments.pop(last)
-        with suppress(Exception):  # the first error is the one to report
+        with suppress(Exception):  # the first error is reported
             return {**self.takes.validate(arguments), **nulls}
         return None
 
     @property
     def accepts(self) -> Mapping[str, Any] | None:
-        """JSON Schema of its input object; None if its parameters do not describe it."""
+        """The JSON Schema of the input object; None if the parameters do not describe it."""
         if self.only is not None or "input" in self.handed or not self.fields:
             return None
         schema = self.takes.schema
@@ -230,8 +229,8 @@ class Agent:
 
 
 def check_reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) -> Value:
-    """The value of an agent's answer: the answer itself, or with a schema the JSON in it, which
-    must conform.
+    """The value of an agent's answer (decision P10): the answer itself, or if there is a
+    ``schema``, the JSON in the answer, which must conform.
 
     Raises StepError ``agent.reply-not-json``, ``agent.reply-schema``.
     """

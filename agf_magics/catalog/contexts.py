@@ -1,7 +1,4 @@
-"""A named context of plans, as the registry keeps it.
-
-Its messages last across cells. The plan language defines the log.
-"""
+"""`Context`, a named log of plans in the registry, whose messages last from cell to cell."""
 
 from __future__ import annotations
 
@@ -11,22 +8,23 @@ from ..text.diagnostics import DefinitionError, Diagnostic
 
 
 class Context:
-    """A log with a name. One run at a time writes to it."""
+    """A named log. Only one run at a time may write to it. The plan language defines the type of
+    the log."""
 
     __slots__ = ("_free", "holder", "last", "log", "name")
 
     def __init__(self, name: str, log: Any = None) -> None:
         self.name = name
         self.log = log
-        """The messages of its last run; None: no run has used it."""
+        """The messages after the last run; None: no run has used the context."""
         self.holder = ""
-        """The run that uses it now; empty: none."""
+        """The id of the run that uses the context now; empty: none does."""
         self.last = ""
-        """The last run that used it."""
+        """The id of the last run that used the context."""
         self._free = [None]  # an atomic lock: `pop` succeeds for one thread
 
     def hold(self, run_id: str) -> None:
-        """Lock it for a run. Raises DefinitionError if another run has it."""
+        """Lock the context for a run. Raises DefinitionError if another run uses it."""
         try:
             self._free.pop()
         except IndexError:

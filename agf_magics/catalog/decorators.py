@@ -1,5 +1,6 @@
-"""The decorators `tool`, `agent`, `transform` and `policy`, and `model_agent`: they make a thing
-and register it."""
+"""The decorators `tool`, `agent`, `transform` and `policy`, and the function `model_agent`.
+
+All of them register the thing that they make."""
 
 from __future__ import annotations
 

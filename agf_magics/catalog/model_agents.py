@@ -1,4 +1,4 @@
-"""Agents that are a model: an identity like any other, with a session instead of a function."""
+"""`ModelAgent`, an agent that is a session with a model instead of a function."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequence
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ModelAgent:
-    """An agent that a model answers for."""
+    """An agent whose answers come from a model."""
 
     name: str
     model: Model | None = None
-    """``provider:model``; None: the configured one."""
+    """``provider:model``; None: the configured model."""
     instructions: str = ""
     description: str = ""
     tools: tuple[str, ...] | None = None
-    """The tools that it may use; None: all registered tools."""
+    """The tools that the agent may use; None: all registered tools."""
     default: bool = False
-    """Whether it answers steps that name no identity."""
+    """Whether the agent answers steps that name no identity."""
     gives: Mapping[str, Any] | None = None
-    """JSON Schema of its answer if the step has none; None: text."""
+    """The JSON Schema of the answer if the step has none; None: the answer is text."""
     steps: int = STEPS
     settings: Mapping[str, Value] = field(default_factory=dict)
     read_answer: Callable[[Value], Value] | None = None
-    """The value of an answer; raises StepError with the reasons for asking again. None: ``gives``
-    decides."""
+    """Converts an answer to its value, or raises StepError with the reason to ask again. None:
+    ``gives`` decides."""
 
     def __post_init__(self) -> None:
         """Raise TypeError or ValueError for a wrong field, DefinitionError for a pattern in
@@ -67,4 +67,4 @@ class ModelAgent:
 
 
 ANYBODY = ModelAgent(name="model")
-"""Answers if a model is configured and no agent is registered."""
+"""The agent that answers if a model is configured and no agent is registered."""

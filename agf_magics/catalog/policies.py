@@ -1,8 +1,8 @@
-"""Policies of execution that a person registers: a function that decides which agent is next.
+"""`Policy`, a vendor's execution policy: a registered function that decides which agent runs next.
 
-A vendor policy has an id ``x-<vendor>.<name>`` (AGF-75, decision B4). It is a function that returns
-the output, or a builder: a function that returns the `Step` to run. A builder is called when a
-definition is linked, so that its steps are drawn and journaled like all others.
+The id of a policy is ``x-<vendor>.<name>`` (AGF-75, decision B4). Its function returns the output.
+The function of a builder returns the `Step` to run: it is called when a definition is linked, so
+that its steps are drawn and journaled like all others.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ TAKES = {False: ("config", "input", "agents"), True: ("config",)}
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Policy:
-    """A vendor policy and its options. Called with the keyword arguments in `takes`."""
+    """A vendor policy and its options. The function is called with the keyword arguments in
+    ``takes``."""
 
     name: str
-    """Its id."""
+    """The id."""
     function: Callable[..., Any]
     takes: tuple[str, ...]
-    """Its parameters, of ``config``, ``input`` and ``agents``."""
+    """The parameters of the function, of ``config``, ``input`` and ``agents``."""
     builder: bool = False
-    """Whether it returns the Step to run."""
+    """Whether the function returns the Step to run."""
     description: str = ""
     where: Where | None = None
     """The thread of its calls; None: decided from the flow."""

@@ -1,6 +1,4 @@
-"""The registry: the tools, agents, flows and so on of this kernel, each kind on a shelf of its own
-(decision A2).
-"""
+"""`Registry`, the tools, agents, flows and other things that flows can name (decision A2)."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ class Agents(Functions[Agent | ModelAgent]):
 
     @property
     def default(self) -> Agent | ModelAgent | None:
-        """The last one registered with ``default=True``, else the first one registered."""
+        """The last agent registered with ``default=True``, or else the first registered agent."""
         self._renew(list(self._things))
         chosen = self._things.get(self._chosen)
         if chosen is not None and chosen.default:
@@ -56,7 +54,7 @@ class Policies(Shelf[Policy]):
 
 
 class Contexts(Shelf[Context]):
-    """Contexts by name; a missing one is made."""
+    """Contexts by name. A missing context is created."""
 
     def __init__(self) -> None:
         super().__init__("context", "run a plan")
@@ -68,7 +66,7 @@ class Contexts(Shelf[Context]):
         """Replace a context by a new one; the old log is not changed."""
         before = self._things.get(same_name(name))
         if before is not None and before.holder:
-            before.hold("")  # raises: a run uses it
+            before.hold("")  # raises if a run uses it
         new = self._things[same_name(name)] = Context(name, log)
         return new
 
@@ -85,8 +83,8 @@ class Registry:
         self.policies: Shelf[Policy] = Policies("policy", "write @policy(…) above its def")
         self.contexts = Contexts()
         self.configured: Callable[[], tuple[Any, str]] = lambda: ("", "")
-        """Returns the model and the server's address of the settings, for the process's
-        registry."""
+        """Returns the model and the server's address from the settings, for the registry of the
+        process."""
         self._chosen: tuple[Any, str] | None = None
 
     def choose(self, model: Any = None, base_url: str = "") -> None:
@@ -117,7 +115,8 @@ class Registry:
 
     @property
     def version(self) -> tuple[object, ...]:
-        """Another value after each change of what a flow can name, but not of the chosen model."""
+        """A value that changes when anything that a flow can name changes; a chosen model does not
+        count."""
         return (
             self.tools.version,
             self.agents.version,
@@ -177,5 +176,5 @@ _DEFAULT = Registry()
 
 
 def default(registry: Registry | None = None) -> Registry:
-    """``registry``, or if none is given that of this kernel."""
+    """``registry``, or the registry of this kernel if it is None."""
     return _DEFAULT if registry is None else registry

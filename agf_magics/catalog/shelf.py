@@ -1,4 +1,4 @@
-"""A shelf of the registry: the things of one kind, by name.
+"""`Shelf`, the part of the registry with the things of one kind, by name.
 
 A shelf is a dict that is changed by single operations and read as a snapshot. Both are atomic for
 other threads, so a cell may register while a run or a listing reads.
@@ -25,7 +25,7 @@ T = TypeVar("T", bound=Named)
 
 
 class Gone(NamedTuple):
-    """Why things are no longer on their shelf, and how a person gets them back."""
+    """The reason why things are no longer on their shelf, and the hint how to get them back."""
 
     why: str
     hint: str
@@ -40,17 +40,18 @@ class Shelf(Mapping[str, T]):
         self._how = how
         self._things: dict[str, T] = {}
         self.left: dict[str, Gone] = {}
-        """Things that were here together and have left, by the beginning of their names."""
+        """Reasons for things that left the shelf together, by the common beginning of their
+        names."""
         self._version = object()
 
     @property
     def version(self) -> object:
-        """Another object after each change."""
+        """An object that differs after each change."""
         return self._version
 
     def add(self, thing: T) -> None:
-        """Register a thing, in place of the one that has its name. Names that look the same are
-        one (decision D150)."""
+        """Register a thing, and replace a thing with the same name. Names that look the same are
+        the same (decision D150)."""
         self._things[same_name(thing.name)] = thing
         self._version = object()
 
@@ -60,7 +61,7 @@ class Shelf(Mapping[str, T]):
         self._version = object()
 
     def copy(self) -> Self:
-        """Another shelf with the same things: what is added to it is not here."""
+        """A shelf with the same things. Additions to the copy do not change this shelf."""
         other = copy.copy(self)
         other._things, other.left = dict(self._things), dict(self.left)
         return other
@@ -83,7 +84,8 @@ class Shelf(Mapping[str, T]):
         return dict(self.items()).values()
 
     def gone(self, name: str) -> Gone | None:
-        """Why a thing of this name is no longer here, if it has left with others."""
+        """The reason why the thing ``name`` left the shelf together with others; None: it did
+        not."""
         return next((gone for start, gone in self.left.items() if name.startswith(start)), None)
 
     def missing(self, name: str, span: Span | None, code: str) -> Diagnostic:
@@ -102,8 +104,8 @@ class Shelf(Mapping[str, T]):
 
 
 class Functions(Shelf[T]):
-    """Things that are made of Python functions. A module that is loaded again (``%autoreload``)
-    changes its functions in place: then they are read again, with their new parameters."""
+    """Things with a Python function. ``%autoreload`` changes functions in place, so the parameters
+    of a changed function are read again."""
 
     def _renew(self, names: Iterable[str]) -> None:
         for name in names:

@@ -1,8 +1,8 @@
-"""Transforms: functions of one value that a flow calls by name.
+"""`Transform`, a function of one value that a flow calls by name.
 
-A policy makes one value of the outputs of its agents with one (AGF's ``custom_transform``). A
-transform takes one value, whatever its parameter is called: a mapping of aliases to outputs, in the
-order of the definition.
+A policy computes its value from the outputs of its agents with a transform (``custom_transform`` of
+AGF). The value that a transform gets is a mapping of aliases to outputs, in the order of the
+definition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .tools.callables import Where, check_limits, description_of, is_async, sign
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Transform:
-    """A transform and its options. Called as ``function(value)``."""
+    """A transform and its options. A call is ``function(value)``."""
 
     name: str
     function: Callable[[Any], Any]

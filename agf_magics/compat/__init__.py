@@ -1,1 +1,1 @@
-"""What differs between Pythons and systems: a page without threads, late imports, memory."""
+"""The differences between Pythons and systems: a browser without threads, late imports, memory."""

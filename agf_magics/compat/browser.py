@@ -1,8 +1,8 @@
-"""Whether this is Python in a page (Pyodide): no threads, no processes, no sockets."""
+"""Tells whether Python runs in a browser (Pyodide), without threads, processes and sockets."""
 
 from __future__ import annotations
 
 import sys
 
 IN_BROWSER = sys.platform == "emscripten"
-"""Whether this is Python in a page (Pyodide): no threads, no processes, no sockets, one process."""
+"""True in a browser, where nothing may start a thread or a process, or open a socket."""

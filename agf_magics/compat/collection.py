@@ -1,4 +1,4 @@
-"""No garbage is collected while much is imported: nothing of it is garbage."""
+"""Pauses the garbage collector during large imports, which leave no garbage."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """The block is not interrupted by collections of garbage: what it imports stays, and each of
-    them goes through all objects of the shell."""
+    """Run the block without garbage collection. The modules that it imports stay in memory, and each
+    collection would look at all objects of the shell."""
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -1,10 +1,10 @@
-"""Imports that the package makes late, when a definition already runs, look for installed packages
-only.
+"""Late imports of this package look for installed packages only, not into the notebook's folder.
 
-A kernel has the notebook's folder before the installed packages on ``sys.path``. That folder may hold
-a stranger's ``jsonschema.py``, and the person has not asked for it: an import of this package must not
-run it (decisions D3, D166). So what finds modules on ``sys.path`` asks who imports: of the frames of
-the import, installed packages apart, the innermost one is the person's or ours.
+A kernel has the notebook's folder before the installed packages on ``sys.path``. That folder may
+hold a stranger's ``jsonschema.py``, and an import that this package makes while a definition runs
+must not run that file (decisions D3, D166). So `FolderFinder` asks who imports: it takes the
+innermost frame that belongs to no installed package, and sees whether it is the person's code or
+ours.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 
 
 def module_if_loaded(name: str) -> Any:
-    """The module of this name if it was imported; None also while another thread imports it, when it
-    lacks some of its names: no value of its classes exists then."""
+    """The imported module ``name``; None if it is not imported, or if another thread is importing
+    it. A module that is only half imported lacks names, and no value of its classes exists yet."""
     module = sys.modules.get(name)
-    # The mark that `import` itself waits for; Python has no public name for it.
+    # The `import` statement waits for the same mark. Python has no public name for it.
     return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
 
 
@@ -33,7 +33,7 @@ OURS = __name__.partition(".")[0]
 
 @contextmanager
 def installed_only() -> Iterator[None]:
-    """Imports of this thread inside of the block do not look into the working folder, whoever makes
+    """Imports of this thread in the block do not look into the working folder, whichever code makes
     them."""
     outside = _rule.set("installed")
     try:
@@ -44,8 +44,8 @@ def installed_only() -> Iterator[None]:
 
 @contextmanager
 def for_the_person() -> Iterator[None]:
-    """Imports of this thread inside of the block find what the person's own imports find: they name a
-    module, or read a value of a class of theirs."""
+    """Imports of this thread in the block find what the person's own imports find. Use it where the
+    person names a module, or where a value of the person's class is read."""
     outside = _rule.set("all")
     try:
         yield
@@ -54,40 +54,40 @@ def for_the_person() -> Iterator[None]:
 
 
 _rule: ContextVar[str] = ContextVar("rule", default="")
-"""What a block says about its imports; empty: there is none."""
+"""The rule for imports that the innermost block sets; empty outside of every block."""
 
 
 class FolderFinder(PathFinder):
-    """What finds modules on ``sys.path``, in the place of Python's own."""
+    """The finder of modules on ``sys.path``. It replaces Python's own."""
 
     @classmethod
     def find_spec(
         cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        # A module of a package is found in the package, and not through sys.path.
+        # Python finds a module of a package in that package and does not use sys.path.
         if path is None and _is_ours():
             path = installed_path()
         return PathFinder.find_spec(fullname, path, target)
 
 
 def installed_path() -> list[str]:
-    """``sys.path`` without the working folder, that of now and that of the start."""
+    """``sys.path`` without the current working folder and the one in which the process started."""
     here = {_START}
-    with suppress(OSError):  # the working folder exists no more
+    with suppress(OSError):  # the working folder has been removed
         here.add(os.path.realpath(os.getcwd()))
     return [part for part in sys.path if part and os.path.realpath(part) not in here]
 
 
 def watch_imports() -> None:
-    """Let `FolderFinder` find modules. In its place, not before it: another thread that goes through
-    the list misses no finder."""
+    """Put `FolderFinder` into the place of Python's finder. It is not inserted before it: another
+    thread that goes through the list of finders must not miss one."""
     for number, finder in enumerate(sys.meta_path):
         if finder is PathFinder:
             sys.meta_path[number] = FolderFinder
 
 
 def _is_ours() -> bool:
-    """Whether this package makes the import that is going on."""
+    """Whether this package makes the current import."""
     if rule := _rule.get():
         return rule == "installed"
     frame: FrameType | None = sys._getframe(2)
@@ -104,9 +104,9 @@ def _is_ours() -> bool:
 
 
 def _is_installed(name: object, names: dict[str, object]) -> bool:
-    """Whether the code with these globals is that of Python or of an installed package."""
+    """Whether code whose globals are ``names`` belongs to Python or to an installed package."""
     if isinstance(name, str) and name.partition(".")[0] in sys.stdlib_module_names:
-        return True  # also what is frozen and has no file
+        return True  # a frozen module has no file
     file = names.get("__file__")
     return isinstance(file, str) and (
         file.startswith(_LIBRARY) or any(map(file.__contains__, _PACKAGES))

@@ -1,7 +1,6 @@
-"""Whether the packages of an extra are installed, asked before anything of theirs is used.
+"""Tells which packages of an optional extra are missing, before any of them is used.
 
-An import in the middle of a call tells less: of a package that has been used before, a part may still
-be there when the package itself is not.
+A failed import in the middle of a call tells less: parts of a removed package may still be loaded.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from .imports import installed_only
 
 
 def missing(packages: Iterable[str]) -> list[str]:
-    """The names among ``packages`` that are not installed, in their order. Nothing is imported but the
-    package around a name with dots."""
+    """The names among ``packages`` that are not installed, in their order. For a name with dots,
+    the package around it is imported, and nothing else."""
     with installed_only():
         return [name for name in packages if not _is_installed(name)]
 
 
 def _is_installed(name: str) -> bool:
     if name in sys.modules:
-        return sys.modules[name] is not None  # also of a module that has no spec
+        return sys.modules[name] is not None  # a loaded module may have no spec
     try:
         return find_spec(name) is not None
     except ImportError:  # the package around it is not installed

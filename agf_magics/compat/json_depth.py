@@ -1,4 +1,4 @@
-"""In a page, JSON that is nested too deeply is refused before the parser ends the page."""
+"""In a browser, refuses JSON that is nested too deeply, before the parser crashes the page."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 def bound_json(decoder: type[json.JSONDecoder] = json.JSONDecoder) -> None:
     """Refuse JSON that nests too deeply with a RecursionError, as Python does elsewhere.
 
-    In a page its decoder goes on until the stack of the browser ends, which no Python can catch:
-    the session is lost, with all that it holds. So the bound is that of the whole process.
+    In a browser, Python's decoder overflows the browser's stack, and no Python code can catch that:
+    the whole session is lost. So ``decoder`` is changed for the whole process.
     """
     decode = decoder.decode
 

@@ -1,4 +1,4 @@
-"""How much memory a process has: each system tells it in its own way."""
+"""Reads how much memory a process uses, by the means of each operating system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 
 
 def memory_of(pid: int) -> int | None:
-    """The bytes of memory that a process of this machine has; None if the system does not tell."""
+    """The bytes of memory that the process ``pid`` of this machine uses; None if the system does
+    not tell."""
     try:
         if sys.platform == "linux":
             with open(f"/proc/{pid}/statm", encoding="ascii") as file:
@@ -19,7 +20,7 @@ def memory_of(pid: int) -> int | None:
 
 
 def memory_by_program(pid: int) -> int | None:
-    """What a program of the system says."""
+    """`memory_of` by a program of the system, ``ps`` or ``tasklist``."""
     windows = ["tasklist", "/FI", f"PID eq {pid}", "/FO", "CSV", "/NH"]
     command = windows if sys.platform == "win32" else ["ps", "-o", "rss=", "-p", str(pid)]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout

@@ -1,4 +1,5 @@
-"""The stdin and stdout of a process that speaks a protocol over them: nothing else may read or write there."""
+"""Reserves the stdin and stdout of a process for a protocol, so that nothing else reads or writes
+there."""
 
 from __future__ import annotations
 
@@ -10,17 +11,17 @@ from typing import BinaryIO, NamedTuple
 
 
 class ProtocolStreams(NamedTuple):
-    """The streams of the protocol."""
+    """The two streams over which the protocol is spoken."""
 
     read: BufferedReader
     write: BinaryIO
-    """Without a buffer."""
+    """Unbuffered output."""
 
 
 @cache
 def claim() -> ProtocolStreams:
-    """The streams of the protocol. From now on the process, and each process that it starts, reads
-    nothing at its stdin, and what it prints goes to stderr."""
+    """Reserve stdin and stdout for the protocol and return them. From then on, this process and
+    each process that it starts finds an empty stdin, and prints to stderr."""
     sys.stdout.flush()
     read, write = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -28,5 +29,5 @@ def claim() -> ProtocolStreams:
     os.close(nothing)
     os.dup2(2, 1)
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # as stderr, where its lines now stand
+        sys.stdout.reconfigure(line_buffering=True)  # stderr is line-buffered, too
     return ProtocolStreams(os.fdopen(read, "rb"), os.fdopen(write, "wb", buffering=0))

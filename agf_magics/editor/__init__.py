@@ -1,5 +1,6 @@
-"""What an editor asks about a text: problems, completion, help, symbols, repairs; and the language server.
+"""Answers what an editor asks about a text: problems, completion, help, symbols, repairs.
 
-The kernel and the language server give the same answers, because both ask here. Nothing here imports
-IPython, and nothing of a text is run: a tool of a Python file is known by a scan of its text.
+The kernel and the language server give the same answers, because both use this room. It does not
+import IPython, and it runs nothing of a text: the tools of a Python file are found by a scan of its
+text.
 """

@@ -1,7 +1,8 @@
-"""The completions at a place in the body of a cell: kinds, keys, values, names and paths.
+"""Completes the body of a cell at the cursor: kinds, keys, values, names and paths.
 
-The text is incomplete, so it is not parsed: `cursor` finds the place, the JSON Schema of the
-language has the keys and the values, and `names` what the text and the notebook name.
+The text is incomplete, so it is not parsed. `cursor` finds the place in the document, the JSON
+Schema of the language has the keys and values, and `names` finds the names of the text and the
+notebook.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tab: completion of the lines and the bodies of our magics.
+"""Completes the lines and the bodies of our magics, for Tab.
 
-The answer always names the fragment that it replaces, because the words of an editor end at a dash.
+The answer always has the fragment that it replaces, because editors end a word at a dash.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The place of the cursor in incomplete YAML.
+"""Finds the place of the cursor in incomplete YAML, by indentation and brackets.
 
-It is found by indentation and brackets: a parser fails at the first missing part. Only the text
-before the cursor is read, once, and reading never fails.
+A parser would fail at the first missing part. Only the text before the cursor is read, once, and
+reading never fails.
 """
 
 from __future__ import annotations

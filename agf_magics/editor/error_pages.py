@@ -1,4 +1,4 @@
-"""The pages of the error reference, by code, without a connection (decision D9).
+"""Finds the page of the error reference for a code, without a connection (decision D9).
 
 The wheel contains the pages of ``docs/reference/errors``; a checkout has them only there.
 """

@@ -1,6 +1,6 @@
-"""The Python files and definitions of a folder, as texts: what a notebook or a file in it may name.
+"""Reads the Python files and definitions of a folder, whose names other texts in it may use.
 
-The folder of an editor may be anything, a home folder too, so reading is bounded.
+The folder of an editor may be any folder, even a home folder, so reading is bounded.
 """
 
 from __future__ import annotations

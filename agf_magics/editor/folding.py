@@ -1,4 +1,4 @@
-"""The blocks of a text that an editor can fold: what is indented below a line."""
+"""Finds the blocks of a text that an editor can fold: the lines that are indented below a line."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The texts that a hint tells a person to write, read from its sentence.
+"""Finds in the sentence of a hint the texts that it tells a person to write.
 
-Such a text stands after the words that lead to it, and ends before the words that go on. A hint
-carries no edit as data, because most hints are one and a person pastes the words (decision D182).
-`repairs` tries each text before it is offered.
+Such a text stands after the words that introduce it, and ends before the words that go on. A hint
+carries no edit as data, because most hints contain one as text that a person pastes (decision
+D182). `repairs` tries each text before it is offered.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A language as a text that an agent reads before it writes a definition: its keys, its functions, an example.
+"""Describes a language for an agent that writes definitions: its keys, its functions, an example.
 
-It is made of the JSON Schema of the language and of the tables behind it, so it cannot say what the
-language does not do.
+The text is built from the JSON Schema and the tables of the language, so it is always true.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The names that a definition can use: registered names, names that its text declares, and the
-paths that it reads.
+"""Finds the names that a definition can use: registered and declared names, and the paths that it
+reads.
 
 Each language has three tables: the keys that take a name, the keys below which names are keys, and
 the form of its paths; the expressions of a pipeline are paths too. `cursor` reads the text, which

@@ -1,7 +1,7 @@
-"""The edits by which a person may write what a hint says, for the place of a problem.
+"""Lists the edits by which a person may apply a hint at the place of a problem.
 
-The caret of a problem stands at what is wrong: a name, a value, a key, or the mapping that lacks
-one. The likely edits come first, and `repairs` tries them in this order.
+The caret of a problem points at a wrong name, value or key, or at a mapping that lacks a key.
+Likely edits come first, and `repairs` tries them in this order.
 """
 
 from __future__ import annotations

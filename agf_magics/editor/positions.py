@@ -1,4 +1,5 @@
-"""Places of a text as the protocol of language servers counts them: lines, and units of a line."""
+"""Converts places of a text to positions of the language server protocol: lines and units of a
+line."""
 
 from __future__ import annotations
 

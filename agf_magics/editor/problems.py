@@ -1,11 +1,9 @@
-"""Problems of a cell while a person writes it: the problems of loading, for the editor to
-underline.
+"""Finds the problems of a cell while a person writes it, for the editor to underline.
 
-The extension of JupyterLab sends the text of a cell some time after the last key. The kernel reads
-it, on a thread of its own where the kernel has subshells, and answers with places and messages.
-Nothing is registered, no file is read and no code of a user is called. The comm is only registered,
-not announced: a front end that wants it asks for it by its target, also after it loads its page
-again.
+JupyterLab's extension sends the text of a cell shortly after the last key. The kernel loads it, on
+a separate thread if it has subshells, and answers with places and messages. Nothing is registered,
+no file is read and no user code is called. The comm is only registered, not announced: a front end
+opens it by its target, even after it reloads its page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the editor room finds, as values of the protocol of language servers."""
+"""Converts the answers of this room to values of the language server protocol."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A cell of Python, or a file, as the tree of its statements: without the lines that are magics.
+"""Parses Python cells and files into trees of statements, without the lines of magics.
 
-Each cell is read alone: a cell that Python cannot read, or that a person is in the middle of, hides
-nothing of the others.
+Each cell is parsed alone, so that an invalid or unfinished cell does not hide the others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a Python text registers, found in its text: nothing of it is imported or run.
+"""Finds the tools and agents that a Python text registers, without importing or running it.
 
-A function becomes a stand-in with the same parameters. Its defaults are kept if they are literals,
-and its annotations if they are types of the language itself; all others are left out, so that the
-stand-in takes more than the function, never less.
+A function becomes a stand-in with the same parameters. Defaults stay if they are literals,
+annotations if they are Python's own types; others are left out, so that the stand-in accepts more
+than the function, never less.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an editor asks about a place of a text: completions, help, and where a name is defined.
+"""Answers an editor's questions about a place of a text: completions, help, definitions of names.
 
-A file is asked about as the cell that it would be, below a line of a magic that nobody wrote; so the
-answers are those of the kernel.
+A file is treated as a cell below the line of a magic, which is added for the purpose, so that the
+answers are the same as in the kernel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Repairs of problems: edits that write what a hint says, and after which the problem is gone.
+"""Finds repairs of problems: edits that apply a hint, and after which the problem is gone.
 
-A repair is tried before it is offered, because a hint is for a person: its place may be another one,
-or a second problem may stand behind the first one. An editor asks at each move of the cursor, so
-the repairs of a problem are kept with the text.
+A repair is tried before it is offered, because hints are for people: the edit may belong elsewhere,
+or a second problem may be behind the first one. An editor asks at each move of the cursor, so the
+repairs of a problem are cached with the text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The keys and values that a place in a document may have, from the JSON Schema of its language.
+"""Finds the keys and values that a place in a document may have, in the JSON Schema of its
+language.
 
-The walk follows the path of the cursor down the schema and compares the keys that are already
-written: ``type: map`` or ``id: agf.loop`` selects one of several shapes of a mapping. Nothing is
-validated, so the document may be incomplete.
+The walk follows the path of the cursor down the schema. Keys that are already written select one of
+several kinds of mapping, as ``type: map`` or ``id: agf.loop`` does. Nothing is validated, so the
+document may be incomplete.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps of a text as a tree, and its names by their places."""
+"""Lists the steps of a text as a tree, and its names with their places."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Texts that know each other's names: the cells of a notebook, or the files of a folder.
+"""Groups texts that may use each other's names: the cells of a notebook, or the files of a folder.
 
 A text is read once for each change. It is linked again only if a text that it names has changed, so
-a change in a notebook of many cells costs one cell; a change of Python links all of them.
+that a change in a notebook of many cells costs one cell. A change of Python links all texts again.
 """
 
 from __future__ import annotations

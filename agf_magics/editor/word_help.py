@@ -1,7 +1,8 @@
-"""The help of the word at the cursor.
+"""Shows the help for the word at the cursor.
 
-In the line of a magic it is the help of the magic; in the cell of a definition, of a key, a kind, a
-function or a registered name, and the problem at the cursor; of a code of an error, its page.
+On the line of a magic it is the help of the magic. In a definition it is the help of a key, a kind,
+a function or a registered name, with the problem at the cursor. For the code of an error it is its
+page.
 """
 
 from __future__ import annotations

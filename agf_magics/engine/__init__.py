@@ -1,1 +1,1 @@
-"""Runs a flow: emits events and returns a value. Knows no language and no IPython."""
+"""Runs a flow, whatever its language: emits events and returns a value."""

@@ -1,7 +1,8 @@
-"""Calls of a resumed run whose values are read when somebody needs them.
+"""Values of earlier calls in a resumed run, which are read from the journal only when they are
+needed.
 
-Such a call is not even built: its arguments may be values that nobody needs any more. If its value
-is lost when another call needs it, the call is made again then, with the frame that it had.
+Such a call is not even built, because nobody may need its arguments any more. If its value is lost
+when another call needs it, the call is made again with its former frame.
 """
 
 from __future__ import annotations
@@ -32,39 +33,39 @@ class _Again:
 
     call: Callable[[], Awaitable[Value]]
     has_changed: Callable[[], bool]
-    """Whether what it gets was changed since: it would return another value."""
+    """Whether the arguments have changed since, so that the call would return another value."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     failure: LostError | None = None
-    """Why it failed, for all who wait for its value."""
+    """The failure of the repeated call, for all who wait for its value; None: it did not fail."""
 
 
 def late_value(
     site: CallSite[Invoke], callee: C, call: Callable[[CallSite[Invoke], C], Awaitable[Value]]
 ) -> tuple[Value] | None:
-    """The value that this call returned in an earlier session or another run, if it is not read yet,
-    or its arguments are not. None: there is none, or the step looks at the arguments or the value.
+    """The value of this call from an earlier session or another run, if the value or the arguments
+    are unread. None: there is no such value, or the step looks at the arguments or the value.
     ``call``: makes the call."""
     run, journal = site.run, site.run.journal
     if journal is None:
         return None
-    found: tuple[Value] | None = None
+    value: tuple[Value] | None = None
     source = journal.run_id
     if journal.unread.has(site.key):
         if may_wait(site, callee) and _has_begun(site, callee):
             unread = journal.unread.take(site.key)
-            found = (unread,) if unread is not None else None
+            value = (unread,) if unread is not None else None
     elif journal.reuse is not None and journal.unread and type(callee) is Tool:
         source = journal.reuse.run_id
-        found = _reused(site, callee, journal) if may_wait(site, callee) else None
-    if found is None:
+        value = _reused(site, callee, journal) if may_wait(site, callee) else None
+    if value is None:
         return None
     if type(callee) is Tool:
         for meter in site.scope.meters:
             meter.tool()
         run.calls += 1
     run.emit(ev.StepReplayed(site.at, clock(), source))
-    again_by(site, callee, found[0], call)
-    return found
+    again_by(site, callee, value[0], call)
+    return value
 
 
 def again_by(
@@ -73,14 +74,14 @@ def again_by(
     value: Value,
     call: Callable[[CallSite[Invoke], C], Awaitable[Value]],
 ) -> None:
-    """``call`` makes the call of ``site`` again that has returned ``value``, if that is lost when it
-    is needed."""
+    """Note that ``call`` can make the call of ``site`` again if its ``value`` is lost when it is
+    needed."""
     if type(value) is Unread and value.make_again is None:
         value.make_again = _Again(partial(call, site, callee), partial(_has_changed, site, callee))
 
 
 def _arguments(site: CallSite[Invoke], callee: Tool | Transform) -> dict[str, Value]:
-    """The arguments of a call as they are in the frame: read or not."""
+    """The arguments of a call as they are in the frame, unread values included."""
     exchange = site.step.exchange
     wanted = None
     if isinstance(callee, Tool) and (exchange.extra_arguments or exchange.with_schema):
@@ -115,13 +116,12 @@ def may_wait(site: CallSite[Invoke], callee: object) -> bool:
 
 
 def _has_begun(site: CallSite[Invoke], callee: Tool | Transform) -> bool:
-    """Whether an earlier session of the run has made the call, if that has an effect."""
+    """Whether the call has an effect, and an earlier session of the run began it."""
     return not has_effect(callee) or ("begun", site.key) in site.run.log.marks
 
 
 def _reused(site: CallSite[Invoke], tool: Tool, journal: Journal) -> tuple[Value] | None:
-    """The result of an identical call in another run, found by the digests of arguments that are not
-    read yet."""
+    """The result of an identical call in another run, found by the digests of unread arguments."""
     step = site.step
     arguments = _arguments(site, tool)
     if not any(type(value) is Unread for value in arguments.values()):
@@ -139,13 +139,13 @@ def _reused(site: CallSite[Invoke], tool: Tool, journal: Journal) -> tuple[Value
 
 
 def _left_unread(value: Value) -> Value:
-    """An argument for a check."""
+    """An argument for a check, with unread values left unread."""
     return value.known if type(value) is Unread else isolate(value)
 
 
 async def make_again(lost: LostError) -> None:
-    """Make the call again whose value is lost. Raises the failure of the call, to which no
-    ``on_error`` of who needs the value applies, and ``lost`` if there is no such call."""
+    """Make the call again whose value is lost. Raises ``lost`` if there is no such call, or the
+    failure of the call, to which no ``on_error`` of the step that needs the value applies."""
     unread = lost.unread
     again: _Again | None = unread.make_again if unread is not None else None
     if unread is None or again is None:
@@ -155,16 +155,16 @@ async def make_again(lost: LostError) -> None:
             "what its call got was changed since, so it is not made again: run it without --reuse"
         )
         raise LostError(replace(lost.diagnostic, hint=hint))
-    # Another step may need it at the same time: all have one object.
+    # Other steps may need the value at the same time. All of them share one object.
     async with again.lock:
         while unread.make_again is again:
             if again.failure is not None:
                 raise again.failure
             unread.tell_made_again()
             try:
-                # It may take a result that another run has stored, and that is lost too.
+                # The call may reuse a result of another run that is lost, too.
                 unread.put(await when_read(partial(opened, await again.call())))
-            except LostError as its:  # an argument of that call is lost too
+            except LostError as its:  # an argument of that call is lost, too
                 await make_again(its)
             except StepError as error:
                 if not is_rescuable(error):
@@ -174,8 +174,8 @@ async def make_again(lost: LostError) -> None:
 
 
 def _failed_again(error: StepError) -> LostError:
-    """The failure of a call that was made again, as one of the run: the elements that need the value
-    have not failed."""
+    """The failure of a repeated call as a failure of the run, because the elements that need the
+    value did not fail."""
     failure = LostError(error.diagnostic)
     failure.path = error.path
     failure.where = error.where
@@ -183,7 +183,7 @@ def _failed_again(error: StepError) -> LostError:
 
 
 async def when_read(read: Callable[[], T]) -> T:
-    """``read()``, which reads values; the calls of those that are lost are made again."""
+    """The result of ``read()``, which reads values. Calls whose values are lost are made again."""
     while True:
         try:
             return read()

@@ -1,4 +1,4 @@
-"""The recorded calls that a run takes instead of making them, as the engine asks for them."""
+"""The protocol of a recording, whose outcomes a run uses instead of making calls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..values.value import Value
 
 Site = Any
-"""A `CallSite`, of whose module this one knows nothing: the runner imports it."""
+"""A `CallSite`. It is not imported, because its module imports this one."""
 
 
 class AskedCall(NamedTuple):
-    """A call as a recording knows it."""
+    """A call in the form in which a recording is searched for it."""
 
     kind: str
     """``tool``, ``agent``, ``model``, ``transform``, ``policy`` or ``question``."""
@@ -26,32 +26,34 @@ class AskedCall(NamedTuple):
     arguments: str
     """The arguments as JSON, without secrets."""
     contents: str | None
-    """The digest of arguments that are no JSON; empty: they cannot be compared; None: they are."""
+    """The digest of arguments that are not JSON; empty: they cannot be compared; None: they are
+    JSON."""
     site: Site
 
 
 class Recording(Protocol):
-    """The recorded calls that a run takes instead of making them: see lifecycle/recordings/replay.py."""
+    """The recorded outcomes that a run uses instead of making calls. lifecycle/recordings/replay.py
+    implements it."""
 
     name: str
-    """The name of its file."""
+    """The name of the recording's file."""
 
     @property
     def replays_tools(self) -> bool:
-        """Whether the calls of tools are taken from it."""
+        """Whether the outcomes of tools come from the recording."""
         ...
 
     @property
     def makes_no_call(self) -> bool:
-        """Whether every call is taken from it, and none is made."""
+        """Whether every outcome comes from the recording, so that no call is made."""
         ...
 
     def ask(self, site: Site, kind: str, callee: object, arguments: Value) -> AskedCall:
-        """A call that is about to be made. ``kind``: as in `AskedCall`."""
+        """The `AskedCall` for a call that is about to be made."""
         ...
 
     def is_made(self, asked: AskedCall) -> bool:
-        """Whether the call will be made, because the recording leaves it to the run."""
+        """Whether the call will be made, because the recording does not cover calls of its kind."""
         ...
 
     def absent(self, asked: AskedCall) -> StepError:
@@ -59,7 +61,8 @@ class Recording(Protocol):
         ...
 
     def take(self, asked: AskedCall) -> RecordedOutcome | None:
-        """The recorded outcome, once; None: the call is made. Raises StepError if it may not be."""
+        """Take the recorded outcome, which is used once; None: the call is made. Raises StepError
+        if the call must not be made."""
         ...
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
@@ -67,14 +70,14 @@ class Recording(Protocol):
         ...
 
     def order(self, paths: Sequence[StepPath]) -> list[int]:
-        """The positions of the concurrent parts at these paths whose ends are recorded, in the
-        order of their ends."""
+        """The indexes of the concurrent parts at ``paths`` whose ends are recorded, in the order of
+        their ends."""
         ...
 
     def notes(self) -> Sequence[Diagnostic]:
-        """What the run warns about at its end."""
+        """The warnings for the end of the run."""
         ...
 
 
 replaying: ContextVar[Recording | None] = ContextVar("replaying", default=None)
-"""The recording that runs replay here, also those that a tool of such a run starts."""
+"""The recording of the runs in this context, those that a tool starts included."""

@@ -1,4 +1,4 @@
-"""One run of a flow, from its first event to its result, within its limits."""
+"""Runs a linked flow from the first event to the result, within its limits."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Done(NamedTuple):
 
     ended: FlowResult
     calls: int
-    """Tool calls made; in a dry run, the calls that a real run would make at least."""
+    """The number of tool calls; in a dry run, of the calls that a real run would make at least."""
     sessions: int
-    """Agent sessions opened, or that a real run would open."""
+    """The number of agent sessions; in a dry run, of those that a real run would open at least."""
 
 
 async def run(
@@ -62,14 +62,14 @@ async def run(
 
     A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
     the run is journaled under its manifest, and calls that earlier sessions made are not repeated.
-    ``secrets`` collects the values of secret arguments. ``progress``: the one whose ``apply`` is
-    ``emit``, if nothing else listens. ``on_frame``: called with each frame that the outermost flow
-    reaches. ``shapes``: how each kind of step runs.
+    ``secrets``: collects the values of secret arguments. ``progress``: the progress whose ``apply``
+    is ``emit``, if nothing else listens. ``on_frame``: is called with each frame that the outermost
+    flow reaches. ``shapes``: the function that runs each kind of step.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     runner = Runner(shapes, options, host, emit, journal, secrets, progress, on_frame)
-    # Nothing above awaits or raises: after this event there is always a RunEnded.
+    # No line above awaits or raises, so that a RunEnded always follows this event.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     patience: float | None = None
@@ -84,14 +84,14 @@ async def run(
             _end(runner, "cancelled", None, _stores(runner, linked))
             raise
         except OutOfTime:
-            # Without a cause, whose frames would be ours.
+            # Without a cause, which would only show frames of the engine.
             failure = timeout_exceeded(linked, runner.budget.limits)
             patience = host.grace
-        except RecursionError:  # of the engine: what user code raises is a failure of its step
+        except RecursionError:  # raised by the engine itself
             failure = _too_deep(linked)
         except BaseException as error:
             failure = error
-    # Outside of `except`: an error below must not have the failure as its context.
+    # Outside of `except`, so that an error below does not have the failure as its context.
     if failure is not None:
         await _fail(runner, linked, failure, patience)
         raise failure
@@ -102,7 +102,7 @@ async def run(
 
 @contextlib.contextmanager
 def _context_of(runner: Runner, grant: Grant) -> Iterator[None]:
-    """The context variables of a run: its steps and the user code in them find it by these."""
+    """Set the context variables by which the steps of a run and their user code find it."""
     outer_grant = granted.set(grant)
     outer_inside = inside.set(True)
     outer_listener = null_listener.set(lambda warning: runner.warn_once(warning, warning.message))
@@ -126,8 +126,7 @@ async def _run_flow(
     flow = linked.flow
     journal = runner.journal
     if journal is not None:
-        # Inside the time limit: a journal on a slow disk, or one that another process holds, may
-        # wait.
+        # Inside the time limit, because a journal may wait for a slow disk or another process.
         await journal.start(runner.emit, flow.name, flow.language)
     narrowed = grant.narrow(linked.uses, asked=linked.tools_that_ask)
     scope = Scope(linked, grant=narrowed, meters=meters_of(flow, 0))
@@ -143,10 +142,10 @@ async def _run_flow(
 async def _fail(
     runner: Runner, linked: Linked, failure: BaseException, patience: float | None
 ) -> None:
-    """End a run that has failed. ``patience``: as ``seconds`` of `_recorded`."""
+    """End a failed run. ``patience``: the ``seconds`` of `_recorded`."""
     stores = _stores(runner, linked)
     _warn(runner)
-    # A fan-out that ran to its end has put its own results there.
+    # A fan-out that ran to its end has set its results.
     if isinstance(failure, StepError) and failure.partial is None:
         failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
     await _recorded(runner, patience)
@@ -155,14 +154,15 @@ async def _fail(
 
 
 def _warn(runner: Runner, notes: Iterable[Diagnostic] = ()) -> None:
-    """Emit the warnings that are known only at the end: ``notes`` and those of the options."""
+    """Emit the warnings that are known only at the end: ``notes``, and those of the run's
+    options."""
     for note in (*notes, *runner.options.notes()):
         runner.emit(ev.Warned(clock(), note))
 
 
 async def _recorded(runner: Runner, seconds: float | None = None) -> None:
     """Wait for the results that are being recorded, unless the run is cancelled (again).
-    ``seconds``: at most; default None: without an end."""
+    ``seconds``: the longest wait; default None: no limit."""
     if runner.journal is not None:
         with contextlib.suppress(asyncio.CancelledError, TimeoutError):
             async with asyncio.timeout(seconds):
@@ -177,7 +177,7 @@ def _end(
     error: BaseException | None = None,
 ) -> None:
     if runner.journal is not None:
-        # Before the event: who hears of the end may resume the run or read it.
+        # Closed before the event, because its listeners may resume or read the run.
         runner.journal.end(status, output, stores, error)
         runner.journal.unread.end()
     runner.emit(ev.RunEnded(clock(), status, error, stores))
@@ -191,7 +191,8 @@ def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
 
 
 def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
-    """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
+    """The error for a run that exceeded its timeout. ``left_running``: the words for calls that
+    could not be stopped."""
     message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
     hint = left_running or TIMEOUT.how_to_set
     return StepError(Diagnostic("limit.timeout", message, None, hint))
@@ -204,7 +205,7 @@ def _too_deep(linked: Linked) -> StepError:
 
 
 def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
-    """The counters of a definition that limits itself."""
+    """The counters of a definition with its own limits; empty if it has none."""
     return (
         ()
         if flow.declared.own_limits is None
@@ -213,7 +214,7 @@ def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
 
 
 async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
-    """``work``, within the time that the definition allows itself."""
+    """The result of ``work``, within the definition's own time limit."""
     caps = flow.declared.own_limits
     return await within(
         caps.seconds if caps is not None else None, work, lambda: duration_exceeded(flow)
@@ -221,8 +222,8 @@ async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
 
 
 def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
-    """A flow took longer than its definition allows. ``left_running``: the calls that could not be
-    stopped."""
+    """The error for a flow that took longer than its definition allows. ``left_running``: the words
+    for calls that could not be stopped."""
     caps = flow.declared.own_limits
     assert caps is not None, "only a flow with caps has a duration"
     message = f"{flow.name!r} took longer than the {caps.seconds:g} s that its definition allows"

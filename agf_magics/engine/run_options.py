@@ -1,4 +1,4 @@
-"""The options of one run as one frozen value, which the run, its engine and its manifest read."""
+"""`RunOptions`, the options of one run as a frozen value."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .recording import Recording
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How a run is made and driven."""
+    """The options of a run, which its handle, the engine and the manifest read."""
 
     registry: Registry | None = None
-    """The registry of its names; None: that of this process."""
+    """The registry of the names; None: the registry of this process."""
     limits: Limits | None = None
-    """The limits; None: those of the settings, for a resumed run the original ones."""
+    """The limits; None: those of the settings, or for a resumed run its original limits."""
     on_event: Callable[[Event], None] | None = None
     stream: bool = False
     """Whether the text of models is reported while it arrives."""
@@ -35,39 +35,39 @@ class RunOptions:
     """Puts a question to a person; None: the notebook or the terminal asks."""
     dry: bool = False
     on: object = None
-    """Where concurrent calls run: see `workers.on`; None: in this process."""
+    """The workers for concurrent calls (see `workers.on`); None: this process."""
     reuse: bool | str = False
-    """Whether to reuse earlier results: of the run with this id; True: of the latest runs of the
-    flow."""
+    """The run whose results are reused, by its id; True: the latest runs of the flow; False: no
+    run."""
     background: bool = False
     """Whether no caller waits for the run. Otherwise the caller must `wait`: it runs the plain
     functions."""
     inline: bool = False
     """Whether the flow is not registered and must pass the static gate."""
     enter: Callable[[Any], None] | None = None
-    """Called once with the run, on the thread that starts it and before its first step: it reserves
-    the place of the output, which is in the cell that runs now."""
+    """A function that is called once with the run, on the thread that starts it and before the
+    first step, to reserve the output in the current cell."""
     shown_warnings: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""
     answer: Value = None
-    """The answer to the question that a resumed run waits for; None: ask."""
+    """The answer to the question that a resumed run waits for; None: the person is asked."""
     budget: Budget | None = None
-    """The budget of earlier runs, which this run continues; None: its own."""
+    """The budget of earlier runs, which this run continues; None: the run has its own budget."""
     secrets: tuple[Value, ...] = ()
-    """Values that are secret from the start, whichever tool receives them."""
+    """Values that are secret from the start, whatever tool receives them."""
     plans: bool = False
-    """Whether the run asks a model for a plan: its trace says so."""
+    """Whether the run asks a model for a plan, which its trace mentions."""
     continuing: Callable[[str], str] | None = None
-    """What a person writes to continue a run with this status; None: the run is resumed by its
+    """Returns the words to continue a run with the given status; None: the run is resumed by its
     id."""
     note: str = ""
-    """What a person must know about the run, as a part of its note."""
+    """A text for the person, which becomes a part of the run's note."""
     input_warnings: tuple[Diagnostic, ...] = ()
-    """Warnings about its input."""
+    """The warnings about the input."""
     recording: Recording | None = None
-    """The calls that the run replays; None: those of the `replay` around it."""
+    """The recording that the run replays; None: the one of the `replay` block around it, if any."""
     notes: Callable[[], Iterable[Diagnostic]] = tuple
-    """The warnings of the run at its end."""
+    """Returns the warnings for the end of the run."""
     trust: bool = False
     """True if values that are not signed by the user are unpickled in a resumed run."""
 
@@ -83,7 +83,7 @@ class RunOptions:
 
 
 def _no_asker(ask: object) -> str:
-    """Why ``ask`` cannot be asked; empty: it can, as far as its parameters say."""
+    """The reason why ``ask`` cannot be called with a question; empty: it can, by its parameters."""
     if not callable(ask):
         return f", not {type_name(ask)}"
     with suppress(ValueError):  # a builtin without a signature

@@ -1,7 +1,7 @@
-"""The state of a run that its steps share, and each step in it: its events, its value, its failure.
+"""`Runner`, the shared state of one run, which runs each step between its two events.
 
-Every step is a coroutine, awaited by the task that runs the steps around it: 0.1 µs each, where a
-task costs 3 µs. So a step that never waits needs no turn of the loop.
+Every step is a coroutine that the task of the outer steps awaits. This costs 0.1 µs, where a task
+would cost 3 µs, and a step that never waits needs no turn of the loop.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ S = TypeVar("S", bound=Step)
 
 
 class Scope(NamedTuple):
-    """The flow that the steps belong to, and what surrounds it."""
+    """The flow that contains the steps, and its surroundings in the run."""
 
     linked: Linked
     before: StepPath = ()
@@ -57,20 +57,20 @@ class Scope(NamedTuple):
     """The number of open for_each scopes, through calls."""
     concurrent: bool = False
     """Whether other steps may run at the same time. The structure of the flow decides this, not the
-    moment."""
+    current moment."""
     grant: Grant = ANYTHING
     calls: int = 0
-    """The number of flows and agents that are open inside each other."""
+    """The number of flows and agents that call each other down to here."""
     meters: tuple[Meter, ...] = ()
-    """The counters of the open definitions that limit themselves, the outermost first."""
+    """The counters of the open definitions with their own limits, outermost first."""
     tries: str = ""
-    """The attempts around the step that are not first attempts: see
-    `journal.records.tries_within`."""
+    """The numbers of repeated attempts around the step, as text (see
+    `journal.records.tries_within`)."""
 
 
 class CallSite(Generic[S]):
-    """One execution of a step. Nothing changes it; a NamedTuple would take 60 % longer to
-    create."""
+    """One execution of a step. It never changes, but is not a NamedTuple, which would take 60 %
+    longer to create."""
 
     __slots__ = ("at", "frame", "index", "run", "scope", "step")
 
@@ -102,8 +102,8 @@ class CallSite(Generic[S]):
         return bool(steps) and (id(self.scope.linked.flow), self.step.id) in steps
 
     def path_of(self, step: Step, *more: int) -> StepPath:
-        """The path of another step of this flow; ``more``: the numbers of further iterations around
-        it."""
+        """The path of another step of this flow. ``more``: the numbers of further iterations around
+        that step."""
         return (*self.scope.before, step.id, *self.index, *more)
 
     def with_step(self, step: S) -> CallSite[S]:
@@ -120,21 +120,21 @@ class ShapeResult(NamedTuple):
     arguments: Value = None
     """The arguments of its call."""
     frame: Frame | None = None
-    """The frame that its own steps leave to the steps after it."""
+    """The frame for later steps, if the steps of the shape have changed it; None: they have not."""
 
 
 Shape = Callable[[CallSite[Any]], Awaitable[Value]]
-"""Runs a kind of step: returns a value or a ShapeResult, or raises StepError."""
+"""A function that runs a kind of step. It returns a value or a ShapeResult, or raises StepError."""
 
 
 @dataclass(slots=True, eq=False)
 class Models:
-    """What the models of a run share."""
+    """The data that the models of a run share."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     """The attachments of the run, by SHA-256."""
     placeholders: dict[str, Value] = field(default_factory=dict)
-    """The secrets in their replies, by placeholder."""
+    """The secrets in the models' replies, by placeholder."""
 
 
 class Runner:
@@ -156,21 +156,21 @@ class Runner:
         self.host = host
         self.emit = emit
         self.budget = options.budget or Budget(options.limits or Limits())
-        """What is used of the limits; each row of a table has its own."""
+        """The budget of the run. Each row of a table has its own."""
         self.journal = journal
         self.stream = options.stream
-        """Whether the run is watched: replies and prints are emitted while they arrive."""
+        """Whether the run is watched, so that replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.progress = progress
-        """The progress of the run, if nothing else gets its events: then workers send numbers
-        instead of events."""
+        """The progress of the run, if nothing else gets its events; workers then send numbers
+        instead of events. None: there are other listeners."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
         self.on_frame = on_frame
         """Called with each frame that the outermost flow reaches."""
         self.watched: dict[StepPath, Frame] = {}
-        """The called flows whose stores a definition shows while they wait, by the path of
-        the call."""
+        """The called flows whose stores are shown while they wait for an answer, by the path of the
+        call."""
         self.models = Models()
         self.large = LargeValues()
         self.extents = Extents()
@@ -179,27 +179,27 @@ class Runner:
         self.warned: set[object] = set()
         """The keys of the warnings that `warn_once` has emitted."""
         self.calls = 0
-        """The number of tool calls (in a dry run: of calls that a real run would make)."""
+        """The number of tool calls; in a dry run, of the calls that a real run would make."""
 
     @property
     def log(self) -> EarlierOutcomes:
-        """What earlier sessions of this run did; empty without a journal."""
+        """The outcomes of earlier sessions of this run; empty without a journal."""
         return NO_RECORDS if self.journal is None else self.journal.log
 
     @property
     def has_unread(self) -> bool:
-        """Whether values of an earlier session were not needed at once."""
+        """Whether the run may have unread values of an earlier session."""
         return self.journal is not None and bool(self.journal.unread)
 
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
-        """Journal that something happened, if the run has a journal: see `Journal.mark`."""
+        """Journal the event ``what``, if the run has a journal (see `Journal.mark`)."""
         if self.journal is not None:
             self.journal.mark(what, key, error)
 
     def warn_once(self, warning: Diagnostic, about: object) -> None:
-        """Emit a warning, once in a run. ``about``: what it is about, as its text may differ from
-        time to time."""
-        # A session of fifty requests to the same server says it once.
+        """Emit a warning once in a run. ``about``: the key of the warning, because its text may
+        vary."""
+        # Fifty requests to the same server would repeat the same warning.
         if about not in self.warned:
             self.warned.add(about)
             self.emit(ev.Warned(clock(), warning))
@@ -228,8 +228,8 @@ class Runner:
         self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
     ) -> StepResult:
         """Run one step, between its two events. Raises its failure unless it rescues it."""
-        # Steps that never wait would keep the loop from its timers: time limits, cancellations,
-        # other runs.
+        # Without these turns, steps that never wait would keep the loop from its timers: time
+        # limits, cancellations, other runs.
         if clock() - self.host.turned > TURN:
             await self.host.turn()
         at: StepPath = (*scope.before, step.id, *index)
@@ -237,7 +237,8 @@ class Runner:
         self.emit(ev.StepStarted(at, clock(), attempt))
         try:
             value, frame = store_value(site, await self.shapes[type(step)](site))
-        # Everything: each start has exactly one end, also of a cancelled step and of our own errors.
+        # Catch everything, because each start has exactly one end, even for a cancelled step or a
+        # bug.
         except BaseException as error:
             return self.rescue(error, site)
         self.emit(ev.StepFinished(at, clock(), value))
@@ -246,7 +247,7 @@ class Runner:
     def fail_unstarted(
         self, error: StepError, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int
     ) -> StepResult:
-        """The result of a step that fails before anything of it runs, as `rescue`."""
+        """The result of a step that fails before it starts to run, as `rescue` returns it."""
         at: StepPath = (*scope.before, step.id, *index)
         self.emit(ev.StepStarted(at, clock(), attempt))
         return self.rescue(error, CallSite(self, step, frame, scope, index, at))
@@ -263,22 +264,22 @@ class Runner:
         at = site.at
         step = site.step
         if isinstance(error, asyncio.CancelledError):
-            # The same error passes every step around the call: one of them tells of it.
+            # The error passes every step around the call, but is emitted once.
             if isinstance(error, StillRunning) and not error.reported:
                 error.reported = True
                 self.emit(ev.StepAbandoned(at, clock(), error.left_running))
             else:
                 self.emit(ev.StepCancelled(at, clock()))
             return None
-        # The innermost step only: it is the one that failed.
+        # Set only by the innermost step, which is the one that failed.
         if isinstance(error, StepError) and error.path is None:
             error.path, error.where = at, format_path(at)
-            # Now, before a listener or the journal gets it.
+            # Set before a listener or the journal gets the error.
             self.secrets.error(error)
         self.emit(ev.StepFailed(at, clock(), error))
         if step.rescue is None or not is_rescuable(error):
             return None
-        # Before the frame is stored: a resumed run must rescue what this one has rescued.
+        # Journaled before the frame is stored: a resumed run must rescue the same failure.
         self.mark("rescued", site.key)
         value = step.rescue(error)
         frame = site.frame
@@ -292,7 +293,7 @@ def _is_outermost(scope: Scope) -> bool:
 
 
 def store_value(site: CallSite[Step], value: Value) -> StepResult:
-    """Store the value of a shape where the step says."""
+    """Store the value of a step in its target."""
     frame = site.frame
     arguments = None
     target = site.step.target
@@ -307,8 +308,8 @@ def store_value(site: CallSite[Step], value: Value) -> StepResult:
 
 
 def check_extent(site: CallSite[Step], value: Value) -> None:
-    """Raise StepError if ``value`` has more parts than a value may have: whatever reads it later
-    would visit all of them (decision D170)."""
+    """Raise StepError if ``value`` has too many parts: later readers would visit all of them
+    (decision D170)."""
     try:
         site.run.extents.check(value)
     except TooDeep as error:
@@ -319,8 +320,9 @@ def check_extent(site: CallSite[Step], value: Value) -> None:
 
 
 def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
-    """Whether ``on_error`` and ``rescue`` apply: to failures of steps, not to exceeded limits, open
-    questions, wrong answers, unknown names, and what the journal cannot keep or has lost."""
+    """Whether ``on_error`` and ``rescue`` apply to ``error``. They apply to failures of steps, but
+    not to exceeded limits, open questions, wrong answers, unknown names, and values that the
+    journal cannot store or has lost."""
     return (
         isinstance(error, StepError)
         and not error.is_unknown_name

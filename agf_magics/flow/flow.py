@@ -1,7 +1,6 @@
-"""A `Flow`: a definition as it is loaded, with its steps, what it declares and how its language
-holds values.
+"""`Flow`, a loaded definition: its steps, its declarations and the way its language holds values.
 
-Whoever checks, links, draws or runs a definition of any language gets one.
+The checks, the linker, the pictures and the engine read flows, whatever language they come from.
 """
 
 from __future__ import annotations
@@ -23,41 +22,43 @@ from .step_options import Export, OwnLimits, ResultRead, ServerUse, Uses
 from .steps import Sequence, children
 
 Infer = Callable[[Expr | Args, Look, list[Diagnostic], bool], Shape | None]
-"""The shape of an expression; errors are added to the list. The flag: whether it is evaluated for
-each item of a list."""
+"""Infers the shape of an expression and adds errors to the list. The flag tells whether the
+expression is evaluated for each item of a list."""
 
 
 WithoutSecrets = Callable[[Any, Collection[tuple[str, ...]], Callable[[Value], bool]], Any]
-"""The log of a context without the values at the paths and the messages that hold a secret."""
+"""Removes from the log of a context the values at the paths, and the messages that hold a
+secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How the flows of a language hold and read values, and the parts that only it has: a language
-    without named contexts and options uses this class as it is."""
+    """The way in which the flows of a language hold and read values. The defaults fit a language
+    without named contexts and options."""
 
     stores: tuple[str, ...] = ()
-    """The path of the named stores in a frame: ``("ctx",)``; the input must have those that no step
-    writes."""
+    """The path of the named stores in a frame: ``("ctx",)``. The input must have the stores that no
+    step writes."""
     stores_of: Callable[[Frame], Mapping[str, Value]] | None = None
-    """The stores in a frame, also of a failed run; None: those of `Flow.end`."""
+    """Returns the stores in a frame, even of a failed run; None: those of `Flow.end` are used."""
     infer: Infer | None = None
-    """Finds the shapes of its expressions; None: they are unknown."""
+    """Infers the shapes of expressions; None: they are unknown."""
     reads_are_complete: bool = False
-    """Whether ``reads()`` of its expressions and arguments names everything that they read, so that
-    a frame without the rest means the same to them."""
+    """Whether ``reads()`` of expressions and arguments names everything that they read, so that the
+    rest of a frame makes no difference to them."""
     foreign: Callable[[Collection[str]], Diagnostic | None] | None = None
-    """Given the names in the code of a function that a flow calls: the warning about one that
-    another program means."""
+    """Returns the warning about a name that belongs to another program, given the names in the code
+    of a function that a flow calls."""
     context: str | None = None
-    """The named context that a run reads and adds to; empty: the one of the flow's name; None: no
-    context."""
+    """The name of the context that a run reads and extends; empty: the context with the flow's
+    name; None: no context."""
     options: tuple[str, ...] = ()
     """The options in effect, for example ``--ordered``. The text does not contain them."""
     latent: tuple[str, ...] = ()
-    """Tools that were declared latent when the flow was defined. The text does not contain them."""
+    """The tools that were declared latent when the flow was defined. The text does not contain
+    them."""
     without_secrets: WithoutSecrets | None = None
-    """Its log without secrets; None: it has no log."""
+    """Removes secrets from the log of a context; None: the language has no contexts."""
 
     def with_option(self, flow: Flow, option: str) -> Flow | None:
         """``flow`` with an option in effect; None: there is no such option."""
@@ -65,41 +66,42 @@ class Dialect:
 
 
 class Declarations(NamedTuple):
-    """What a definition says besides its steps."""
+    """The declarations of a definition besides its steps."""
 
     description: str = ""
     accepts: Mapping[str, Any] | None = None
-    """The JSON Schema of its input; `Flow.start` checks it."""
+    """The JSON Schema of the input; `Flow.start` checks it."""
     gives: Mapping[str, Any] | None = None
-    """The JSON Schema of its output; `Flow.end` checks it."""
+    """The JSON Schema of the output; `Flow.end` checks it."""
     schemas: Mapping[str, Schema] = {}
-    """The schemas of its own document set."""
+    """The schemas in the same document set."""
     result_reads: tuple[ResultRead, ...] = ()
-    """The fields that it reads of its calls' results."""
+    """The fields that the text reads of results of calls."""
     own_limits: OwnLimits | None = None
     uses: tuple[Uses, ...] | None = None
-    """The tools that it allows itself and all that it calls; None: those of its invoker (decision
-    B1′)."""
+    """The tools that the definition allows for itself and everything that it calls; None: the tools
+    of its invoker (decision B1′)."""
     asks: frozenset[str] = frozenset()
-    """The tools that only a step which asks a person may call, and nothing below it."""
+    """The tools that only a step which asks a person may call. Steps below such a step may not."""
     servers: tuple[ServerUse, ...] = ()
-    """The MCP servers without which it does not run."""
+    """The MCP servers that a run needs."""
     refuses: tuple[Diagnostic, ...] = ()
-    """Requirements that cannot be met: warnings when it is defined, errors of a run (decision
+    """The requirements that cannot be met: warnings for a definition, errors for a run (decision
     A5)."""
     exports: tuple[Export, ...] = ()
     """The files that `export` writes."""
 
 
 class Origin(NamedTuple):
-    """Where a flow comes from."""
+    """The place and the file that a flow comes from."""
 
     span: Span | None = None
-    """Its name in the text."""
+    """The place of the flow's name in the text."""
     file: str | None = None
-    """The file that defines it, if a definition named that file."""
+    """The file with the text, if another definition named that file."""
     is_built: bool = False
-    """Whether the linker made it of another definition: it has no text of its own."""
+    """Whether the linker built the flow from another definition, so that it has no text of its
+    own."""
 
 
 @data
@@ -112,25 +114,27 @@ class Flow:
     body: Sequence
     start: Callable[[FlowInput], Frame]
     end: Callable[[Frame], FlowResult]
-    """May raise StepError: its output does not conform, some of its calls failed."""
+    """Returns the result for the last frame. Raises StepError if the output does not conform, or if
+    some calls failed."""
     dialect: Dialect = Dialect()
     declared: Declarations = Declarations()
     origin: Origin = Origin()
     inputs: tuple[Any, ...] = ()
-    """The names that it reads from its input, as `rules` finds them: `Ref`s with spans."""
+    """The names that the flow reads from its input: `Ref`s with spans, found by the module
+    `rules`."""
     warnings: tuple[Diagnostic, ...] = ()
-    """Warnings and notes of loading."""
+    """The warnings and notes of loading."""
     linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
-    """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last
-    one."""
+    """The cache of `definitions.link_flow`: the linked flow for the last version of the
+    registry."""
 
     def __repr__(self) -> str:
-        """One line, which a shell without pictures shows as the value of a cell."""
+        """One line, for a shell that shows no pictures."""
         return f"<Flow {self.language} {self.name!r}>"
 
 
 def named_values(flow_input: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
-    """The input of a flow as values by their names. Raises StepError ``code``."""
+    """The input of a flow as values by name. Raises StepError with ``code`` if it is no mapping."""
     values = {} if flow_input.input is None else flow_input.input
     if type(values) is dict and all(type(name) is str for name in values):
         return values
@@ -139,22 +143,21 @@ def named_values(flow_input: FlowInput, code: str, what: str, hint: str) -> dict
 
 
 def stores_in(flow: Flow, frame: Frame) -> Mapping[str, Value]:
-    """The stores in a frame of ``flow``, which may not have reached its end."""
-    kept = flow.dialect.stores_of
-    return kept(frame) if kept is not None else flow.end(frame).stores
+    """The stores in ``frame``, which may come from the middle of a run of ``flow``."""
+    stores_of = flow.dialect.stores_of
+    return stores_of(frame) if stores_of is not None else flow.end(frame).stores
 
 
 class Definition(NamedTuple):
-    """The content of a text."""
+    """The content of a loaded text."""
 
     flow: Flow | None
-    """The flow; None: there is none, or it has errors."""
+    """The flow; None: the text has no flow, or the flow has errors."""
     schemas: Mapping[str, Schema] = {}
 
 
 def outermost(flow: Flow) -> tuple[Step, ...]:
-    """The outermost steps for a reader: the calls or nodes of a flow that is one plan or one
-    graph."""
+    """The outermost steps as a reader sees them: in a plan or a graph, its calls or nodes."""
     match flow.body.steps:
         case (Dag() | Walk() as whole,):
             return children(whole)

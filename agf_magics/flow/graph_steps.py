@@ -12,7 +12,7 @@ from .protocols import Expr, Frame, Outcome, Scheduler, data
 from .step import FailurePolicy, Step
 
 START, END = "START", "END"
-"""The start and the end of a walk: names that no node can have."""
+"""The names of the start and the end of a walk. No node can have these names."""
 
 
 class Edge(NamedTuple):
@@ -21,16 +21,16 @@ class Edge(NamedTuple):
     source: str
     target: str
     when: Expr | None = None
-    """Its condition; None: always taken."""
+    """The condition; None: the edge is always taken."""
     otherwise: bool = False
-    """Taken if none of the source's conditions is true."""
+    """True if the edge is taken when none of the source's conditions is true."""
     span: Span | None = None
     label: str = ""
-    """The condition, as it is written."""
+    """The text of the condition."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is always taken."""
+        """Whether the edge is always taken."""
         return self.when is None and not self.otherwise
 
 
@@ -49,10 +49,10 @@ class Dag(Step):
     steps: tuple[Step, ...]
     open: Callable[[Frame], Scheduler]
     feeds: tuple[tuple[str, str, str], ...] = ()
-    """The data flow in the text: the id that writes, the id that reads, the name. The picture shows
-    it."""
+    """The data flow for the picture: the id of the step that writes, of the step that reads, the
+    name."""
     written: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    """The paths of each step's result, by the step's id."""
+    """The paths at which each step's result is stored, by the step's id."""
 
 
 @data
@@ -72,41 +72,42 @@ class Walk(Step):
     raise StepError."""
     limits: Mapping[str, int] = field(default_factory=dict)
     exits: Mapping[str, str] = field(default_factory=dict)
-    """The node after one that reached its limit; default END."""
+    """The node that follows when a node has reached its limit, by that node; default END."""
     over: Callable[[str], Diagnostic] | None = None
-    """The problem about a node that reached its limit."""
+    """Returns the problem about a node that reached its limit; None: there is no problem."""
     rounds: int
     """The maximum number of rounds."""
     endless: Callable[[int], Diagnostic]
-    """The error, given `rounds`, after the last one; it names the setting."""
+    """Returns the error after the last round, given `rounds`; the error names the setting."""
     width: int = 0
     """The number of nodes of a round that run at a time; 0: all."""
     clash: Callable[[Sequence[str]], Diagnostic | None] = lambda names: None
-    """Why these nodes cannot run in one round, as far as the text says; asked before the round."""
+    """Returns the problem if these nodes cannot run in the same round, as far as the text tells;
+    called before the round."""
     failing: ClassVar[FailurePolicy] = FailurePolicy()
     gather: ClassVar[None] = None
-    """A round is a fan-out that its first failure ends."""
+    """A round runs like a fan-out that ends with its first failure."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The keys of the state that each node writes, as far as its text determines them."""
     feeds: tuple[tuple[str | None, str, str], ...] = ()
-    """The data flow: the id of the node that writes (None: the input), of the node that reads, the
-    key."""
+    """The data flow for the picture: the id of the node that writes (None: the input), of the node
+    that reads, the key."""
     begun: frozenset[str] = frozenset()
-    """The keys that have a value in the first round without the input."""
+    """The keys that have a value in the first round even if the input lacks them."""
     unwritten: Mapping[str, Span | None] = field(default_factory=dict)
-    """The keys that the text declares and nothing writes: the input has them, or nothing. Where
-    they are declared."""
+    """The places of declared keys that no node writes. Only the input can give them a value."""
     writes_any: bool = False
-    """Whether a node may write keys that the text does not name: a function that returns some."""
+    """Whether a node may write keys that the text does not name, because a function returns
+    them."""
     leaving: Mapping[str, Sequence[Edge]] = field(init=False)
     """The edges by the node that they leave, in the order of the text."""
 
-    def __post_init__(self) -> None:  # once: a walk runs far more often than it is made
+    def __post_init__(self) -> None:  # computed once: a walk runs far more often than it is created
         object.__setattr__(self, "leaving", edges_by_source(self.edges))
 
     def rounds_after(self, source: str) -> Iterator[frozenset[str]]:
-        """The nodes that surely run in the round after ``source`` ran, in the next one and so on,
-        until none is sure or they repeat."""
+        """The nodes that surely run in each round after ``source`` ran, round by round, until no
+        node is sure or the rounds repeat."""
         seen = set[frozenset[str]]()
         sure = frozenset([source])
         while sure not in seen:
@@ -119,11 +120,11 @@ class Walk(Step):
 
     @property
     def sure(self) -> frozenset[str]:
-        """The nodes that run in every run, and before which no node runs that may write any key."""
+        """The nodes that run in every run, and before which no node can write unnamed keys."""
         sure = frozenset[str]()
         for nodes in self.rounds_after(START):
             sure |= nodes
-            # Another node may run in this round too, by an edge with a condition.
+            # An edge with a condition may add another node to this round.
             if self.writes_any:
                 break
         return sure

@@ -1,8 +1,8 @@
-"""The warning that an expression writes a missing value as null, for the run around the
-evaluation.
+"""Warns that an expression writes a missing value as null, and passes the warning to the current
+run.
 
-An expression is evaluated in many places, and none of them can emit an event. So the run says who
-listens, in a context variable that its tasks inherit; outside of a run nobody does.
+Expressions are evaluated in many places, and none of them can emit an event. So the run sets a
+listener in a context variable, which its tasks inherit. Outside of a run there is no listener.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ..values.no_json import has_no_json
 from ..values.value import Value
 
 MOST_SEARCHED = 100_000
-"""Parts of a value that are looked at to say where a null was written."""
+"""The number of parts of a value that are searched to tell where a null was written."""
 
 
 null_listener: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar(
     "null_listener", default=None
 )
-"""Takes the warnings for the run around this code; None: there is no run."""
+"""The function that takes the warnings of the current run; None: there is no run."""
 
 
 def warn_of_null(name: str, value: Value) -> None:
-    """Warn that a part of ``value``, which a text or a model gets, is written as null (decision
-    A1′). ``name``: what its author calls the value."""
+    """Warn that a part of ``value`` is written as null in a text or for a model (decision A1′).
+    ``name``: the author's word for the value."""
     listener = null_listener.get()
     if listener is not None:
         message = f"{name} has {missing_at(value)}, which is written as null"
@@ -35,7 +35,7 @@ def warn_of_null(name: str, value: Value) -> None:
 
 
 def missing_at(value: Value) -> str:
-    """Where a value has its first NaN, infinity or NaT, and which of them: ``NaN at .rows[3].kg``.
+    """The first NaN, infinity or NaT in ``value`` with its place: ``NaN at .rows[3].kg``.
 
     >>> missing_at({"a": [1.0, float("nan")]}), missing_at(float("-inf"))
     ('NaN at .a[1]', '-infinity')

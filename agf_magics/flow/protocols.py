@@ -1,7 +1,7 @@
 """The protocols by which languages differ: how a value is read, and where a result is stored.
 
-A frame is a plain dict that is never changed: ``{**frame, "pipe": value}`` is the next one. So
-siblings are isolated by the data structure, without checks.
+A frame is a plain dict that is never changed: ``{**frame, "pipe": value}`` is the next frame. So
+steps that run side by side cannot disturb each other, without any check.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ class Ref(NamedTuple):
     path: tuple[str, ...]
     span: Span | None = None
     certain: bool = True
-    """Every evaluation reads it and fails without it; False after ``and``, in a lambda, in
-    ``get``."""
+    """True if every evaluation reads the path and fails without it; False after ``and``, in a
+    lambda, in ``get``."""
     into: str = ""
-    """The field of a mapping that it fills: the picture shows ``draft → topic``."""
+    """The field of a mapping that the value fills: the picture shows ``draft → topic``."""
     optional: bool = False
-    """Nothing fails without it, as in ``get``."""
+    """True if nothing fails without the path, as in ``get``."""
 
 
 class Expr(Protocol):
-    """Reads a value. ``evaluate`` is a slot with the function itself: a method around it would take
-    half of the time of an R1 expression.
+    """Computes a value from a frame. ``evaluate`` is an attribute that holds the function itself; a
+    method around it would take half of the time of an R1 expression.
     """
 
     span: Span
 
     @property
     def evaluate(self) -> Callable[[Frame], Value]:
-        """May raise a StepError that points at the very token."""
+        """The function. It may raise a StepError that points at the exact token."""
         ...
 
     def reads(self) -> tuple[Ref, ...]:
-        """In the order of the text."""
+        """The paths that the expression reads, in the order of the text."""
         ...
 
 
@@ -63,12 +63,13 @@ class Args(Protocol):
 
     @property
     def names(self) -> tuple[tuple[str, Span | None], ...] | None:
-        """The names of the arguments with their places, for linking. None: the text does not have
+        """The names of the arguments with their places, for linking; None: the text does not have
         them."""
         ...
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
-        """``wanted``: the JSON Schema of the callee's input, if linking knows one."""
+        """The arguments for ``frame``. ``wanted``: the JSON Schema of the callee's input; None:
+        unknown."""
         ...
 
     def reads(self) -> tuple[Ref, ...]: ...
@@ -76,13 +77,13 @@ class Args(Protocol):
 
 @runtime_checkable
 class HintedArgs(Protocol):
-    """Arguments of a language that has a hint where one of them is missing or does not fit."""
+    """Arguments of a language that has a hint for an argument that is missing or does not fit."""
 
     def hint_for(self, name: str, frame: Frame) -> str | None: ...
 
 
 Status = Literal["finished", "failed", "skipped", "fired"]
-"""``fired``: started without waiting for its end."""
+"""How a step ended. ``fired``: it was started in the background."""
 
 
 class Outcome(NamedTuple):
@@ -90,17 +91,17 @@ class Outcome(NamedTuple):
 
     value: Value = None
     arguments: Value = None
-    """The arguments of a call, for a step with `keeps`."""
+    """The arguments of a call, for a step with `Exchange.keep_arguments`."""
     error: StepError | None = None
-    """Why it failed; its value is then the result of `Step.rescue`. The value of a skipped step is
-    the reason."""
+    """The error of a failed step, whose value is then the result of `Step.rescue`. The value of a
+    skipped step is the reason."""
     status: Status = "finished"
 
 
 finished: Callable[[tuple[Value, Value, None, Status]], Outcome] = MethodType(
     tuple.__new__, Outcome
 )
-"""Creates an outcome in half the time of the class; there is one for each step and element."""
+"""Creates an outcome in half the time that the class takes. Each step and element creates one."""
 
 
 class Target(Protocol):
@@ -112,8 +113,8 @@ class Target(Protocol):
 
 
 class Binding(Target, Protocol):
-    """Binds an element of a fan-out in its frame. It needs no `Outcome`, which would take 4 % of an
-    element."""
+    """Puts an element of a fan-out into its frame, without an `Outcome`, which would take 4 % of
+    the time of an element."""
 
     def bind(self, frame: Frame, value: Value) -> Frame: ...
 
@@ -123,21 +124,21 @@ DROPPED = object()
 
 
 class FanOutResult(NamedTuple):
-    """The values of elements or branches that ran in parallel. Without an outcome for each of them,
-    to save memory."""
+    """The values of elements or branches that ran in parallel. To save memory, there is no
+    `Outcome` for each of them."""
 
     values: Sequence[Value]
-    """The values in declared order, with DROPPED for a missing one."""
+    """The values in declared order, with DROPPED in place of a dropped one."""
     names: Sequence[str] | None = None
     """The branches' names in the same order; None for elements."""
     failures: Mapping[int, StepError] = {}
-    """The errors of the dropped ones."""
+    """The errors of the dropped elements, by their index."""
     order: Sequence[int] = ()
     """The branches that finished, in the order of their ends; empty for elements."""
 
 
 class Join(Protocol):
-    """Makes one frame of the values of parallel steps."""
+    """Stores the values of parallel steps in one frame."""
 
     def join(self, frame: Frame, ran: FanOutResult) -> Frame: ...
 
@@ -150,9 +151,9 @@ class Node(NamedTuple):
     """One run of a step of a `Dag`: a step has one node for each instance."""
 
     step: str
-    """Its id."""
+    """The id of the step."""
     instance: int | None = None
-    """The instance, as in the path of the run; None: it has no instances."""
+    """The number of the instance, as in the path of the run; None: the step has no instances."""
 
 
 class Skip(NamedTuple):
@@ -166,13 +167,13 @@ Ready = Literal["go", "wait"] | Skip
 
 class Scheduler(Protocol):
     """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run. A
-    node is known by its position in `nodes`."""
+    number is the index of a node in `nodes`."""
 
     nodes: Sequence[Node]
     """The nodes in the order of the text."""
 
     def successors(self, number: int) -> Sequence[int]:
-        """The nodes that may become ready when it ends."""
+        """The nodes that may become ready when this node ends."""
         ...
 
     def ready(self, number: int, frame: Frame) -> Ready: ...
@@ -182,11 +183,11 @@ class Scheduler(Protocol):
         ...
 
     def ended(self, number: int) -> None:
-        """The node has ended, and may be stored."""
+        """Note that the node has ended and may be stored."""
         ...
 
     def next_to_store(self) -> int | None:
-        """The ended node to be stored next; None: another one must end first."""
+        """The ended node to be stored next; None: another node must end first."""
         ...
 
     def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:
@@ -214,7 +215,7 @@ class FlowResult(NamedTuple):
     output: Value
     stores: Mapping[str, Value]
     notes: Sequence[Diagnostic] = ()
-    """Warnings at its end."""
+    """The warnings at the end of the flow."""
 
 
 T = TypeVar("T")
@@ -225,8 +226,8 @@ T = TypeVar("T")
 )
 def data(kind: type[T]) -> type[T]:
     """A class of frozen data with slots and keyword arguments; two objects are never equal."""
-    # Not `frozen`, which makes creating a step three times as long; the type checker sees the
-    # decorator above.
+    # `frozen` would make the creation of a step three times as slow. The type checker sees the
+    # decorator above, so it still refuses changes.
     return dataclass(slots=True, kw_only=True, eq=False)(kind)
 
 

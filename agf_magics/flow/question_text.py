@@ -1,8 +1,8 @@
-"""What a question to a person shows of the call that it is about.
+"""Writes the call that a question to a person is about: its arguments, complete or cut.
 
-The arguments may come from a model, so a text in them must not look like a part of the question:
-each value is JSON on one line, in which every character is seen, and a cut says how much is
-missing. `Question.arguments` has all of it, and what asks shows that too (`long_arguments`).
+The arguments may come from a model, so no text in them may look like a part of the question. Each
+value is JSON on one line, in which every character is visible, and a cut tells how much is missing.
+`Question.arguments` has the whole arguments, which the views show as well (`long_arguments`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..values.value import Value, type_name
 from .progress.question import Question
 
 LONGEST = 600
-"""Characters of the arguments in the text of a question."""
+"""The largest number of characters of the arguments in the text of a question."""
 
 ONE_LINE = 100
-"""Characters of arguments that are read at a glance."""
+"""The number of characters of arguments that a person reads at a glance."""
 
 SHORTEST = 40
-"""Characters that each argument has at least."""
+"""The number of characters that each argument may have at least."""
 
 MOST_NAMED = 50
-"""Arguments in the text of a question."""
+"""The largest number of arguments in the text of a question."""
 
 _WORD = re.compile(r"[\w.@+•-]{1,40}", re.ASCII)
 
@@ -45,14 +45,14 @@ def value_line(value: Value, longest: int | None = None) -> str:
     text = visible_json(value, _words_of)
     if longest is None or len(text) <= longest:
         return text
-    if type(value) is dict:  # a long part must not hide those after it
+    if type(value) is dict:  # a long part must not hide the parts after it
         parts = [f"{visible_json(name)}:{part}" for name, part in _shorten(value, longest)]
         return f"{{{','.join(parts)}}}"
     return f"{text[:longest]}… ({len(text):,} characters)"
 
 
 def call_line(arguments: Mapping[str, Value], longest: int = LONGEST) -> str:
-    """The arguments as in a call of Python; parts that are left out are counted.
+    """The arguments in the form of a Python call. Arguments that are left out are counted.
 
     >>> call_line({"amount": 5, "to": "ann"})
     'amount=5, to="ann"'
@@ -66,25 +66,25 @@ def call_line(arguments: Mapping[str, Value], longest: int = LONGEST) -> str:
 
 
 def long_arguments(question: Question, longest: int) -> list[str]:
-    """Each argument of the call on a line of its own, with at most ``longest`` characters of its value;
-    none where the text of the question shows all of them at a glance."""
+    """Each argument of the call on a line of its own, with at most ``longest`` characters of its
+    value; empty if the text of the question already shows them completely."""
     arguments = question.arguments or {}
     line = call_line(arguments)
-    # Equal only if nothing was cut: for a whole line its own length is room enough.
+    # The texts are equal only if nothing was cut.
     if len(line) <= ONE_LINE and line == call_line(arguments, len(line)):
         return []
     return [f"{_argument(name)}: {value_line(value, longest)}" for name, value in arguments.items()]
 
 
 def question_digest(question: Question) -> str:
-    """A digest that tells a question from others at the same step: an answer has that of the question
-    it is for."""
+    """A digest that distinguishes a question from others at the same step. An answer names the
+    digest of its question."""
     asked = (question.where, question.text, question.choices, value_line(question.arguments))
     return hashlib.sha256(repr(asked).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
 def word_or_json(value: Value) -> str:
-    """A text of one word as it is, for a sentence of an author; everything else as JSON.
+    """``value`` for a sentence of an author: a single word as it is, everything else as JSON.
 
     >>> word_or_json("ann"), word_or_json("ann? yes. And bob")
     ('ann', '"ann? yes. And bob"')
@@ -95,7 +95,8 @@ def word_or_json(value: Value) -> str:
 
 
 def _shorten(values: Mapping[str, Value], longest: int) -> Iterator[tuple[str, str]]:
-    """The first names, each with a part of its value; the last pair counts those that are left out."""
+    """The first names, each with a part of its value. A last pair counts the names that are left
+    out."""
     shown = list(islice(values.items(), MOST_NAMED))
     room = max(SHORTEST, longest // max(1, len(shown)))
     for name, value in shown:

@@ -1,4 +1,4 @@
-"""What all steps have: an id, a place, a target, and what to do if it fails.
+"""`Step`, the base of all steps: an id, a place, a target, and the reaction to a failure.
 
 A step is frozen for the type checker only: a frozen dataclass takes twice as long to declare (a
 module of steps took a tenth of ``%load_ext``) and three times as long to create (a definition has
@@ -16,9 +16,9 @@ from ..values.value import Value
 from .protocols import Target, data
 
 OnError = Literal["abort", "continue", "finish"]
-"""``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``:
-it is dropped. ``finish``: the others finish, then the step fails with all failures and the
-successful values."""
+"""The reaction to an element that fails. ``abort``: no further element starts, running elements are
+cancelled, and the step fails. ``continue``: the element is dropped. ``finish``: the other elements
+finish, then the step fails with all failures and the successful values."""
 
 
 class FailurePolicy(NamedTuple):
@@ -30,15 +30,15 @@ class FailurePolicy(NamedTuple):
     wait: float = 0.0
     """Seconds before each further attempt."""
     keeps_failures: bool = False
-    """Whether `join` reads the failures of what was dropped."""
+    """Whether `join` reads the failures of dropped elements."""
 
 
 class ElementLimit(NamedTuple):
-    """The bound of the elements of a fan-out: only the first ones are used."""
+    """The largest number of elements that a fan-out uses; further elements are ignored."""
 
     most: int
     problem: Callable[[int], Diagnostic]
-    """About more elements, given how many there are more; an error fails the step."""
+    """Returns the problem, given the number of further elements. An error fails the step."""
 
 
 @data
@@ -47,15 +47,16 @@ class Step:
 
     id: str
     word: str
-    """The language's noun for it: ``for_each``, ``transform``; shown in the picture and the
-    progress tree."""
+    """The language's noun for the step: ``for_each``, ``transform``. Pictures and progress show
+    it."""
     label: str = ""
-    """Distinguishes it from its siblings: a tool's name, the beginning of an expression."""
+    """A text that distinguishes the step from its siblings: a tool's name, the beginning of an
+    expression."""
     title: str = ""
-    """The author's name for it; empty: none."""
+    """The author's name for the step; empty: there is none."""
     span: Span | None = None
     """The place of the word, for errors about the whole step."""
     target: Target | None = None
     rescue: Callable[[StepError], Value] | None = None
-    """Makes the value of a failed step from its error, and the run continues. None: the parent
-    fails. Never used for a breached limit."""
+    """Computes the value of a failed step from its error, so that the run continues; None: the
+    parent fails, too. Never used for an exceeded limit."""

@@ -1,7 +1,7 @@
-"""The name of a step, one for all views.
+"""Finds the name of a step that all views show.
 
-It is the author's title, else the name of its branch or node, else of what it writes, else of what it
-calls.
+The name is the author's title; without a title the name of the step's branch or node, of the value
+that it writes, or of its callee.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .step import Step
 from .steps import Branches, Choose, Compute, Each, Fold, Invoke, Repeat
 
 COLLECT = "collect"
-"""The name of the step that makes one value of those of branches or elements."""
+"""The name of the step that combines the values of branches or elements."""
 
 
 def name_of(step: Step, part_name: str = "") -> str:
-    """The name of a step. ``part_name``: that of its branch or node."""
+    """The name of ``step``. ``part_name``: the name of its branch or node; empty: it is none."""
     call = only_call(step)
     name = step.title or part_name or output_of(step)
     if call is not None:
@@ -50,11 +50,12 @@ def part_names(step: Step) -> Mapping[str, str]:
 
 
 def output_of(step: Step) -> str:
-    """The name of what a step writes, of several the first one; empty if it writes nothing."""
+    """The name of the first value that a step writes; empty if it writes nothing."""
     written = step.target.writes() if step.target is not None else ()
     if named := next((ref.path[-1] for ref in written if len(ref.path) > 1), ""):
         return short_path(named)
-    if isinstance(step, Invoke) and step.label.startswith(f"{step.name.text} → "):  # of a plan
+    # a call of a plan
+    if isinstance(step, Invoke) and step.label.startswith(f"{step.name.text} → "):
         return short_path(step.label.partition(" → ")[2].partition(" || ")[0])
     return ""
 
@@ -72,8 +73,8 @@ def callee_name(step: Invoke | Compute) -> str:
 
 
 def only_call(step: Step) -> Invoke | None:
-    """The call of a step that is there only for the failures of that call: both are one step of the
-    author."""
+    """The call inside ``step``, if the step only handles the failures of that call: the author
+    wrote both as one step."""
     if not isinstance(step, Branches) or step.gather is None or len(step.branches) != 1:
         return None
     (call,) = step.branches.values()
@@ -81,7 +82,7 @@ def only_call(step: Step) -> Invoke | None:
 
 
 def heading(step: Step) -> str:
-    """What a step that has parts does with them: ``each of orders``."""
+    """The words for what a step does with its parts: ``each of orders``."""
     match step:
         case Each():
             return f"each of {bare(text_of(step.over))}"
@@ -95,18 +96,18 @@ def heading(step: Step) -> str:
 
 
 def text_of(expr: Expr) -> str:
-    """An expression as its language shows it (its ``text``), else its source."""
+    """The text of an expression as its language shows it, otherwise its source."""
     return getattr(expr, "text", None) or expr.span.text
 
 
 def bare(text: str) -> str:
-    """An expression without the prefix of its stores."""
+    """The text of an expression without the prefix of the stores."""
     return text.replace("ctx.", "")
 
 
 def says_nothing(step: Step, parts: tuple[str, ...]) -> bool:
     """Whether a step only hands a value on: ``pipe``, ``{a: a, b: b}``, the last output of a
-    policy. ``parts``: the names that it may read."""
+    policy. ``parts``: the names that the step may read."""
     if not isinstance(step, Compute):
         return False
     text = re.sub(r"\s", "", text_of(step.value))

@@ -1,4 +1,4 @@
-"""What a step declares besides its kind: limits, questions, exports, replacements, rows."""
+"""The options of steps and definitions: limits, questions, exports, replacements, rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .protocols import Expr, Frame, Name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnLimits:
-    """The limits of one run of a definition, with all that it calls. They only narrow those of the
-    outer run."""
+    """The limits that a definition sets for one run of it and everything that it calls. They can
+    only narrow the limits of the outer run."""
 
     tool_calls: int | None = None
     model_calls: int | None = None
@@ -22,7 +22,7 @@ class OwnLimits:
     cost: float | None = None
     """US dollars."""
     depth: int | None = None
-    """How deep flows and agents may call each other below it."""
+    """The largest depth of flows and agents that call each other."""
     seconds: float | None = None
     span: Span | None = None
 
@@ -33,13 +33,14 @@ class Uses(NamedTuple):
 
     alias: str
     registered: str = ""
-    """The name of the registered tool, if none is registered as the alias."""
+    """The name of the registered tool, if no tool is registered under the alias."""
     asks: bool = False
-    """Whether a person must approve each call: then only a step that asks may make it."""
+    """Whether a person must approve each call. If so, only a step that asks a person may call the
+    tool."""
 
 
 EVERY_TOOL = "*"
-"""In the place of a tool's name, ``SERVER__*``: every tool of an MCP server."""
+"""The end of ``SERVER__*``, which stands for every tool of an MCP server."""
 
 
 class ServerUse(NamedTuple):
@@ -47,7 +48,7 @@ class ServerUse(NamedTuple):
 
     alias: Name
     ref: str = ""
-    """Its name everywhere, by which a person may have connected it."""
+    """The global name under which a person may have connected the server."""
 
 
 class DerivedTool(NamedTuple):
@@ -55,14 +56,15 @@ class DerivedTool(NamedTuple):
 
     name: str
     base: str
-    """The name of the registered tool. Who may not use that one may not use this one."""
+    """The name of the registered tool. A step that may not use it may not use the derived tool
+    either."""
     description: str
     parameters: tuple[str, ...]
-    """All are required; any JSON value is accepted."""
+    """The names of the parameters. All are required and accept any JSON value."""
     arguments: Callable[[Mapping[str, Value]], Mapping[str, Value]]
-    """The arguments for the registered tool."""
+    """Converts the arguments to those of the registered tool."""
     result: Callable[[Value], Value]
-    """The result, given that of the registered tool."""
+    """Converts the result of the registered tool."""
 
 
 class ResultRead(NamedTuple):
@@ -76,11 +78,11 @@ class ResultRead(NamedTuple):
     fields: tuple[tuple[str, Span], ...]
     """The path of fields, each with its place; ``[]`` is every element of a list."""
     into: tuple[str, str] | None = None
-    """The id of the call that gets it, and the field of its input."""
+    """The id of the call that gets the value, and the field of its input; None: no call gets it."""
 
 
 class Asking(NamedTuple):
-    """What a step asks of the agent, the model or the vendor's policy that answers it, beyond the
+    """The settings for the agent, the model or the vendor's policy that answers a step, besides the
     arguments."""
 
     model: str = ""
@@ -92,7 +94,7 @@ class Asking(NamedTuple):
     steps: int | None = None
     """The largest number of requests of a session; None: the agent's."""
     schema: Mapping[str, Any] | None = None
-    """JSON Schema of the answer, for a definition that has one and no name for it."""
+    """The JSON Schema of the answer, if the definition has a schema without a name."""
     no_tools: bool = False
     """True if the model gets no tools, whatever its agent lists."""
     calls: bool = False
@@ -103,23 +105,24 @@ class Asking(NamedTuple):
     """The places of the expressions whose values are the argument ``attach``: images and
     documents."""
     overrides_agent: bool = False
-    """Whether the model replaces that of the agent; an agent that has none is then an error."""
+    """Whether ``model`` replaces the model of the agent. An agent without a model is then an
+    error."""
     config: Mapping[str, Value] = {}
     """The configuration of a model or a vendor's policy."""
     counts_as_session: bool = True
-    """Whether an agent that answers it counts as a session of the run (decision A15): a pipeline's
-    do."""
+    """Whether an agent that answers the step counts as a session of the run (decision A15), as in
+    pipelines."""
 
 
 class Export(NamedTuple):
-    """A file that a definition makes of a result, when a person exports a run."""
+    """A file that holds a result when a person exports a run."""
 
     name: str
-    """The store."""
+    """The name of the store with the result."""
     format: str
     """``json``, ``markdown`` or ``text``."""
     file: str
-    """Relative to the folder of the export."""
+    """The path of the file, relative to the folder of the export."""
     span: Span | None = None
 
 
@@ -127,60 +130,59 @@ class CallReplacement(NamedTuple):
     """How a person's answer replaces a call: with other arguments, or with its result."""
 
     result: str
-    """The key of a result; all other keys are arguments."""
+    """The key of the result in the answer; all other keys are arguments."""
     take: Callable[[Frame, Mapping[str, Value]], None]
-    """Called with the answer, without secrets, before it is used; may refuse it with a
-    StepError."""
+    """Checks the answer, without secrets, before it is used. Raises StepError to refuse it."""
 
 
 class Permit(NamedTuple):
     """The question to a person before a call."""
 
     ask: Callable[[Frame, Mapping[str, Value], Any], str | None]
-    """Makes the question from the frame, the arguments with the defaults of those that are left
-    out, and the given ones without secrets; None: the call needs no permission."""
+    """Returns the question from the frame, the arguments with their defaults, and the arguments as
+    the caller passed them, without secrets; None: the call needs no permission."""
     instead: CallReplacement | None = None
     """How the person's answer can replace the call; None: only yes or no."""
 
 
 class RowTerms(NamedTuple):
-    """How the call of a flow for one row of a table differs from any other call: its outcome is
-    journaled, and a limit that it reaches fails the row, not the run."""
+    """The terms of a flow's call for one row of a table. Its outcome is journaled, and a limit that
+    it reaches fails the row, not the run."""
 
     sessions: int
-    """The agent sessions of one row, at most; 0: no limit."""
+    """The largest number of agent sessions of one row; 0: no limit."""
     row_of: Callable[[Frame], Value]
-    """The row as it was given, of the frame in which the flow is called."""
+    """Returns the original row from the frame in which the flow is called."""
 
 
 class Pick(NamedTuple):
     """How a step chooses its callee while it runs."""
 
     by: Expr
-    """Its value is the name."""
+    """The expression whose value is the name of the callee."""
     among: tuple[Name, ...] | None = None
-    """The names to choose from; None: all that are registered."""
+    """The names to choose from; None: all registered names."""
 
 
 class Lookup(NamedTuple):
-    """What the names of a call mean where nothing is registered under them."""
+    """The meanings of a call's names if nothing is registered under them."""
 
     file: Name | None = None
     """Defines the callee: the file of a definition, or a function of a Python file
     (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder
     (decision A16)."""
     files: Mapping[str, Name] = {}
-    """The files for names of `Pick.among` and of the step's tools, as `file` for the step's own."""
+    """The files for the names of `Pick.among` and of the step's tools."""
     registered: Mapping[str, str] = {}
     """The registered names of `Pick.among` and of the step's tools (B5)."""
     derived: tuple[DerivedTool, ...] = ()
     """Tools that the definition itself makes."""
     only_tools: bool = False
-    """Whether a tool's name must not be a flow's (decision P22)."""
+    """Whether the name of a tool must not be the name of a flow (decision P22)."""
 
 
 class Exchange(NamedTuple):
-    """What passes between a step and its callee, beyond the arguments and the result."""
+    """The exchange between a step and its callee besides the arguments and the result."""
 
     with_schema: bool = False
     """Whether the arguments are built with the schema of the callee's input."""
@@ -191,8 +193,8 @@ class Exchange(NamedTuple):
     pipe: Expr | None = None
     """The pipe of a called flow."""
     while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
-    """Makes the frame that a run shows while the called flow waits for an answer, from the frame of
-    the step and the stores of that flow; None: the frame of the step is shown."""
+    """Returns the frame that a run shows while the called flow waits for an answer, from the frame
+    of the step and the stores of that flow; None: the frame of the step is shown."""
     row: RowTerms | None = None
     """The terms of a row of a table, if the called flow runs for one (decision D53); None: for all
     other calls."""

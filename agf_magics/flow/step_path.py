@@ -1,4 +1,4 @@
-"""The path of a step in a run (`StepPath`): as text, and whether a step is inside another."""
+"""`StepPath`, the path of a step in a run, its text, and the test whether one is inside another."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def format_path(at: StepPath) -> str:
 
 
 def seconds_between(start: float | None, end: float | None) -> float | None:
-    """None: it has not started or not ended."""
+    """The seconds from ``start`` to ``end``; None if one of them is None."""
     return None if start is None or end is None else end - start
 
 
 def is_part(id: str, outer: str) -> bool:
-    """Whether the step with this id is the step ``outer`` or inside it: a branch ``a`` is not part
-    of a branch ``ab``."""
+    """Whether the step ``id`` is the step ``outer`` or inside it. The branch ``ab`` is not part of
+    the branch ``a``."""
     return id == outer or id.startswith((f"{outer}.", f"{outer}["))
 
 

@@ -1,7 +1,7 @@
-"""The step kinds: every definition is lowered to them.
+"""The kinds of steps of which every flow consists, whatever its language.
 
-Checks, picture, progress and engine read one tree with one id per step. The id is the path in the
-text: ``steps[1].branches.security``; names that are not identifiers are quoted, so that ids are
+Checks, pictures, progress and engine read the same tree of steps. The id of a step is its path in
+the text: ``steps[1].branches.security``. Names that are not identifiers are quoted, so that ids are
 unique. A new kind needs a section in docs/design.md and a sentence of a seed that no field of an
 existing kind can express.
 """
@@ -21,8 +21,8 @@ from .step import ElementLimit, FailurePolicy, Step
 from .step_options import Asking, Exchange, Lookup, Permit, Pick
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
-"""The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A
-``question`` is for a person."""
+"""The kind of callee whose names are looked up first in the registry; a tool or an agent may be a
+flow. A ``question`` is for a person."""
 
 
 @data
@@ -32,36 +32,37 @@ class Invoke(Step):
 
     kind: CalleeKind
     name: Name
-    """For an agent: the identity; empty text means the invoker's own, answered by the default
-    agent."""
+    """The name of the callee. For an agent it is the identity; an empty text means the invoker's
+    identity, answered by the default agent."""
     args: Args
-    """For an agent: the arguments of `Agent.arguments` (``prompt``, ``input``, ``alone``), of which
-    a flow gets only the input; for a transform: its value; for a question: ``{"text": …, "choices":
-    […]}``."""
+    """The arguments. For an agent: those of `Agent.arguments` (``prompt``, ``input``, ``alone``),
+    of which a flow gets only the input. For a transform: its value. For a question: ``{"text": …,
+    "choices": […]}``."""
     tools: tuple[Name, ...] | None = None
-    """Capabilities: the tools that it may use; None: its invoker's. For a model: the tools that it
+    """The tools that the callee may use; None: those of its invoker. For a model: the tools that it
     is offered."""
     gives: Name | None = None
-    """The schema to which its result must conform."""
+    """The name of the schema to which the result must conform; None: there is none."""
     timeout: float | None = None
     """Seconds for the call; the callee's own timeout and the settings' apply too."""
     awaited: bool = True
-    """False: fire and forget. The step does not wait for its end, which is an event of its own."""
+    """False: the call runs in the background. The step does not wait for its end, which is a
+    separate event."""
     pick: Pick | None = None
-    """How the callee is chosen during the run; then ``name`` is only a title. None: it is
+    """The choice of the callee during the run; ``name`` is then only a title. None: the callee is
     ``name``."""
     lookup: Lookup = Lookup()
-    """What its names mean where nothing is registered under them."""
+    """The meanings of the names if nothing is registered under them."""
     exchange: Exchange = Exchange()
-    """What passes between the step and its callee, beyond the arguments and the result."""
+    """The exchange between the step and its callee besides the arguments and the result."""
     permit: Permit | None = None
     """The question to a person before the call; None: there is none."""
     asking: Asking = Asking()
-    """What is asked of an agent, a model or a vendor's policy, beyond the arguments."""
+    """The settings for an agent, a model or a vendor's policy, besides the arguments."""
 
     @property
     def place(self) -> Span | None:
-        """The place of the name, else of the word: for errors about the call."""
+        """The place of the name, or of the word if there is no name, for errors about the call."""
         return self.name.span or self.span
 
 
@@ -87,18 +88,18 @@ class Branches(Step):
     branches: Mapping[str, Step]
     join: Join | None = None
     collect: Step | None = None
-    """Makes its value from those of its parts; None: `gather` does."""
+    """The step that computes the value from those of the branches; None: `gather` does it."""
     gather: Callable[[FanOutResult], Value] | None = None
-    """May raise StepError: too few succeeded. None as well: its value maps the branches' names to
-    their values."""
+    """Computes the value from those of the branches, or raises StepError if too few succeeded. None
+    as well: the value maps the branches' names to their values."""
     failing: FailurePolicy = FailurePolicy()
     leaves: bool = False
-    """Whether the steps after it see the writes of `join` and ``collect``."""
+    """Whether later steps see the writes of `join` and ``collect``."""
 
 
 WIDTH = 8
-"""The elements of a fan-out without a limit that run at the same time, without workers (decision
-P14, AMB-33)."""
+"""The number of elements that run at the same time in a fan-out without a limit and without workers
+(decision P14, AMB-33)."""
 
 
 @data
@@ -111,18 +112,19 @@ class Each(Step):
     body: Step
     join: Join | None = None
     collect: Step | None = None
-    """Makes its value from those of its parts; None: `gather` does."""
+    """The step that computes the value from those of the elements; None: `gather` does it."""
     gather: Callable[[FanOutResult], Value] | None = None
-    """May raise StepError. None as well: its value is the list of the values, without dropped
-    ones."""
+    """Computes the value from those of the elements, or raises StepError. None as well: the value
+    is the list of the values, without dropped elements."""
     limit: int | None = None
     """The number of elements that run at a time; None: `WIDTH`, or as many as the workers of the
     run make at the same time."""
     failing: FailurePolicy = FailurePolicy()
     cut: ElementLimit | None = None
-    """The limit of its elements; None: all elements are used."""
+    """The limit of the number of elements; None: all elements are used."""
     scope: bool = True
-    """Whether it counts for the fan-out depth (decision A15): a model's calls do not."""
+    """Whether the step counts for the fan-out depth (decision A15). The calls of a model's reply do
+    not count."""
     ahead: bool = False
     """Whether the arguments of all elements are built before the first call (``body`` is an
     Invoke)."""
@@ -157,10 +159,10 @@ class Repeat(Step):
     """Evaluated after each iteration; None: ``limit`` times."""
     limit: int
     over: Callable[[int, Frame], Diagnostic] | None = None
-    """The problem, given the limit and the last frame, if the limit ended it; an error fails the
-    step."""
+    """Returns the problem if the limit ended the loop, given the limit and the last frame. An error
+    fails the step."""
     session: bool = False
-    """Whether it is a session of a model, which counts as a spawn (decision A15)."""
+    """Whether the loop is a session of a model, which counts as an agent session (decision A15)."""
 
 
 @data
@@ -169,12 +171,11 @@ class Choose(Step):
 
     pick: Expr
     labels: Callable[[Any], tuple[str, ...]]
-    """The possible labels of a value, best first."""
+    """Returns the possible labels of a value, best first."""
     cases: Mapping[str, Step]
     default: Step | None = None
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """The condition of a case by its label, for the picture; default: that the value equals the
-    label."""
+    """The text of each case's condition by its label, for the picture; default: the label."""
 
 
 def children(step: Step) -> tuple[Step, ...]:
@@ -196,10 +197,10 @@ def children(step: Step) -> tuple[Step, ...]:
 
 
 def expressions(step: Step) -> tuple[Expr | Args, ...]:
-    """What ``step`` itself evaluates, without the steps inside it, in the order of the text."""
+    """The expressions that ``step`` itself evaluates, without those of the steps inside it."""
     match step:
         case Invoke():
-            # Every called flow gets `pipe`; whether it reads it is unknown here.
+            # Every called flow gets the pipe; this check cannot know whether the flow reads it.
             return (step.args,)
         case Compute():
             return (step.value,)
@@ -217,7 +218,8 @@ def expressions(step: Step) -> tuple[Expr | Args, ...]:
 
 
 def own_reads(step: Step) -> tuple[Ref, ...]:
-    """What ``step`` itself reads, without the steps inside it, in the order of the text."""
+    """The paths that ``step`` itself reads, without those of the steps inside it, in the order of
+    the text."""
     return tuple(ref for part in expressions(step) for ref in part.reads())
 
 
@@ -231,8 +233,8 @@ def every(step: Step) -> Iterator[Step]:
 
 
 def path_to(outer: Step, id: str) -> list[Step]:
-    """The steps from ``outer`` to the one with this id, each inside the one before; empty if no
-    step has it."""
+    """The steps from ``outer`` to the step ``id``, each inside the step before it; empty if no step
+    has this id."""
     if outer.id == id:
         return [outer]
     inside = next(filter(None, (path_to(child, id) for child in children(outer))), None)

@@ -1,4 +1,4 @@
-"""A run is taken over by one process: from its dead process or from its end, and is left again."""
+"""Lets one process take over a run, from its dead process or from its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def claim(store: Store, head: RunHead) -> bool:
     JournalError."""
     status = "running" if head.status == "interrupted" else head.status
     owner = store.owner.name
-    # Whoever resumes it gives it an end of its own.
+    # The process that resumes the run writes a new end.
     store.unended.pop(head.num, None)
     before, pauses = encode(head.pauses), encode([*head.pauses, pause(store, head)])
     row = (owner, pauses, owner, pauses, head.num, head.owner, status, before)
@@ -29,8 +29,8 @@ def claim(store: Store, head: RunHead) -> bool:
 
 
 def pause(store: Store, head: RunHead) -> tuple[float, float]:
-    """The time from the last end of a run until now; if its process died, since its last call ended.
-    Raises JournalError."""
+    """The time from the last end of a run until now. If its process died, it begins with the end of
+    the last call. Raises JournalError."""
     now, ended = time.time(), head.ended
     if ended is None:
         sql = f"SELECT MAX(ended) FROM records WHERE {OF_RUN} AND typeof(ended)='real' AND ended<?"

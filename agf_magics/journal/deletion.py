@@ -1,4 +1,4 @@
-"""Runs are deleted from a journal, and its file shrinks."""
+"""Deletes runs from a journal, and shrinks its file."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from .database.value_files import Freed
 from .runs import RunHead
 
 SLICE = 500
-"""Rows that are deleted in one commit."""
+"""The number of rows that are deleted in one commit."""
 
 PAGES = 1024
-"""Pages that are released in one commit, if the disk has room for its log."""
+"""The number of pages that are released in one commit, if the disk has room for the log."""
 
 UNUSED = 60.0
-"""Seconds that a part stays without a run: a process stores it just before the run that names it."""
+"""The seconds that a part without a run stays: a process stores it just before the run that names
+it."""
 
 
 def _forget_parts(store: Store) -> None:
-    """Delete the parts that no run names, and no run that is about to be written. Raises
+    """Delete the parts that neither a run nor a run that is being written names. Raises
     JournalError."""
     since = time.time() - UNUSED
     with store.writing() as connection:
@@ -46,7 +47,8 @@ def clean_files(store: Store) -> Freed:
     ended; returns what was deleted. Raises JournalError."""
     if store.files is None:
         return Freed()
-    # Meanwhile nobody can note that a run needs a part: who notes it later looks for it after that.
+    # Meanwhile nobody can note that a run needs a part. A later note is followed by a check whether
+    # the part exists.
     with store.writing() as connection:
         connection.execute("DELETE FROM files WHERE num NOT IN (SELECT num FROM runs)")
         rows = connection.execute("SELECT DISTINCT digest FROM files")
@@ -57,20 +59,20 @@ def clean_files(store: Store) -> Freed:
 
 
 def forget(store: Store, heads: Iterable[RunHead]) -> int:
-    """Delete runs and their records; returns how many. A run that another process has resumed since
-    it was listed stays. Raises JournalError.
+    """Delete runs and their records, and return the number of deleted runs. A run that another
+    process has resumed meanwhile stays. Raises JournalError.
 
-    It must work on a full disk, where the log can hardly grow: so it works in slices, and free
-    pages are released by `shrink` instead of overwritten.
+    This must work on a full disk, where the log cannot grow much. So rows are deleted in slices,
+    and free pages are released by `shrink` instead of being overwritten.
     """
     deleted = 0
     for head in heads:
-        # Who claims a run owns it: a kernel that lists it meanwhile cannot resume it, and what a
-        # kernel has resumed meanwhile cannot be claimed. A damaged row belongs to nobody.
+        # The claim makes sure that no kernel resumes the run meanwhile. A run that a kernel has
+        # resumed cannot be claimed. A damaged row belongs to nobody.
         if head.status != "damaged" and not store.with_room(partial(claim, store, head)):
             continue
         num = head.num
-        # A damaged number has no rows of its own: those would be another run's.
+        # A damaged number has no rows, because its range belongs to another run.
         end = num + ROOM if num % ROOM == 0 else num
         while store.with_room(partial(_deleted, store, num, end)) == SLICE:
             pass
@@ -84,7 +86,7 @@ def _deleted(store: Store, num: int, end: int) -> int:
     """Delete a slice of a run's rows, and with the last slice the run; returns the number of
     rows."""
     with store.writing() as connection:
-        # What a person deletes must not stay readable in free pages of the file.
+        # Deleted data must not stay readable in free pages of the file.
         connection.execute("PRAGMA secure_delete=FAST")
         rows = connection.execute(
             "SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE)
@@ -97,15 +99,15 @@ def _deleted(store: Store, num: int, end: int) -> int:
             connection.execute("DELETE FROM large WHERE num=?", (num,))
             connection.execute("DELETE FROM files WHERE num=?", (num,))
         else:
-            # If this process dies now, nobody may resume what is left, which would call again: the
-            # run counts as damaged, and can be deleted again.
+            # If this process dies now, nobody may resume the rest of the run. So the run counts as
+            # damaged and can be deleted again.
             connection.execute("UPDATE runs SET work='', head_crc=-1 WHERE num=?", (num,))
         connection.execute("COMMIT")
     return len(lines)
 
 
 def shrink(store: Store) -> int:
-    """Release unused pages of the file; returns its size in bytes. Raises JournalError."""
+    """Release unused pages of the file, and return its size in bytes. Raises JournalError."""
     pages, left = PAGES, 1
     while left:
         try:
@@ -120,11 +122,11 @@ def shrink(store: Store) -> int:
 
 
 def _vacuumed(store: Store, pages: int) -> int:
-    """Release some pages; returns how many are still free."""
+    """Release some pages, and return the number of pages that are still free."""
     with store.writing() as connection:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(min(free, pages)):
-            # With a larger number sqlite3 frees one page as well.
+            # With a larger number, sqlite3 would release only one page.
             connection.execute("PRAGMA incremental_vacuum(1)")
         (left,) = connection.execute("PRAGMA freelist_count").fetchone()
         connection.execute("COMMIT")

@@ -1,7 +1,7 @@
-"""The texts that the manifests of runs name: each is stored once, after the one before it.
+"""Stores the long texts of manifests once for all runs, chained by digests.
 
-The messages of a context only grow, and each run names all that it began with: stored with every
-run, they would take the square of their number.
+The messages of a context only grow, and each run refers to all messages with which it began. Stored
+with every run, they would take quadratic space.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .database.store import Store
 
 
 def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
-    """Store each text that is not there yet; returns the digest that names all of them. Raises
+    """Store the new texts, and return the digest that stands for all ``texts``. Raises
     JournalError."""
     now, last = time.time(), b""
     rows = []
@@ -34,7 +34,8 @@ def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
 
 
 def read_parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
-    """The texts up to the part ``last``. A digest that is right cannot lead back to itself."""
+    """The texts up to the part with the digest ``last``. A correct digest cannot lead back to
+    itself."""
     texts: list[str] = []
     while last:
         sql = "SELECT before, text FROM parts WHERE digest=?"
@@ -48,8 +49,8 @@ def read_parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
 
 
 def part_digest(before: bytes, text: str) -> bytes:
-    """The digest of a text chained to that of the part before it (empty: it is the first), so the
-    last digest names the whole sequence."""
+    """The digest of ``text`` together with ``before``, the digest of the previous part (empty: it
+    is the first), so that the last digest stands for the whole sequence."""
     return hashlib.sha256(before + text.encode()).digest()
 
 

@@ -1,4 +1,4 @@
-"""The outcomes of the rows of a run over a table, by the number of the row."""
+"""Reads the outcomes of the rows of a run over a table, by the number of the row."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .records.records import RECORDS, Record, decoded
 from .run_calls import OfRun
 
 AT_ONCE = 500
-"""Records that are read in one statement."""
+"""The number of records that are read in one statement."""
 
 
 class RowOutcome(NamedTuple):
-    """What the journal has of one row."""
+    """The outcome of one row of a table."""
 
     record: Record | None
-    """Its last outcome: finished, failed or dropped; None: it has none."""
+    """The last outcome: finished, failed or dropped; None: there is none yet."""
     tokens: int | None = None
-    """The tokens that its models used; None: it asked none."""
+    """The tokens of the row's models; None: no model was asked."""
     cost: str | None = None
-    """US dollars, a decimal number; None: it is not known."""
+    """US dollars, a decimal number; None: unknown."""
 
 
 class RowRecords(OfRun):
-    """The records of the rows of one run, as they were when they were first read.
+    """The records of the rows of one run, at the time of the first reading.
 
-    One query over the run's records, which reads no values, finds the place of each row; then a
-    page is read by its places. So a page of a table with a million rows costs what its rows cost.
+    One query over the run's records, without their values, finds the line of each row's record.
+    Then a page is read by its lines, so that its cost depends only on the rows of the page.
     """
 
     def __init__(
@@ -44,12 +44,13 @@ class RowRecords(OfRun):
         count: int,
         errors: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """``body``: the id of the step that a row is."""
+        """``body``: the id of the step that runs for each row. ``count``: the number of rows.
+        ``errors``: the context of each query."""
         super().__init__(store, num, errors)
         self._places = array("Q", bytes(8 * count))
-        """The number of the record of each row; 0: it has none."""
+        """The line of each row's record; 0: there is none."""
         self._uses = array("Q", bytes(8 * count))
-        """The same for the record of what its models used."""
+        """The line of each row's record of tokens and cost; 0: there is none."""
         self.failed = bytearray(count)
         """True for each row whose last outcome is a failure."""
         start = f"[{encode(body)},"
@@ -61,7 +62,7 @@ class RowRecords(OfRun):
                 self._add(line, what, rest)
 
     def _add(self, line: int, what: str, rest: str) -> None:
-        text = rest[:-1]  # what is deeper than a row has further parts
+        text = rest[:-1]  # a deeper record has further parts
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             return
         number = int(text)
@@ -70,7 +71,7 @@ class RowRecords(OfRun):
         if what == "used":
             self._uses[number] = line
             return
-        # A dropped row has the record of its failure, unless it could not even begin.
+        # A dropped row has the record of its failure, unless the row could not even begin.
         if what != "dropped" or not self._places[number]:
             self._places[number] = line
         self.failed[number] = what != "finished"
@@ -88,8 +89,8 @@ class RowRecords(OfRun):
             these = ",".join("?" * len(lines))
             sql = f"{RECORDS} WHERE line IN ({these})"
             with self._reading() as connection:
-                found = read_records(connection.execute(sql, lines))
-                records = {record.line: record for record in found}
+                page_records = read_records(connection.execute(sql, lines))
+                records = {record.line: record for record in page_records}
             for number in some:
                 use = records.get(self._uses[number])
                 stored: Any = decoded(use.result.shown) if use is not None else None

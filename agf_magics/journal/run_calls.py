@@ -1,8 +1,8 @@
-"""Queries for the calls of one step of a run: counted, paged and grouped.
+"""Queries the calls of one step of a run: counts, pages and groups them.
 
-A step is named by the key of its row (a path without numbers). Calls of steps inside it, also of
-flows that it calls, count as its own, so that a fan-out has the calls of all its elements. Nothing
-is unpickled here.
+The key of a step's row (a path without numbers) names the step. Calls of steps inside it, called
+flows included, count as its own, so that a fan-out has the calls of all its elements. Nothing is
+unpickled.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ ORDERS = {
     "slowest": "ended-started DESC, line",
     "element": "length(at), at, line",
 }
-"""The orders of calls, by name: that of their ends, failed ones first, the slowest ones first, that
-of their elements (a path with a larger number is longer or later)."""
+"""The orders of calls, by name: by end, failed calls first, slowest calls first, by element (a path
+with a larger number is longer or later)."""
 
 _BARE = "replace(replace(lower({}), ' ', ''), '\"', '')"
 
@@ -51,7 +51,7 @@ HAS_TEXT = "instr({}, {}) > 0".format(
 do not count: a table shows ``n: 5`` for what the journal has as ``{"n":5}``."""
 
 MOST_GROUPED = 200_000
-"""Calls that are read to group them; more are not grouped."""
+"""The largest number of calls that are grouped."""
 
 
 class CallCount(NamedTuple):
@@ -60,20 +60,20 @@ class CallCount(NamedTuple):
 
 
 class CallSpan(NamedTuple):
-    """When a call ran, in seconds since 1970."""
+    """The start and the end of a call, in seconds since 1970."""
 
     started: float
     ended: float
     failed: bool
     number: int
-    """See `RunCalls.number`."""
+    """The number of the call in its run (see `RunCalls.number`)."""
 
 
 class CallsOfElement(NamedTuple):
     """The calls of one element or iteration of a step."""
 
     numbers: tuple[int, ...]
-    """Its number, after the numbers of the elements and of the calls around it."""
+    """The number of the element, after the numbers of the elements and calls around it."""
     calls: int
     failed: int
     """The number of failed calls; retried ones count."""
@@ -83,7 +83,7 @@ class CallsOfElement(NamedTuple):
 
 
 class OfRun:
-    """What is read of one run."""
+    """The base of the readers of one run."""
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class RunCalls(OfRun):
     """The calls of one run in the journal."""
 
     def count(self, row: Row, index: Sequence[int] = (), text: str = "") -> CallCount:
-        """How many calls a step made, and how many of them failed. ``index``: only of this
-        element; ``text``: only calls that have it, in any case of letters."""
+        """The number of calls of a step, and of the failed ones among them. ``index``: count only
+        this element; default: all. ``text``: count only calls with this text, whatever its case."""
         with self._calls(row, index, text) as (connection, where, cells):
             sql = f"SELECT count(*), coalesce(sum(what='failed'), 0) FROM records WHERE {where}"
             return CallCount(*connection.execute(sql, cells).fetchone())
@@ -132,8 +132,8 @@ class RunCalls(OfRun):
             return list(read_records(connection.execute(sql, (*cells, limit, offset))))
 
     def number(self, record: Record) -> int:
-        """The number of a call in its run. Its line in the journal is too large for a page, which
-        has floats."""
+        """The number of a call in its run, for pages. The line in the journal is too large for the
+        floats of JavaScript."""
         return record.line - self._num
 
     def call(self, number: int) -> Record | None:
@@ -157,8 +157,8 @@ class RunCalls(OfRun):
     def begun(
         self, calls: Iterable[StartedCall], row: Row, limit: int, index: Sequence[int] = ()
     ) -> list[Record]:
-        """Of calls that have not ended, the first ones of a step, as records without an outcome.
-        ``index``: see `count`."""
+        """The first ``limit`` running calls of a step, as records without an outcome. ``calls``:
+        the running calls of the run. ``index``: see `count`."""
         inside = (call for call in calls if is_of(call.key.at, row.key, index))
         with self._reading() as connection:
             return [self._begun(call, connection) for call in islice(inside, limit)]
@@ -167,14 +167,15 @@ class RunCalls(OfRun):
         at, tries = call.key
         arguments = RecordedArguments(call.arguments, call.whole)
         if call.whole == IN_PIECES:
-            with suppress(ValueError):  # it is not in the file yet
+            with suppress(ValueError):  # the call is not in the file yet
                 large = large_parts(connection, self._num, call.arguments)
                 arguments = arguments._replace(large=large)
         names = (call.kind, call.name, call.started, None)
         return Record(self._num, "begun", at, tries, *names, arguments)
 
     def number_attempts(self, calls: Sequence[Record]) -> list[int]:
-        """Which attempt of its path each of these calls is. A resumed run continues to count."""
+        """The number of the attempt of each call, counted for its path. A resumed run continues to
+        count."""
         paths = [encode(list(call.at)) for call in calls]
         lines: dict[str, list[int]] = {path: [] for path in paths}
         with self._reading() as connection:
@@ -187,7 +188,7 @@ class RunCalls(OfRun):
         return [max(1, bisect_right(lines[path], call.line)) for path, call in numbered]
 
     def spans(self, row: Row, limit: int) -> list[CallSpan]:
-        """When the first ``limit`` calls of a step ran, in the order of their starts."""
+        """The times of the first ``limit`` calls of a step, in the order of their starts."""
         with self._calls(row) as (connection, where, cells):
             sql = (
                 f"SELECT started, ended, what='failed', line FROM records WHERE {where} "
@@ -201,8 +202,9 @@ class RunCalls(OfRun):
         ]
 
     def elements(self, row: Row, depth: int) -> list[CallsOfElement]:
-        """The elements of a step that have calls, by their numbers. ``depth``: how many numbers an
-        element has, that is the loops around the step in its flow and the step itself."""
+        """The elements of a step that have calls, in the order of their numbers. ``depth``: how
+        many numbers an element has: one for each loop around the step in its flow, and one for the
+        step."""
         elements: dict[tuple[int, ...], CallsOfElement] = {}
         with self._calls(row) as (connection, where, cells):
             sql = (
@@ -224,12 +226,12 @@ class RunCalls(OfRun):
     def _calls(
         self, row: Row, index: Sequence[int] = (), text: str = ""
     ) -> Iterator[tuple[sqlite3.Connection, str, tuple[Any, ...]]]:
-        """A connection, the condition for the calls of a step, and the condition's values."""
+        """A connection, the SQL condition for the calls of a step, and the condition's values."""
         key = row.key
         numbers = tuple(index)
         first = encode(key[0])
-        # The three texts that may begin a path, of equal length: the step, and steps inside it.
-        # SQLite finds these without a call of Python, which is needed only to look deeper.
+        # A path of the step, or of a step inside it, begins with one of three texts of equal
+        # length, which SQLite finds without Python. Only a closer check calls Python.
         begins = [f"[{first}"]
         if len(key) == 1:
             begins += [f"[{first[:-1]}.", f"[{first[:-1]}["]
@@ -254,15 +256,15 @@ def _add(
     end: float,
     failed: bool,
 ) -> CallsOfElement:
-    """The element with one more call, which is its last one."""
+    """``element`` with one more call, its last."""
     _, calls, failures, _, first, last = element or (index, 0, 0, failed, start, end)
     times = min(first, start), max(last, end)
     return CallsOfElement(index, calls + 1, failures + failed, failed, *times)
 
 
 def is_of(at: StepPath, key: Key, index: Sequence[int] = ()) -> bool:
-    """Whether the call at ``at`` is of the step ``key`` or inside it, in any element or in the one
-    with ``index``.
+    """Whether the call at ``at`` belongs to the step ``key`` or a step inside it. ``index``: the
+    element that it must belong to; empty: any.
 
     >>> is_of(("steps[0].do", 3), ("steps[0]",)), is_of(("steps[0].do", 3), ("steps[0]",), [4])
     (True, False)
@@ -289,8 +291,8 @@ def numbers_in(at: StepPath, key: Key, depth: int) -> tuple[int, ...] | None:
 
 
 def _split(at: StepPath, key: Key) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The numbers before the last part of ``key``, and those after it; None if the call is not of
-    the step."""
+    """The numbers in ``at`` before the last part of ``key``, and those after it; None if the call
+    does not belong to the step."""
     if not is_within(key_of(at), key):
         return None
     places = [place for place, bit in enumerate(at) if isinstance(bit, str)]

@@ -1,4 +1,4 @@
-"""What a person is warned of while a run is journaled: rows and values that are not stored, lost or
+"""Warns a person while a run is journaled: of rows and values that are not stored, lost or
 different.
 """
 
@@ -25,9 +25,9 @@ class RunWarnings:
         self._log = log
         self._emit = emit
         self._before = dict(log.unstored)
-        """What calls have returned whose values are lost or were not stored."""
+        """The essences of values that are lost or were not stored, by the call."""
         self._told: set[str] = set()
-        """The codes and the steps that a warning was given for: each gets one."""
+        """The codes and steps of the warnings so far. Each pair is warned of once."""
 
     def not_journaled(self, error: JournalError) -> None:
         """Warn, once, that nothing is journaled any more."""
@@ -45,20 +45,20 @@ class RunWarnings:
             self._warn(Diagnostic("journal.unkept", message, None, hint, "warning"))
 
     def lost_value(self, key: CallKey, why: LostValue) -> None:
-        """Warn of a value that cannot be read: its call is made again."""
+        """Warn of a value that cannot be read, so that its call is made again."""
         self._before[key] = StoredValue("parts", why.data)
         then = "a person is asked" if key in self._log.unknown else "its call is made again"
         message = f"the stored result of {format_path(key.at)} cannot be read, so {then}: {why}"
         self._warn(Diagnostic("journal.lost-value", message, severity="warning"))
 
     def compare(self, outcome: Outcome) -> None:
-        """Warn of a call that is made again, because its value is lost or was not stored, and returns
-        another one."""
+        """Warn if a repeated call, whose value was lost or not stored, returns a different
+        value."""
         if not self._before:
             return
         key, packed = outcome.call.key, outcome.packed
         if outcome.error is None and packed.form == "again" and packed.data is None:
-            return  # it is not known yet, or not stored
+            return  # the value is unread or not stored
         before = self._before.pop(key, None)
         if outcome.error is None and before is not None and is_same(before, packed) is False:
             message = f"{format_path(key.at)} was called again and has returned another value"

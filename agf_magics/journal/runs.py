@@ -1,4 +1,4 @@
-"""Queries for the runs of a journal and their records. Nothing is written or unpickled here."""
+"""Queries the runs of a journal and their records, without writing or unpickling anything."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from .records.record_reader import read_records
 from .records.records import RECORDS, Record
 
 LONGEST_ID = 100
-"""Characters of the id of a damaged run; a longer one is not shown."""
+"""The largest number of characters in the id of a damaged run. A longer id is not shown."""
 
 
 LISTED_VALUES = "SELECT value FROM json_each(?)"
-"""The values of a list in JSON: the number of parameters of a statement is limited."""
+"""The query for the values of a JSON list, because the number of a statement's parameters is
+limited."""
 
 
 ENDED = ("ok", "error", "cancelled")
 
 END = "num, form, output, shown, stores, error, sign, tree"
-"""The end, with the checksum ``end_crc``."""
+"""The columns of a run's end, whose checksum is ``end_crc``."""
 
 
 class ListedRow(NamedTuple):
-    """The columns of a run in a list, as the file has them: nothing is checked yet."""
+    """The columns of a run in a list, before they are checked."""
 
     num: Any
     run: Any
@@ -95,17 +96,17 @@ class RunHead(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran, without the pauses between its sessions; 0 if the clock was set back
-        meanwhile. None: it has not ended."""
+        """The duration without the pauses between sessions; 0 if the clock was set back meanwhile.
+        None: the run has not ended."""
         return self.clock(self.ended) if self.ended is not None else None
 
     @property
     def taken(self) -> int:
-        """The number of times that it was resumed."""
+        """The number of times that the run was resumed."""
         return len(self.pauses)
 
     def clock(self, time: float) -> float:
-        """The seconds that it had run at a time."""
+        """The seconds that the run had run at ``time``, without pauses."""
         return max(0.0, time - self.started - paused(self.pauses, time))
 
 
@@ -115,7 +116,7 @@ class RunRow(NamedTuple):
     head: RunHead
     work: str
     work_sign: bytes | None
-    """The signature of the manifest: a person resumes only their own runs."""
+    """The signature of the manifest, because a person may resume only their own runs."""
     form: str | None
     output: str | bytes | None
     shown: str | None
@@ -124,26 +125,26 @@ class RunRow(NamedTuple):
     sign: bytes | None
     tree: str | None
     parts: tuple[str, ...] = ()
-    """The texts that its manifest names, as `keep_parts` got them; none if one is missing."""
+    """The texts to which the manifest refers, as `keep_parts` stored them; empty if one is
+    missing."""
     previews: tuple[str, ...] = ()
-    """The names of the stores of which ``stores`` has a preview only."""
+    """The names of the stores of which ``stores`` has only a preview."""
 
 
 def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[RunHead]:
-    """All runs, the last one first, also damaged ones. Raises JournalError.
-
-    ``name``: only the last ``most`` runs of that flow."""
+    """All runs, last run first, damaged runs included. ``name``: list only the last ``most`` runs
+    of this flow. Raises JournalError."""
     where = ""
     parameters: tuple[Any, ...] = ()
     if name is not None:
-        # Of a long journal, only these rows are read whole and checked.
+        # Only these rows are read completely and checked, because the journal may be long.
         where = "WHERE num IN (SELECT num FROM runs WHERE name=? ORDER BY started DESC LIMIT ?)"
         parameters = (name, most)
     with store.reading() as connection:
         rows = connection.execute(
             f"SELECT {LISTED} FROM runs {where} ORDER BY started DESC, num", parameters
         ).fetchall()
-    # A process is asked for once, although hundreds of runs may be its own.
+    # Each process is checked once, although hundreds of runs may belong to it.
     lives: dict[str, bool] = {}
     listed = map(ListedRow._make, rows)
     return [_as_it_is(_head_of(row) or _damaged(row), store, lives) for row in listed]
@@ -158,7 +159,7 @@ def has_older(store: Store, since: float) -> bool:
 
 
 def read_run(store: Store, run_id: str) -> RunRow | None:
-    """The run of this id; None if there is none. Raises JournalError, also for a damaged one."""
+    """The run with this id; None if there is none. Raises JournalError, even for a damaged run."""
     with store.reading() as connection:
         row = connection.execute(
             f"SELECT {LISTED}, work, work_sign, part, {END} FROM runs WHERE run=?", (run_id,)
@@ -169,7 +170,7 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
 def _run_row(
     store: Store, connection: sqlite3.Connection, run_id: str, row: tuple[Any, ...]
 ) -> RunRow:
-    """A row as a run, after its checksums were compared. Raises JournalError."""
+    """``row`` as a run, after a check of its checksums. Raises JournalError."""
     width = len(ListedRow._fields)
     listed = ListedRow._make(row[:width])
     work, signature, part, _, *end = row[width:]
@@ -218,7 +219,7 @@ _is_head = checker(
 
 
 def _head_of(row: ListedRow) -> RunHead | None:
-    """The run of a row; None if it has changed since it was written, or has impossible values."""
+    """``row`` as a head; None if it has changed since it was written, or has impossible values."""
     num, run, name, language, status, started, ended, owner, pauses, tokens, cost, *others = row
     dropped, lost, head_crc, state_crc, work_crc, end_crc = others
     states = (num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc)
@@ -235,7 +236,7 @@ def _head_of(row: ListedRow) -> RunHead | None:
 
 
 def _pauses(text: str) -> Pauses | None:
-    """The pauses of a run from their JSON; None if they are none."""
+    """The pauses of a run from their JSON; None if ``text`` is not valid."""
     try:
         times = json.loads(text)
     except (ValueError, RecursionError):
@@ -244,7 +245,7 @@ def _pauses(text: str) -> Pauses | None:
 
 
 def _damaged(row: ListedRow) -> RunHead:
-    """A row that has changed: only its number is used, and its id if that can be typed."""
+    """The head of a damaged row. Only its number is used, and its id if a person can type it."""
     num, run = row.num, row.run
     readable = (
         isinstance(run, str)
@@ -273,10 +274,8 @@ def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
 def missing_results(
     connection: sqlite3.Connection, num: int, count: Callable[[bytes], int]
 ) -> Iterator[Record]:
-    """The results of a run that can be reused, of each call only those after the first
-    ``count(digest)``.
-
-    The others are not read: a run is often repeated with all results of the run before."""
+    """The reusable results of a run; of each call, only those after the first ``count(digest)``.
+    Earlier results are not read, because a newer run often has them all."""
     numbers = Counter[bytes]()
     lines = list[int]()
     sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
@@ -290,7 +289,7 @@ def missing_results(
 
 
 def changed_objects(connection: sqlite3.Connection, num: int) -> frozenset[bytes]:
-    """The keys of the objects that the calls of a run changed: `Objects`."""
+    """The keys of the objects that the calls of a run changed (see `Objects`)."""
     sql = f"SELECT DISTINCT digest FROM records WHERE {OF_RUN} AND length(digest)>{CALL}"
     sql += " AND typeof(digest)='blob'"
     return changed_in(digest for (digest,) in connection.execute(sql, (num, num + ROOM)))
@@ -300,13 +299,14 @@ def changed_objects(connection: sqlite3.Connection, num: int) -> frozenset[bytes
 def reading_texts(store: Store) -> Iterator[sqlite3.Connection]:
     """A connection for records. Raises JournalError."""
     with store.reading() as connection:
-        # A third of the time of `_text`; a text that is not UTF-8 is an error of this query.
+        # This takes a third of the time of `_text`. A text that is not UTF-8 is an error of this
+        # query.
         connection.text_factory = str
         yield connection
 
 
 def once_each(store: Store, num: int, keys: Iterable[tuple[str, ...]]) -> Iterable[Record]:
-    """The last record of each of these steps, which run once. Raises JournalError."""
+    """The last record of each of the steps ``keys``, which run only once. Raises JournalError."""
     where = f"{OF_RUN} AND kind!='' AND at IN ({LISTED_VALUES}) ORDER BY line"
     cells = (num, num + ROOM, encode([encode(key) for key in keys]))
     with store.reading() as connection:
@@ -315,11 +315,11 @@ def once_each(store: Store, num: int, keys: Iterable[tuple[str, ...]]) -> Iterab
 
 
 def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
-    """A run with its status of now: one whose process has died is interrupted. ``lives``: what is
-    known of processes, by the names of their locks."""
+    """``head`` with its current status: a run whose process has died is interrupted. ``lives``:
+    which processes are alive, by the names of their locks."""
     if head.status != "running":
         return head
-    # This process is alive, so its lock would say that the run is still running.
+    # This process is alive, so its lock would show the run as running.
     if head.num in store.unended and head.owner == store.owner.name:
         return head._replace(status="interrupted", lost=store.unended[head.num])
     if head.owner not in lives:

@@ -1,7 +1,8 @@
-"""A run as rows of a file that another journal takes up: copied out, pasted in.
+"""Copies a run out of a journal as JSON, and pastes it into another journal.
 
-The copy is JSON. It has what is shown and computed from: no pickles, which only their writer may
-load, no signatures, so nobody can resume it, and no digests, so no other run can reuse its results.
+The copy has the data for views and computations. It has no pickles, which only their writer may
+load, no signatures, so that nobody can resume the run, and no digests, so that no other run can
+reuse its results.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .runs import ENDED, RunRow, records
 COPY_FORMAT = 2
 
 PRIVATE = {"folder": "", "notebook": ""}
-"""The keys of a manifest that name places of a computer."""
+"""The keys of a manifest that name folders of a computer, with their values in a copy."""
 
 _ADD_RUN = f"INSERT INTO runs VALUES ({', '.join('?' * 27)})"
 
@@ -56,7 +57,7 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
         end |= {"form": "again", "output": None}
     work = encode(decoded(row.work) | PRIVATE)
     parts = {"format": COPY_FORMAT, **state, "status": status, **end, "work": work}
-    # Scores and labels: what a person said about the rows goes with them.
+    # The scores and labels that a person gave to the rows are copied, too.
     columns = read_columns(store, head.num)
     yield (
         json.dumps({**parts, "parts": list(row.parts), "columns": columns})[:-1] + ', "records": ['
@@ -67,13 +68,13 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
 
 
 def _cells(record: Record) -> list[Any]:
-    """A record as the copy has it: with previews in place of pickles."""
+    """The cells of a record for the copy, with previews in place of pickles."""
     (arguments, whole, *_), (form, value, shown, *_) = record.arguments, record.result
     if whole == 2:
         arguments, whole = encode(record.arguments_shown), 1
     if form in PICKLED:
         form = "again"
-    if form == "again":  # the digests in its place tell nothing without the journal
+    if form == "again":  # its digests mean nothing without the journal
         value = None
     return [
         *(record.what, encode(record.at), record.tries, record.kind, record.name),
@@ -82,10 +83,9 @@ def _cells(record: Record) -> list[Any]:
 
 
 def paste(store: Store, copy: Mapping[str, Any]) -> str:
-    """Write a run that `copied` wrote into an empty journal, and return its id. What it holds is
-    checked when it is read.
-
-    Raises JournalError if it cannot be written, and one of `UNREADABLE` if it is no such run.
+    """Write ``copy``, the JSON of `copied`, into an empty journal, and return the id of the run.
+    Its content is checked when it is read. Raises JournalError if the run cannot be written, and
+    one of `UNREADABLE` if ``copy`` is not a copied run.
     """
     if copy["format"] != COPY_FORMAT:
         raise ValueError(

@@ -1,8 +1,8 @@
-"""When the large values of a run are stored: while their step waits, or while the next steps run.
+"""`Storing`, which stores the large values of a run while their step waits, or in the background.
 
-A value that cannot change any more is written in the background, one at a time: so none is kept
-longer than the step after it has it. Rows that follow are held until its own is durable. All other
-values can be changed by the next step, so this one waits.
+A value that cannot change any more is stored in the background, one value at a time, so that memory
+is bounded. Later rows are held until its row is durable. The next step can change any other value,
+so the current step waits until that is stored.
 """
 
 from __future__ import annotations
@@ -32,44 +32,44 @@ class Storing:
         is_for_parts: Callable[[Outcome], bool],
         write: Callable[[Outcome, OrderedRows | Writer], Awaitable[bool]],
     ) -> None:
-        """``is_for_parts``: whether a value is to be stored now; ``write``: writes the row of an
-        outcome, after the held rows or before them, and returns whether it is durable."""
+        """``is_for_parts``: whether a value must be stored now. ``write``: writes the row of an
+        outcome, after or before the held rows, and returns whether it is durable."""
         self._rows = rows
         self._out = out
         self._is_for_parts = is_for_parts
         self._write = write
         self._tasks: set[asyncio.Future[None]] = set()
-        """Those for which steps wait."""
+        """The work for which steps wait."""
         self._behind: asyncio.Future[None] | None = None
-        """That for which none waits."""
+        """The background work; None: there is none."""
 
     def in_turn(self, storing: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
-        """Work on a large value, for which the call waits. A call that is cancelled meanwhile has
-        returned all the same."""
+        """Run ``storing``, the work on a large value for which a call waits. If the call is
+        cancelled meanwhile, its result counts all the same."""
         task = asyncio.ensure_future(storing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return asyncio.shield(task)
 
     async def store(self, outcome: Outcome, goes_on: bool) -> None:
-        """Store a large value, and write its row. ``goes_on``: whether only the beginning is waited
-        for if the value cannot change."""
-        held: Held | None = None
+        """Store a large value, and write its row. ``goes_on``: whether the step may go on after the
+        snapshot, if the value cannot change."""
+        snapshot_of_value: Held | None = None
         if goes_on and self._is_for_parts(outcome):
-            held = await asyncio.to_thread(self._rows.held, outcome)
+            snapshot_of_value = await asyncio.to_thread(self._rows.held, outcome)
         await self.before()
-        if held is not None and self._is_for_parts(outcome):
+        if snapshot_of_value is not None and self._is_for_parts(outcome):
             self._out.hold()
             outcome = outcome._replace(line=self._rows.next_line(), ended=time.time())
-            self._behind = asyncio.ensure_future(self._store_behind(outcome, held))
+            self._behind = asyncio.ensure_future(self._store_behind(outcome, snapshot_of_value))
         else:
             await self._write(await self.stored(outcome), self._out)
 
     async def digest_and_store(
         self, call: StartedCall, value: Value, secret: bool, goes_on: bool
     ) -> None:
-        """Make the digest of a call with large arguments, store what it returned if that is large,
-        and write its row."""
+        """Compute the digest of a call with large arguments, store its result if that is large, and
+        write its row."""
         call = await asyncio.to_thread(self._rows.with_digest, call)
         await self.store(self._rows.judge(call, value, None, secret), goes_on)
 
@@ -95,7 +95,7 @@ class Storing:
                 self._out.fail(JournalError("journal.unwritable", why))
 
     async def before(self) -> None:
-        """Wait until no value is being stored in the background. Raises what that raised."""
+        """Wait until no value is being stored in the background. Raises the errors of that work."""
         while self._behind is not None:
             behind = self._behind
             await asyncio.shield(behind)

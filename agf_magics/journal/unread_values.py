@@ -1,4 +1,4 @@
-"""The stored values of a resumed run that nobody has needed yet."""
+"""`UnreadValues`, the stored values of a resumed run that nobody has needed yet."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from .records.records import CallKey, decoded
 
 
 class UnreadValues:
-    """Values of earlier sessions, each of which is one object, however many calls have returned
-    it."""
+    """The values of earlier sessions. Each is one object, however many calls have returned it."""
 
     def __init__(
         self, log: EarlierOutcomes, rows: CallRows, lost: Callable[[CallKey, LostValue], None]
     ) -> None:
-        """``lost``: called for a value that cannot be read, if its call is made again."""
+        """``lost``: is called for a value that cannot be read, if its call is made again."""
         self._log = log
         self._rows = rows
         self._lost = lost
         self._unread = weakref.WeakValueDictionary[bytes, Unread]()
-        """By the names of their objects. Weak, since each has its value once it is read: the run
-        keeps what a frame has, and no more."""
+        """The unread values by the names of their objects. The references are weak, because an
+        `Unread` holds its value after reading, and the run must keep only the values in frames."""
 
     def __bool__(self) -> bool:
         return bool(self._unread)
@@ -41,7 +40,7 @@ class UnreadValues:
         return self._log.late(key) is not None
 
     def take(self, key: CallKey) -> Unread | None:
-        """The value that this call returned, once; None: expressions look into it, or it is
+        """Take the value that this call returned; None: expressions can look into it, or it is
         damaged."""
         late = self._log.late(key)
         try:
@@ -54,23 +53,23 @@ class UnreadValues:
         return self.of(key, late)
 
     def of(self, key: CallKey, late: LateValue) -> Unread:
-        """The opaque value of a call, which is one object wherever its name is."""
+        """The opaque value of a call. The same name always gives the same object."""
         data = bare(late.data)
         name = self._rows.identities.name_of(late.data)
-        known = self._unread.get(name) if name else None
-        if known is None:
+        unread = self._unread.get(name) if name else None
+        if unread is None:
             find = partial(self._rows.identities.find, name)
             read = partial(self._read, key, late)
             kind, digest = opaque_kind(data), digest_of_data(data)
-            known = Unread(kind, decoded(late.shown), read, find, digest)
-            self._unread[name or late.data] = known
-        return known
+            unread = Unread(kind, decoded(late.shown), read, find, digest)
+            self._unread[name or late.data] = unread
+        return unread
 
     def reused(
         self, key: CallKey, late: LateValue, theirs: Identities | None
     ) -> tuple[Unread, bytes]:
-        """The opaque value of a call of another run, and the data of its row in this one. ``theirs``:
-        the objects of this run by their names there."""
+        """The opaque value of a call of another run, and the data of its row in this run.
+        ``theirs``: the objects of this run by their names in the other run."""
         ours = self._rows.identities
         data = ours.fresh(bare(late.data))
 
@@ -85,9 +84,10 @@ class UnreadValues:
         return unread, data
 
     def end(self) -> None:
-        """The run has ended, and makes no call again: a context may still have its values."""
-        for each in list(self._unread.values()):
-            each.make_again = None
+        """Note that the run has ended and repeats no call, although a context may still hold its
+        values."""
+        for unread in list(self._unread.values()):
+            unread.make_again = None
 
     def _read(self, key: CallKey, late: LateValue) -> Value:
         try:
@@ -101,7 +101,7 @@ class UnreadValues:
 
 
 def _value_of(unread: Unread) -> Value:
-    """The value; None: it is lost."""
+    """The value of ``unread``; None: it is lost."""
     with contextlib.suppress(LostError):
         return unread.value
     return None

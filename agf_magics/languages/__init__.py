@@ -1,11 +1,9 @@
-"""The languages of definitions: text in, flow out.
+"""The languages of definitions, which turn text into flows.
 
-Each imports ``text``, ``flow`` and the modules that languages share: `keys`, the tables of keys,
-`documents`, their reader, and `scan` for small grammars.
-
-The four languages are listed in `ours`. Another one is found by an entry point of an installed
-package, when its name is asked for; `docs/howto/language.md` shows one. What its author needs is
-imported from here: see ``__all__``.
+A language imports ``text``, ``flow`` and the shared modules of this room: `keys`, the tables of
+keys, `documents`, their reader, and `scan` for small grammars. The module `ours` lists the four
+languages of this package. A language of an installed package is found by its entry point when its
+name is used; `docs/howto/language.md` shows one. Its author imports the names in ``__all__``.
 """
 
 from __future__ import annotations

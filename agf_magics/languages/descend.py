@@ -1,4 +1,4 @@
-"""The way from a value down a dotted path, which the expressions of all languages share."""
+"""Follows a dotted path into a value, for the expressions of all languages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The reader of the mappings of a document by the tables of their keys, for every language.
+"""Reads the mappings of a document by the tables of their keys, for every language.
 
-A reader of a value returns it, or None after it reported an error; all errors are reported in one
-pass.
+The reader of a key returns its value, or None after reporting an error. One pass reports all
+errors.
 """
 
 from __future__ import annotations

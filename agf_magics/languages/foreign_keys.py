@@ -1,7 +1,4 @@
-"""Hints for documents that are written as in other languages.
-
-These have other keys, and lists of named entries where a mapping is meant.
-"""
+"""Hints for documents that follow other languages: with other keys, or lists in place of mappings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The keys of a document as data.
 
 One table serves the loader, hints, completion, the JSON Schema for editors and the reference. A row
-of it is a `Key`. Its kind of value (`Takes`) has the phrase of messages, an example, a JSON Schema
-and a reader. The rows of one mapping are a `MappingSpec`.
+of the table is a `Key`. The kind of a key's value (`Takes`) has a phrase for messages, an example,
+a JSON Schema and a reader. The keys of one mapping are a `MappingSpec`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rooms above know of a language: its name, its loader, and the help that it gives."""
+"""`Language`, the interface of a language for the other rooms: its name, its loader, its help."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The four languages: what is known of each before it is imported.
+"""The four languages of this package, described without importing them.
 
-A notebook imports only the languages that it uses. What tells a language from the others, and which
-errors are its own, must be known without it.
+A notebook imports only the languages that it uses. Code that recognizes a language, or the codes of
+its errors, must work without the import.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The definition of a run over a table: the rows of a table as a fan-out over the call of a flow.
+"""Defines a run over a table as a flow: a fan-out over the rows that calls another flow for each.
 
-Such a run is a run of this definition, so its journal, picture, resume, reuse, workers and limits
-are those of every run (decision D53). A person writes ``--over``, and `lifecycle.over` writes the
-text: JSON with the fields of `OverTerms`. It is no fifth language: no cell is written in it.
+A run over a table runs this definition, so its journal, picture, resume, reuse, workers and limits
+work as in every run (decision D53). A person writes ``--over``, and `lifecycle.over` writes the
+text of the definition: JSON with the fields of `OverTerms`. This is not a fifth language, because
+no cell is written in it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What the small grammars of the languages share: a cursor, quoted texts, numbers, refusals with a
-place.
+"""The base of the small grammars: a cursor over text, quoted texts, numbers, errors with a place.
 
-A grammar works with offsets in its own text and raises `Refusal`; `parse_at` turns that into a
-`DefinitionError` at the place of the text in the document. Every pattern here is matched in linear
-time.
+A grammar uses offsets in its own text and raises `Refusal`, which `parse_at` turns into a
+`DefinitionError` at the place of the text in the document. Every pattern is matched in linear time.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The life of a run: defined, started, saved, resumed, compared, planned."""
+"""The life of a run: its definition, start, journal, resume, comparison and planning."""

@@ -1,8 +1,8 @@
-"""The launches as tools of an agent: functions that take JSON, return JSON and do not raise.
+"""Offers the launch of runs as tools of an agent: functions from JSON to JSON that do not raise.
 
-They are for an agent outside of a run: your own loop around a model, a server. Its mistakes are a
-model's, which needs an error as an answer. Inside a run no agent gets them (decision A13): a step
-uses `call`, a tool `agf_magics.run`.
+The tools are for an agent outside of a run, such as a user's own loop around a model, or a server.
+A model makes mistakes and needs an error as an answer. No agent inside a run gets these tools
+(decision A13): there a step uses `call`, and a tool uses `agf_magics.run`.
 """
 
 from __future__ import annotations
@@ -254,7 +254,8 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
     )
 
     def call(**arguments: Any) -> Envelope:
-        # Agent libraries pass the defaults too: None of an optional field means that it is left out.
+        # Agent libraries pass the defaults too: None of an optional field means that it is left
+        # out.
         passed = {
             name: value
             for name, value in arguments.items()

@@ -1,7 +1,7 @@
-"""Access to the private parts of a run's handle.
+"""Gives the package access to the private parts of a run's handle.
 
-A handle has the linked flow, the place in the journal, the text and the input under private names, so
-that they are no part of the public API. Only this file knows the names.
+A handle holds the linked flow, the place in the journal, the text and the input under private
+names, so that they do not belong to the public API. Only this file uses these names.
 """
 
 from __future__ import annotations

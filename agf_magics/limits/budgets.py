@@ -1,4 +1,4 @@
-"""The budgets of a run: what it uses of its limits is counted, and refused where they end."""
+"""The budgets of a run: they count what the run uses, and refuse what exceeds a limit."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ class Budget:
     __slots__ = ("cost", "limits", "spawn_limit", "spawned", "tokens", "unpriced", "whole")
 
     def __init__(self, limits: Limits, whole: Budget | None = None, spawns: int = 0) -> None:
-        """``whole``: of a row, the budget of the run. ``spawns``: the sessions of that row."""
+        """``whole``: the budget of the run, if this is the budget of one row; default None.
+        ``spawns``: the agent sessions that this row has already used."""
         self.limits = limits
         self.whole = whole
         self.spawn_limit = limits.spawns if whole is None else spawns
-        """The agent sessions of the run or the row; 0: no limit."""
+        """The number of agent sessions that the run or the row may have; 0: no limit."""
         self.spawned = 0
         self.tokens = 0
         self.cost = Decimal(0)
         self.unpriced = 0
-        """The number of replies whose price is not known."""
+        """The number of replies whose price is unknown."""
 
     def use(self, tokens: int, cost: Decimal | None = None) -> None:
         """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not
         known."""
-        # Counted before it is refused: the tokens have been paid for.
+        # A reply is counted before it is refused: its tokens have been paid for.
         self.tokens += tokens
         self.cost += cost or 0
         self.unpriced += cost is None
-        if self.whole is not None:  # tokens and dollars are limited in all, not for each row
+        if self.whole is not None:  # the limits of tokens and dollars are for all rows together
             try:
                 self.whole.use(tokens, cost)
             except LimitReached as error:
@@ -95,7 +96,7 @@ class Meter:
         self.name = name
         self.own_limits = own_limits
         self.below = below
-        """The number of open flows and agents at its start."""
+        """The number of flows and agents that were open when this run of the definition began."""
         self.tool_calls = self.model_calls = self.tokens = 0
         self.cost = Decimal(0)
 
@@ -127,7 +128,8 @@ class Meter:
             raise self._limit_reached("limit.delegation-depth", reason)
 
     def _count(self, counter: str, code: str, words: str) -> None:
-        """Count one more of ``counter``, a field of this and of its limits."""
+        """Add one to ``counter``, a field of this meter and of its limits. Raise LimitReached with
+        ``code`` if the limit is exceeded; ``words`` name what is counted."""
         limit = getattr(self.own_limits, counter)
         count = getattr(self, counter)
         if limit is not None and count >= limit:
@@ -143,5 +145,5 @@ class Meter:
 
 
 def _decimal(dollars: float) -> Decimal:
-    """As the person wrote it: 0.1 is a tenth."""
+    """``dollars`` as the decimal number that the person wrote: 0.1 is exactly a tenth."""
     return Decimal(str(dollars))

@@ -1,6 +1,4 @@
-"""What the code of a run may call: the tools and launches that a person grants; a definition only
-narrows them.
-"""
+"""The tools that the code of a run may call. A person grants them; a definition only narrows them."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from ..values.value import is_awaitable
 LAUNCHES = frozenset(
     {"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"}
 )
-"""Never tools of a step: a run nests with `call` (decision A13)."""
+"""Tools that start or steer runs. No step may call them: a run nests with `call` (decision A13)."""
 
 RUN_RESULT = "run_result"
 """The tool with which an agent outside of a run gets the result of a run that it started."""
@@ -30,13 +28,15 @@ class Grant(NamedTuple):
     tools: frozenset[str] | None = None
     """The names of the tools; None: every registered tool."""
     only_if_asking: frozenset[str] = frozenset()
-    """Tools for a step that asks a person before the call. What it calls does not get them: it would
-    not ask (AMB-35, decision D160)."""
+    """Tools for a step that asks a person before the call. The code that this step calls does not
+    get them: it would not ask (AMB-35, decision D160)."""
     barred: frozenset[str] = frozenset()
-    """Tools that somebody above has for steps that ask; here only a step that asks itself has them."""
+    """Tools that a caller may use only in steps that ask a person. Here, too, only a step that asks
+    may use them."""
 
     def allows(self, tool: str, asks: bool = False) -> bool:
-        """``asks``: whether the step asks a person."""
+        """Whether a step may call ``tool``. ``asks``: whether the step asks a person; default
+        False."""
         if asks and tool in self.only_if_asking:
             return True
         if tool in LAUNCHES or tool in self.only_if_asking or tool in self.barred:
@@ -50,8 +50,9 @@ class Grant(NamedTuple):
         asked: frozenset[str] = frozenset(),
         barred: frozenset[str] = frozenset(),
     ) -> Grant:
-        """This grant, limited to ``tools`` (None: not limited), of which ``asked`` are for steps
-        that ask a person, and without ``barred``."""
+        """This grant, limited to the tools that each of ``tools`` has (None: not limited) and
+        without ``barred``. ``identity``: the new identity; None: as before. ``asked``: the tools
+        that only a step that asks a person may use."""
         barred |= self.barred | self.only_if_asking
         allowed = self.tools
         for more in tools:
@@ -73,7 +74,8 @@ granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
 
 def granting(grant: Grant, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """``function(**arguments)`` under ``grant``, also while its result is awaited."""
-    # Set twice: a coroutine function runs nothing before it is awaited, perhaps in another context.
+    # Set here and in `_awaiting`: a coroutine function runs nothing before it is awaited, and that
+    # may happen in another context.
     before = granted.set(grant)
     try:
         value = function(**arguments)

@@ -1,4 +1,4 @@
-"""The limits that a person sets for a run, each described once.
+"""The limits that a person can set for a run, described in one table.
 
 They apply to everything below the run; a definition cannot widen them.
 """
@@ -15,23 +15,24 @@ DOLLARS = "US dollars"
 
 
 class LimitRow(NamedTuple, Generic[N]):
-    """A limit, as `Limits`, the settings, the options of a line and the docs have it."""
+    """The description of one limit. `Limits`, the settings, the options of magics and the docs use
+    it."""
 
     name: str
-    """Its field in `Limits`."""
+    """The name of the limit's field in `Limits`."""
     default: N
     """0: no limit."""
     unit: str
     """``seconds``, ``US dollars``, or what is counted."""
     scope: str
-    """The words for what it limits, and where: ``for a whole run``."""
+    """The words for what is limited: ``for a whole run``."""
     setting: str
-    """Its name in ``%config AgfMagics``."""
+    """The name of the setting in ``%config AgfMagics``."""
     note: str = ""
     flag: str = ""
-    """The option of a line, which takes a number above 0; empty: it has none."""
+    """The option of a magic's line, which takes a number above 0; empty: there is no option."""
     effect: str = ""
-    """What that option does."""
+    """The effect of ``flag``, for its help."""
 
     @property
     def sentence(self) -> str:
@@ -45,7 +46,7 @@ class LimitRow(NamedTuple, Generic[N]):
         where = f"%config AgfMagics.{self.setting} and, in Python, limits=Limits({self.name}=…)"
         if not self.flag:
             return f"{where} set the limit; 0 means none"
-        # Only those take 0: on a line it would read as "spend nothing".
+        # Only settings accept 0 for "no limit": on a magic's line it would read as "spend nothing".
         return f"{self.flag} sets the limit of a line; {where} set it, and there 0 means none"
 
 
@@ -106,18 +107,18 @@ MAX_COST = LimitRow(
 )
 
 LIMITS = (FAN_OUT_DEPTH, SPAWNS, TIMEOUT, STEP_TIMEOUT, MODEL_TIMEOUT, MAX_TOKENS, MAX_COST)
-"""All limits. The options of lines, the check of `Limits` and `how_to_set` are made of them; a field
-of `Limits` and one of `Settings` have each limit, too."""
+"""All limits. The options of magics, the check of `Limits` and `how_to_set` are built from this
+table. `Limits` and `Settings` have a field for each limit."""
 
 
 NOT_GIVEN: Any = ...
-"""In the place of a limit that a person does not give."""
+"""The value of a limit that a person does not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one run; those that are not given are those of the settings. 0 means no limit,
-    and so does None for a time."""
+    """The limits of one run. A limit that is not set here has the value of the settings. 0 means no
+    limit, and so does None for a time."""
 
     fan_out_depth: int = NOT_GIVEN
     """The depth of nested fan-outs, through calls of any language."""
@@ -134,7 +135,8 @@ class Limits:
     max_cost: float = NOT_GIVEN
     """US dollars for all models."""
     given: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The names of those that are given; the others are the defaults until `limits_of_run` replaces them."""
+    """The names of the limits that are set. The others are defaults until `limits_of_run` replaces
+    them."""
 
     def __post_init__(self) -> None:
         given = frozenset(row.name for row in LIMITS if getattr(self, row.name) is not NOT_GIVEN)
@@ -146,22 +148,23 @@ class Limits:
             types = (int,) if type(row.default) is int else (int, float)
             if limit is None and is_time:
                 continue
-            # `not >=` instead of `<`: NaN would pass, as a limit that nothing reaches.
+            # `not >=` instead of `<` refuses NaN, too: NaN would be a limit that nothing reaches.
             if type(limit) not in types or not limit >= 0:
                 takes = "a whole number" if types == (int,) else f"a number of {row.unit}"
                 raise ValueError(f"{row.name} is {takes}, 0 or more, not {limit!r}")
             if is_time and not limit:
-                object.__setattr__(self, row.name, None)  # so that no reader compares with 0
+                object.__setattr__(self, row.name, None)  # no reader may take 0 for a time
 
 
 def limit_values(limits: Limits) -> dict[str, float | None]:
-    """Each limit by its name."""
+    """The limits by name."""
     return {row.name: getattr(limits, row.name) for row in LIMITS}
 
 
 def limits_of_run(given: Limits | None, others: Limits) -> Limits:
-    """The limits of a run: ``others`` with those that a person gives for it. ``others``: those of
-    the settings, or those with which a resumed run began.
+    """The limits of a run: ``others`` with the limits of ``given``, which a person sets for the
+    run; None: none. ``others``: the limits of the settings, or those with which a resumed run
+    began.
 
     >>> limits_of_run(Limits(timeout=60), Limits(timeout=5, spawns=3)).spawns
     3

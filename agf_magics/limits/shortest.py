@@ -1,8 +1,9 @@
-"""The shortest of several time limits, of which each may be absent."""
+"""Chooses the shortest of several time limits, each of which may be absent."""
 
 from __future__ import annotations
 
 
 def shortest(*seconds: float | None) -> float | None:
-    """The shortest of several time limits; None: there is none."""
-    return min(filter(None, seconds), default=None)  # none is 0
+    """The shortest of the time limits ``seconds``, each in seconds or None; None if all are
+    None."""
+    return min(filter(None, seconds), default=None)  # no time limit is 0

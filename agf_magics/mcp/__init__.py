@@ -1,4 +1,5 @@
-"""MCP both ways: the tools of a server in flows, and flows as the tools of a server."""
+"""Connects to the Model Context Protocol: tools of servers in flows, and flows as tools of a
+server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The SDK of the Model Context Protocol, which the extra ``mcp`` brings.
+"""Checks for the SDK of the Model Context Protocol, which the extra ``mcp`` installs.
 
-Its import takes a second and it may be missing. So a file of this room that imports it is imported
-late, by a function that has called `require_sdk`.
+The SDK may be missing, and its import takes a second. So a file of this room that imports it is
+imported late, by a function that has called `require_sdk`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Whether a value has the shape that a definition asks for: schemas, patterns, shapes before a run."""
+"""Checks values against the schemas and patterns of definitions, and infers types before a run."""

@@ -1,7 +1,7 @@
-"""Whether a value conforms to a JSON Schema.
+"""Checks whether a value conforms to a JSON Schema.
 
-The library jsonschema decides, with other keywords (`keywords`) for those that would run a supplied
-pattern with Python's `re`, or take quadratic time.
+The library jsonschema does the check. The module `keywords` replaces the keywords that would match
+a supplied pattern with Python's `re`, or take quadratic time.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ class Violation(NamedTuple):
     """One difference between a value and a JSON Schema."""
 
     path: tuple[str | int, ...]
-    """The place in the value: ``("items", 0, "id")``."""
+    """The path in the value: ``("items", 0, "id")``."""
     keyword: str
-    """``type``, ``required``, …; ``false`` for the schema ``false``; ``$ref`` for a reference to
-    nothing or an endless one, ``unusable`` for a schema that cannot be applied."""
+    """The keyword that is violated: ``type``, ``required``, …; ``false`` for the schema ``false``;
+    ``$ref`` for a reference that leads nowhere or never ends; ``unusable`` for a schema that cannot
+    be applied."""
     wanted: Any
-    """The keyword's value."""
+    """The value of the keyword in the schema."""
     found: Value
     within: tuple[tuple[Violation, ...], ...] = ()
     """The violations of each alternative of an ``anyOf`` or ``oneOf``."""
@@ -42,9 +43,8 @@ class Violation(NamedTuple):
 def judge(
     schema: Mapping[str, Any] | bool, root: Mapping[str, Any] | bool | None = None
 ) -> Callable[[Value], list[Violation]]:
-    """A function that returns all differences between a value and ``schema``. It never raises.
-
-    ``root`` is the schema with the ``$defs`` of ``schema``; defaults to ``schema`` itself.
+    """A function that returns all differences between a value and ``schema``, and never raises.
+    ``root``: the schema with the ``$defs`` to which ``schema`` refers; default: ``schema`` itself.
 
     >>> [(m.path, m.keyword) for m in judge({"items": {"type": "string"}})(["a", 3])]
     [((1,), 'type')]
@@ -57,7 +57,8 @@ def judge(
         with installed_only():
             from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
-        # The library's own registry would open a connection for a remote reference (decision A20).
+        # The library's default registry would open a connection for a remote reference (decision
+        # A20).
         return _validator()(whole, registry=REGISTRY).evolve(schema=schema)
 
     def violations(value: Value) -> list[Violation]:
@@ -69,9 +70,9 @@ def judge(
             )
         except RecursionError:
             return [Violation((), "$ref", None, value, rule=rule)]
-        # A foreign schema may have an unknown type, a number that is text, …
+        # A foreign schema may have anything wrong: an unknown type, a text where a number belongs.
         except Exception as error:
-            with installed_only():  # not at the top: every value would wait for this import
+            with installed_only():  # imported late, because it is slow
                 from referencing.exceptions import Unresolvable
 
             if not isinstance(error, Unresolvable):
@@ -89,7 +90,7 @@ def _reason(error: Exception) -> str:
 
 
 def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
-    """Why ``schema`` is not a valid JSON Schema."""
+    """The violations of JSON Schema's own rules in ``schema``; empty if it is a valid schema."""
     return judge(_validator().META_SCHEMA)(schema)
 
 
@@ -97,7 +98,7 @@ def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
 def _validator() -> Any:
     library = _library()
     draft = library.Draft202012Validator
-    # Ours: a value that is not JSON has no type (decision A1).
+    # With our types, a value that is not JSON has no type (decision A1).
     types = library.TypeChecker({name: partial(_is_type, of) for name, of in JSON_TYPES.items()})
     kind = library.validators.extend(
         draft, validators=keywords(draft.VALIDATORS), type_checker=types
@@ -106,7 +107,8 @@ def _validator() -> Any:
     evolve = kind.evolve
 
     def evolve_ours(validator: Any, **changes: Any) -> Any:
-        # For a part with ``$schema`` the library takes its own class, whose patterns have no bound.
+        # For a part with ``$schema`` the library would switch to its own class, without our
+        # keywords.
         part = changes.get("schema")
         if isinstance(part, dict) and "$schema" in part:
             changes["schema"] = {word: rule for word, rule in part.items() if word != "$schema"}
@@ -114,7 +116,7 @@ def _validator() -> Any:
 
     kind.evolve = evolve_ours
 
-    # For the schema ``false`` the library gives no path.
+    # The library gives no path for the schema ``false``.
     kind.descend = lambda validator, instance, schema, *place, **places: descend(
         validator, instance, NEVER if schema is False else schema, *place, **places
     )
@@ -124,13 +126,13 @@ def _validator() -> Any:
 def _library() -> Any:
     """The library jsonschema.
 
-    In JupyterLab's environment its import takes a second, of which nine tenths go into the grammar
-    of the format ``iri``. Formats do not refuse a value here, so `is_valid_syntax` stands in
-    for the grammar, and loads it at first use (decision D62).
+    In JupyterLab's environment the import takes a second, nine tenths of it for the grammar of the
+    format ``iri``. Formats refuse no value here, so `is_valid_syntax` takes the place of the
+    grammar and loads it at first use (decision D62).
     """
 
     def is_valid_syntax(term: str, text: str) -> bool:
-        with suppress(ImportError):  # the library does not check this format then
+        with suppress(ImportError):  # without the package, the library does not check this format
             import rfc3987_syntax  # type: ignore[import-untyped]
 
             return bool(rfc3987_syntax.is_valid_syntax(term, text))
@@ -157,7 +159,7 @@ def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool
 def _violation(error: ValidationError) -> Violation:
     ways: dict[Any, list[Violation]] = {}
     for inner in error.context or ():
-        # The path begins with the number of the alternative; it is empty for a `$ref` to `false`.
+        # The path begins with the index of the alternative. It is empty for a `$ref` to `false`.
         ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(
             _violation(inner)
         )

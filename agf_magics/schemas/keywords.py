@@ -1,10 +1,10 @@
-"""Keywords of JSON Schema that replace those of the library.
+"""Our implementations of JSON Schema keywords, which replace those of the library jsonschema.
 
-There are four reasons: RE2 matches supplied patterns, never Python's `re` (decision D5); comparing
-all elements takes linear time; the number of schemas applied to one value is bounded (a ``$ref`` to
-an ``allOf`` of two ``$ref``, thirty levels deep, is a billion); and an opaque value is equal only
-to itself (decision A1), while the library calls its ``==``, for which a ``Decimal`` is a JSON
-number and a table has no answer.
+There are four reasons. RE2 matches supplied patterns, never Python's `re` (decision D5). Comparing
+all elements takes linear time. The number of schemas applied to one value is bounded: a ``$ref`` to
+an ``allOf`` of two ``$ref``, thirty levels deep, is a billion. And an opaque value is equal only to
+itself (decision A1), while the library calls its ``==``, which treats a ``Decimal`` as a JSON
+number and fails for a table.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Reached: TypeAlias = set[str] | set[int]
 Own: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Reached]
 
 MOST_APPLIED = 20_000
-"""Schemas applied to a value and its parts before its size is computed."""
+"""The number of schemas that are applied to a value and its parts before its size is computed."""
 
 MOST_PER_PART = 200
-"""Schemas applied for each part of a larger value."""
+"""The number of schemas that may be applied for each part of a larger value."""
 
 
 DEEPEST_APPLIED = 100
-"""Schemas applied inside each other. Python's own limit is higher, and there the library's maps,
-which are in Rust, end with a panic."""
+"""The largest number of schemas applied inside each other. Python's own recursion limit is higher,
+but the library's maps, which are written in Rust, panic there."""
 
 
 class TooCostly(Exception):
@@ -39,16 +39,17 @@ class TooCostly(Exception):
 
 
 class Allowance:
-    """How many schemas may still be applied to a value."""
+    """Counts the schemas that are applied to a value, and stops at the bound."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
         self.left = MOST_APPLIED
         self.whole = False
         self.depth = 0
-        """Schemas that are being applied inside each other."""
+        """The number of schemas that are currently applied inside each other."""
         self.allowed: dict[int, Set[object]] = {}
-        """The values of each list of an ``enum``, by its id: a list of them is checked by one."""
+        """The sets of values of the ``enum`` lists, by the list's id, computed once for all
+        elements."""
 
     def spend(self) -> None:
         self.left -= 1
@@ -56,17 +57,17 @@ class Allowance:
             return
         if self.whole:
             raise TooCostly("its alternatives and references apply too many schemas to one value")
-        # The size is computed only for a value that needs it: nearly none does.
+        # Nearly no value needs its size, so it is computed late.
         self.whole, self.left = True, _parts(self.value) * MOST_PER_PART
 
 
 budget: ContextVar[Allowance] = ContextVar("budget")
-"""The budget of the current check."""
+"""The `Allowance` of the current check."""
 
 
 def _parts(value: Value) -> int:
     parts = [value]
-    for part in parts:  # grows
+    for part in parts:  # the list grows while it is read
         parts += parts_of(part)
     return len(parts)
 
@@ -75,7 +76,7 @@ def _count_spending(keyword: Keyword) -> Keyword:
     def spending(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
         spent = budget.get()
         spent.spend()
-        # Before Python's own limit: see `DEEPEST_APPLIED`.
+        # Stop before Python's own limit: see `DEEPEST_APPLIED`.
         if spent.depth == DEEPEST_APPLIED:
             raise RecursionError
         spent.depth += 1
@@ -156,8 +157,8 @@ def _fits(validator: Any, value: Value, schema: Any) -> bool:
 
 
 def _evaluated_parts(validator: Any, value: Any, schema: Any, reached_by: Own) -> set[Any]:
-    """The keys or indexes of ``value`` that ``schema`` evaluates, itself or through schemas for the
-    same value."""
+    """The keys or indexes of ``value`` that ``schema`` evaluates, directly or through schemas for
+    the same value. ``reached_by``: returns those that one schema evaluates directly."""
     if not isinstance(schema, Mapping):
         return set()
     budget.get().spend()
@@ -170,7 +171,7 @@ def _evaluated_parts(validator: Any, value: Any, schema: Any, reached_by: Own) -
 def _applied_schemas(
     validator: Any, value: Any, schema: Mapping[str, Any]
 ) -> Iterator[tuple[Any, Any]]:
-    """The schemas that ``schema`` applies to the same value, and to which it conforms."""
+    """The subschemas that ``schema`` applies to the same value, and to which the value conforms."""
     for word in schema.keys() & {"$ref", "$dynamicRef"}:
         resolved = validator._resolver.lookup(schema[word])
         yield (
@@ -181,7 +182,7 @@ def _applied_schemas(
         yield from (
             (validator, inner) for inner in schema.get(word, ()) if _fits(validator, value, inner)
         )
-    # `if` evaluates too, but only where it holds.
+    # `if` evaluates fields, too, but only if its schema holds.
     if "if" in schema:
         holds = _fits(validator, value, schema["if"])
         yield from (

@@ -1,12 +1,13 @@
-r"""Regular expressions of a definition, a tool's schema or a server (decision D5).
+r"""Compiles and checks the regular expressions of definitions, tools' schemas and servers (decision
+D5).
 
-RE2 matches them in linear time for any pattern. Python's `re` backtracks, blocks the interpreter
-meanwhile, and never runs a supplied pattern. RE2 has no lookaround and no backreferences; a pattern
-with them is refused when its definition is loaded. In its syntax ``\w``, ``\d`` and ``\b`` are
+RE2 matches any pattern in linear time. Python's `re` backtracks and blocks the interpreter
+meanwhile, so it never runs a supplied pattern. RE2 has no lookaround and no backreferences; a
+pattern with them is refused when its definition is loaded. In RE2, ``\w``, ``\d`` and ``\b`` are
 ASCII, as in JSON Schema, ``\pL`` is any letter, and ``$`` is the end of the text.
 
-A browser has no RE2. There a supplied pattern is refused, and the constants of our own schemas are
-matched by `re`.
+A browser has no RE2. There a supplied pattern is refused, and `re` matches the constant patterns of
+our own schemas.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from ..text.whole_text import whole_text
 from ..text.yaml.nodes import Fields, Node, Scalar, node_at
 
 LONGEST_PATTERN = 1_000
-"""Characters of a pattern."""
+"""The largest number of characters of a pattern."""
 
 MEMORY = 1 << 20
-"""Bytes that RE2 may use for a pattern. A repeat such as ``(\\pL{100}){100}`` needs more and is
-refused."""
+"""The largest number of bytes that RE2 may use for a pattern. A repeat such as ``(\\pL{100}){100}``
+needs more and is refused."""
 
 SYNTAX = (
     "check the text in a tool, or run this on a computer"
@@ -36,7 +37,7 @@ SYNTAX = (
     else "patterns are regular expressions in the syntax of RE2, without lookaround and "
     "backreferences"
 )
-"""The hint of every refusal."""
+"""The hint of each error about a pattern."""
 
 
 class BadPattern(ValueError):
@@ -76,14 +77,14 @@ def searcher(pattern: str) -> Callable[[str], bool]:
         ) from None
     except re2.error as error:
         raise _bad_pattern(pattern, error) from None
-    # Encoded here: RE2 refuses a text with half of a surrogate pair.
+    # RE2 would refuse a text with half of a surrogate pair.
     return lambda text: compiled.search(_encode(text)) is not None
 
 
 @cache
 def our_patterns() -> dict[str, re.Pattern[str]]:
-    """The patterns of ``agf.schema.json``. Their cost is linear, which a test holds. Without ``$``,
-    which in Python matches before a newline too."""
+    """The patterns of ``agf.schema.json``, for `re`. A test checks that their cost is linear. ``$``
+    is replaced, because in Python it also matches before a final newline."""
     return {
         r"^[0-9]+\.[0-9]+\.[0-9]+$": re.compile(r"\A[0-9]+\.[0-9]+\.[0-9]+"),
         "^[a-zA-Z_][a-zA-Z0-9_]*$": re.compile(r"\A[a-zA-Z_][a-zA-Z0-9_]*"),
@@ -105,7 +106,7 @@ def _encode(text: str) -> bytes:
 
 
 def _bad_pattern(pattern: str, error: Exception) -> BadPattern:
-    """RE2's error, with the part of the pattern that it quotes."""
+    """A BadPattern for RE2's ``error``, at the part of ``pattern`` that the error quotes."""
     raw = error.args[0] if error.args else ""
     message = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
     reason, _, part = message.partition(": ")
@@ -121,7 +122,7 @@ class PatternFault(NamedTuple):
     """A pattern of a JSON Schema that cannot be used."""
 
     path: tuple[str | int, ...]
-    """Where in the schema: ``("properties", "code", "pattern")``, ``("patternProperties",
+    """The path in the schema: ``("properties", "code", "pattern")``, ``("patternProperties",
     "^[a")``."""
     pattern: str
     error: BadPattern
@@ -132,7 +133,7 @@ class PatternFault(NamedTuple):
         return self.path[-1:] == (self.pattern,) and self.path[-2:-1] == ("patternProperties",)
 
 
-# The keywords of JSON Schema that hold a schema, a list of them, a mapping of them.
+# The keywords of JSON Schema that hold one schema, a list of schemas, or a mapping of schemas.
 ONE = frozenset(
     {
         "additionalProperties",
@@ -164,10 +165,10 @@ def schema_patterns(schema: object) -> Iterator[tuple[tuple[str | int, ...], str
 
 
 def subschemas(schema: object) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
-    """A JSON Schema and every schema in it that is an object, each with its path, in the order of
-    the schema."""
+    """``schema`` and every object in it that is a schema, each with its path, in the order of the
+    text."""
     waiting: list[tuple[tuple[str | int, ...], object]] = [((), schema)]
-    # A stack and not a recursion: a hostile schema nests deeper than Python.
+    # A stack instead of recursion, because a hostile schema may nest deeper than Python's stack.
     while waiting:
         path, inner = waiting.pop()
         if isinstance(inner, Mapping):
@@ -197,7 +198,7 @@ def pattern_faults(schema: object) -> Iterator[PatternFault]:
 
 
 def fault_span(node: Node, fault: PatternFault) -> Span:
-    """The place of the fault in the text of a schema; ``node`` is the schema as it was read."""
+    """The place of the fault in the text of a schema. ``node``: the schema's YAML."""
     at, _ = node_at(node, fault.path[:-1] if fault.is_key else fault.path)
     if fault.is_key and isinstance(at, Fields):
         at = at.keys[fault.pattern]
@@ -207,15 +208,16 @@ def fault_span(node: Node, fault: PatternFault) -> Span:
 
 
 def unusable_patterns(code: str, node: Node, schema: object) -> Iterator[Diagnostic]:
-    """An error ``code`` for each pattern that cannot be used in ``schema``, whose text ``node``
-    is."""
+    """An error with ``code`` for each unusable pattern of ``schema``. ``node``: the schema's
+    YAML."""
     for fault in pattern_faults(schema):
         message = f"the pattern cannot be used: {fault.error}"
         yield Diagnostic(code, message, fault_span(node, fault), SYNTAX)
 
 
 def unusable(schema: object, owner: str) -> tuple[Diagnostic, ...]:
-    """Errors ``schema.pattern`` for a schema from Python; ``owner`` is ``tool 'fetch'``."""
+    """The errors ``schema.pattern`` for a schema from Python. ``owner``: the words for the schema's
+    owner, as ``tool 'fetch'``."""
     return tuple(
         Diagnostic(
             "schema.pattern",

@@ -1,4 +1,5 @@
-"""A JSON Schema as an annotation of Python, for the signature of a tool that a flow becomes."""
+"""Converts a JSON Schema to a Python annotation, for the signature of a flow that is used as a
+tool."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from typing import Any, Literal, Union
 
 
 def type_of(schema: Any, whole: Mapping[str, Any], deep: int = 0) -> Any:
-    """The type of Python for a JSON Schema, for the signature of a tool; Any for what Python has no
-    type for. ``whole``: has the definitions that it refers to."""
+    """The Python type for ``schema``; Any if Python has no such type. ``whole``: the schema with
+    the definitions to which ``schema`` refers. ``deep``: the level of ``schema`` in ``whole``."""
     if not isinstance(schema, Mapping) or deep > DEEPEST:
         return Any
     if isinstance(schema.get("$ref"), str):
@@ -42,4 +43,4 @@ TYPES = {
     "null": None,
 }
 DEEPEST = 20
-"""Levels of a schema that become a type."""
+"""The number of levels of a schema that are converted."""

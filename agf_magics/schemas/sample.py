@@ -1,4 +1,4 @@
-"""A small value that conforms to a JSON Schema: the result of a tool or an agent in a dry run."""
+"""Makes small values that conform to a JSON Schema, as results of tools and agents in a dry run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..values.value import Value
 
 
 def sample(schema: Mapping[str, Any] | bool) -> Value:
-    """A small value that conforms to ``schema``, with optional properties.
+    """A small value that conforms to ``schema``, optional properties included.
 
     >>> sample({"type": "object", "properties": {"passed": {"type": "boolean"}, "notes": {"type": "string"}}})
     {'passed': True, 'notes': 'text'}
@@ -27,7 +27,8 @@ class _Sampling:
         self.root = root
 
     def value(self, schema: Any, within: tuple[str, ...]) -> Value:
-        """``within``: the refs that contain it, so that a recursive schema ends."""
+        """A value for ``schema``. ``within``: the refs that contain ``schema``, so that a recursion
+        ends."""
         if schema is True:  # the same as {}
             return "text"
         if not isinstance(schema, Mapping):
@@ -41,7 +42,7 @@ class _Sampling:
                 return schema[word][0]
         if isinstance(schema.get("$ref"), str):
             ref = schema["$ref"]
-            if ref in within:  # a recursive schema has a value that ends here
+            if ref in within:  # the value of a recursive schema ends here
                 return None
             return self.value(resolve_pointer(self.root, ref), (*within, ref))
         for word in ("anyOf", "oneOf"):
@@ -52,7 +53,7 @@ class _Sampling:
         return self.typed(schema, within)
 
     def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
-        """The first alternative that is neither null nor one of ``within``."""
+        """A value of the first alternative that is neither null nor one of ``within``."""
         useful = [
             c
             for c in choices
@@ -103,12 +104,13 @@ class _Sampling:
         return first + [self.value(items, within) for _ in range(least - len(first))]
 
     def again(self, schema: Any, within: tuple[str, ...]) -> bool:
-        """Whether ``schema`` refers to one that contains it."""
+        """Whether ``schema`` refers to a schema that contains it."""
         return isinstance(schema, Mapping) and schema.get("$ref") in within
 
 
 def resolve_pointer(root: Any, ref: str) -> Any:
-    """What a reference such as ``#/$defs/a`` names in the schema ``root``; None: nothing.
+    """The part of the schema ``root`` to which ``ref`` points, as ``#/$defs/a``; None: there is
+    none.
 
     >>> resolve_pointer({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
     {'type': 'null'}
@@ -158,7 +160,8 @@ _BOUNDS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
-    """1, or the first number next to the bounds that satisfies all of them."""
+    """1 if it is within the bounds, else the first number next to a bound that satisfies all of
+    them."""
     bounds = {word: schema[word] for word in _BOUNDS if schema.get(word) is not None}
     if bounds.get("multipleOf") == 0:
         del bounds["multipleOf"]

@@ -1,7 +1,7 @@
-"""Named schemas of fields: whether a value conforms to one, and its JSON Schema.
+"""Named schemas of fields: checks whether a value conforms to one, and gives its JSON Schema.
 
-Checking them does not use jsonschema (decision D65). A test checks that both agree. For the JSON
-Schema of a document or a function see `json_schema`.
+The checks do not use the library jsonschema (decision D65); a test holds that both agree. The
+module `json_schema` checks values by the JSON Schema of a document or a function.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FieldKind = Literal["bool", "string", "number", "enum", "list", "object", "ref"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """The type of a field (or of a list's elements)."""
+    """The type of a field or of a list's elements."""
 
     kind: FieldKind
     required: bool = False
@@ -37,13 +37,13 @@ class Field:
     minimum: int | float | None = None
     maximum: int | float | None = None
     values: tuple[Value, ...] = ()
-    """An enum's."""
+    """The values of an enum."""
     of: Field | None = None
-    """A list's element."""
+    """The type of a list's elements."""
     fields: Mapping[str, Field] = field(default_factory=dict)
-    """An object's."""
+    """The fields of an object."""
     schema: str = ""
-    """The name a ref gives."""
+    """The name of the schema to which a ref refers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class Schema:
     name: str
     fields: Mapping[str, Field]
     span: Span | None = None
-    """Its name in the text."""
+    """The place of the name in the text."""
 
 
 class FieldViolation(NamedTuple):
     """One difference between a value and a schema."""
 
     path: str
-    """``t[0].id``; empty for the value itself."""
+    """The path of the wrong part: ``t[0].id``; empty for the value itself."""
     kind: Literal[
         "type_mismatch",
         "missing_required",
@@ -70,11 +70,11 @@ class FieldViolation(NamedTuple):
         "too_deep",
     ]
     message: str
-    """``passed: needs true or false, not text 'yes'``."""
+    """The difference in words: ``passed: needs true or false, not text 'yes'``."""
 
 
 def conform(schema: Schema, value: Value, schemas: Mapping[str, Schema]) -> list[FieldViolation]:
-    """All differences between ``value`` and ``schema``, in the order of its fields; never raises.
+    """All differences between ``value`` and ``schema``, in the order of the fields. Never raises.
 
     Only required fields must be present; unknown fields are ignored; null and opaque values conform
     to no type.
@@ -98,7 +98,8 @@ JSON_TYPES: Mapping[str, Callable[[Any], bool]] = {
     "array": lambda value: type(value) is list,
     "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
 }
-"""A value that is not JSON has none of these types (decision A1); 5.0 is an integer."""
+"""The test for each type of JSON Schema. A value that is not JSON has none of these types (decision
+A1); 5.0 is an integer."""
 
 TYPE_NAMES: Mapping[str, str] = {
     "string": "text",
@@ -118,7 +119,7 @@ _TYPE_OF: Mapping[FieldKind, str] = {
     "object": "object",
     "ref": "object",
 }
-"""JSON's name of the type of each kind of field."""
+"""The type of JSON Schema for each kind of field."""
 
 
 def _check(
@@ -166,13 +167,14 @@ def _check_bounds(wanted: Field, value: Value, path: str) -> Violations:
 
 
 def same(value: Value, choice: Value) -> bool:
-    """JSON's equality."""
+    """Whether two values are equal by JSON Schema: 1 is 1.0, true is not 1."""
     return identity(value) == identity(choice)
 
 
 def identity(value: Value) -> object:
-    """A key that is equal for equal values of JSON Schema: 1 is 1.0, true is not 1. Numbers become
-    texts, because an attacker could choose numbers with the same hash."""
+    """A hashable key for ``value``: two keys are equal if the values are equal by JSON Schema (1 is
+    1.0, true is not 1). Numbers become texts, because an attacker could choose numbers with equal
+    hashes."""
     if type(value) is str:
         return value
     if type(value) is int or (type(value) is float and value.is_integer()):
@@ -193,7 +195,8 @@ def _step(path: str, name: str) -> str:
 
 
 def shown_value(value: Value) -> str:
-    """A value in a message: ``text 'yes'``, ``the number 3``, ``true``, ``a list``."""
+    """The words for a value in a message: ``text 'yes'``, ``the number 3``, ``true``, ``a
+    list``."""
     if type(value) is str:
         return (
             f"text {value if len(value) <= 40 else value[:39] + '…'!r}" if value else "empty text"
@@ -215,14 +218,14 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def json_schema(
     schema: Schema, schemas: Mapping[str, Schema], *, all_required: bool = False
 ) -> dict[str, Any]:
-    """The JSON Schema of ``schema`` with its references. ``all_required``: for models (decision
-    P7)."""
+    """The JSON Schema of ``schema`` and of the schemas to which it refers. ``all_required``:
+    whether all fields are required, as models need it (decision P7); default False."""
     referred, missing = resolve([schema.name], {**schemas, schema.name: schema})
     del referred[schema.name]  # a schema cannot refer to itself
     defs: dict[str, Any] = {
         name: _object_schema(other.fields, all_required) for name, other in referred.items()
     }
-    # No value conforms to an unknown reference.
+    # No value conforms to a reference to an unknown schema.
     defs |= dict.fromkeys((ref.schema for ref in missing), False)
     whole = {"$schema": DRAFT, "title": schema.name, **_object_schema(schema.fields, all_required)}
     return {**whole, "$defs": defs} if defs else whole
@@ -254,9 +257,9 @@ def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
 
 
 def references(fields: Mapping[str, Field]) -> Iterator[Field]:
-    """All refs in ``fields``, also nested ones, in the order of the text."""
+    """All refs in ``fields``, nested ones included, in the order of the text."""
     for wanted in fields.values():
-        # A loop, since lists of lists may nest as deep as a text allows.
+        # A loop instead of recursion, because lists of lists may nest as deeply as a text allows.
         while wanted.of is not None:
             wanted = wanted.of
         if wanted.kind == "ref":
@@ -267,12 +270,12 @@ def references(fields: Mapping[str, Field]) -> Iterator[Field]:
 def resolve(
     names: Iterable[str], schemas: Mapping[str, Schema]
 ) -> tuple[dict[str, Schema], list[Field]]:
-    """The schemas of these names with all that they refer to, and the refs that no schema is
-    declared for."""
+    """The schemas with these names and all schemas to which they refer; and the refs to undeclared
+    schemas."""
     reached = {name: schemas[name] for name in names}
     missing = list[Field]()
     queue = list(reached)
-    for referring in queue:  # grows as schemas refer to others
+    for referring in queue:  # the queue grows as schemas refer to others
         for ref in references(schemas[referring].fields):
             if ref.schema not in schemas:
                 missing.append(ref)
@@ -283,8 +286,8 @@ def resolve(
 
 
 def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
-    """The first cycle of schemas that refer to each other, with its first name also at the end:
-    ``[A, B, A]``."""
+    """The first cycle of schemas that refer to each other, its first name repeated at the end:
+    ``[A, B, A]``; None: there is no cycle."""
     return first_cycle(
         {
             name: [ref.schema for ref in references(schema.fields)]
@@ -294,19 +297,19 @@ def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
 
 
 def first_cycle(after: Mapping[T, Iterable[T]]) -> list[T] | None:
-    """Keys of which each has the next one after it, in a circle, with the first one again at the
-    end; None: there is no circle."""
+    """The first cycle of a graph, its first key repeated at the end; None: there is no cycle.
+    ``after``: the successors of each key."""
     try:
         TopologicalSorter(after).prepare()
     except CycleError as error:
-        cycle: list[T] = error.args[1][:0:-1]  # there each precedes the next one
+        cycle: list[T] = error.args[1][:0:-1]  # graphlib lists the cycle backwards
         first = cycle.index(next(key for key in after if key in cycle))
         return [*cycle[first:], *cycle[: first + 1]]
     return None
 
 
 def check_schemas(schemas: Mapping[str, Schema], problems: Diagnostics) -> None:
-    """A cycle of schemas is an error at its first ref."""
+    """Report a cycle of schemas as an error at its first ref."""
     chain = cycle(schemas)
     if chain is None:
         return

@@ -1,6 +1,4 @@
-"""A path into a shape: the shape that it leads to, and the fault of a field that is unknown or may be
-absent.
-"""
+"""Follows a path of fields into a shape, and reports a field that is unknown or may be absent."""
 
 from __future__ import annotations
 
@@ -17,18 +15,19 @@ _WORD = re.compile(r"[^\s.'\"]+")
 
 
 class PathFault(NamedTuple):
-    """A path to a field that does not exist, or may be absent."""
+    """A path leads to a field that does not exist or may be absent."""
 
     name: str
     after: int
-    """The number of names after it in the path."""
+    """The number of names after the field in the path."""
     within: Shape
-    """The shape without the field."""
+    """The shape that lacks the field."""
     alone: str = ""
-    """How the same name is read where it is visible by itself; empty: it is not."""
+    """The text that reads the name directly, if it is visible by itself; empty: it is not."""
 
     def diagnostic(self, span: Span, certain: bool) -> Diagnostic:
-        """The problem. ``span``: the whole path; ``certain``: whether every evaluation reads it."""
+        """The problem for this fault. ``span``: the place of the whole path. ``certain``: whether
+        every evaluation reads the path."""
         words = list(_WORD.finditer(span.text))
         if len(words) > self.after:
             word = words[-1 - self.after]
@@ -51,7 +50,7 @@ Found = tuple[Shape | None, PathFault | None]
 
 
 Look = Callable[[tuple[str, ...]], Found]
-"""The shape at a path of the frame, and the fault of the path."""
+"""Returns the shape at a path of the frame, and the fault of the path."""
 
 
 def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:

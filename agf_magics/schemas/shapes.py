@@ -1,9 +1,9 @@
-"""The shape of a value as far as the text determines it: of a schema or a literal, or of several
-of them. `languages/pipeline/r1/infer.py` has that of an expression.
+"""`Shape`, the type outline of a value as far as the text determines it before a run.
 
-None is an unknown shape, for which no check may report anything. Unlike a schema, a shape lists the
-few possible values (true and false, an enum's, ``'OK' or 'NO'``), because they decide labels and
-comparisons.
+This module has the shapes of schemas and literals; `languages/pipeline/r1/infer.py` has those of
+expressions. None is an unknown shape, for which no check may report anything. Unlike a schema, a
+shape lists the possible values if they are few (true and false, the values of an enum, ``'OK' or
+'NO'``), because they decide labels and comparisons.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..values.value import NAMES, Value, is_true
 from .schema import Field, Schema
 
 FEW = 50
-"""The maximum number of values in a shape; for more it has only their kind."""
+"""The largest number of values that a shape lists; of more values it has only the kinds."""
 FARTHEST = 20
-"""References of a schema that are followed."""
+"""The number of references of a schema that are followed one after another."""
 
 _KINDS: Mapping[type, str] = {
     str: "text",
@@ -41,24 +41,25 @@ _OF_FIELD = {"string": "text", "number": "number", "list": "list", "object": "ob
 
 
 class Shape(NamedTuple):
-    """A value as far as it is known. A NamedTuple: checking a definition creates thousands."""
+    """The known properties of a value. It is a NamedTuple for speed: checking a definition creates
+    thousands."""
 
     kinds: frozenset[str]
     values: tuple[Value, ...] | None = None
-    """All possible values, if they are few."""
+    """All possible values; None: they are many or unknown."""
     of: Shape | None = None
-    """The elements of a list."""
+    """The shape of a list's elements."""
     fields: Mapping[str, Shape | None] = MappingProxyType({})
     """The fields of an object."""
     closed: bool = False
-    """Whether an object has no other fields. A schema's object may have some: they conform, so
-    reading one is only suspicious (decision P25)."""
+    """Whether an object has no fields besides these. An object of a schema may have more, so
+    reading an unknown field is only suspicious (decision P25)."""
     optional: frozenset[str] = frozenset()
-    """Fields that may be absent."""
+    """The fields that may be absent."""
 
     @property
     def declares(self) -> bool:
-        """Whether it is an object whose fields are known."""
+        """Whether the value is an object whose fields are known."""
         return self.closed or bool(self.fields)
 
     def __str__(self) -> str:
@@ -89,15 +90,16 @@ def literal(value: Value) -> Shape | None:
 
 
 class SchemaShapes:
-    """The shapes of the schemas of one flow, each made once: a schema may refer to another one by
-    many fields, and that one to a third."""
+    """The shapes of the schemas of one flow. Each is computed once: schemas may refer to each other
+    by many fields."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
         self._shapes: dict[str, Shape | None] = {}
 
     def of(self, name: str, depth: int = 0) -> Shape | None:
-        """The shape of the schema of this name; None: it is not known, or too far away."""
+        """The shape of the schema ``name``; None if it is unknown or too many references away.
+        ``depth``: the number of references that were followed."""
         if depth > FARTHEST or name not in self._schemas:
             return None
         if name not in self._shapes:
@@ -125,8 +127,8 @@ class SchemaShapes:
 
 
 def either(shapes: Iterable[Shape | None]) -> Shape | None:
-    """The shape of a value with one of ``shapes``; None if one of them is unknown or there are
-    none."""
+    """The shape of a value that has one of ``shapes``; None if one of them is unknown, or if there
+    are none."""
     whole: Shape | None = None
     for shape in shapes:
         if shape is None:
@@ -136,8 +138,8 @@ def either(shapes: Iterable[Shape | None]) -> Shape | None:
 
 
 def _join(a: Shape, b: Shape, deep: bool) -> Shape:
-    """The shape of a value of one of two. ``deep``: their parts are joined too, one level only,
-    since shapes may be recursive."""
+    """The shape of a value that has the shape ``a`` or ``b``. ``deep``: whether their parts are
+    joined, too. They are joined one level deep only, since shapes may be recursive."""
     if a is b:
         return a
     values = None if a.values is None or b.values is None else (*a.values, *b.values)
@@ -146,7 +148,8 @@ def _join(a: Shape, b: Shape, deep: bool) -> Shape:
     of = _join(a.of, b.of, False) if deep and a.of and b.of else None
     fields = dict[str, Shape | None]()
     optional = frozenset[str]()
-    if deep and a.declares and b.declares:  # else it may have fields that one does not name
+    # otherwise the value may have fields that one shape does not name
+    if deep and a.declares and b.declares:
         for name in (*a.fields, *b.fields):
             in_a = a.fields.get(name)
             in_b = b.fields.get(name)
@@ -156,8 +159,8 @@ def _join(a: Shape, b: Shape, deep: bool) -> Shape:
 
 
 def narrow(shape: Shape, truth: bool) -> Shape | None:
-    """The part of ``shape`` whose values are true, or false. None: it has no such value; elsewhere
-    None is an unknown shape."""
+    """The part of ``shape`` whose values have this ``truth``; None if no value has it. (Elsewhere
+    None is an unknown shape.)"""
     if shape.values is None:
         kinds = shape.kinds - {"null"} if truth else shape.kinds
         return shape._replace(kinds=kinds) if kinds else None

@@ -1,5 +1,5 @@
-"""Keys of a JSON Schema that are no keywords: JSON Schema ignores them, so that a schema without
-others accepts everything.
+"""Finds the keys of a JSON Schema that are not keywords: a schema with only such keys accepts
+everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANNOTATIONS = frozenset(
         *("deprecated", "description", "examples", "format", "readOnly", "title", "writeOnly"),
     }
 )
-"""Keywords that refuse no value."""
+"""The keywords that refuse no value."""
 
 CHECKS = frozenset(
     {
@@ -53,25 +53,24 @@ CHECKS = frozenset(
         *("then", "type", "unevaluatedItems", "unevaluatedProperties", "uniqueItems"),
     }
 )
-"""Keywords that say which values conform."""
+"""The keywords that say which values conform."""
 
 _OF_OTHERS = frozenset({"discriminator", "example", "externalDocs", "nullable", "xml"})
-"""Keys of OpenAPI's schemas, which are no misspellings."""
+"""Keys of OpenAPI's schemas, which are not misspelled."""
 
 
 class UnknownKeyword(NamedTuple):
-    """A key of a JSON Schema, or of a schema in it, that is no keyword."""
+    """A key of a JSON Schema, or of a schema in it, that is not a keyword."""
 
     path: tuple[str | int, ...]
-    """Of the schema that has it."""
+    """The path of the schema that has the key."""
     word: str
     hint: str | None
-    """``did you mean properties?``; None: its schema has no keyword at all that says which values
-    conform."""
+    """``did you mean properties?``; None: the schema has no keyword of `CHECKS` at all."""
 
 
 def unknown_keywords(schema: object) -> Iterator[UnknownKeyword]:
-    """The keys that are probably meant as something else, in the order of the schema.
+    """The keys of ``schema`` that are probably mistakes, in the order of the schema.
 
     >>> [(key.word, key.hint) for key in unknown_keywords({"type": "object", "propertees": {}})]
     [('propertees', 'did you mean properties?')]

@@ -1,4 +1,4 @@
-"""What is wrong with a value by a JSON Schema, in words."""
+"""Describes the violations of a JSON Schema in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sample import resolve_pointer
 from .schema import TYPE_NAMES, shown_value
 
 EACH = "[]"
-"""Every element of a list, in a path of fields."""
+"""The word for every element of a list, in a path of fields."""
 
 _SAYS_MORE = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"})
 
@@ -21,8 +21,8 @@ _SAYS_MORE = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "patternPropert
 def lacking(
     schema: Mapping[str, Any] | None, fields: Sequence[str]
 ) -> tuple[int, tuple[str, ...]] | None:
-    """The index of the first of ``fields`` that ``schema`` does not have, and the fields that it
-    has there.
+    """The index of the first of ``fields`` that ``schema`` does not have, and the fields that the
+    schema has in that place; None if it has all.
 
     Only ``properties`` decide; a schema with other keywords for fields may have any field.
 
@@ -47,8 +47,9 @@ def lacking(
 
 
 def resolve_reference(root: Any, part: Any) -> Any:
-    """The target of a reference within the schema ``root``, if ``part`` says of fields nothing else."""
-    # A few in a row: two references to each other never end.
+    """The schema of ``root`` to which ``part`` refers; ``part`` itself if it has keywords for
+    fields."""
+    # Follow only a few references: two that refer to each other never end.
     for _ in range(20):
         is_only = isinstance(part, Mapping) and part.keys() & {*_SAYS_MORE, "properties"} == {
             "$ref"
@@ -60,7 +61,7 @@ def resolve_reference(root: Any, part: Any) -> Any:
 
 
 def describe(violation: Violation) -> str:
-    """A violation without its place.
+    """The words for a violation, without its place.
 
     >>> describe(Violation((), "type", ["string", "null"], 3))
     'needs text or null, not the number 3'
@@ -72,11 +73,11 @@ def describe(violation: Violation) -> str:
 
 
 DESCRIBED = 5
-"""Violations in one line; the others are counted."""
+"""The number of violations that one line describes; the others are counted."""
 
 
 def describe_all(violations: Iterable[Violation]) -> str:
-    """Violations in one line, each with its place.
+    """The words for violations in one line, each with its place.
 
     >>> missing = Violation((), "required", ["id"], {}, rule={"required": ["id"]})
     >>> describe_all([Violation(("items", 0), "minimum", 1, 0), missing])
@@ -100,14 +101,14 @@ def place(path: Iterable[str | int]) -> str:
 
 
 def leaves(violation: Violation) -> Iterator[Violation]:
-    """The violations to describe: those of the most likely alternative, else the violation
-    itself."""
+    """The violations to describe: those of the most likely alternative of ``violation``, or
+    ``violation`` itself if it has no alternatives."""
     ways = [
         way
         for way in violation.within
         if not any(m.keyword == "type" and m.path == violation.path for m in way)
     ]
-    if not ways:  # it is no choice, or has none of the types
+    if not ways:  # there are no alternatives, or none of them has the type of the value
         yield violation
         return
     for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
@@ -120,14 +121,14 @@ def missing(violation: Violation) -> list[str]:
 
 
 def kinds(wanted: Any) -> str:
-    """The types of a schema in words: ``text or null``."""
+    """The types that a schema allows, in words: ``text or null``."""
     types = [wanted] if isinstance(wanted, str) else wanted
     names = [TYPE_NAMES.get(name, str(name)) for name in types]
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def shown_choice(value: Value) -> str:
-    """A value of a schema."""
+    """A value that a schema lists, in words."""
     if isinstance(value, list):
         more = f" and {len(value) - 20} more" if len(value) > 20 else ""
         return ", ".join(map(shown_choice, value[:20])) + more
@@ -140,7 +141,7 @@ def _missing_field(violation: Violation) -> str:
 
 
 def wanted_types(violation: Violation) -> list[str]:
-    """The types that a value may have, if it has none of them."""
+    """The types that the schema allows, if the value has none of them."""
     ways = violation.within if violation.keyword != "type" else ((violation,),)
     types = [
         [m.wanted] if isinstance(m.wanted, str) else m.wanted

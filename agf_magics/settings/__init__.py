@@ -1,7 +1,7 @@
 """The settings of this process, for programs without a notebook.
 
-``current.settings`` is replaced as a whole, and `read` gives those of the files of the user and of
-a project.
+``current.settings`` holds the settings in force; assign other `Settings` to change them. `read`
+returns the settings that the files of the user and of a project have.
 """
 
 from .settings import Settings, current, read

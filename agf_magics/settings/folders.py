@@ -1,4 +1,4 @@
-"""Where the files of this process are: the journal, the project, the notebook."""
+"""Finds the files of this process: the journal, the project's folder, the notebook."""
 
 from __future__ import annotations
 
@@ -23,35 +23,36 @@ PROJECT = ("pyproject.toml", ".git", ".agf")
 
 
 def journal_file() -> Path | None:
-    """The file that the settings name, relative to the project that contains the notebook's
-    folder; None: no journal."""
+    """The file of the journal: the setting ``journal``, relative to the project that contains the
+    notebook's folder; None: there is no journal."""
     name = current.settings.journal
     if not name:
         return None
     path = Path(name).expanduser()
-    # The user chose an absolute path, links included; a link in the project's folder may come with
-    # the project.
+    # An absolute path is the user's choice, with the links in it. A link in the project's folder
+    # may come from a stranger, with the project.
     chosen = path.parent.resolve() / path.name if path.is_absolute() else _project() / path
     return _hold_in_memory(chosen) if IN_BROWSER else chosen
 
 
 IN_MEMORY = Path(tempfile.gettempdir()) / "agf-journals"
-"""Where SQLite works on the journals of a page. The storage of JupyterLite, /drive, has no locks and
-no shared memory, and keeps what is written only when a file is closed."""
+"""The folder in memory where SQLite works on a journal in a browser. The storage of JupyterLite,
+/drive, has no locks and no shared memory, and keeps what is written only when a file is closed."""
 
 
 def _hold_in_memory(path: Path) -> Path:
-    """The journal ``path`` in memory; what the storage has of it is read first."""
-    held = IN_MEMORY / path.relative_to(path.anchor)
-    if not held.exists():
-        held.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """The path in memory of the journal ``path``. A journal in the storage is copied there
+    first."""
+    in_memory = IN_MEMORY / path.relative_to(path.anchor)
+    if not in_memory.exists():
+        in_memory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.exists():
-            shutil.copy(path, held)
-    return held
+            shutil.copy(path, in_memory)
+    return in_memory
 
 
 def keep_journal(store: Store) -> None:
-    """In a browser: put the journal into the storage of the page, which a reload leaves."""
+    """In a browser, copy the journal into the page's storage, which survives a reload."""
     store.flush()
     store.checkpoint()
     path = Path("/") / store.path.relative_to(IN_MEMORY)
@@ -64,10 +65,11 @@ def keep_journal(store: Store) -> None:
 
 
 def _project() -> Path:
-    """The nearest folder above that has a mark of a project, else the notebook's folder.
+    """The nearest folder at or above the notebook's with one of the `PROJECT` marks, else the
+    notebook's.
 
-    The search ends at the home folder, at a mount, and at a folder that is not the user's alone:
-    what is above may come from anybody (decision A19)."""
+    The search ends at the home folder, at a mount, and at a folder that others may write to: a
+    folder above it may come from anybody (decision A19)."""
     here, home = notebook_folder.path, Path(os.path.expanduser("~"))
     for folder in (here, *here.parents):
         if any((folder / mark).exists() for mark in PROJECT):
@@ -79,17 +81,18 @@ def _project() -> Path:
 
 
 def own_files() -> tuple[Path, ...]:
-    """The files that only this package may touch: the journal, the user's key and settings."""
+    """The files that no definition may read or write: the journal, the user's key and settings."""
     files, path = list[Path](), journal_file()
     if path is not None:
         names = [path.name + end for end in ("", "-wal", "-shm", "-journal")]
         files += map(path.with_name, (*names, "owners"))
-    with contextlib.suppress(RuntimeError):  # there is no home folder
+    with contextlib.suppress(RuntimeError):  # the user has no home folder
         files.append(key_file().parent)
     settings = user_file()
     return (*files, settings.parent) if settings is not None else tuple(files)
 
 
 def this_notebook() -> str:
-    """The path of the notebook of this kernel, as its server gives it; empty elsewhere."""
+    """The path of this kernel's notebook, as Jupyter's server tells it; empty outside of a
+    notebook."""
     return os.environ.get("JPY_SESSION_NAME", "")

@@ -1,4 +1,5 @@
-"""The settings: from the files of the user and the project, the environment, and a person.
+"""The settings of this process, read from the files of the user and the project, and the
+environment.
 
 Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml <
 environment variables < ``%config AgfMagics.*``. No definition reads or changes them. A
@@ -8,6 +9,7 @@ pyproject.toml may come from a stranger, so it cannot set the settings that open
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -41,9 +43,9 @@ from ..text.yaml.reader import Bounds
 from .worker_words import FOR_PROJECTS, TAKES, read_word
 
 LARGEST_FILE = 100_000
-"""Bytes of a settings file."""
+"""The largest number of bytes in a settings file."""
 MOST_DOTS = 20
-"""Dots in a key of a settings file."""
+"""The largest number of dots in a key of a settings file."""
 _NOT_IN_A_KEY = re.compile(r"[^\w\-.\"' \t]+")
 
 UNLIMITED_BY_0 = frozenset(row.setting for row in LIMITS)
@@ -63,13 +65,13 @@ T = TypeVar("T")
 
 
 def setting(default: T, about: str, least: int = 0) -> T:
-    """A field of `Settings`. ``about``: what it sets, for ``%config`` and the docs. ``least``: of a
-    number."""
+    """A field of `Settings`. ``about``: its description, for ``%config`` and the docs. ``least``:
+    the smallest value of a number; default 0."""
     return field(default=default, metadata={"about": about, "least": least})
 
 
 def limit(row: LimitRow[N]) -> N:
-    """The setting of a limit."""
+    """The field of `Settings` for a limit."""
     return setting(row.default, row.sentence)
 
 
@@ -135,17 +137,18 @@ class Settings:
     max_nodes: int = setting(100_000, "The largest number of YAML nodes in a definition.", least=1)
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value, (what, types) = getattr(self, each.name), KINDS[type(each.default)]
-            least = each.metadata["least"]
+        for setting_field in fields(self):
+            value = getattr(self, setting_field.name)
+            what, types = KINDS[type(setting_field.default)]
+            least = setting_field.metadata["least"]
             what = f"{what}, {least} or more" if what == NUMBER else what
-            # So NaN does not fit, either.
+            # This form refuses NaN, too.
             if type(value) not in types or (what != "text" and not value >= least):
-                raise SettingError(each.name, f"must be {what}, got {value!r}")
+                raise SettingError(setting_field.name, f"must be {what}, got {value!r}")
         if self.on and read_word(self.on) is None:
             raise SettingError("on", f"must be {TAKES}, got {shorten(self.on)!r}")
 
-    # These two are made once: other settings are another object.
+    # The next two are computed once: `Settings` never change, other settings are another object.
     @cached_property
     def limits(self) -> Limits:
         return Limits(**{row.name: getattr(self, row.setting) for row in LIMITS})
@@ -176,8 +179,8 @@ def read(folder: Path) -> Settings:
 
 
 def without_files() -> Settings:
-    """The settings of a process that has read no file: the defaults and the environment. If that
-    has a wrong value, only the defaults; `read` reports it."""
+    """The settings of a process that has read no file: the defaults and the environment. If the
+    environment has a wrong value, these are the defaults alone; `read` reports the error."""
     try:
         return _with_environment(Settings())
     except DefinitionError:
@@ -185,7 +188,8 @@ def without_files() -> Settings:
 
 
 def user_file() -> Path | None:
-    """The user's own settings, outside of every project; None: there is no home."""
+    """The path of the user's own settings, outside of every project; None if the user has no home
+    folder."""
     try:
         home = Path.home()
     except RuntimeError:
@@ -194,7 +198,7 @@ def user_file() -> Path | None:
 
 
 def variable(name: str) -> str:
-    """The environment variable of a setting: ``AGF_MAGICS_ALLOW_SHELL``."""
+    """The environment variable of the setting ``name``: ``AGF_MAGICS_ALLOW_SHELL``."""
     return f"AGF_MAGICS_{name.upper()}"
 
 
@@ -208,7 +212,8 @@ def _with_environment(settings: Settings) -> Settings:
         if values[name] is None:
             message = f"{variable(name)} must be one of {', '.join(SWITCHES)}, got {text[:40]!r}"
             raise DefinitionError(Diagnostic("settings.environment", message))
-    # A word that switches it off, for tests, or the file (decision D50).
+    # The journal's variable has a word that switches the journal off, or the path of its file
+    # (decision D50).
     if text := os.environ.get(variable("journal"), "").strip():
         values["journal"] = "" if SWITCHES.get(text.lower()) is False else text
     try:
@@ -219,22 +224,22 @@ def _with_environment(settings: Settings) -> Settings:
 
 
 class _Table(NamedTuple):
-    """A table of settings in a file."""
+    """The table of a settings file, with the place of each key."""
 
     source: Source
     title: str
     """``[tool.agf-magics]``, or the name of the user's file."""
     start: int
-    """The index of the header in the text; of a file without a header, 0."""
+    """The index of the table's header in the text; 0 for a file without a header."""
     keys: Mapping[str, Any]
 
     @property
     def written(self) -> Mapping[str, str]:
-        """The keys as they are written, by the names of their settings."""
+        """The keys as the file spells them, by the names of their settings."""
         return {key.replace("-", "_"): key for key in self.keys}
 
     def span(self, key: str = "") -> Span:
-        """The key, where it can be found; else the header."""
+        """The place of ``key`` in the file; if it cannot be found, that of the table's header."""
         at = self.start
         for line in self.source.text[at:].splitlines(keepends=True) if key else ():
             if line.partition("=")[0].strip(" \t\"'") == key:
@@ -246,7 +251,7 @@ class _Table(NamedTuple):
 
 
 def _read_own(path: Path) -> Settings:
-    import tomllib  # here: most people have no such file
+    import tomllib  # imported here: most people have no such file
 
     try:
         text = _text_of(path)
@@ -261,8 +266,8 @@ def _read_own(path: Path) -> Settings:
 
 
 def _text_of(path: Path) -> str:
-    """The text of a settings file. Raises OSError, and ValueError for one that is too large or has a
-    key with too many dots: tomllib takes a square time for these (decision D4)."""
+    """The text of a settings file. Raises OSError, and ValueError if the file is too large or has a
+    key with too many dots: tomllib takes quadratic time for these (decision D4)."""
     with open_file(path) as file:
         raw = file.read(LARGEST_FILE + 1)
     if len(raw) > LARGEST_FILE:
@@ -278,13 +283,13 @@ def _read_project(path: Path, before: Settings) -> Settings:
     try:
         text = _text_of(path)
         if "agf-magics" not in text:
-            return before  # as in most projects, which then need no parser
+            return before  # most projects have no such table, and need no parser
 
         import tomllib
 
         tools = tomllib.loads(text).get("tool")
     except (OSError, ValueError, RecursionError):
-        return before  # a broken file of another tool is not reported at every start
+        return before  # other tools use this file, too, and report that it is broken
     header = "[tool.agf-magics]"
     keys: Any = tools.get("agf-magics", {}) if isinstance(tools, dict) else {}
     table = _Table(Source(str(path), text), header, max(text.find(header), 0), keys)
@@ -312,7 +317,7 @@ def _read_project(path: Path, before: Settings) -> Settings:
 
 
 def _with_table(before: Settings, table: _Table, code: str) -> Settings:
-    """``before`` with the settings of ``table``."""
+    """The settings ``before``, changed as ``table`` says. Raises DefinitionError with ``code``."""
     names, written = [field.name for field in fields(Settings)], table.written
     for name, key in written.items():
         if name not in names:
@@ -329,7 +334,8 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
 
 
 def _person_only(settings: Settings, before: Settings) -> Iterator[tuple[str, str, str]]:
-    """What a project sets and cannot (decision D4): the setting, why, and a further way to set it.
+    """The settings that a project's file must not set but does (decision D4): the name, the reason,
+    and another way to set it.
 
     A project can only lower a limit, and writes no file outside of its folder. It does not choose
     where values are sent, nor how many processes start.
@@ -384,34 +390,48 @@ KINDS: Mapping[type, tuple[str, tuple[type, ...]]] = {
     int: (NUMBER, (int,)),
     float: (NUMBER, (float, int)),
 }
-"""By the type of a default: what its setting is, and the types that it may have."""
+"""The description of a setting and the types of its value, by the type of its default."""
 
 
 class Phrases(NamedTuple):
-    """How hints say what a person writes, which depends on where the package is used."""
+    """The commands that hints name. They differ between notebook, command line and MCP client."""
 
-    give: str = "--set {0}=… (in Python: input={{{0!r}: …}})"
-    """Gives the input that has this name."""
+    give: str = "{sets} (in Python: input={{{fields}}})"
+    """The words to pass inputs, which `input_of` fills."""
     resume_run: str = "%resume {0}"
     answer_run: str = "%resume {0} --answer …"
     allow: str = "%config AgfMagics.{0} = True"
-    """Turns on a switch that opens something."""
+    """The words to turn on a switch of `OPENING`."""
     list_runs: str = "%runs lists the runs"
     show_run: str = "%runs {0} shows it"
     define_folder: str = "define its files: %define reads a folder"
 
+    def input_of(self, *names: str) -> str:
+        """The words to pass the inputs with these names.
+
+        >>> Phrases().input_of("a", "b")
+        "--set a=… --set b=… (in Python: input={'a': …, 'b': …})"
+        """
+        return self.give.format(
+            sets=" ".join(f"--set {name}=…" for name in names),
+            fields=", ".join(f"{name!r}: …" for name in names),
+            in_json=", ".join(f"{json.dumps(name, ensure_ascii=False)}: …" for name in names),
+            quoted=" and ".join(map(repr, names)),
+        )
+
     def switch(self, name: str) -> str:
-        """What turns on the switch ``name``."""
+        """The words to turn on the switch ``name``."""
         return self.allow.format(name, name.replace("_", "-"))
 
     def resume(self, run_id: str, status: str) -> str:
-        """What to write to resume a run that has this status; empty if it cannot be resumed."""
+        """The words to resume the run ``run_id`` with this ``status``; empty if it cannot be
+        resumed."""
         resumed = dict.fromkeys(("error", "cancelled", "interrupted"), self.resume_run)
         return {**resumed, "waiting": self.answer_run}.get(status, "").format(run_id)
 
 
 COMMAND_LINE = Phrases(
-    '--input FILE.json, with {{"{0}": …}}',
+    "--input FILE.json, with {{{in_json}}}",
     "in Python: agf.resume({0!r})",
     "in Python: agf.resume({0!r}, answer=…)",
     "--{1}",
@@ -421,14 +441,14 @@ COMMAND_LINE = Phrases(
 )
 
 MCP_CLIENT = COMMAND_LINE._replace(
-    give="give it as the argument {0!r}",
+    give="as {quoted} of the arguments",
     resume_run="call run_result with {0!r}",
     answer_run="call run_answer with {0!r}",
     allow="start the server with --{1}",
     list_runs="run_pipeline_async returns the id of a run",
     show_run="call run_result with {0!r}",
 )
-"""How a model writes it that calls the tools of an MCP server."""
+"""The phrases for a model that calls the tools of our MCP server."""
 
 
 class Current:
@@ -437,15 +457,15 @@ class Current:
     def __init__(self) -> None:
         self.settings = without_files()
         self.ask: Asker | None = None
-        """Puts a question to the person while a thread waits for the run; None: no one can answer
+        """Asks the person a question while a thread waits for the run; None: nobody can answer
         (decision A18)."""
         self.ask_in_background: Asker | None = None
-        """The same for a background run and one that is awaited."""
+        """The same for a background run and for an awaited run."""
         self.meanwhile: Callable[[], object] = lambda: None
-        """What a thread does regularly while it waits for a run."""
+        """A function that a thread calls regularly while it waits for a run."""
         self.words = Phrases()
         self.tracing: Any = None
-        """What `trace_to` has chosen; None: the setting decides."""
+        """The choice of `trace_to`; None: the setting decides."""
 
 
 current = Current()

@@ -1,6 +1,6 @@
-"""The words of ``on=`` and ``--on``: which workers a run uses, and how many.
+"""Reads the words of ``on=`` and ``--on``: which workers a run uses, and how many.
 
-They are read here, because the settings must not import the workers.
+This file stands beside the settings, because they must not import the room of the workers.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import re
 from typing import Literal, NamedTuple, cast
 
 WORDS = ("here", "processes", "dask")
-"""``here``: in this process; the others: in processes that this one starts."""
+"""The kinds of workers: ``here`` is this process, the others are processes that it starts."""
 
 FOR_PROJECTS = ("processes", "dask")
-"""What the file of a project may say: it comes with a folder, so it names no address (decision
-D4)."""
+"""The words that a project's file may use. The file may come from a stranger, so it names no
+address (decision D4)."""
 
 TAKES = "processes, processes:4, dask, dask:4, here, tcp://HOST:PORT or tls://HOST:PORT"
 
 MOST_WORKERS = 1_024
-"""Processes that one word may start on this machine."""
+"""The largest number of processes that one word may start on this machine."""
 
 _COUNTED = re.compile(r"(processes|dask):([0-9]{1,4})")
 _ADDRESS = re.compile(
@@ -30,7 +30,7 @@ Kind = Literal["here", "processes", "dask", "address"]
 
 
 class Word(NamedTuple):
-    """A text of ``on``, read."""
+    """The meaning of a text of ``on``."""
 
     kind: Kind
     number: int | None = None
@@ -39,7 +39,7 @@ class Word(NamedTuple):
 
 
 def read_word(text: str) -> Word | None:
-    """What a text says; None if it is neither a word nor an address.
+    """The meaning of ``text``; None if it is neither a word nor an address.
 
     >>> read_word("processes:4")
     Word(kind='processes', number=4, address='')

@@ -1,10 +1,9 @@
-"""Characters that look like those of a language and are others, as in copied texts.
+"""Hints for characters that look like signs of a language but are others, as in copied texts.
 
-Blanks that do not break, characters without a width, full-width and typographic signs: in a text
-they are right. Where a blank, a quote, a dash or a sign of the syntax is meant they are the cause of
-an error that seems to be about something else, because nobody sees them. So each error in whose
-place or neighbourhood such a character stands gets the hint that names it; a text without an error
-gets none.
+No-break spaces, zero-width characters, full-width and typographic signs are right in prose. In
+place of a blank, a quote, a dash or a sign of the syntax they cause an error that seems to be about
+something else, because nobody sees the difference. So an error at or near such a character gets a
+hint that names the character. A text without an error gets no hint.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from collections.abc import Iterator
 from .source import Source, Span
 
 LONGEST_TOKEN = 200
-"""Characters of a token, and of the lines in which a character is searched."""
+"""The number of characters of a token or a line in which such a character is searched."""
 
 MOST_LINES = 1_000
-"""Lines above one that are searched for the beginning of its text."""
+"""The number of lines above a line that are searched for the beginning of its block text."""
 
 MEANT = {
     **dict.fromkeys("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}‚‛′", "'"),
@@ -37,15 +36,16 @@ MEANT = {
     "≠": "!=",
     "→": "->",
 }
-"""By a typographic character: what a language has in its place. Full-width characters besides."""
+"""The sign that a language uses, by the typographic character that looks like it. `meant_by` adds
+the full-width characters."""
 
 DASHES = frozenset(char for char, meant in MEANT.items() if meant == "-") | {"－"}
 QUOTES = frozenset(char for char, meant in MEANT.items() if meant in ("'", '"'))
 
 
 def meant_by(char: str) -> str | None:
-    """What is to be written for a character that looks like another: a blank, the empty text for
-    one without a width; None for any other character.
+    """The character to write in place of ``char``: a blank, a sign, or the empty text for a
+    zero-width character; None if ``char`` looks like no other character.
 
     >>> meant_by("\\u00a0"), meant_by("\\u200b"), meant_by("："), meant_by("é")
     (' ', '', ':', None)
@@ -74,7 +74,7 @@ def describe(char: str) -> str:
 
 
 def character_hint(char: str, line: int) -> str:
-    """The hint for a character of a line."""
+    """The hint for the character ``char`` of ``line``."""
     meant = meant_by(char)
     described = describe(char)
     if meant == " ":
@@ -85,7 +85,8 @@ def character_hint(char: str, line: int) -> str:
 
 
 def hint_in(span: Span) -> str | None:
-    """The hint for a character in a token that an error is about; None if it has none."""
+    """The hint for such a character in ``span``, the token of an error; None if the token has
+    none."""
     token = span.text[:LONGEST_TOKEN]
     if " " in token.strip():
         return None
@@ -97,7 +98,8 @@ def hint_in(span: Span) -> str | None:
 
 
 def hint_near(span: Span) -> str | None:
-    """The hint for such a character on the line of an error, or on the lines beside it."""
+    """The hint for such a character on the line of the error at ``span`` or on a neighbouring
+    line."""
     number, _ = span.place
     for line in (number, number + 1, number - 1):
         char = next(_of_syntax(span.source.line(line)[:LONGEST_TOKEN]), None)
@@ -130,8 +132,8 @@ _BEFORE_VALUE = (":", "-", ",", "{", "[", "(", "=", "：", "｛", "［", "，")
 
 
 def _of_syntax(line: str) -> Iterator[str]:
-    """The characters of a line of YAML that stand where its syntax is: not those in quotes, in a
-    comment or in the middle of a text."""
+    """The characters of a line of YAML that may be syntax: not those in quotes, in a comment or in
+    the middle of a text."""
     quote = ""
     for index, char in enumerate(line):
         before = line[:index]
@@ -151,7 +153,8 @@ def _of_syntax(line: str) -> Iterator[str]:
 
 
 def _is_syntax(before: str, after: str, meant: str) -> bool:
-    """Whether a character stands where a blank, a quote, a dash or a sign of the syntax may."""
+    """Whether a character between ``before`` and ``after`` stands where the sign ``meant`` may
+    stand."""
     lead = before.strip()
     opens = not lead.strip("-") or lead.endswith(_BEFORE_VALUE)
     if meant in ("", " "):

@@ -1,6 +1,6 @@
-"""Text in the columns of a terminal: its width, its lines, its safe characters.
+"""Fits text into the columns of a terminal: its width, its line breaks, its safe characters.
 
-JupyterLab breaks longer lines anywhere, also inside a word and between a word and its carets.
+JupyterLab breaks lines longer than WIDTH anywhere, even between a word and the carets below it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import unicodedata
 
 WIDTH = 78
 LONGEST = 2_000
-"""Characters of a message or a hint that are shown; the text of a foreign exception may be a
-page."""
+"""The number of characters of a message or a hint that are shown. The text of a foreign exception
+may be a page."""
 CONTINUED = "    "
 """The indentation of the second line of a message or a hint."""
 
 
 def fitting(text: str, room: int) -> int:
-    """How many characters of ``text`` fit into ``room`` cells."""
+    """The number of characters of ``text`` that fit into ``room`` columns."""
     for count, character in enumerate(text):
         room -= cells(character)
         if room < 0:
@@ -39,15 +39,15 @@ _EXCERPT = re.compile(r"  -->| *[0-9]* \| ")
 
 def wrap(paragraph: str) -> str:
     """``paragraph`` with its long lines broken at blanks. No word is split; the lines of an excerpt
-    remain whole."""
+    of source remain whole."""
     return "\n".join(
         line if _EXCERPT.match(line) else _WRAPPER.fill(line) for line in paragraph.split("\n")
     )
 
 
 def safe(text: str) -> str:
-    """A text of a definition or a tool for a terminal: characters that move its cursor or reverse
-    text are named."""
+    """``text`` made safe for a terminal: characters that move the cursor or reverse text are
+    replaced by their names."""
     shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
     return "".join(
         c if c.isprintable() or c in "\n\t\xa0" else c.encode("unicode_escape").decode()
@@ -56,12 +56,12 @@ def safe(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """A line as it can be printed, with a blank for every other character, also for a tab."""
+    """``text`` with a blank in place of each character that cannot be printed, tabs included."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal ``text`` takes: two for a wide character."""
+    """The number of columns that ``text`` takes in a terminal: a wide character takes two."""
     return sum(map(_width, text))
 
 

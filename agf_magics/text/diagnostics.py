@@ -1,10 +1,10 @@
-"""What is wrong in a text: diagnostics with a code, a span and a hint, and the errors that carry
-them.
+"""Diagnostics, which describe a problem in a text with code, span and hint, and the errors that
+carry them.
 
-A Diagnostic is data, one model for every layer. Loading collects them (`Diagnostics`) and
-continues, so that one error reports everything; running raises one. The class of the exception says
-whose fault it is: `DefinitionError` the text's, `StepError` a step's while it ran; any other
-exception is a bug of this package.
+Every layer uses the same `Diagnostic`. Loading collects all problems in `Diagnostics` and
+continues, so that one error reports everything; running raises one error. The class of the
+exception says whose fault the problem is: `DefinitionError` blames the text, `StepError` a step
+that ran; any other exception is a bug of this package.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Severity = Literal["error", "warning", "note"]
 
 
 SHOWN = 20
-"""Problems in the text of an error; all of them are in its `diagnostics`."""
+"""The number of problems that the text of an error lists; its ``diagnostics`` has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,20 @@ class Diagnostic:
     """The mistake in the author's words, lower case, names by ``!r``."""
     span: Span | None = None
     hint: str | None = None
-    """What to write instead; lists the choices."""
+    """The text to write instead, or the possible choices."""
     severity: Severity = "error"
     related: tuple[tuple[str, Span], ...] = ()
     """Other places that matter, each with a title: ``("first used here", span)``."""
 
     also: tuple[Span, ...] = ()
-    """The places of equal problems (see `merge_equal`)."""
+    """The places of other problems that are equal (see `merge_equal`)."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """The message, the place with carets under the token, the related places, the hint, the
-        lines of equal problems."""
+        """The lines of the report: the message, the excerpt with carets, the related places, the
+        hint and the places of equal problems."""
         lines = [f"{safe(self.message)} [{self.code}]", *(excerpt(self.span) if self.span else ())]
         for what, span in self.related:
             lines += [f"  {what}:", *excerpt(span)]
@@ -64,13 +64,13 @@ class Diagnostic:
 
 
 class Diagnostics:
-    """The problems of one loading."""
+    """The problems that were found while one text was loaded."""
 
     def __init__(self) -> None:
         self._problems: list[Diagnostic] = []
         self.error_count = 0
-        """The number of problems that are errors, for a reader that asks whether its part was read
-        without one."""
+        """The number of problems that are errors. A reader compares it to see whether its part of
+        the text had an error."""
 
     def add(self, diagnostic: Diagnostic) -> None:
         self._problems.append(diagnostic)
@@ -91,7 +91,7 @@ class Diagnostics:
             self.add(diagnostic)
 
     def without(self, *codes: str) -> Diagnostics:
-        """The problems with other codes."""
+        """The problems whose code is not among ``codes``."""
         others = Diagnostics()
         others.extend(problem for problem in self._problems if problem.code not in codes)
         return others
@@ -104,22 +104,22 @@ class Diagnostics:
         return tuple(d for d in self if d.severity == "error")
 
     def refuse(self, strict: bool = False) -> None:
-        """Raise a DefinitionError with all problems if one of them is an error; with ``strict``
-        also for a warning."""
+        """Raise a DefinitionError with all problems if one of them is an error. ``strict``: a
+        warning counts as an error; default False."""
         refused = ("error", "warning") if strict else ("error",)
         if any(d.severity in refused for d in self._problems):
             raise DefinitionError(*self)
 
 
 def sort_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Sorted by place, without duplicates; problems without a place come last."""
+    """The diagnostics sorted by place, without duplicates. Those without a place come last."""
     unique = list(dict.fromkeys(diagnostics))
     return sorted(unique, key=lambda d: (d.span is None, d.span.start if d.span else 0))
 
 
 def merge_equal(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """For display: problems that differ only in their place become one, with the other places in
-    its ``also``."""
+    """Join problems that differ only in their place, for display: the first one gets the places of
+    the others in its ``also``."""
     groups: dict[Any, list[Diagnostic]] = {}
     for problem in diagnostics:
         source = problem.span and problem.span.source.name
@@ -173,8 +173,8 @@ class AgfError(Exception):
 
 
 class DefinitionError(AgfError):
-    """A definition contains errors. ``diagnostics`` has all of them, sorted by place. Where a
-    character that nobody sees may be the cause, the hint names it."""
+    """A definition contains errors. ``diagnostics`` has all of them, sorted by place. If an
+    invisible or look-alike character may be the cause, the hint names it."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(*_with_characters(diagnostics))
@@ -185,31 +185,32 @@ class StepError(AgfError):
     one."""
 
     path: tuple[str | int, ...] | None = None
-    """The step, element and iteration that failed; the engine sets it."""
+    """The path of the step, element and iteration that failed; the engine sets it."""
     where: str | None = None
-    """The same as text: ``steps[1].do#3``."""
+    """The path as text: ``steps[1].do#3``."""
     arguments: frozenset[str] = frozenset()
-    """The arguments of the call that do not fit, if the error is about arguments."""
+    """The names of the arguments that do not fit, if the error is about the arguments of a call."""
     partial: Any = None
-    """The outputs of the parts that had finished."""
+    """The outputs of the parts that had finished before the failure."""
     is_unknown_name: bool = False
-    """Whether it is about a name that nothing writes. ``on_error`` does not apply to it: the text
-    is wrong, not this element (decision P24)."""
+    """True if the step reads a name that nothing writes. ``on_error`` does not apply to this error:
+    the text is wrong, not this element (decision P24)."""
 
     @property
     def kind(self) -> str:
-        """The class of the user's exception, else of this one."""
+        """The name of the class of the user's exception, if there is one, else of this error's
+        class."""
         return kind_of(self if self.__cause__ is None else self.__cause__)
 
     @property
     def text(self) -> str:
-        """The text of the user's exception, else the message; empty if the exception has none."""
+        """The text of the user's exception, if there is one, else the message. May be empty."""
         return self.diagnostic.message if self.__cause__ is None else text_of(self.__cause__, "")
 
     @property
     def path_text(self) -> str:
-        """The element or iteration and the flow: ``in steps[1].do#3``. Empty for a step that runs
-        once, and for several failures, each of which has its own."""
+        """The element or iteration that failed, in words: ``in steps[1].do#3``. Empty for a step
+        that runs once, and for an error that joins several failures."""
         several = len(self.diagnostics) > 1
         return (
             f"in {safe(self.where)}"
@@ -222,8 +223,8 @@ class StepError(AgfError):
 
 
 def _with_characters(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
-    """Problems with the hint about a character that looks like another: in their token, else near
-    the first error that has one."""
+    """The problems, with a hint about a look-alike character: in the token of each problem, else
+    near the first error that has such a character nearby."""
     has_hint = False
     for number, problem in enumerate(diagnostics):
         hint = None
@@ -232,14 +233,14 @@ def _with_characters(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic
             if hint is None and not has_hint and problem.severity == "error":
                 hint = hint_near(problem.span)
             has_hint = has_hint or hint is not None
-        # An error with the problems of another one has these hints already.
+        # The problems may come from another error, which has added these hints already.
         is_new = hint is not None and hint not in (problem.hint or "")
         is_new = is_new and problem.code != "magic.character"
         yield replace(problem, hint=join_hints(problem.hint, hint)) if is_new else problem
 
 
 def _places(spans: Collection[Span]) -> str:
-    """``lines 4, 6 and 9``; of more than PLACES only their number."""
+    """``lines 4, 6 and 9``; for more than PLACES spans only their number."""
     if len(spans) > PLACES:
         return f"{len(spans):,} more places"
     *lines, last = dict.fromkeys(str(span.place[0]) for span in spans)

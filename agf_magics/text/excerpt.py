@@ -1,4 +1,4 @@
-"""The excerpt of a source in an error: its lines with carets."""
+"""Writes the excerpt of a source in an error: the line with carets below the marked characters."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from .columns import WIDTH, cells, fitting, readable
 from .source import Span
 
 AFTER = 12
-"""Characters of a long source line that are shown after the marked ones."""
+"""The number of characters of a long line that are shown after the marked characters."""
 
 
 def excerpt(span: Span) -> list[str]:
-    """The place of ``span``, its line and the carets below it."""
+    """The lines of the excerpt: file and line of ``span``, the line of source, the carets below."""
     line, column = span.place
     gutter = f"{line:>4}"
     shown, lead, carets = _window(
@@ -24,10 +24,10 @@ def excerpt(span: Span) -> list[str]:
 
 
 def _window(text: str, at: int, size: int, room: int) -> tuple[str, int, int]:
-    """The part of a line that fits into ``room`` cells, the cells before the marked characters, and
-    the cells of these.
+    """The part of ``text``, a line, that fits into ``room`` columns, around the ``size`` characters
+    at ``at``; the columns before the marked characters, and their own columns.
 
-    Only the characters near the mark are looked at: a line may be a megabyte.
+    Only the characters near the mark are read: a line may have a megabyte.
     """
     begin = 0
     end = len(text)

@@ -1,8 +1,8 @@
-"""Which files of a folder a definition may name (decision D164).
+"""Decides which files of a folder a definition may name (decision D164).
 
-It is one rule for prompts, sources, subgraphs, attachments and the built-in file tools. A name is
-compared as the least strict file system compares it: a disguise that Linux keeps apart is the same
-file on another computer.
+The rule is the same for prompts, sources, subgraphs, attachments and the built-in file tools. Names
+are compared as the least strict file system compares them: two spellings that are different files
+on Linux may be one file on another computer.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ IMPORTED = frozenset({"sitecustomize", "usercustomize", "conftest"})
 PROTECTED = (
     "a definition cannot name a dot-file, a file in a dot-folder, or one that configures a program"
 )
-"""The hint of such a name."""
+"""The hint of an error about a protected name."""
 
 
 def fold(name: str) -> str:
-    """A name as the least strict file system compares it: without case, variants of letters,
-    invisible characters, and the ending that Windows removes.
+    """The form in which the least strict file system compares ``name``: without case, variants of
+    letters, invisible characters, and the ending that Windows removes.
 
     >>> fold("PyProject.TOML. "), fold("\\uff0eg\\u200cit"), fold("conftest.py::$DATA")
     ('pyproject.toml', '.git', 'conftest.py')
@@ -35,7 +35,7 @@ def fold(name: str) -> str:
 
 
 def fold_whole(name: str) -> str:
-    """`fold` with what follows a colon, which only Windows takes for the name of a stream.
+    """`fold`, but the text after a colon stays. Only Windows takes it for the name of a stream.
 
     >>> fold_whole("x:Y.SH ")
     'x:y.sh'
@@ -45,11 +45,11 @@ def fold_whole(name: str) -> str:
 
 
 def _readable_name(name: str) -> str:
-    return "".join(each for each in name if unicodedata.category(each) != "Cf")
+    return "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
 
 
 def is_protected(name: str) -> bool:
-    """Whether a folded name is protected, as a file or a folder."""
+    """Whether the folded name of a file or a folder is protected."""
     short = os.name == "nt" and "~" in name  # PYPROJ~1.TOM is pyproject.toml
     return (
         not name
@@ -62,8 +62,9 @@ def is_protected(name: str) -> bool:
 
 
 def refusal(path: Path, root: Path) -> Literal["outside", "protected"] | None:
-    """Why a definition may not name ``path``, which is below ``root`` as written or where links lead;
-    None: it may. Both are absolute, ``root`` without links. Raises one of `UNUSABLE`."""
+    """The reason why a definition may not name ``path``; None: it may. ``path`` must be below
+    ``root``, both as it is written and where links lead. Both are absolute, and ``root`` is without
+    links. Raises one of `UNUSABLE`."""
     leads_to = path.resolve()
     if not leads_to.is_relative_to(root):
         return "outside"

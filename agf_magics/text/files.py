@@ -1,4 +1,4 @@
-"""Files that are read: only what is a file, and neither a pipe nor a device."""
+"""Opens files for reading, and refuses pipes and devices."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading. What is no file is refused before anything is read: a pipe would wait
-    for ever, a device has no end. Raises one of `UNUSABLE`."""
-    # O_NONBLOCK: to open a pipe without a writer would wait too.
+    """Open the regular file ``path`` for reading. A pipe or a device is refused before anything is
+    read: a pipe would wait for ever, a device has no end. Raises one of `UNUSABLE`."""
+    # O_NONBLOCK: otherwise the opening of a pipe without a writer would wait.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
     try:
@@ -28,6 +28,6 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a file, as `open_file` opens it."""
+    """The content of the file ``path``. Raises as `open_file` does."""
     with open_file(path) as file:
         return file.read()

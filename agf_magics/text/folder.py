@@ -1,9 +1,10 @@
-"""The notebook's folder: where the files of definitions, of the file tools and of the journal are.
+"""The notebook's folder, which contains the files of definitions, of the file tools and of the
+journal.
 
-It is found once: when the extension is loaded, on the command line from the file, in plain Python
-at the first run. After that only a person changes it, with ``%config AgfMagics.folder``. Never is it
-the current folder of the process at a later moment: a ``%cd``, or a tool that calls `os.chdir`,
-would make other files of the same definition, and lose the runs (decision A16′).
+The folder is determined once: when the extension is loaded, from the file on the command line, or
+at the first run in plain Python. After that only a person changes it, with ``%config
+AgfMagics.folder``. A later ``%cd``, or a tool that calls `os.chdir`, does not change it: the same
+definition would read other files, and its earlier runs would not be found (decision A16′).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .source import UNUSABLE, Source
 
 
 def working_folder() -> Path:
-    """The current folder. Raises DefinitionError if it has been removed."""
+    """The current folder of the process. Raises DefinitionError if the folder has been removed."""
     try:
         return Path.cwd()
     except OSError:
@@ -26,33 +27,35 @@ def working_folder() -> Path:
 
 
 class NotebookFolder:
-    """The folder, once it is found."""
+    """The notebook's folder of this process."""
 
     def __init__(self) -> None:
         self.fixed: Path | None = None
-        """The folder; None: it is not found yet, and would be the current folder."""
+        """The folder; None: not determined yet. Until then it is the current folder."""
 
     @property
     def path(self) -> Path:
         return self.fixed if self.fixed is not None else working_folder()
 
     def fix(self) -> None:
-        """Find it now, if it is not found yet and the current folder still exists."""
+        """Determine the folder now, unless that is done already or the current folder was
+        removed."""
         if self.fixed is None:
             with suppress(OSError):
                 self.fixed = Path.cwd()
 
     def change(self, folder: Path | None) -> None:
-        """``folder``: None: it is to be found again."""
+        """Set the folder. ``folder``: None: it is determined again at the next `fix`."""
         self.fixed = folder.resolve() if folder is not None else None
 
 
 notebook_folder = NotebookFolder()
-"""The one of this process."""
+"""The only `NotebookFolder` of this process."""
 
 
 def source_folder(source: Source) -> Path:
-    """The folder of the file that ``source`` was read from; the notebook's if it is from none."""
+    """The folder of the file from which ``source`` was read; the notebook's folder if it is from no
+    file."""
     if source.folder is not None:
         return source.folder
     notebook = notebook_folder.path.resolve()

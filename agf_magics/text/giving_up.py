@@ -1,8 +1,8 @@
-"""The logger ``agf_magics``: what the package gives up on, and goes on without.
+"""Logs to ``agf_magics`` what the package could not do and goes on without.
 
-Nothing of it is printed unless a person asks for it: a view that does not work must not print into
-a cell, and a run does not end because a cluster could not be closed. A failure of a call, a step or
-a run is never here alone: it is an error with a code.
+The log is printed only if a person configures it: a view that fails must not print into a cell, and
+a run must not end because a cluster could not be closed. A failure of a call, a step or a run is
+never only logged: it is an error with a code.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ logging.getLogger("agf_magics").addHandler(logging.NullHandler())
 
 @contextmanager
 def giving_up(room: str, what: str, level: int = logging.WARNING) -> Iterator[None]:
-    """Go on after an exception of the block. The log has ``what`` was not done, and the traceback.
-
-    ``room``: the ``__name__`` of the module. ``level``: `logging.DEBUG` where it comes again and
-    again, or where a person misses nothing."""
+    """Suppress an exception of the block. The log says that ``what`` was not done, with the
+    traceback. ``room``: the ``__name__`` of the module. ``level``: default `logging.WARNING`; use
+    `logging.DEBUG` for a failure that repeats, or that costs a person nothing."""
     try:
         yield
     except Exception as error:

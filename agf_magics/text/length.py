@@ -1,8 +1,8 @@
-"""How many characters the text of a value has, found before Python writes it.
+"""Counts the characters that the text of a value will have, before Python writes it.
 
-``str``, ``repr`` and ``json`` are written in C, place by place, and nothing ends them before they
-are complete: a small list whose parts stand in many places has a text without end. Here each
-container is visited once (decision D170).
+``str``, ``repr`` and ``json`` run in C, write a shared part again in each place, and cannot be
+stopped: a small list with many references to the same parts has a nearly endless text. This module
+visits each container once (decision D170).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ DEEPEST = 200
 
 FEW = 16
 _FEW_ATOMS = 8 * FEW
-"""The most atoms of a container that is weighed in every place: remembering its weight takes
-longer."""
+"""The largest number of atoms in a container that is weighed again in every place: to remember its
+weight would take longer."""
 
 
 def weigh(value: Any) -> int:
-    """The approximate characters of ``value`` as JSON; -1 if a part is opaque, or nests too deep.
-
-    Counted before encoding: a list of a thousand times the same long text is small in memory.
+    """The approximate number of characters of ``value`` as JSON; -1 if a part is opaque or nests
+    too deeply. The size in memory tells nothing: a list may have the same long text a thousand
+    times.
     """
     return _weigh(value, DEEPEST, {})
 
@@ -43,14 +43,15 @@ def _weigh(value: Any, room: int, visited: dict[int, int]) -> int:
         return 8
     if kind is list:
         return _weigh_all(value, value, room, visited)
-    # JSON would write a number as a text, and the key would come back as another one.
+    # JSON has only text keys: a number would come back as a text.
     if kind is dict and TEXT.issuperset(map(type, value)):
         return _weigh_all(value, value.values(), room, visited)
     return -1
 
 
 def _weigh_all(whole: Any, parts: Any, room: int, visited: dict[int, int]) -> int:
-    """`_weigh` of a container. ``visited``: the weights of those that were weighed, by identity."""
+    """`_weigh` of the container ``whole``. ``visited``: the weights of earlier containers, by
+    identity."""
     size = 8 * len(whole)
     for part in parts:
         kind = type(part)
@@ -69,16 +70,16 @@ def _weigh_all(whole: Any, parts: Any, room: int, visited: dict[int, int]) -> in
 
 
 LONGEST_TEXT = 10_000_000
-"""Characters of a text that Python's ``str``, ``repr`` or ``json`` makes for us of a value."""
+"""The largest number of characters that Python's ``str``, ``repr`` or ``json`` may write for a
+value."""
 
 
 def can_write(value: Any, longest: int = LONGEST_TEXT) -> bool:
-    """Whether ``str`` and ``repr`` of ``value`` have at most about ``longest`` characters. They are
-    written in C, place by place, and nothing ends them before they are complete. No code of a class
-    is called: what its own ``__repr__`` writes besides its fields is not counted.
+    """Whether ``str`` and ``repr`` of ``value`` have at most about ``longest`` characters. No code
+    of a user's class is called, so text that its ``__repr__`` adds to its fields is not counted.
     """
     size = weigh(value)
-    if size >= 0:  # JSON, nearly always
+    if size >= 0:  # most values are JSON
         return size <= longest
     try:
         return _Writing().size(value, DEEPEST) <= longest
@@ -87,19 +88,19 @@ def can_write(value: Any, longest: int = LONGEST_TEXT) -> bool:
 
 
 UNWRITTEN = "(its text would have millions of characters)"
-"""In the place of such a text."""
+"""The replacement for a text that is too long to be written."""
 
 
 class _Endless(Exception):
-    """A value nests too deeply, or has too many objects, for its text to be counted."""
+    """A value nests too deeply, or has too many objects, so that its text cannot be counted."""
 
 
 class _Writing:
-    """How much text a value of any types has. The objects are kept with their sizes: a field may be
-    made when it is read, and its identity is that of the next one when it is freed."""
+    """Counts the text of a value of any type. The counted objects are kept in memory: a freed
+    object could give its identity to the next one."""
 
     MOST_OBJECTS = 100_000
-    """Objects with fields that are looked at before a value counts as one that cannot be written.
+    """The number of objects with fields that are looked at; a value with more cannot be written.
     """
 
     def __init__(self) -> None:
@@ -108,7 +109,7 @@ class _Writing:
 
     def size(self, value: Any, room: int) -> int:
         """The characters of ``value``, at most ``room`` levels deep. Raises _Endless."""
-        kind = type(value)  # never `isinstance`, which asks the object for its class too
+        kind = type(value)  # not `isinstance`, which runs an object's own `__class__`
         if issubclass(kind, (str, bytes, bytearray)):
             return len(value) + 2
         if kind in ATOMS:
@@ -120,14 +121,15 @@ class _Writing:
         parts = self.inside(value)
         if parts and not room:
             raise _Endless
-        self.visited[id(value)] = 8, value  # what contains itself is written as `[...]`
+        self.visited[id(value)] = 8, value  # a list that contains itself is written as `[...]`
         size = 8 + sum([self.size(part, room - 1) for part in parts])
         self.visited[id(value)] = size, value
         return size
 
     def inside(self, value: Any) -> Sequence[Any]:
-        """The objects whose texts the text of ``value`` may contain: the members of a container, the arguments
-        of an exception, the fields of an object whose class writes itself."""
+        """The objects whose texts are part of the text of ``value``: the members of a container,
+        the arguments of an exception, the fields of an object whose class has a ``__repr__`` of its
+        own."""
         kind = type(value)
         if issubclass(kind, dict):
             return [*dict.keys(value), *dict.values(value)]
@@ -142,7 +144,7 @@ class _Writing:
         self.left -= 1
         if self.left < 0:
             raise _Endless
-        # Past the properties of the class, which may run any code.
+        # Read from `object`: a property of the class could run any code.
         with suppress(Exception):
             parts += object.__getattribute__(value, "__dict__").values()
         return parts + _slots(value)
@@ -157,7 +159,7 @@ _ARGS: Any = BaseException.__dict__["args"]
 
 
 def _is_written_by_python(kind: type) -> bool:
-    """Whether the text of an object of this class is its class and its address."""
+    """Whether Python writes an object of this class as its class and address alone."""
     return kind.__repr__ is _PLAIN.__repr__ and kind.__str__ is _PLAIN.__str__
 
 
@@ -166,9 +168,9 @@ def _slots(value: Any) -> list[Any]:
     fields = []
     for kind in type.__dict__["__mro__"].__get__(type(value)):
         if not kind.__flags__ & _OF_PYTHON_CODE:
-            continue  # no text of Python's own has, say, the module that an AttributeError is about
+            continue  # Python's own texts leave it out, for example the object of an AttributeError
         for descriptor in vars(kind).values():
             if type(descriptor) is MemberDescriptorType:
-                with suppress(AttributeError):  # never set
+                with suppress(AttributeError):  # the slot was never set
                     fields.append(descriptor.__get__(value))
     return fields

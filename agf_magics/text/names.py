@@ -1,4 +1,4 @@
-"""When two spellings are one name."""
+"""Brings the different spellings of a name into one form."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import unicodedata
 
 
 def same_name(name: str) -> str:
-    r"""The spelling that all names which look the same share: the one that Python gives an
-    identifier of its own source (NFKC), so that `def µ_mean` and the text ``µ_mean`` of a
-    definition mean one tool (decision D150). What would become a sign stays: ``½`` is no ``1/2``.
+    r"""The common spelling of all names that look like ``name``. Python normalizes the identifiers
+    of its source in the same way (NFKC), so `def µ_mean` and the text ``µ_mean`` of a definition
+    mean one tool (decision D150). A character that would become a sign stays: ``½`` is not ``1/2``.
 
     >>> same_name("cafe\u0301"), same_name("\N{MICRO SIGN}") == "\N{GREEK SMALL LETTER MU}"
     ('café', True)

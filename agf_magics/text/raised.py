@@ -1,10 +1,10 @@
-"""Exceptions of foreign code are read here and nowhere else: no read raises, whatever their class does.
+"""Reads the exceptions of foreign code so that the reading itself never raises.
 
-A class of a user may compute anything: its ``__str__``, its ``__getattr__``, a property called
-``__notes__``, ``__cause__`` or even ``__class__`` can raise, and end a run with an error of ours in
-place of its own (CPython guards the same reads in its tracebacks). So the kind of an exception is
-that of its type, as for an ``except``, what `BaseException` itself holds is read from there, past
-any property, and the rest is read guarded.
+The class of a user's exception may run any code: its ``__str__``, its ``__getattr__``, a property
+``__notes__``, ``__cause__`` or even ``__class__`` can raise, and a run would end with that second
+error instead of the first (CPython guards the same reads in its tracebacks). So this module takes
+an exception's kind from its type, as ``except`` does, reads the fields of `BaseException` past any
+property, and guards all other reads. No other module reads them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _NAME = vars(type)["__name__"]
 _MEMBERS = vars(BaseExceptionGroup)["exceptions"]
 
 RAISED = (Exception, SystemExit)
-"""All that code of a user may raise inside of ours, but for the interrupt of a person."""
+"""The exceptions that a user's code may raise in ours, except the interrupt of a person."""
 
 LONGEST_READ = 100_000_000
-"""Characters of a text that Python may write, to be cut then."""
+"""The largest number of characters that Python may write before the text is cut."""
 
 MOST = 500
-"""Characters of the text of an exception in a message."""
+"""The largest number of characters of an exception's text in a message."""
 
 
 def is_a(error: BaseException | None, kinds: type[E] | tuple[type[E], ...]) -> TypeGuard[E]:
-    """As ``isinstance``, which asks the object for its ``__class__`` too.
+    """``isinstance`` by the type alone, without the object's own ``__class__``.
 
     >>> class Liar(ValueError):
     ...     __class__ = property(lambda self: 1 / 0)
@@ -44,18 +44,19 @@ def is_a(error: BaseException | None, kinds: type[E] | tuple[type[E], ...]) -> T
     """
     try:
         return issubclass(type(error), kinds)
-    except BaseException:  # the metaclass of a class that a user names in Retry(on=…)
+    except BaseException:  # the metaclass of a class that a user gives in Retry(on=…)
         return False
 
 
 def kind_of(error: BaseException) -> str:
-    """The name of its class."""
+    """The name of the class of ``error``."""
     name: str = _NAME.__get__(type(error))
     return name
 
 
 def attribute(thing: object, name: str, otherwise: Any = None) -> Any:
-    """An attribute that the class of a user may compute; ``otherwise`` if that raises."""
+    """The attribute ``name`` of ``thing``, which a user's class may compute; ``otherwise`` if that
+    raises."""
     try:
         return getattr(thing, name, otherwise)
     except BaseException:
@@ -63,24 +64,24 @@ def attribute(thing: object, name: str, otherwise: Any = None) -> Any:
 
 
 def text_of(error: object, otherwise: str | None = None) -> str:
-    """Its text; ``otherwise`` if that cannot be read, by default a text that says so. A text without
-    end, of arguments whose parts stand in many places, is not written."""
+    """The text of ``error``. If it cannot be read or is nearly endless, ``otherwise``; default: a
+    text that says so."""
     if not can_write(error, LONGEST_READ):
         return UNWRITTEN
     try:
-        return str.__str__(str(error))  # plain text, also of a subclass of str
+        return str.__str__(str(error))  # a plain str, even if `__str__` returns a subclass
     except BaseException as worse:
         return f"(its text cannot be read: {kind_of(worse)})" if otherwise is None else otherwise
 
 
 def notes_of(error: BaseException) -> tuple[str, ...]:
-    """What ``add_note`` added."""
+    """The notes that ``add_note`` added to ``error``."""
     notes = attribute(error, "__notes__")
     return tuple(map(text_of, notes)) if type(notes) in (list, tuple) else ()
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """The exception of its ``raise … from``."""
+    """The exception that ``error`` was raised ``from``."""
     cause: BaseException | None = _CAUSE.__get__(error)
     return cause
 
@@ -90,25 +91,25 @@ def set_cause(error: BaseException, cause: BaseException) -> None:
 
 
 def context_of(error: BaseException) -> BaseException | None:
-    """The exception that was being handled when it was raised."""
+    """The exception that was being handled when ``error`` was raised."""
     context: BaseException | None = _CONTEXT.__get__(error)
     return context
 
 
 def trace_of(error: BaseException) -> TracebackType | None:
-    """Its traceback."""
+    """The traceback of ``error``."""
     trace: TracebackType | None = _TRACE.__get__(error)
     return trace
 
 
 def args_of(error: BaseException) -> tuple[Any, ...]:
-    """The arguments that it was made with."""
+    """The arguments with which ``error`` was created."""
     args: tuple[Any, ...] = _ARGS.__get__(error)
     return args
 
 
 def members_of(error: BaseException) -> tuple[BaseException, ...]:
-    """The exceptions of a group; none of any other."""
+    """The exceptions in an exception group; empty for any other exception."""
     if not is_a(error, BaseExceptionGroup):
         return ()
     members: tuple[BaseException, ...] = _MEMBERS.__get__(error)
@@ -116,8 +117,9 @@ def members_of(error: BaseException) -> tuple[BaseException, ...]:
 
 
 def format_trace(error: BaseException, trace: TracebackType | None = None) -> str:
-    """Its traceback as text, with those of its causes; ``trace``: from there on. Only its frames if
-    its class does not let Python read the rest."""
+    """The traceback of ``error`` and its causes, as text. ``trace``: the traceback to begin with;
+    None: the whole. If the class of ``error`` does not let Python read the rest, only the
+    frames."""
     trace = trace or trace_of(error)
     try:
         return "".join(traceback.format_exception(type(error), error, trace))
@@ -129,16 +131,17 @@ def format_trace(error: BaseException, trace: TracebackType | None = None) -> st
 def describe_exception(
     error: BaseException, mask: Callable[[str], str] = str, longest: int = MOST
 ) -> str:
-    """An exception in a line: its class and its text, those of the exceptions of a group, and those
-    of the exception that it was raised ``from``."""
+    """``error`` on one line: its class and text, followed by the members of a group and by the
+    exception that it was raised ``from``. ``mask``: hides secrets in the text. ``longest``: the
+    largest number of characters."""
     text = _cut(mask(text_of(error)), longest)
-    # The text of a TaskGroup's error only gives their number.
+    # The text of a TaskGroup's error gives only the number of its members.
     if is_a(error, BaseExceptionGroup):
         inner = (describe_exception(leaf, mask, longest // 2) for leaf in _leaves(error))
         text = f"{text}: {'; '.join(inner)}"
     cause = cause_of(error)
     why = mask(text_of(cause)).strip() if cause is not None else ""
-    # An exception that only says that there is another one: a RetryError of tenacity. A cause of
+    # Some exceptions only say that there is another one, as tenacity's RetryError does. A cause of
     # many lines is the traceback of another process.
     if cause is not None and why not in text and "\n" not in why:
         text = f"{text}, from {kind_of(cause)}: {_cut(why, longest // 2)}"
@@ -151,7 +154,7 @@ def _cut(text: str, longest: int) -> str:
 
 def _leaves(group: BaseException, count: int = 3) -> list[BaseException]:
     """The first ``count`` exceptions in a group and in the groups inside it, without recursion."""
-    # Only the first ones of each group: a group of a million takes no longer.
+    # Only the first members of each group are read: a group may have a million.
     queue = list(reversed(members_of(group)[:count]))
     leaves = list[BaseException]()
     while queue and len(leaves) < count:

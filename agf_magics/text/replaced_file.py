@@ -1,4 +1,4 @@
-"""A file that is written as a whole: a reader finds the one before or the new one, never half of it."""
+"""Replaces a file as a whole: a reader finds the old file or the new one, never half a file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TextIO
 
 @contextlib.contextmanager
 def replaced_file(path: Path) -> Iterator[TextIO]:
-    """The text that takes the place of the file ``path`` when the block ends without an error. Raises
-    OSError."""
+    """A stream for the new text of the file ``path``. The file is replaced when the block ends
+    without an error. Raises OSError."""
     part = path.with_name(f"{path.name}.part")
     try:
-        # Lone surrogates are written as in JSON.
+        # A lone surrogate is written as its JSON escape.
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             yield file
         os.replace(part, path)

@@ -1,8 +1,8 @@
-"""The beginning of a text, as a message quotes it."""
+"""Shortens a text that a message quotes."""
 
 from __future__ import annotations
 
 
 def shorten(text: str) -> str:
-    """The beginning of a text, to be quoted in a message."""
+    """``text``, or its beginning with an ellipsis if it is long."""
     return text if len(text) <= 40 else text[:39] + "…"

@@ -1,6 +1,6 @@
-"""A named text and a half-open range of it.
+"""`Source`, a named text, and `Span`, a half-open range of its characters.
 
-Everything parsed has a Span. Its line and column are computed only when needed, which is rare.
+Everything that is parsed has a Span. Line and column are computed only when an error needs them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 UNUSABLE = (OSError, ValueError, RuntimeError)
-"""The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle
-of links."""
+"""The errors that Python raises for a path that cannot exist: too long, with a NUL or half a
+surrogate pair, a cycle of links."""
 
 
 def path_error_reason(error: Exception) -> str:
-    """The reason of an error of UNUSABLE, in a few words."""
+    """The reason of ``error``, one of `UNUSABLE`, in a few words."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8: save it in that encoding"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def unwritable_reason(path: Path) -> str | None:
-    """Why no file can be written at ``path``, as far as this is known before it is tried."""
+    """The reason why no file can be written at ``path``, as far as it shows before the attempt;
+    None: there is none."""
     try:
         if path.is_dir():
             return "it is a folder"
@@ -36,13 +37,11 @@ def unwritable_reason(path: Path) -> str | None:
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """A text with the name that errors show (``In[6] %%pipeline``, ``flows/review.yaml``).
-
-    ``first_line`` is the number of the first line in the author's editor: 2 for the body of a cell,
-    whose line 1 is the magic. Two sources are equal only if they are the same object. A text
-    without a file or a cell gets its name when its flow is known; nothing else changes.
-
-    ``folder`` is that of the file it was read from; None: it is from none, or the name says it.
+    """``first_line`` is the number of the first line in the author's editor: 2 for the body of a
+    cell, whose line 1 is the magic. Two sources are equal only if they are the same object. The
+    name of a text without a file or a cell is set when its flow is known; nothing else ever
+    changes. ``folder`` is the folder of the file from which the text was read; None: the text is
+    from no file, or its name tells the folder.
     """
 
     name: str
@@ -51,7 +50,7 @@ class Source:
     folder: Path | None = field(default=None, repr=False)
 
     def span(self, start: int = 0, end: int | None = None) -> Span:
-        """The range from ``start`` to ``end`` (the end of the text)."""
+        """The range from ``start`` to ``end``; default: the whole text."""
         return Span(self, start, len(self.text) if end is None else end)
 
     def place(self, offset: int) -> tuple[int, int]:
@@ -72,14 +71,15 @@ class Source:
         return self.text[starts[index] : end].rstrip("\r")
 
 
-# Cached: it is needed for each problem and each step that is shown.
+# Cached: each problem and each step that is shown needs the starts of the lines.
 @lru_cache(maxsize=16)
 def _line_starts(source: Source) -> list[int]:
     return [0, *(line_end.end() for line_end in re.finditer("\n", source.text))]
 
 
 class Span(NamedTuple):
-    """A half-open range of a source, in characters. A NamedTuple: loading makes thousands."""
+    """A half-open range of a source, in characters. It is a NamedTuple for speed: loading makes
+    thousands."""
 
     source: Source
     start: int
@@ -105,10 +105,10 @@ class Span(NamedTuple):
 
 
 class Text(Protocol):
-    """A text with its place, the input of a small language's parser.
+    """A text that knows its place: the input of the parsers of expressions, paths and templates.
 
-    A Span is one; so is a YAML scalar, whose source may have quotes, escapes and folds. ``locate``
-    turns offsets in ``text`` into the place that an error points at.
+    A Span is such a text, and so is a YAML scalar, whose source may have quotes, escapes and folds.
+    ``locate`` turns offsets in ``text`` into the place that an error points at.
     """
 
     @property

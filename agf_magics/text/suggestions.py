@@ -1,4 +1,4 @@
-"""Names that a misspelled word may mean, within a budget of comparisons."""
+"""Suggests the names that a misspelled word may mean, within a budget of comparisons."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextvars import ContextVar
 from itertools import islice
 
 LONGEST_WORD = 96
-"""Characters of an unknown name that is compared with known ones."""
+"""The largest number of characters of an unknown name that is compared."""
 
 COMPARED = 40_000
-"""Names that `suggest` compares with in one text, so that its cost does not grow with the square of
-the names."""
+"""The number of names that `suggest` compares for one text, so that the cost does not grow with the
+square of the names."""
 
 PLACES = 100
-"""Places of equal problems that are listed."""
+"""The number of places of equal problems that are listed."""
 
 
 _budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)
@@ -25,7 +25,7 @@ _budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def share_suggestion_budget() -> Iterator[None]:
-    """All suggestions made inside share one budget of COMPARED names."""
+    """All suggestions that are made in the block share one budget of COMPARED names."""
     token = _budget.set([COMPARED])
     try:
         yield
@@ -34,8 +34,8 @@ def share_suggestion_budget() -> Iterator[None]:
 
 
 def spend_comparisons(names: int) -> bool:
-    """True if the budget (`share_suggestion_budget`) allows comparing with ``names`` names; they are
-    subtracted."""
+    """Whether the budget of `share_suggestion_budget` allows comparisons with ``names`` names. If
+    it does, they are subtracted."""
     budget = _budget.get()
     if budget is None:
         return names <= COMPARED
@@ -49,8 +49,8 @@ def spend_comparisons(names: int) -> bool:
 def suggest(
     word: str, choices: Collection[str], kind: str | None = None, given: Collection[str] = ()
 ) -> str | None:
-    """The hint for an unknown word: the nearest choice that is not among the words ``given`` beside
-    it, and all choices if ``kind`` names them.
+    """The hint for an unknown word: the nearest of ``choices``, and all choices if ``kind`` names
+    them. ``given``: the words that stand beside it already, which are not suggested.
 
     >>> suggest("transfrom", ["transform", "tool"], "step kinds")
     'did you mean transform? step kinds are transform, tool'
@@ -58,11 +58,11 @@ def suggest(
     'did you mean transform?'
     """
     near = _near(word, choices)
-    if near in given or near == word:  # it would be there twice, or is there
+    if near in given or near == word:  # the word stands there already
         near = None
     first = list(map(str, islice(choices, 20)))
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
-    # Not "did you mean a? names are a".
+    # A single choice is not listed again: "did you mean a? names are a".
     if kind and first and first != [near]:
         more = f" and {len(choices) - 20} more" if len(choices) > 20 else ""
         parts.append(f"{kind} are {', '.join(map(_printable, first))}{more}")
@@ -70,20 +70,20 @@ def suggest(
 
 
 def misspelled_names(unknown: Iterable[str], choices: Iterable[str]) -> set[str]:
-    """The choices that the unknown names are probably misspellings of: they are not reported as
-    missing too."""
+    """The choices of which ``unknown`` names are probably misspellings. They are not reported as
+    missing as well."""
     names = list(choices)
     return {near for word in unknown if (near := _near(word, names)) is not None}
 
 
 def join_hints(*parts: str | None) -> str | None:
-    """Several hints as one."""
+    """The hints ``parts`` that are not None, joined to one hint; None if all are None."""
     return "; ".join(filter(None, parts)).replace("?; ", "? ") or None
 
 
 def nearest(word: str, choices: list[str], alike: float) -> str | None:
-    """The choice most like ``word``, within the budget of `spend_comparisons`; ``alike``: difflib's
-    ratio, 0 to 1."""
+    """The choice most similar to ``word``, within the budget of `spend_comparisons`. ``alike``: the
+    least similarity, difflib's ratio from 0 to 1."""
     if len(word) > LONGEST_WORD or not spend_comparisons(len(choices)):
         return None
     names = [name for name in choices if len(name) <= 2 * LONGEST_WORD]
@@ -91,23 +91,23 @@ def nearest(word: str, choices: list[str], alike: float) -> str | None:
 
 
 def _near(word: str, choices: Collection[str]) -> str | None:
-    """The choice that ``word`` is probably a misspelling of."""
+    """The choice of which ``word`` is probably a misspelling; None: there is none."""
     if not spend_comparisons(len(choices)):
         return None
     names = list(map(str, choices))
-    # A word in the wrong case, with other signs (``__end__``, ``$gte``) or with a path before or
-    # after it (``operator.add``) is the most frequent mistake, and difflib does not recognize it.
+    # The most frequent mistakes are the wrong case, other signs (``__end__``, ``$gte``) and a path
+    # before or after the word (``operator.add``). difflib does not recognize them.
     cores = {_core(name): name for name in sorted(names, reverse=True)}
     for part in (word, *reversed(re.split(r"[.\[]", word))):
         if (same := cores.get(_core(part))) is not None:
             return same
-    # A weak likeness counts only with the same first letter: round is not count.
+    # A weak similarity counts only with the same first letter: round is not count.
     same_begin = [name for name in names if name[:1] == word[:1]]
     return nearest(word, names, 0.7) or nearest(word, same_begin, 0.6)
 
 
 def _core(name: str) -> str:
-    """The letters and digits of a name, without their case; of one without them the name."""
+    """The letters and digits of ``name`` in lower case; ``name`` itself if it has none."""
     return "".join(filter(str.isalnum, name)).lower() or name
 
 

@@ -1,8 +1,8 @@
-"""JSON texts in which a person sees every character.
+"""Writes JSON texts in which a person sees every character.
 
-A question about a call, and JSON that goes to a terminal, must not be changed by what stands in it:
-an escape sequence rewrites the screen, a bidi mark turns a word around, a character without a shape
-hides. JSON has escapes for all of them, and stays the same JSON.
+Characters in the data must not change how a question about a call, or JSON in a terminal, looks: an
+escape sequence rewrites the screen, a bidi mark reverses a word, a character without a shape is
+invisible. JSON has escapes for all of them, so the text stays the same JSON.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 _ASCII = re.compile(r"[\x00-\x1f\x7f]")
 _SHAPELESS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
-"""Characters that Unicode counts as letters or signs, and that show nothing."""
+"""Characters that Unicode counts as letters or signs, but that show nothing."""
 
 
 def visible(text: str) -> str:
-    """JSON ``text``, written without line breaks, with an escape for each character that is not seen.
+    """The JSON ``text``, which has no line breaks, with an escape for each invisible character.
 
     >>> visible('"to\\u202edo\\x9b2J"')
     '"to\\\\u202edo\\\\u009b2J"'
@@ -35,12 +35,14 @@ def visible(text: str) -> str:
 
 
 def visible_json(value: Any, default: Callable[[Any], Any] | None = None) -> str:
-    """``value`` as JSON on one line. ``default``: for what is no JSON."""
+    """``value`` as JSON on one line. ``default``: converts a part that is not JSON; None: such a
+    part raises TypeError."""
     return visible(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=default))
 
 
 def _selects(letter: str) -> bool:
-    """Whether it is a variation selector: it changes the character before it or shows nothing."""
+    """Whether ``letter`` is a variation selector, which changes the character before it or shows
+    nothing."""
     return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
 
 

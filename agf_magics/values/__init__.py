@@ -1,1 +1,1 @@
-"""What a value is: JSON, opaque values, sequences, large values, tables."""
+"""The values of flows: JSON, opaque values, sequences, large values, tables."""

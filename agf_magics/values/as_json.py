@@ -1,4 +1,4 @@
-"""A value as JSON, with a text in the place of each part that is not JSON."""
+"""Converts a value to JSON, with a text in place of each part that is not JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .value import Value, is_json
 
 
 def as_json(value: Value) -> Value:
-    """``value`` as JSON: null for a number that is none, and a text in the place of each other part
-    that is not JSON, and of a whole that has too many parts."""
+    """``value`` as JSON. NaN and infinities become null; any other part that is not JSON becomes a
+    text, and so does the whole value if it has too many parts."""
     try:
         count_parts(value)
     except TooDeep as error:
@@ -44,6 +44,6 @@ def _atom_as_json(value: Value) -> Value:
         return text
     try:
         text = repr(value) if can_write(value) else f"⟨{kind.__name__}⟩"
-    except Exception:  # code of a user, and a number of more digits than Python writes
+    except Exception:  # a user's class, or a number with more digits than Python writes
         return str(Decimal(value)) if kind is int else f"⟨{kind.__name__}⟩"
     return value if kind is int else text

@@ -1,9 +1,9 @@
-"""How much a value has in it, where a part that stands in several places counts in each of them.
+"""Counts the parts of a value; a part that stands in several places counts in each of them.
 
-A list of two references to a list of two references, sixty times, is sixty small lists and 2^60
-parts. So nothing here walks a value place by place: each container is visited once, and what was
-counted for it is added for each place. Whatever else walks a value (copies it, writes it, compares
-it, masks it) asks here first, or visits each container once too (decision D170).
+A list with two references to the next list, sixty levels deep, is sixty small lists and 2^60 parts.
+So this module visits each container once, and adds its count for each place where it stands. Other
+code that walks a value (to copy, write, compare or mask it) asks this module first, or also visits
+each container only once (decision D170).
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ ROW = frozenset({dict})
 CONTAINERS = frozenset({dict, list})
 
 LARGEST = 5_000_000
-"""The most parts of a value, each counted in every place where it stands."""
+"""The largest number of parts of a value; a part counts in every place where it stands."""
 MANY = 250_000
-"""Parts that are copied of a value before all of them are counted; nearly all values are smaller.
+"""The number of parts that are copied before all parts are counted. Nearly all values are smaller.
 """
 REMEMBERED = 64
-"""Visited parts from which on the count of a container is remembered during a run."""
+"""The number of visited parts from which on a run remembers the count of a container."""
 MOST_REMEMBERED = 32
 MOST_VISITED = 2_000_000
-"""Containers that are remembered at a time, and the visits that their counts took together."""
+"""The largest number of remembered containers, and of the visits that their counts took
+together."""
 
 
 class TooDeep(ValueError):
@@ -38,7 +39,7 @@ class TooDeep(ValueError):
 
 
 Count = tuple[int, int]
-"""The parts of a container, and how many levels it has."""
+"""The number of parts of a container, and the number of its levels."""
 
 
 NO_PARTS: Count = (0, 0)
@@ -55,7 +56,8 @@ def too_deep() -> TooDeep:
 
 
 def are_rows(value: list[Any]) -> bool:
-    """Whether all parts are objects without containers and opaque values. All of it in C."""
+    """Whether all parts are objects without containers and opaque values. The check runs in C, for
+    speed."""
     return (
         ROW.issuperset(map(type, value))
         and TEXT.issuperset(map(type, chain.from_iterable(value)))
@@ -64,8 +66,8 @@ def are_rows(value: list[Any]) -> bool:
 
 
 def count_parts(value: Any, is_settled: bool = True) -> int:
-    """The parts of ``value``. ``is_settled``: False: subclasses and tuples are containers too, as
-    in a value that a function has just returned. Raises TooDeep.
+    """The number of parts of ``value``. ``is_settled``: default True; False: subclasses and tuples
+    are containers, too, as in a value that a function has just returned. Raises TooDeep.
 
     >>> shared = [1]
     >>> for _ in range(10):
@@ -78,18 +80,19 @@ def count_parts(value: Any, is_settled: bool = True) -> int:
 
 
 class _Counter:
-    """One walk over a value."""
+    """One walk that counts the parts of a value."""
 
     def __init__(self, is_settled: bool) -> None:
         self.is_settled = is_settled
         self.visits = 0
-        """The parts that were looked at."""
+        """The number of parts that were visited."""
         self.counted: dict[int, Count] = {}
-        """The counts of containers with containers in them, by identity. A container without is
-        counted at each place, in C, which is no more than what it adds."""
+        """The counts of containers that have containers in them, by identity. A container of atoms
+        is counted again in each place: its length is its count."""
 
     def count(self, value: Any, room: int) -> Count:
-        """The parts of a container; none of anything else. Raises TooDeep."""
+        """The count of ``value``, at most ``room`` levels deep; `NO_PARTS` if it is no container.
+        Raises TooDeep."""
         counted = self.counted.get(id(value)) or self.remembered(value)
         if counted is None:
             parts = self.parts(value)
@@ -111,8 +114,8 @@ class _Counter:
         return counted
 
     def _flat(self, value: Any, parts: Iterable[Any]) -> Count | None:
-        """The count of a container of atoms, or of a long list of such mappings or such lists: all
-        of it in C."""
+        """The count of a container of atoms, or of a long list of such containers, found in C; None
+        for any other container."""
         size = len(value)
         self.visits += size
         if size <= FEW or type(value) is not list:
@@ -130,8 +133,8 @@ class _Counter:
         return size + cells, 2
 
     def _count_all(self, parts: Iterable[Any], count: int, room: int) -> Count:
-        """The count of a container from its parts. Short containers are counted here: a call for
-        each takes three times as long."""
+        """The count of a container from its parts. The counts of short containers are computed
+        inline, because a call for each would take three times as long."""
         levels = 0
         counted = self.counted
         for part in parts:
@@ -163,7 +166,7 @@ class _Counter:
         return count, levels + 1
 
     def parts(self, value: Any) -> Iterable[Any] | None:
-        """The parts of a container; None for anything else."""
+        """The parts of ``value``; None if it is no container."""
         kind = type(value)
         if kind is dict:
             values: Iterable[Any] = value.values()
@@ -177,17 +180,18 @@ class _Counter:
         return tuple(value) if isinstance(value, (list, tuple)) else None
 
     def remembered(self, value: Any) -> Count | None:
-        """The count of a container from an earlier walk; here there is none."""
+        """The count of ``value`` from an earlier walk; None: there is none. This class remembers
+        nothing."""
         return None
 
     def remember(self, value: Any, counted: Count, visits: int) -> None:
-        """Keep the count of a container for later walks; here it is not kept."""
+        """Remember the count of ``value`` for later walks. This class does nothing."""
 
 
 class Extents(_Counter):
-    """The counts of the large containers of one run. A value of a run never changes, so what was
-    counted once holds; the container is kept, so that no other gets its identity. Only on the loop
-    of the run."""
+    """The counts of the large containers of one run. A value of a run never changes, so a count
+    stays right. The container stays in memory, so that no other object gets its identity. Only the
+    loop of the run may use this object."""
 
     def __init__(self) -> None:
         super().__init__(True)
@@ -202,23 +206,23 @@ class Extents(_Counter):
             self.counted.clear()
 
     def joined(self, whole: list[Any], left: list[Any], right: list[Any]) -> None:
-        """``whole`` is ``left + right``. Where one side is remembered, so is the whole: a list that
-        grows by an element a time is not counted from its beginning each time."""
+        """Remember the count of ``whole``, which is ``left + right``, if one side is remembered. So
+        a list that grows element by element is not counted from its beginning each time."""
         long, short = (left, right) if len(left) >= len(right) else (right, left)
         before = self.remembered(long)
         if before is None or len(short) > REMEMBERED:
             return
-        with suppress(TooDeep):  # told where the value of the step is checked
+        with suppress(TooDeep):  # the check of the step's value reports it
             count, levels = before
             more, levels_of_short = self.count(short, DEEPEST)
             self.remember(whole, (count + more, max(levels, levels_of_short)), len(whole))
 
     def remembered(self, value: Any) -> Count | None:
-        kept = self._kept.get(id(value))
-        if kept is None:
+        entry = self._kept.get(id(value))
+        if entry is None:
             return None
         self._kept.move_to_end(id(value))
-        _, counted, _ = kept
+        _, counted, _ = entry
         return counted
 
     def remember(self, value: Any, counted: Count, visits: int) -> None:
@@ -234,12 +238,12 @@ class Extents(_Counter):
 
 
 extents: ContextVar[Extents | None] = ContextVar("agf_extents", default=None)
-"""Those of the run in this task, for whatever makes a long list of another one."""
+"""The counts of this task's run, for code that makes a longer list from another list."""
 
 
 def dump_bounded(value: Any, longest: int = LONGEST_TEXT, **options: Any) -> str:
-    """``json.dumps`` with its ``options``. Raises TooDeep for more than about ``longest``
-    characters, and what ``json.dumps`` raises."""
+    """``json.dumps`` with its ``options``. Raises TooDeep if the text would have more than about
+    ``longest`` characters, and everything that ``json.dumps`` raises."""
     if not can_write(value, longest):
         raise TooDeep(f"it has more than {longest:,} characters as text")
     return json.dumps(value, **options)

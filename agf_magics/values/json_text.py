@@ -1,8 +1,8 @@
-"""The JSON of a value in all that is written for others: prompts, results for a model, files.
+"""Writes a value as JSON for others: in prompts, in results for a model, in files.
 
-JSON has no NaN and no infinity, and a program that reads them in a text refuses all of it: they are
-written as null, and so is NaT (decision A1′). Dates have a text (times.py). Any other opaque value
-has none of its own.
+JSON has no NaN and no infinity, and other programs refuse a whole text because of them. So they are
+written as null, and so is NaT (decision A1′). Dates are written as text (times.py). Other opaque
+values have no JSON.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .value import OTHER_KEYS, Value, type_name
 
 
 class WrittenValue(NamedTuple):
-    """A value as it is written."""
+    """The JSON text of a value."""
 
     text: str
     has_nulls: bool
-    """Whether NaN, an infinity or NaT was written as null."""
+    """True if NaN, an infinity or NaT was written as null."""
 
 
 class TooLong(ValueError):
-    """A text has more characters than it may have."""
+    """The JSON of a value has too many characters."""
 
 
 _NO_NUMBER = re.compile(r"(?:NaN|-?Infinity)\Z")
@@ -40,10 +40,11 @@ def write_json(
     otherwise: Callable[[Value], Value] | None = None,
     compact: bool = True,
 ) -> WrittenValue:
-    """``value`` as JSON; ``compact``: without blanks. ``otherwise``: what is written for an opaque
-    part; None: it raises TypeError with the name of its type. Raises TooLong, and ValueError for
-    what Python does not write: it nests too deeply, or has a number of too many digits."""
-    # An atom weighs 8, and has two characters at least with the comma after it.
+    """``value`` as JSON. ``longest``: the largest number of characters. ``otherwise``: converts an
+    opaque part; None: such a part raises TypeError with the name of its type. ``compact``: whether
+    the text has no blanks; default True. Raises TooLong, and ValueError if the value nests too
+    deeply or has a number with too many digits."""
+    # An atom weighs 8, but has only two characters at the least, its comma included.
     if not can_write(value, 4 * longest):
         raise TooLong(f"has more than {longest:,} characters")
     if not _has_only_text_keys(value):
@@ -52,9 +53,9 @@ def write_json(
     pieces = list[str]()
     room = longest
     has_nulls = False
-    # Piece by piece: a small value with shared parts can have a large JSON.
+    # Written piece by piece, because a small value with shared parts can have a large JSON.
     for piece in encoder.iterencode(value):
-        # A piece is one value, behind its comma; a text ends with its quote.
+        # A piece is a comma and one value, so this matches no text: a text ends with its quote.
         if piece[-1] in "Ny" and _NO_NUMBER.search(piece):
             piece = _NO_NUMBER.sub("null", piece)
             has_nulls = True
@@ -68,8 +69,8 @@ def write_json(
 
 
 def _has_only_text_keys(value: Value) -> bool:
-    """Whether all mappings in a value have texts as keys: JSON would make texts of others. Each list
-    and mapping is looked at once, however many places it has."""
+    """Whether all keys of the mappings in ``value`` are texts: JSON would turn other keys into
+    texts. Each container is visited once, however many places it has."""
     unseen = [value]
     seen = set[int]()
     while unseen:
@@ -87,11 +88,12 @@ def _has_only_text_keys(value: Value) -> bool:
 
 class _Encoder(json.JSONEncoder):
     met_missing = False
-    """Whether it has written a missing value as null."""
+    """True after a missing value was written as null."""
 
 
 def _encoder(otherwise: Callable[[Value], Value], separators: tuple[str, str]) -> _Encoder:
-    """An encoder that writes missing values as null, dates as text, and else ``otherwise``."""
+    """An encoder that writes missing values as null and dates as text, and converts other opaque
+    parts with ``otherwise``."""
 
     def opaque(part: Value) -> Value:
         if has_no_json(part):

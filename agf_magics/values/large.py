@@ -1,9 +1,9 @@
-"""The large JSON values of a run, which many calls get: copied as a whole, not part by part.
+"""Copies the large JSON values of a run as a whole, not part by part, for the many calls that get
+them.
 
-A frame never changes, so a value that was looked through once is known by its identity from then
-on. It is held, so that no other value gets this identity. What is known are arguments, and values in
-an argument that is a mapping: a graph passes its state, a new mapping around old values.
-
+A frame never changes, so a value that was checked once can be recognized by its identity. It stays
+in memory, so that no other value gets that identity. The recognized values are arguments, and the
+values in an argument that is a mapping: a graph passes its state, a new mapping around old values.
 A lazy copy would be cheaper, but C code (json, ``dict(x)``, pydantic) reads past the methods of a
 subclass. So each call has a copy of its own, which its function may change.
 """
@@ -23,18 +23,19 @@ from .unread import Unread, read_all
 from .value import Room, Value, copy_parts, is_json, isolate
 
 IS_CHECKED = os.environ.get("AGF_CHECK_VALUES") == "1"
-"""Whether each copy is compared with its value, and small values are known too. The tests run with
-it: code that changes a value of a frame in place would be missed otherwise."""
+"""Whether each copy is compared with its value, and small values are remembered, too. The tests set
+it, because otherwise they would miss code that changes a value of a frame in place."""
 
 FROM_PARTS = 2 if IS_CHECKED else 1_000
-"""Parts from which on a value is known: below, a copy takes less time than the search."""
+"""The number of parts from which on a value is remembered. A smaller value is copied faster than
+found."""
 
 WIDE = 100
-"""A mapping with more values is looked at as a whole."""
+"""The largest number of values of a mapping that are remembered one by one."""
 
 MOST_KNOWN = 32
 MOST_PARTS = 2_000_000
-"""Values that are known at a time, and the parts of all of them: about 200 MB."""
+"""The largest number of remembered values, and of their parts together, which take about 200 MB."""
 
 
 class KnownValue:
@@ -43,19 +44,20 @@ class KnownValue:
     __slots__ = ("_again", "copies", "count", "size", "stored", "text", "value")
 
     def __init__(self, value: Value, count: int) -> None:
-        """``count``: its parts."""
+        """``count``: the number of parts of ``value``."""
         self.value = value
         self.count = count
         self.stored = ""
-        """The digest under which the journal has it; empty: it has it not."""
+        """The digest under which the journal has the value; empty: the journal does not have it."""
         self.size = 0
-        """About how many characters of JSON that are."""
+        """The approximate number of characters of its JSON."""
         self.text: str | None = None
-        """Its JSON text, as long as the journal has it not."""
+        """The JSON text of the value, until the journal has it."""
         self.copies = 0
-        """Most values have one reader or two: for them, bytes would be work in vain."""
+        """The number of copies so far. Bytes are made only for a value with several readers: most
+        values have one or two."""
         self._again: Callable[[], Value] = partial(isolate, value)
-        """Makes the next copy."""
+        """The function that makes the next copy."""
 
     def copy(self) -> Value:
         copy = self._again()
@@ -69,10 +71,10 @@ class KnownValue:
 
 
 def _copier(value: Value, copy: Value) -> Callable[[], Value]:
-    """What makes copies of ``value``. ``copy``: one, in which no list has two places: marshal would
-    keep them one."""
+    """A function that makes copies of ``value``. ``copy``: a first copy, in which no list stands in
+    two places: marshal would keep it one list."""
     if type(value) is list and are_rows(value):
-        # Where values are checked, `copy` compares the live rows with others that nobody has.
+        # With IS_CHECKED, `copy` compares the rows with a second copy that no code can change.
         rows = list(map(dict.copy, value)) if IS_CHECKED else value
         return lambda: list(map(dict.copy, rows))
     if not is_json(copy):  # marshal would turn an array into bytes
@@ -82,16 +84,16 @@ def _copier(value: Value, copy: Value) -> Callable[[], Value]:
 
 
 class LargeValues:
-    """The large values of one run. Only on its loop."""
+    """The large values of one run. Only the loop of the run may use this object."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, KnownValue] = OrderedDict()
         self._parts = 0
         self._fresh: dict[int, tuple[Value, KnownValue]] = {}
-        """The copies in the last call's arguments, by identity."""
+        """The values whose copies are in the last call's arguments, by the identity of the copy."""
 
     def isolate(self, value: Value) -> Value:
-        """As `values.isolate`. Raises TooDeep."""
+        """A copy of ``value``, as `values.isolate` makes it, but faster. Raises TooDeep."""
         self._fresh.clear()
         if type(value) is not dict:
             return isolate(value)
@@ -99,25 +101,26 @@ class LargeValues:
         return {name: self._copy_value(part, room, True) for name, part in value.items()}
 
     def learn(self, value: Value, text: str) -> None:
-        """A call returned ``value``, whose JSON text is ``text``: calls are likely to get it."""
+        """Remember ``value``, a call's result with the JSON ``text``, because later calls may get
+        it."""
         if type(value) in (dict, list) and id(value) not in self._known:
             self._know(value, len(text) // 8).text = text
 
     def follow(self, before: Mapping[str, Value], after: Mapping[str, Value]) -> None:
-        """The last call's arguments were checked, and are now ``after``: pydantic copies a list and
-        keeps its parts."""
+        """Recognize the last call's arguments after a check by pydantic, which copies lists and
+        keeps their parts. ``before``: the arguments before the check; ``after``: those after it."""
         for name, part in after.items():
             copied = before.get(name)
             fresh = self._fresh.get(id(copied))
             if fresh is None or type(copied) is not list or type(part) is not list:
                 continue
-            # As many, and each the same object: else the check has changed a part.
+            # The same number of parts, each the same object: otherwise the check changed a part.
             if len(copied) == len(part) and all(map(operator.is_, copied, part)):
                 _, known_value = fresh
                 self._fresh[id(part)] = part, known_value
 
     def known(self, value: Value) -> KnownValue | None:
-        """The large value that is known by the identity of ``value``; None: there is none."""
+        """The remembered large value that is ``value`` itself; None: there is none."""
         return self._known.get(id(value))
 
     @property
@@ -125,13 +128,13 @@ class LargeValues:
         return bool(self._fresh)
 
     def fresh(self, value: Value) -> KnownValue | None:
-        """What ``value`` is a copy of, if the last call's arguments have it and no code of a user
-        has got it."""
+        """The large value of which ``value`` is an unchanged copy: the last call's arguments have
+        it, and no code of a user got it yet; None: there is none."""
         _, known_value = self._fresh.get(id(value), (None, None))
         return known_value
 
     def _copy_value(self, value: Value, room: Room, looks_inside: bool) -> Value:
-        """A copy of an argument, or of a value in it; a large one is known from then on."""
+        """A copy of an argument or of a value in it. A large value is remembered."""
         if type(value) not in CONTAINERS:
             return value.value if type(value) is Unread else value
         known_value = self._known.get(id(value))

@@ -1,4 +1,4 @@
-"""Numbers, times and missing values that no JSON text has."""
+"""Recognizes numbers, times and missing values that JSON cannot express."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .value import Value
 
 
 def has_no_json(value: Value) -> bool:
-    """Whether it is NaN, an infinity, NaT or NA: no JSON text has them.
+    """Whether ``value`` is NaN, an infinity, NaT or NA.
 
     >>> has_no_json(float("inf")), has_no_json(0.0), has_no_json(None)
     (True, False, False)

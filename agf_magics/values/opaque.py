@@ -1,8 +1,7 @@
-"""Opaque values that have an obvious text or obvious fields (decision A1), for pages and for the
-journal's previews.
+"""Shows opaque values with an obvious text or obvious fields, in pages and the journal's previews.
 
-A value is recognized by its exact class, and a record by its base class. No method of a class of
-the user is called: ``repr`` and properties may run any code.
+A scalar is recognized by its exact class, a record by its base class (decision A1). No method of a
+user's class is called: ``repr`` and properties may run any code.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import uuid
 from typing import Any
 
 LONGEST_BYTES = 60
-"""Bytes of a bytes value that are shown."""
+"""The number of bytes of a bytes value that are shown."""
 
 _PRINTABLE = frozenset(
     {
@@ -66,7 +65,7 @@ def describe_array(value: Any) -> str | None:
         return None
     shape = " × ".join(f"{size:,}" for size in value.shape) or "scalar"
     head = f"ndarray · {shape} · {value.dtype}"
-    if value.dtype.kind not in "biufcSU":  # objects and records may contain anything
+    if value.dtype.kind not in "biufcSU":  # arrays of objects or records may contain anything
         return head
     first = ", ".join(str(number) for number in value.flat[:8].tolist())
     return f"{head} · [{first}{', …' if value.size > 8 else ''}]"
@@ -79,11 +78,11 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     model = getattr(sys.modules.get("pydantic"), "BaseModel", None)
     if model in kind.__mro__:
         names = [name for name, field in kind.model_fields.items() if field.repr]
-        # Past the properties of the class, which may run any code.
+        # Read without the properties of the class, which may run any code.
         values = object.__getattribute__(value, "__dict__")
         return {name: values[name] for name in names if name in values}
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind) if field.repr]
-        with contextlib.suppress(Exception):  # a field that was never set
+        with contextlib.suppress(Exception):  # the field was never set
             return {name: object.__getattribute__(value, name) for name in names}
     return None

@@ -1,4 +1,4 @@
-"""Opaque sequences: which values a fan-out reads element by element, and why it does not read
+"""Decides which opaque values a fan-out reads element by element, and explains why it refuses
 others.
 """
 
@@ -18,7 +18,7 @@ _QUICK = frozenset({range, tuple})
 
 @final
 class Numbered:
-    """A sequence as the elements of a graph's ``map``: ``{name: element, "_map_index":
+    """The elements of ``source`` as a graph's ``map`` passes them: ``{name: element, "_map_index":
     number}``."""
 
     __slots__ = ("name", "source")
@@ -35,7 +35,8 @@ class Numbered:
 
 
 def is_sequence(value: Value) -> bool:
-    """Whether it has ``__len__`` and ``__getitem__`` by number. No method of it is called.
+    """Whether ``value`` has ``__len__`` and ``__getitem__`` by number. None of its methods is
+    called.
 
     >>> is_sequence(range(3)), is_sequence((1, 2)), is_sequence("text"), is_sequence(iter([]))
     (True, True, False, False)
@@ -56,16 +57,16 @@ def is_mapping(kind: type) -> bool:
 
 
 def is_table(kind: type) -> bool:
-    """Whether objects of this class have columns, which ``[…]`` reads: a DataFrame, a table of
-    pyarrow."""
+    """Whether objects of this class have columns that ``[…]`` reads, as a DataFrame or a table of
+    pyarrow has."""
     return _has(kind, "columns") or (
         kind.__module__.startswith("pyarrow") and _has(kind, "num_columns")
     )
 
 
 def why_no_sequence(value: Value) -> str | None:
-    """A hint for a value that a fan-out cannot iterate over although Python can; None for any
-    other."""
+    """The hint for a value over which Python can iterate but a fan-out cannot; None for any other
+    value."""
     kind = type(value)
     if kind in (str, dict):
         return None
@@ -87,19 +88,19 @@ def why_no_sequence(value: Value) -> str | None:
 
 
 def is_quick(value: Value) -> bool:
-    """Whether an element takes no time and no code of a user to read: of a range, a tuple or an
+    """Whether an element can be read at once and without a user's code: in a range, a tuple, an
     array."""
     kind = type(value)
     return kind in _QUICK or is_array(value) or (kind is Numbered and is_quick(value.source))
 
 
 def source_of(value: Value) -> Value:
-    """The sequence that the author of the definition knows."""
+    """The sequence as the author of the definition knows it, without the wrapper `Numbered`."""
     return value.source if type(value) is Numbered else value
 
 
 def sequence_name(value: Value) -> str:
-    """A sequence in a message.
+    """The words for a sequence in a message.
 
     >>> sequence_name(range(3))
     'the range'
@@ -108,14 +109,14 @@ def sequence_name(value: Value) -> str:
 
 
 def is_array(value: Value) -> bool:
-    """Whether it is an array of NumPy, perhaps in a file."""
+    """Whether ``value`` is an array of NumPy, in memory or in a file."""
     numpy = module_if_loaded("numpy")
     return numpy is not None and type(value) in (numpy.ndarray, numpy.memmap)
 
 
 def _has(kind: type, name: str) -> bool:
-    # Without `getattr`, which would run the `__getattr__` of a metaclass; None means that the class has
-    # taken the method away.
+    # `getattr` would run the `__getattr__` of a metaclass. None means that the class removes the
+    # method of its base.
     return any(vars(base).get(name) is not None for base in _MRO.__get__(kind))
 
 

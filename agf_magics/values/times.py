@@ -1,4 +1,5 @@
-"""Dates, times and durations of any library, as text in ISO 8601 and in seconds (decision A1″)."""
+"""Converts dates, times and durations of any library to ISO 8601 texts and to seconds (decision
+A1″)."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from ..text.length import ATOMS
 from .value import Value
 
 _UNITS = {"W": 604_800, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
-"""The seconds of a unit of numpy's durations."""
+"""The seconds of each unit of numpy's durations."""
 _SMALL_UNITS = {"ms": 3, "us": 6, "ns": 9, "ps": 12, "fs": 15, "as": 18}
-"""The decimal places of a unit of numpy's durations below a second."""
+"""The decimal places of each unit of numpy's durations below a second."""
 
 
 def iso_text(value: Value) -> str | None:
-    """A date, a time or a duration in ISO 8601; None for any other value, and for NaT.
+    """A date, a time or a duration as a text in ISO 8601; None for any other value, and for NaT.
 
     >>> iso_text(datetime.timedelta(minutes=90)), iso_text(datetime.date(2026, 1, 2)), iso_text(1)
     ('PT1H30M', '2026-01-02', None)
@@ -27,7 +28,7 @@ def iso_text(value: Value) -> str | None:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, datetime.timedelta):
-        nanoseconds = getattr(value, "nanoseconds", 0)  # pandas's have them
+        nanoseconds = getattr(value, "nanoseconds", 0)  # only pandas's durations have nanoseconds
         micros = value // datetime.timedelta(microseconds=1)
         return _duration(micros * 1000 + nanoseconds, 9)
     if not is_numpy_time(value):
@@ -37,7 +38,7 @@ def iso_text(value: Value) -> str | None:
         return str(numpy.datetime_as_string(value))
     unit, multiple = numpy.datetime_data(value.dtype)
     count = int(value.astype("int64")) * multiple
-    if unit in ("Y", "M"):  # neither has a length in days
+    if unit in ("Y", "M"):  # years and months have no fixed length
         return f"{'-' * (count < 0)}P{abs(count)}{unit}"
     if unit in _SMALL_UNITS:
         return _duration(count, _SMALL_UNITS[unit])
@@ -45,7 +46,7 @@ def iso_text(value: Value) -> str | None:
 
 
 def duration_seconds(value: Value) -> float | None:
-    """A duration of numpy in seconds; None for any other value, and for one of months or years."""
+    """A duration of numpy in seconds; None for any other value, and for months and years."""
     if not is_numpy_time(value) or value.dtype.kind != "m":
         return None
     numpy: Any = sys.modules["numpy"]
@@ -70,11 +71,11 @@ def _duration(count: int, places: int) -> str:
 
 
 def is_numpy_time(value: Any) -> bool:
-    """Whether it is a date or a duration of numpy."""
+    """Whether ``value`` is a date or a duration of numpy."""
     numpy = module_if_loaded("numpy")
     return numpy is not None and isinstance(value, numpy.datetime64 | numpy.timedelta64)
 
 
 def is_nat(value: Any) -> bool:
-    """Whether it is no time: NaT of pandas or numpy."""
+    """Whether ``value`` is NaT ("not a time") of pandas or numpy."""
     return type(value).__name__ == "NaTType" or (is_numpy_time(value) and bool(value != value))

@@ -1,8 +1,8 @@
-"""An opaque value that an earlier session has stored, and that is read when somebody needs it.
+"""`Unread`, an opaque value that an earlier session stored and that is read when somebody needs it.
 
-It stands in a frame in the place of its value: expressions pass it on as any opaque value, and the
-boundary of user code (`isolate`) and each public name give the value itself. A resumed run reads
-only what its calls still need.
+An `Unread` stands in a frame in place of its value. Expressions pass it on as any opaque value;
+user code and readers of public names get the value itself. So a resumed run reads only the values
+that its calls still need.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ V = TypeVar("V")
 
 
 class LostError(StepError):
-    """A value cannot be read any more."""
+    """A stored value cannot be read any more."""
 
     unread: Unread | None = None
-    """Which one."""
+    """The value that cannot be read."""
 
 
 class CannotRead(Exception):
-    """What ``read`` of an `Unread` raises. The message has the reason."""
+    """The error that the function ``read`` of an `Unread` raises. The message has the reason."""
 
     def __init__(self, why: str, tell: Callable[[], None] = lambda: None) -> None:
         """``tell``: tells a person that the call is made again."""
@@ -33,8 +33,8 @@ class CannotRead(Exception):
 
 
 class ReadAtOnce:
-    """The base of classes that flows themselves look into: a result of such a class is read when its
-    call comes."""
+    """The base of classes into which flows look. A stored result of such a class is read as soon as
+    its call is replayed."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ _NOTHING: Any = object()
 
 @final
 class Unread:
-    """A value that is not read yet."""
+    """A stored value, read at first use."""
 
     __slots__ = (
         *("__weakref__", "_find", "_read", "_tell", "_value", "_why"),
@@ -59,12 +59,13 @@ class Unread:
         find: Callable[[], Any] = lambda: None,
         digest: str | None = None,
     ) -> None:
-        """``kind``: the name of its class; ``shown``: its preview. ``read``: reads it; raises
-        CannotRead. ``find``: returns the very object if another value has brought it. ``digest``:
-        that of its content; default None: it has none."""
+        """``kind``: the name of the value's class. ``shown``: its preview. ``read``: reads the
+        value, or raises CannotRead. ``find``: returns the same object if it came into memory with
+        another value, else None. ``digest``: the digest of its content; default None: it has no
+        digest."""
         self.kind, self.shown, self.digest = kind, shown, digest
         self.make_again: Any = None
-        """The call that has returned it, for the engine."""
+        """The call that returned the value; the engine sets and reads it."""
         self._read, self._find, self._value = read, find, _NOTHING
         self._why = ""
         """Why it cannot be read."""
@@ -97,16 +98,16 @@ class Unread:
 
     @property
     def known(self) -> Any:
-        """The value if it is in memory; else this object."""
+        """The value if it is in memory; otherwise this object."""
         if self._value is _NOTHING and (found := self._find()) is not None:
             self.put(found)
         return self if self._value is _NOTHING else self._value
 
     def put(self, value: Any) -> None:
-        """Have this value: no reading, and no call, is needed any more."""
+        """Set the value, so that neither a read nor a call is needed any more."""
         self._value, self.make_again = value, None
 
-    # Whoever looks at it all the same, finds the value.
+    # Code that uses this object directly finds the value behind it.
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -123,12 +124,12 @@ def _same(value: V) -> V:
 
 
 def opened(value: Any) -> Any:
-    """``value`` for who looks into it. Raises LostError."""
+    """``value`` itself, read if it was unread. Raises LostError."""
     return value.value if type(value) is Unread else value
 
 
 def read_all(value: Any) -> Any:
-    """``value`` with all values in it that were not read; the same object if it has none. Raises
+    """``value`` with all unread values in it read; the same object if it has none. Raises
     LostError."""
     if type(value) is Unread:
         return value.value
@@ -136,11 +137,12 @@ def read_all(value: Any) -> Any:
 
 
 def _with_values(value: Any, seen: dict[int, Any]) -> Any:
-    """A container with its values, each container once."""
+    """``value`` with the unread values in it read. ``seen``: the containers that were visited
+    already."""
     known = seen.get(id(value))
     if known is not None:
         return known
-    seen[id(value)] = value  # as long as it is open: nothing contains itself
+    seen[id(value)] = value  # while its parts are visited; no value contains itself
     parts: Iterable[tuple[Any, Any]] = value.items() if type(value) is dict else enumerate(value)
     changed = {}
     for place, part in parts:
@@ -156,7 +158,7 @@ def _with_values(value: Any, seen: dict[int, Any]) -> Any:
 
 
 class ReadWhenUsed(dict[str, Any]):
-    """Values by name, each of which is read when somebody asks for it."""
+    """A dict of values by name. A value is read when somebody asks for it."""
 
     def __getitem__(self, name: str) -> Any:
         return read_all(super().__getitem__(name))
@@ -174,7 +176,7 @@ class ReadWhenUsed(dict[str, Any]):
         name, value = super().popitem()
         return name, read_all(value)
 
-    # Python copies a dict past its methods, unless it has an iterator of its own.
+    # Python copies a dict without calling its methods, unless it defines `__iter__`.
     def __iter__(self) -> Iterator[str]:
         return super().__iter__()
 

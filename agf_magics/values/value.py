@@ -1,9 +1,8 @@
-"""What a value is (decision A1): copied at the boundary of user code, compared, named, told from
-what must be awaited.
+"""Copies, compares, converts and names the values of flows (decision A1).
 
-Dicts with text keys, lists, text, ints, floats, bools and None are JSON. All others (a DataFrame,
-an array, a date, a model, a connection) are opaque: they are passed by reference from step to step;
-expressions may pass them on and compare them by identity, but not look inside.
+Dicts with text keys, lists, text, ints, floats, bools and None are JSON. All other values (a
+DataFrame, an array, a date, a model, a connection) are opaque: they pass by reference from step to
+step. Expressions may pass them on and compare them by identity, but not look inside.
 """
 
 from __future__ import annotations
@@ -18,45 +17,46 @@ from .extent import CONTAINERS, LARGEST, MANY, are_rows, count_parts, too_deep, 
 from .unread import Unread
 
 Value = Any
-"""Any value: an opaque one may have any type."""
+"""The type of a value: an opaque value may have any type."""
 
 
 def isolate(value: Value) -> Value:
     """A copy of the JSON containers in ``value``, with opaque values by reference (decision P6).
 
-    What was not read is read. Only for calls of user code: frames share values. Raises TooDeep, and
-    LostError for a value that cannot be read any more.
+    Unread values are read. Only calls of user code need it, because frames share values. Raises
+    TooDeep, and LostError for a value that cannot be read any more.
     """
     return copy_parts(value, DEEPEST, Room(value))
 
 
 def isolate_unread(value: Value) -> Value:
-    """As `isolate`, but what was not read stays so: for a copy that no code of a user gets."""
+    """`isolate` without reading unread values, for a copy that no user code gets."""
     return copy_parts(value, DEEPEST, Room(value, reads=False))
 
 
 def parts_of(value: Value) -> Iterable[Value]:
-    """The values in a dict or a list; none in any other value."""
+    """The values in a dict or a list; empty for any other value."""
     if type(value) is dict:
         return value.values()
     return value if type(value) is list else ()
 
 
 class Room:
-    """How many parts of a value are copied. After the first MANY all of them are counted: a count
-    visits shared parts once, and a copy makes them in each place."""
+    """Bounds the number of parts that are copied. After MANY parts, the whole value is counted
+    first: counting visits a shared part once, but copying copies it in each place."""
 
     __slots__ = ("_is_settled", "_most", "_whole", "reads", "taken")
 
     def __init__(self, whole: Value, is_settled: bool = True, reads: bool = True) -> None:
-        """``reads``: whether what was not read is read."""
+        """``whole``: the value that is copied. ``is_settled``: see `count_parts`. ``reads``:
+        whether unread values are read."""
         self.taken, self.reads = 0, reads
         self._most = MANY
         self._whole = whole
         self._is_settled = is_settled
 
     def take(self, count: int) -> None:
-        """Raises TooDeep."""
+        """Count ``count`` more copied parts. Raises TooDeep if the value has too many."""
         self.taken += count
         if self.taken > self._most:
             if self._most < LARGEST:
@@ -67,7 +67,7 @@ class Room:
 
 
 def copy_parts(value: Value, levels: int, room: Room) -> Value:
-    """`isolate` for a value that is part of another: at most ``levels`` of it."""
+    """`isolate` for a part of a value, at most ``levels`` deep."""
     if type(value) not in CONTAINERS:
         return value.value if type(value) is Unread and room.reads else value
     room.take(len(value))
@@ -84,7 +84,7 @@ def _with_parts(
     levels: int,
     room: Room,
 ) -> dict[str, Value]:
-    """A copy of a mapping with what ``copy`` makes of its parts."""
+    """A copy of a mapping in which ``copy`` converts each part."""
     if ATOMS.issuperset(map(type, value.values())):
         return value.copy()
     return {k: (v if type(v) in ATOMS else copy(v, levels - 1, room)) for k, v in value.items()}
@@ -93,9 +93,9 @@ def _with_parts(
 def _list_of(
     value: Any, copy: Callable[[Value, int, Room], Value], levels: int, room: Room
 ) -> list[Value]:
-    """A list of what ``copy`` makes of the parts of a list or a tuple."""
-    # A large list is nearly always one of objects without containers: rows. C looks through all of
-    # them and copies them in half of the time that a call for each takes.
+    """A copy of a list or tuple, as a list, in which ``copy`` converts each part."""
+    # A large list nearly always has rows, objects without containers. C checks and copies all of
+    # them in half of the time that a call for each takes.
     if type(value) is list and levels > 1 and are_rows(value):
         room.take(sum(map(len, value)))
         return list(map(dict.copy, value))
@@ -126,16 +126,17 @@ def _settle(value: Value, levels: int, room: Room) -> Value:
         if isinstance(value, dict):
             if kind is dict and TEXT.issuperset(map(type, value)):
                 return _with_parts(value, _settle, levels, room)
-            # Not JSON, and nothing is looked for inside: it stays one opaque value.
+            # A dict with such keys is not JSON, and its parts are not converted: it is one opaque
+            # value.
             if not all(isinstance(k, str) for k in value):
                 return value
             return {str.__str__(k): _settle(v, levels - 1, room) for k, v in value.items()}
         parts = _list_of(value, _settle, levels, room)
-        names = getattr(kind, "_fields", None)  # a named tuple's
+        names = getattr(kind, "_fields", None)  # the names of a named tuple
         if names is None or not isinstance(value, tuple):
             return parts
         return dict(zip(names, parts, strict=True))
-    # The exact type: a subclass has methods of its own, which expressions would call.
+    # Convert to the exact type: expressions would call the methods of a subclass.
     for base, plain in _PLAIN:
         if isinstance(value, base):
             return plain(value)
@@ -143,9 +144,9 @@ def _settle(value: Value, levels: int, room: Room) -> Value:
 
 
 def _of_numpy(value: Any) -> Value:
-    """A scalar of numpy, or an array without dimensions, as JSON. A date or a duration stays an
-    object of its own (decision A1″): in some units numpy would make a whole number of it, and None
-    of NaT. numpy may not be installed."""
+    """A scalar of numpy, or an array without dimensions, as JSON. A date or a duration stays as it
+    is (decision A1″): in some units numpy would convert it to a whole number, and NaT to None.
+    numpy need not be installed."""
     if getattr(value, "shape", None) != () or not hasattr(value, "item"):
         return value
     if value.dtype.kind in "mM":
@@ -163,14 +164,14 @@ _PLAIN: tuple[tuple[type, Callable[[Any], Value]], ...] = (
 
 def is_json(value: Value) -> bool:
     """Whether ``value`` and all its parts are JSON. Each container is visited once."""
-    return _all_json((value,), DEEPEST + 50, {})  # a message has levels around its value
+    return _all_json((value,), DEEPEST + 50, {})  # a message wraps its value in some more levels
 
 
 def _all_json(parts: Iterable[Value], room: int, visited: dict[int, bool]) -> bool:
     for part in parts:
         kind = type(part)
         if kind is float:
-            if part - part != 0:  # infinite or NaN
+            if part - part != 0:  # true for NaN and infinities
                 return False
         elif kind not in ATOMS:
             if kind is not list and not (kind is dict and TEXT.issuperset(map(type, part))):
@@ -214,18 +215,19 @@ def type_name(value: Value) -> str:
 
 
 def is_true(value: Value) -> bool:
-    """Python's truth for JSON; opaque values are true (an array or a DataFrame would raise)."""
+    """Python's truth for JSON. Opaque values are true, because an array or a DataFrame would
+    raise."""
     return bool(value) if type(value) in NAMES else True
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Python's equality for JSON (``true == 1``, decision P17), identity for opaque values, also
+    """Python's equality for JSON (``true == 1``, decision P17); identity for opaque values, even
     nested ones."""
     return equal_within(a, b, math.inf) is True
 
 
 def equal_within(a: Value, b: Value, room: float) -> bool | None:
-    """`equal`, but None when more than ``room`` parts would have to be looked at.
+    """`equal`, but None if more than ``room`` parts would have to be compared.
 
     Parts can be shared, so each pair of containers is compared once.
     """
@@ -245,7 +247,7 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
             continue
         kind = type(first)
         if kind in ATOMS and type(second) in ATOMS:
-            # Atoms only: the `==` of a user may run any code, or return an array.
+            # Only atoms: the `==` of a user's class may run any code, or return an array.
             if first != second:
                 return False
         elif (
@@ -256,7 +258,7 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
         ):
             return False
         elif (id(first), id(second)) in visited:
-            continue  # they are compared already, in another place
+            continue  # this pair was compared in another place
         else:
             visited.add((id(first), id(second)))
             firsts += first if kind is list else first.values()
@@ -269,7 +271,7 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
 
 def is_awaitable(value: Any) -> bool:
     try:
-        # It asks the class for `__await__`, which runs code of a metaclass.
+        # `isawaitable` asks the class for `__await__`, which may run a metaclass's code.
         return type(value) not in ATOMS and inspect.isawaitable(value)
-    except Exception:  # a class of a user
+    except Exception:  # raised by a user's class
         return False

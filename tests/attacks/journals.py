@@ -1,4 +1,4 @@
-"""A project folder whose journal somebody else wrote, and everything a person may ask of it."""
+"""Makes a project folder with a foreign journal, and asks this journal everything that a user may ask."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WANT = ["pears: good", "figs: good"]
 
 
 class Shop:
-    """A value that is pickled."""
+    """A value that is stored as a pickle."""
 
     def __init__(self, grades: Any) -> None:
         self.grades = grades
@@ -63,7 +63,7 @@ OWN = cache(registry)
 
 
 class Runs(NamedTuple):
-    """The ids of the runs of a journal."""
+    """The ids of the three runs of a journal."""
 
     healthy: str
     failed: str
@@ -100,11 +100,11 @@ def changed(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 class Answer(NamedTuple):
-    """What became of one thing that was asked of the journal."""
+    """The outcome of one question to the journal."""
 
     what: str
     code: str
-    """``ok``, or the error's code."""
+    """``ok``, or the code of the error."""
     value: Any = None
 
 

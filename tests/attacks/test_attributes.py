@@ -1,7 +1,7 @@
-"""What an expression of a definition reaches from a value: never the variables of whoever made it.
+"""An expression of a definition never reaches the variables of the code that made a value (rule Y5).
 
-A tool may return anything: a generator, a module, a function, an exception. In a graph the attributes of an object can
-be read; of what programs are made of they cannot, and in the other languages nothing has attributes.
+A tool may return anything: a generator, a module, a function, an exception. In a graph, expressions can read the
+attributes of an object, but not those that lead into its code. In the other languages no value has attributes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from agf_magics.languages.graph import (
 )
 
 SECRET = "hunter2-of-the-notebook"
-"""A variable of this module: what must never be reached."""
+"""A variable of this module, which no expression may reach."""
 
 
 class Thing:
-    """What Y5 lets a graph read: attributes and properties, no methods."""
+    """An object whose attributes and properties, but not methods, a graph may read (rule Y5)."""
 
     kind: ClassVar[str] = "thing"
 
@@ -185,7 +185,7 @@ def reached(value: Any, chain: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("made", MAKERS)
-def test_of_what_programs_are_made_of_a_graph_reads_nothing(made: str) -> None:
+def test_a_graph_reads_no_attribute_that_leads_into_code(made: str) -> None:
     value = MAKERS[made]()
     for chain in CHAINS:
         assert reached(value, chain) == [], chain
@@ -194,7 +194,7 @@ def test_of_what_programs_are_made_of_a_graph_reads_nothing(made: str) -> None:
 
 
 @pytest.mark.parametrize("made", MAKERS)
-def test_nor_inside_another_value(made: str) -> None:
+def test_a_graph_reads_no_such_attribute_inside_another_value(made: str) -> None:
     thing = Thing()
     thing.inner = thing.made = MAKERS[made]()
     for chain in CHAINS:
@@ -223,7 +223,7 @@ def test_what_an_object_says_of_itself_is_read_as_before(what: str) -> None:
 
 
 @pytest.mark.parametrize("chain", ["method", "_hidden", "__class__", "__dict__", "__init__.__globals__"])
-def test_and_no_more(chain: str) -> None:
+def test_a_graph_reads_no_methods(chain: str) -> None:
     assert reached(Thing(), chain) == []
 
 
@@ -269,7 +269,7 @@ RUNS: dict[str, str] = {
 
 @pytest.mark.parametrize("how", RUNS)
 @pytest.mark.parametrize("made", ["generator", "module", "function", "class", "frame", "traceback"])
-def test_a_run_shows_and_hands_on_none_of_it(made: str, how: str) -> None:
+def test_a_run_shows_and_passes_on_none_of_these_attributes(made: str, how: str) -> None:
     registry, shown = agf.Registry(), list[str]()
 
     def answer(prompt: str) -> str:

@@ -1,4 +1,5 @@
-"""A process that is killed inside a tool with an effect: the call is not made again unless a person says so (D7)."""
+"""A process is killed inside a tool with an effect: the call is not repeated unless the user allows it (decision
+D7)."""
 
 from __future__ import annotations
 
@@ -67,10 +68,10 @@ def effects(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_nobody_there_and_the_call_is_not_made_again(when: str, tmp_path: Path) -> None:
+def test_without_a_user_the_call_is_not_repeated(when: str, tmp_path: Path) -> None:
     killed(tmp_path, when)
     made = effects(tmp_path)
-    for _ in range(2):  # however often it is resumed
+    for _ in range(2):  # the number of resumes makes no difference
         resumed = "made = agf.resume(agf.runs()[0].run_id, raises=False); end(made); print(made.error.diagnostic.hint)"
         assert printed(CODE + resumed, tmp_path) == [
             "waiting None step.unknown-outcome",
@@ -79,13 +80,13 @@ def test_nobody_there_and_the_call_is_not_made_again(when: str, tmp_path: Path) 
         assert effects(tmp_path) == made
 
 
-def test_the_person_lets_it_be_called_again(tmp_path: Path) -> None:
+def test_the_user_may_allow_a_second_call(tmp_path: Path) -> None:
     killed(tmp_path, "after")
     assert printed(CODE + RESUMED, tmp_path, "True") == [QUESTION, "ok paid 5 None"]
     assert effects(tmp_path) == ["pay 5", "pay 5"]
 
 
-def test_the_person_gives_its_result(tmp_path: Path) -> None:
+def test_the_user_may_give_the_result_of_the_call(tmp_path: Path) -> None:
     killed(tmp_path, "after")
     assert printed(CODE + RESUMED, tmp_path, "{'result': 'paid by hand'}") == [QUESTION, "ok paid by hand None"]
     assert effects(tmp_path) == ["pay 5"]
@@ -107,20 +108,20 @@ agf.resume(agf.runs()[0].run_id, raises=False, ask=lambda question: True, on_eve
 @pytest.mark.parametrize("answer", ["False", "{'other': 1}", "{'result': 1, 'more': 2}", "'again'", "1/0"])
 def test_another_answer_calls_nothing(answer: str, tmp_path: Path) -> None:
     killed(tmp_path, "after")
-    # A text is no answer to an approval (decision A18′); a mapping is, and its outcome stays unknown.
+    # A text does not answer an approval (decision A18′). A mapping does, but the outcome of the call stays unknown.
     ended = "error None run.answer" if answer == "'again'" else "waiting None step.unknown-outcome"
     assert printed(CODE + RESUMED, tmp_path, answer)[-1] == ended
     assert effects(tmp_path) == ["pay 5"]
 
 
 @pytest.mark.parametrize(("answer", "output"), [("yes", "paid 5"), ("{result: paid by hand}", "paid by hand")])
-def test_the_answer_may_be_given_when_it_is_resumed(answer: str, output: str, tmp_path: Path) -> None:
+def test_the_answer_may_be_an_option_of_the_resume(answer: str, output: str, tmp_path: Path) -> None:
     killed(tmp_path, "after")
     resumed = "end(agf.resume(agf.runs()[0].run_id, answer=sys.argv[1]))"
     assert printed(CODE + resumed, tmp_path, answer) == [f"ok {output} None"]
 
 
-def test_it_is_asked_again_when_the_second_call_is_cut_as_well(tmp_path: Path) -> None:
+def test_the_user_is_asked_again_when_the_second_call_is_cut_as_well(tmp_path: Path) -> None:
     killed(tmp_path, "after")
     killed(tmp_path, "after", "agf.resume(agf.runs()[0].run_id, answer=True)")
     assert effects(tmp_path) == ["pay 5", "pay 5"]

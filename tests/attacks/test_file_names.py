@@ -1,4 +1,4 @@
-"""A definition names a file that no system could open: a coded error with a caret, from every place that names one."""
+"""A definition with an impossible file name gives a coded error with a caret, at every place that takes a file name."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_a_name_that_is_no_file_is_an_error_at_the_name(kind: str, place: str, f
 
 
 @pytest.mark.parametrize("kind", [kind for kind in NAMES if kind != "nothing"])
-def test_a_path_that_is_no_file_is_told(kind: str, folder: Path) -> None:
+def test_a_path_that_is_no_file_is_reported(kind: str, folder: Path) -> None:
     with pytest.raises(DefinitionError) as raised:
         agf.load(Path(NAMES[kind]), "pipeline")
     assert raised.value.code == "define.file"
 
 
 @pytest.mark.parametrize("option", ["--define", "--input", "--tools", "file"])
-def test_the_command_line_tells_it_without_a_traceback(option: str, folder: Path) -> None:
+def test_the_command_line_reports_it_without_a_traceback(option: str, folder: Path) -> None:
     (folder / "p.yaml").write_text("pipeline: p\nsteps: [{transform: {value: '1'}}]\n")
     name = NAMES["too long"].replace(".yaml", ".py") if option == "--tools" else NAMES["too long"]
     words = [name] if option == "file" else ["p.yaml", option, name]

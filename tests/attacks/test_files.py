@@ -1,5 +1,7 @@
-"""The built-in file tools against whoever wants more of them (decision D3): files that run code or open something
-later, files that are not a definition's business, and ways around.
+"""The built-in file tools refuse files that run code or open something later, and files outside of their folder
+(decision D3).
+
+The tests also try other names of the same files, links, and races.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ class Files:
         install(self.registry, folder=lambda: folder, allow_shell=lambda: False, protected=lambda: journal)
 
     def refused(self, path: str) -> list[str]:
-        """The codes of reading and of writing it; empty where one of them was done."""
+        """The error codes of reading and of writing the file; an empty text where that succeeded."""
         return [self.said("file__read", path=path), self.said("file__write", path=path, content="x")]
 
     def said(self, name: str, **given: Any) -> str:
@@ -85,7 +87,7 @@ class Files:
 
 @pytest.mark.parametrize("disguise", DISGUISES)
 @pytest.mark.parametrize("name", NEVER)
-def test_what_runs_code_or_opens_something_is_never_touched(folder: Path, name: str, disguise: str) -> None:
+def test_a_file_that_runs_code_or_opens_something_is_never_touched(folder: Path, name: str, disguise: str) -> None:
     files, disguised = Files(folder), DISGUISES[disguise](name)
     for place in PLACES:
         assert files.refused(place.format(disguised)) == ["tool.file-path"] * 2, place
@@ -112,7 +114,7 @@ FINE = (
 
 @posix
 @pytest.mark.parametrize("name", FINE)
-def test_what_is_only_called_like_it_is_a_file_like_any_other(folder: Path, name: str) -> None:
+def test_a_file_with_a_similar_name_is_a_file_like_any_other(folder: Path, name: str) -> None:
     files = Files(folder)
     for place in ("{}", "sub/{}"):
         assert "bytes" in files.said("file__write", path=place.format(name), content="x")
@@ -142,7 +144,7 @@ def test_the_journal_is_never_touched_wherever_it_is(folder: Path, where: str) -
 
 
 @posix
-def test_nor_by_another_name_of_the_same_file(folder: Path) -> None:
+def test_the_journal_is_never_touched_by_another_name(folder: Path) -> None:
     journal = folder / "runs.sqlite"
     journal.write_text("runs")
     os.link(journal, folder / "notes.txt")
@@ -165,7 +167,7 @@ def test_the_settings_say_where_the_journal_is(folder: Path, monkeypatch: pytest
 
 
 class Race:
-    """Does something at the moment at which a file is opened, before the system has opened it."""
+    """Does something at the moment before the system opens a file."""
 
     def __init__(self) -> None:
         self.at = ""
@@ -268,10 +270,10 @@ def test_an_error_about_a_file_that_a_definition_names_shows_no_line_of_it(
     place = folder / name
     place.parent.mkdir(exist_ok=True)
     place.write_text("OPENAI_API_KEY=sk-verysecret12345\n")
-    with pytest.raises(agf.DefinitionError) as told:
+    with pytest.raises(agf.DefinitionError) as raised:
         agf.run(NAMES_A_FILE % name)
-    assert {one.code for one in told.value.diagnostics} & {"file.protected", "file.not-a-definition"}
-    assert "verysecret" not in str(told.value)
+    assert {one.code for one in raised.value.diagnostics} & {"file.protected", "file.not-a-definition"}
+    assert "verysecret" not in str(raised.value)
 
 
 NAMES_A_FILE = """schema_version: "1.0.0"

@@ -1,7 +1,7 @@
-"""A journal that somebody else wrote deletes nothing, takes nothing over and ends nothing.
+"""A journal that somebody else wrote deletes no file, takes over no run and ends no process.
 
-The file comes with a folder that was cloned or unpacked. What it says may be damaged (a cell is not what was written)
-or forged (its checksums are right, and what it says is a lie); or it may not be a journal at all.
+Such a file comes with a folder that was cloned or unpacked. Its content may be damaged (a cell changed after it was
+written) or forged (wrong, with correct checksums). Or the file may not be a journal at all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ VICTIM = b"three years of work"
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
-    """A journal that nothing is wrong with: its folder, and the ids of its runs."""
+    """A correct journal: its folder, and the ids of its runs."""
     folder = tmp_path_factory.mktemp("whole")
     ids = made(folder)
     return folder, ids
@@ -55,7 +55,7 @@ def ip() -> Iterator[InteractiveShell]:
 
 
 def loaded(ip: InteractiveShell) -> str:
-    """``%load_ext agf_magics`` and ``%runs --prune`` in a real shell, here; what they print."""
+    """The output of ``%load_ext agf_magics`` and ``%runs --prune`` in a real shell in the current folder."""
     with capture_output() as captured:
         try:
             shown = [ip.run_cell("%load_ext agf_magics"), ip.run_cell("%runs"), ip.run_cell("%runs --prune 36500")]
@@ -68,10 +68,10 @@ def loaded(ip: InteractiveShell) -> str:
     return str(captured.stdout)
 
 
-# --- one run of it is damaged, or forged ---
+# --- one run of the journal is damaged or forged ---
 
 Cell = tuple[str, str, Any]
-"""A table, a column, and what stands there now."""
+"""A table, a column, and a wrong value for it."""
 
 CELLS: dict[str, Cell] = {
     "an owner that is a path": ("runs", "owner", "{victim}"),
@@ -140,7 +140,7 @@ CELLS: dict[str, Cell] = {
 
 
 def put(folder: Path, run_id: str, cell: Cell, seal: bool) -> None:
-    """Put it into every row of that run; ``seal``: with the checksums that it must have then."""
+    """Write the wrong value into every row of the run. ``seal``: also write the checksums that fit this value."""
     table, column, value = cell
     if isinstance(value, str):
         value = value.replace("{victim}", str(folder / "victim"))
@@ -187,7 +187,7 @@ def test_a_row_that_is_damaged_or_forged_affects_its_own_run_only(
     assert found["load healthy"].value == found["run"].value == found["reuse healthy"].value == WANT
     assert found["show healthy"].value[:2] == ("ok", WANT)
     assert found["prune"].code == found["delete"].code == "ok"
-    for what in ("resume failed", "resume cut"):  # it was refused, or it is what it would have been
+    for what in ("resume failed", "resume cut"):  # each was refused, or has the right result
         assert found[what].code != "ok" or found[what].value in (WANT, None), found[what]
     if not seal:
         table = CELLS[name][0]
@@ -205,7 +205,7 @@ def test_damage_is_reported_with_its_code_when_the_extension_is_loaded(
         assert (one.run_id, one.note) == (whole[1].failed, "journal.damaged: %runs --delete RUN")
 
 
-def test_deleting_a_run_whose_number_is_a_lie_deletes_nothing_of_another(
+def test_deleting_a_run_with_a_forged_number_deletes_nothing_of_another(
     project: Path, whole: tuple[Path, Runs]
 ) -> None:
     ids = whole[1]
@@ -227,7 +227,7 @@ def test_a_failure_has_no_place_outside_of_its_text(start: int, end: int) -> Non
     assert error_from(json.dumps(told), [Source("t", "abc")]).diagnostic.span is None
 
 
-def test_whoever_reads_sees_the_journal_of_one_moment(project: Path, whole: tuple[Path, Runs]) -> None:
+def test_a_reader_sees_the_journal_of_one_moment(project: Path, whole: tuple[Path, Runs]) -> None:
     with opened(project) as path:
         with Store.at(path).reading() as connection:
             before = connection.execute("SELECT count(*) FROM runs").fetchone()
@@ -304,7 +304,7 @@ def _newer(path: Path) -> None:
 
 
 def _older(path: Path) -> None:
-    """A file of format 2, which had no application id and was never released."""
+    """A file of format 2, which has no application id and was never released."""
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript("CREATE TABLE runs (num); CREATE TABLE records (line); PRAGMA user_version=2;")
@@ -328,7 +328,7 @@ def _linked(path: Path) -> None:
 
 
 def _linked_journal(path: Path) -> None:
-    """A link to a journal that is whole: the person's own, of another project."""
+    """A link to a correct journal of the user's in another project."""
     path.rename(path.parent / "other.sqlite")
     path.symlink_to(path.parent / "other.sqlite")
 
@@ -377,7 +377,7 @@ def _other_tables_at(path: Path) -> None:
 
 
 FILES: dict[Callable[[Path], None], tuple[str, ...]] = {
-    _emptied: ("ok",),  # SQLite takes it for a new one: the page says so
+    _emptied: ("ok",),  # SQLite takes an empty file for a new database, as the page says
     _short: ("journal.damaged",),
     _zeroed: ("journal.damaged", "ok"),
     _no_header: ("journal.damaged",),
@@ -394,7 +394,7 @@ FILES: dict[Callable[[Path], None], tuple[str, ...]] = {
     _negative: ("journal.older",),
     _linked: ("journal.foreign",),
     _linked_journal: ("journal.foreign",),
-    _linked_nowhere: ("ok",),  # there is no journal to be listed; none is made behind the link either
+    _linked_nowhere: ("ok",),  # there is no journal to list, and none is made behind the link
     _linked_log: ("journal.foreign",),
     _linked_index: ("journal.foreign",),
     _linked_owners: ("journal.foreign",),
@@ -403,11 +403,11 @@ FILES: dict[Callable[[Path], None], tuple[str, ...]] = {
     _folder: ("journal.unwritable",),
 }
 MAY_CHANGE = (_emptied, _zeroed, _short)
-"""Those that are our own files still."""
+"""The files that are still journals of ours."""
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every plain file below a folder, links not followed."""
+    """Every plain file below a folder, without following links."""
     return {
         str(one.relative_to(folder)): one.read_bytes()
         for one in sorted(folder.rglob("*"))
@@ -427,7 +427,7 @@ def test_a_file_that_is_not_a_journal_is_refused_and_left_as_it_is(
     with opened(project):
         found = by_name(asked(whole[1]))
     assert found["list"].code in FILES[change], found["list"]
-    assert found["run"].value == WANT  # the run goes on and is not kept
+    assert found["run"].value == WANT  # the run continues without a journal
     assert found["list"].code == "ok" or f"[{found['list'].code}]" in said
     after = contents(project)
     if change not in MAY_CHANGE:
@@ -503,7 +503,7 @@ def test_the_lock_of_a_process_that_died_is_removed_but_not_behind_a_link(tmp_pa
     "name",
     ["", ".", "..", "../victim", "1-0123456789ab\n", "1-0123456789AB", "x-0123456789ab", "１-0123456789ab", "a/b"],
 )
-def test_a_name_that_no_lock_has_is_nobodys(name: str, tmp_path: Path) -> None:
+def test_a_name_that_no_lock_has_belongs_to_no_process(name: str, tmp_path: Path) -> None:
     (tmp_path / "owners").mkdir()
     (tmp_path / "victim").write_bytes(b".")
     assert not owners.alive(tmp_path / "owners", name)
@@ -514,7 +514,7 @@ def test_a_lock_of_this_process_is_not_given_back_by_looking_at_it(tmp_path: Pat
     owner = owners.ProcessLock(tmp_path / "owners")
     assert owners.alive(tmp_path / "owners", owner.name)
     child = os.fork()
-    if child == 0:  # another process, to which the lock must still say that its owner lives
+    if child == 0:  # another process, which must see by the lock that its owner lives
         os._exit(0 if owners.alive(tmp_path / "owners", owner.name) else 1)
     assert os.waitpid(child, 0)[1] == 0
     owner.leave()
@@ -523,7 +523,8 @@ def test_a_lock_of_this_process_is_not_given_back_by_looking_at_it(tmp_path: Pat
 
 # --- a law ---
 
-# Not the number of a line: one that is moved out of its run is a lost line, which no checksum of a row can tell.
+# The number of a line is left out. A line that moves to another run is a lost line, which no checksum of a row can
+# show.
 RUN_COLUMNS = sorted({*f"{kept.HEAD}, {kept.STATE}, {END}, work, work_sign, head_crc, state_crc".split(", ")})
 ANY = st.one_of(
     st.none(),
@@ -564,7 +565,7 @@ def test_any_cell_replaced_by_any_value_gives_a_coded_error_or_what_was_written(
         try:
             sql = f"UPDATE {table} SET {column}=? WHERE {key}=?"
             connection.execute(sql, (value, keys[number % len(keys)]))
-        except (sqlite3.Error, ValueError):  # SQLite itself refuses it
+        except (sqlite3.Error, ValueError):  # SQLite itself refuses the value
             return
     with opened(folder):
         for run_id in whole[1]:
@@ -578,7 +579,7 @@ def test_any_cell_replaced_by_any_value_gives_a_coded_error_or_what_was_written(
 
 
 def _listed(run_id: str) -> Any:
-    """The run as the list shows it; that something is damaged where it is listed as such."""
+    """The run as the list shows it, or that the list calls it damaged."""
     found = {one.run_id: tuple(one) for one in agf.runs()}
     damaged = any(one.status == "damaged" for one in agf.runs())
     return found[run_id] if run_id in found and found[run_id][2] != "damaged" else damaged and DAMAGED
@@ -596,14 +597,14 @@ LOOKS: dict[str, Callable[[str], Any]] = {
 
 @pytest.fixture(scope="module")
 def truth(whole: tuple[Path, Runs], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the journal says while nothing is wrong with it."""
+    """The answers of the correct journal."""
     folder = tmp_path_factory.mktemp("truth") / "copy"
     shutil.copytree(whole[0], folder)
     with opened(folder):
         return {f"{what} {run_id}": look(run_id) for run_id in whole[1] for what, look in LOOKS.items()}
 
 
-# --- a run that somebody else began ---
+# --- a run that somebody else started ---
 
 
 def test_a_run_that_somebody_else_began_is_resumed_only_where_that_is_trusted(

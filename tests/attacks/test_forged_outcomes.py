@@ -1,4 +1,4 @@
-"""A journal that was in other hands says that a call with an effect was made: nobody believes it, a person is asked."""
+"""A forged journal says that a call with an effect has ended: the resumed run does not believe it and asks the user."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ steps:
 """
 
 
-def world(made: list[str], fails: bool = False) -> agf.Registry:
+def world(calls: list[str], fails: bool = False) -> agf.Registry:
     registry = agf.Registry()
 
     @agf.tool(reuse=False, registry=registry)
     def pay() -> str:
-        made.append("pay")
+        calls.append("pay")
         return "paid"
 
     @agf.tool(registry=registry)
@@ -48,7 +48,7 @@ FORM, VALUE, ERROR = len(COLUMNS), len(COLUMNS) + 1, len(COLUMNS) + 3
 
 
 def rewrite(path: Path, change: Callable[[list[Row]], list[Row]]) -> None:
-    """Change the records as a stranger can: the checksum of a row needs no key."""
+    """Change the records as any stranger can, because the checksum of a row needs no key."""
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         rows = [list(row[:-1]) for row in file.execute("SELECT * FROM records ORDER BY line")]
         file.execute("DELETE FROM records")
@@ -85,52 +85,52 @@ CHANGES = {change.__name__: change for change in (another_value, no_begin, as_fa
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_outcome_that_the_run_has_not_written_is_asked_for(change: str, tmp_path: Path) -> None:
+def test_the_user_is_asked_for_an_outcome_that_the_run_has_not_written(change: str, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
-        made: list[str] = []
-        failed = agf.run(TEXT, registry=world(made, fails=True), raises=False)
+        calls: list[str] = []
+        failed = agf.run(TEXT, registry=world(calls, fails=True), raises=False)
         Store.close_all()
         rewrite(path, CHANGES[change])
-        resumed = agf.resume(failed.run_id, registry=world(made), raises=False)
+        resumed = agf.resume(failed.run_id, registry=world(calls), raises=False)
         assert (resumed.status, resumed.error and resumed.error.code) == ("waiting", "step.unknown-outcome")
-        assert made == ["pay"]
+        assert calls == ["pay"]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_person_says_what_became_of_the_call(change: str, tmp_path: Path) -> None:
+def test_the_user_says_what_the_outcome_of_the_call_was(change: str, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
-        made: list[str] = []
-        failed = agf.run(TEXT, registry=world(made, fails=True), raises=False)
+        calls: list[str] = []
+        failed = agf.run(TEXT, registry=world(calls, fails=True), raises=False)
         Store.close_all()
         rewrite(path, CHANGES[change])
-        resumed = agf.resume(failed.run_id, registry=world(made), ask=lambda question: {"result": "what I know"})
-        assert (resumed.output, made) == ("what I know", ["pay"])
+        resumed = agf.resume(failed.run_id, registry=world(calls), ask=lambda question: {"result": "what I know"})
+        assert (resumed.output, calls) == ("what I know", ["pay"])
 
 
 def test_the_outcome_that_the_run_has_written_counts(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
-        made: list[str] = []
-        failed = agf.run(TEXT, registry=world(made, fails=True), raises=False)
+        calls: list[str] = []
+        failed = agf.run(TEXT, registry=world(calls, fails=True), raises=False)
         Store.close_all()
         rewrite(path, lambda rows: rows)
-        assert agf.resume(failed.run_id, registry=world(made)).output == "paid"
-        assert made == ["pay"]
+        assert agf.resume(failed.run_id, registry=world(calls)).output == "paid"
+        assert calls == ["pay"]
 
 
-def test_the_outcome_of_another_run_is_none_of_this_one(tmp_path: Path) -> None:
+def test_the_outcome_of_another_run_does_not_count(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
-        made: list[str] = []
+        calls: list[str] = []
         for _ in range(2):
-            failed = agf.run(TEXT, registry=world(made, fails=True), raises=False)
+            failed = agf.run(TEXT, registry=world(calls, fails=True), raises=False)
         Store.close_all()
 
         def moved(rows: list[Row]) -> list[Row]:
             first, second = [row for row in rows if is_end(row)]
-            # Each gets that of the other: which of them comes first in the file is random.
+            # Each call gets the outcome of the other. The order of the calls in the file is random.
             others = {id(first): second, id(second): first}
             return [[row[0], *others.get(id(row), row)[1:]] for row in rows]
 
         rewrite(path, moved)
-        resumed = agf.resume(failed.run_id, registry=world(made), raises=False)
+        resumed = agf.resume(failed.run_id, registry=world(calls), raises=False)
         assert (resumed.status, resumed.error and resumed.error.code) == ("waiting", "step.unknown-outcome")
-        assert made == ["pay", "pay"]
+        assert calls == ["pay", "pay"]

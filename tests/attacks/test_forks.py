@@ -1,4 +1,4 @@
-"""Tools that fork: the child ends where the tool's code ends, and the parent's run goes on."""
+"""Tools that fork: the child process ends together with the code of the tool, and the parent's run continues."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Loading takes time in proportion to the length of a text: 128 constructions, each repeated 100 times and 8 times as
-often. What is quadratic takes 64 times as long; 12 is the limit (an exponent of 1.2)."""
+"""Loading takes time in proportion to the length of a text, for 128 constructions.
+
+Each construction is repeated 100 times and 8 times as often. A quadratic loader takes 64 times as long for the larger
+text. The limit is 12 times, which is growth with the power 1.2.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ Make = Callable[[int], str]
 FEW, TIMES = 100, 8
 QUICK = 0.06
 SQUARE = {("policy", "steps without a mapping")}
-"""Each step reads all before it, so its wires are as many as pairs: 0.2 s for 1,600 steps, which nobody writes."""
-"""Seconds of the processor; what is loaded as fast as this at the larger size is not measured again."""
+"""Flows in which each step reads all earlier steps, so the number of wires is quadratic. 1,600 steps, which nobody
+writes, take 0.2 s."""
+"""CPU seconds. A larger text that loads within this time is not measured again."""
 
 
 def each(part: Callable[[int], str], join: str = "") -> Make:
@@ -32,7 +36,7 @@ def steps(part: Callable[[int], str]) -> Make:
 
 
 def step(text: str, part: Callable[[int], str], join: str = "") -> Make:
-    """A pipeline of one step, whose text has ``@`` where the parts go."""
+    """A pipeline of one step. The parts replace the ``@`` in its text."""
     return lambda n: f"pipeline: p\nsteps:\n- {text.replace('@', join.join(map(part, range(n))))}\n"
 
 
@@ -325,9 +329,9 @@ CONSTRUCTIONS = {
 
 
 def seconds(language: str, text: str, rounds: int) -> float:
-    """The least time of the processor that loading took."""
+    """The smallest CPU time of several loads."""
     best = float("inf")
-    gc.disable()  # it looks at all objects of the process, which grow with the suite
+    gc.disable()  # a collection visits all objects of the process, also those of other tests
     try:
         for _ in range(rounds):
             began = time.process_time()
@@ -348,9 +352,9 @@ def test_loading_takes_linear_time(language: str, name: str) -> None:
     if language == "graph":
         pytest.importorskip("jinja2")
     make, exponent = CONSTRUCTIONS[language, name], 2.0 if (language, name) in SQUARE else 1.2
-    seconds(language, make(3), 1)  # what is imported and compiled once
+    seconds(language, make(3), 1)  # imports and compiles what the load needs
     few = FEW
-    for rounds in (1, 3, 5):  # the machine may be busy: only what stays too slow is too slow
+    for rounds in (1, 3, 5):  # the machine may be busy, so a slow load gets two more chances
         long = seconds(language, make(TIMES * few), rounds)
         if long < QUICK or long <= TIMES**exponent * seconds(language, make(few), rounds):
             return

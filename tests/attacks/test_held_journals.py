@@ -1,4 +1,5 @@
-"""A journal that another process holds, that was replaced, or whose disk is full."""
+"""A journal that another process locks, that is replaced or removed, or whose disk is full loses no run and ends no
+run."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from tests.engine import kept
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, and files that are replaced while they are open")
 
-# --- held ---
+# --- locked by another process ---
 
 WAITS = """
 import os, sys, threading
@@ -60,7 +61,7 @@ def test_a_journal_that_another_process_holds_answers_an_interrupt(what: str, tm
     text = "{pipeline: p, steps: [{transform: {value: '1'}}]}"
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         if what == "prune":
-            holder.execute("BEGIN IMMEDIATE")  # readers go on, and who deletes must wait
+            holder.execute("BEGIN IMMEDIATE")  # readers continue, and a delete must wait
         else:
             holder.execute("PRAGMA locking_mode=EXCLUSIVE")
             holder.execute("BEGIN EXCLUSIVE")
@@ -91,7 +92,7 @@ def test_a_journal_that_is_held_for_too_long_is_an_error_with_a_code(
             with pytest.raises(agf.DefinitionError) as caught:
                 past_runs.prune(days=1e-9)
             run = agf.run("main", registry=registry())
-            assert len(agf.runs()) == 1  # whoever reads does not wait
+            assert len(agf.runs()) == 1  # readers do not wait
             holder.execute("ROLLBACK")
     assert caught.value.code == "journal.unwritable"
     assert (run.output, [found.code for found in run.warnings]) == (WANT, ["journal.unwritable"])
@@ -101,7 +102,7 @@ def test_a_journal_that_is_held_for_too_long_is_an_error_with_a_code(
 
 
 def _replacing(folder: Path, other: Path) -> agf.Registry:
-    """Tools of which the second one puts another file in the journal's place."""
+    """A registry of two tools. The second one replaces the journal by another file."""
     found, calls = registry(), list[str]()
 
     def grade(name: str) -> str:
@@ -115,7 +116,7 @@ def _replacing(folder: Path, other: Path) -> agf.Registry:
 
 
 @posix
-def test_a_file_that_is_replaced_while_a_run_goes_on_gets_nothing_of_it(tmp_path: Path) -> None:
+def test_a_file_that_replaces_the_journal_gets_nothing_of_the_run(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path / "other") as other:
         theirs = agf.run("main", registry=registry()).run_id
     with kept.journal_in(tmp_path / "mine") as path:
@@ -131,13 +132,13 @@ def test_a_file_that_is_replaced_while_a_run_goes_on_gets_nothing_of_it(tmp_path
         assert [one.run_id for one in agf.runs()] == [again.run_id, theirs]
         assert agf.runs(theirs).load() == agf.runs(again.run_id).load() == WANT
     aside = [one for one in path.parent.iterdir() if "-wal-of-replaced-" in one.name]
-    assert len(aside) == 1  # what was in the log of the file before is not lost
+    assert len(aside) == 1  # the log of the first file is not lost
     with kept.journal_in(tmp_path / "mine"):
         assert [one.run_id for one in agf.runs()] == [again.run_id, theirs]
 
 
 @posix
-def test_a_file_that_is_removed_leaves_its_log_to_no_other(tmp_path: Path) -> None:
+def test_no_other_file_gets_the_log_of_a_removed_file(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry())
         kept.flush(path)
@@ -218,7 +219,7 @@ def _asked(script: str, folder: Path, before: tuple[str, ...] = ()) -> Any:
 def _is_right(answer: Any) -> None:
     output, said, listed, gone, smaller, warned, calls = answer
     assert (output, said) == (2_000, ["journal.full"])
-    if listed is not None:  # its end could be written: then the list says that it is not whole
+    if listed is not None:  # the end of the run could be written, so the list says that it is incomplete
         assert "calls were not written to the journal" in listed[1], listed
     assert gone >= 1
     assert smaller
@@ -226,12 +227,12 @@ def _is_right(answer: Any) -> None:
 
 
 @posix
-def test_forgetting_makes_room_where_files_may_not_grow(tmp_path: Path) -> None:
+def test_deleting_makes_room_where_files_may_not_grow(tmp_path: Path) -> None:
     _is_right(_asked(LIMITED + FILLS, tmp_path))
 
 
 def _has_small_disks() -> bool:
-    """Whether a file system of its own can be mounted here, by the user alone."""
+    """Whether this user can mount a file system."""
     if sys.platform != "linux" or shutil.which("unshare") is None:
         return False
     probe = ["unshare", "-Urm", "mount", "-t", "tmpfs", "-o", "size=1m", "none", "/mnt"]
@@ -240,13 +241,13 @@ def _has_small_disks() -> bool:
 
 @pytest.mark.skipif(not _has_small_disks(), reason="no file system of a few MB can be mounted")
 @pytest.mark.parametrize("size", ["1m", "3m"])
-def test_forgetting_makes_room_on_a_disk_that_is_full(size: str, tmp_path: Path) -> None:
+def test_deleting_makes_room_on_a_full_disk(size: str, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     mount = f'mount -t tmpfs -o size={size} none disk && cd disk && exec "$@"'
     _is_right(_asked(ON_A_SMALL_DISK + FILLS, tmp_path, ("unshare", "-Urm", "sh", "-c", mount, "sh")))
 
 
-def test_a_run_of_which_hardly_a_call_was_kept_is_listed_as_such(tmp_path: Path) -> None:
+def test_a_run_with_few_recorded_calls_is_listed_as_incomplete(tmp_path: Path) -> None:
     found = agf.Registry()
     with kept.journal_in(tmp_path) as path:
         writer = Store.at(path).writer

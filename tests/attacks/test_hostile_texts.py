@@ -1,4 +1,5 @@
-"""Hostile texts: every parser takes linear time for them, and says what is wrong with a code. Counted, never timed."""
+"""Every parser takes linear time for hostile texts, and reports what is wrong with a code. The tests count calls, not
+seconds."""
 
 from __future__ import annotations
 
@@ -91,12 +92,12 @@ def cost(parse: Callable[[str], object], text: str) -> int:
 @pytest.mark.parametrize("name", PARSERS)
 def test_twice_the_text_costs_at_most_twice_as_much(name: str) -> None:
     parse, slow = PARSERS[name], []
-    cost(parse, "a")  # what is imported and kept once
+    cost(parse, "a")  # fills imports and caches
     for number, unit in enumerate(UNITS):
-        begins = BEGINS if unit in " \t\xa0" else {"", BEGINS[number % len(BEGINS)]}  # not all: they are many
+        begins = BEGINS if unit in " \t\xa0" else {"", BEGINS[number % len(BEGINS)]}  # all would be too many
         for end, begin in zip(cycle(ENDS), begins, strict=False):
             if name == "policy pattern" and len(unit) * SHORT <= LONGEST_PATTERN < len(unit) * LONG + 20:
-                continue  # the longer one is refused for its length: another way through the code
+                continue  # the longer text is refused for its length, which costs something else
             costs = [cost(parse, begin + unit * count + end) for count in (SHORT, LONG)]
             if costs[1] > 2.5 * costs[0]:
                 slow.append((begin, unit, end, costs))
@@ -134,7 +135,7 @@ def test_hints_of_one_text_share_a_bound() -> None:
 
 
 @pytest.mark.parametrize("line", ["x" * 100_000, "é" * 100_000, "\u0301" * 100_000, "漢" * 100_000, "\t" * 100_000])
-def test_an_excerpt_of_a_long_line_costs_what_is_shown(line: str) -> None:
+def test_an_excerpt_of_a_long_line_costs_only_what_it_shows(line: str) -> None:
     source = Source("a", f"first\n{line}")
     told = [Diagnostic("a.b", "wrong", source.span(6 + at, 7 + at)) for at in (0, 50_000, 99_999)]
     assert instructions(lambda: list(map(str, told)), "diagnostics.py") < 200_000
@@ -152,7 +153,7 @@ def test_a_place_is_found_without_reading_the_text_again() -> None:
     assert source.place(len(source.text)) == (50_003, 1)
 
 
-# --- what is shown of it ---
+# --- how a text is shown ---
 
 
 def steps(language: str, count: int) -> str:
@@ -189,7 +190,7 @@ def test_the_repr_of_a_run_of_errors_and_of_a_registry_does_not_grow_with_the_te
     assert all(many < few + 200 for few, many in zip(shown(SHOWN * 2), shown(SHOWN * 4), strict=True))
 
 
-# --- anything ---
+# --- random texts ---
 
 PIECES = st.sampled_from([*UNITS, *BEGINS, *(text for text in (PIPELINE, PROMPT, MAPPING, PLAN, VALUE, CONDITION))])
 

@@ -1,7 +1,7 @@
 """Interrupts in every state of a run: a real SIGINT at the N-th call that the package makes on the main thread.
 
-Python looks for signals when a function begins and when one in C has returned, so these are the places, counted by a
-profile function: a sweep over them is the same each time.
+Python handles signals when a function begins and when a C function has returned. A profile function counts these
+places, so a sweep over them is the same each time.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ print(sorted(seen), number > 200)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [1, 2, 3])
-def test_a_run_is_never_left_to_itself_wherever_an_interrupt_comes(first: int, tmp_path: Path) -> None:
+def test_an_interrupt_at_any_call_ends_the_run_in_order(first: int, tmp_path: Path) -> None:
     assert printed(SWEEP + FRESH, tmp_path, "run", str(first), "3") == ["['KeyboardInterrupt', 'cancelled', 'ok'] True"]
 
 
@@ -163,7 +163,7 @@ def test_a_resumed_run_can_be_resumed_again_wherever_an_interrupt_comes(
     assert printed(SWEEP + RESUMED, tmp_path, "resume", str(first), step) == ["['cancelled', 'interrupted', 'ok'] True"]
 
 
-def test_a_resumed_run_that_cannot_be_begun_is_what_it_was(tmp_path: Path) -> None:
+def test_a_resume_that_cannot_begin_leaves_the_run_as_it_was(tmp_path: Path) -> None:
     code = """
 import subprocess
 ran = subprocess.run([sys.executable, "-c", '''

@@ -1,4 +1,4 @@
-"""Tools that end, stop or deafen the process in which they run: the run ends, and nothing is done twice."""
+"""Tools that end or stop their worker process, or block its connection: the run ends, and no call is made twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def processes() -> Iterator[Processes]:
 def dies_beside_its_fork(x: int) -> int:
     if x == 1:
         if os.fork() == 0:
-            time.sleep(20)  # it holds the pipe open
+            time.sleep(20)  # the child keeps the pipe open
             os._exit(0)
         os.kill(os.getpid(), signal.SIGKILL)
     return x
@@ -104,9 +104,7 @@ def test_a_program_that_a_tool_starts_does_not_read_the_chunks(tool: Any, where:
 def test_the_kernel_sees_a_time_limit_that_its_worker_cannot_see(
     tool: Any, where: Any, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "agf_magics.workers.backends.processes.SILENCE", 1.0
-    )  # seconds in which the worker uses its processor
+    monkeypatch.setattr("agf_magics.workers.backends.processes.SILENCE", 1.0)  # CPU seconds of the worker
     run = run_fan(tool, list(range(6)), processes, "continue", where=where, timeout=0.3)
     assert run.output == [0, 2, 3, 4, 5]
     (failure,) = run.progress.failures
@@ -129,7 +127,7 @@ def test_a_result_that_raises_while_it_is_read_is_a_failed_step(how: Any, where:
 def test_an_effect_whose_worker_was_lost_is_not_repeated(
     on_error: str, processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when the kernel dies (decision D7): a person says what became of it."""
+    """As after the death of a kernel (decision D7), the user says what the outcome of the call was."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(current, "settings", Settings(journal=str(tmp_path / "runs.sqlite")))
     paid = str(tmp_path / "paid")
@@ -159,7 +157,7 @@ def test_an_effect_without_a_journal_says_what_to_check(processes: Processes) ->
 
 
 def test_a_killed_kernel_leaves_no_stopped_worker(tmp_path: Path) -> None:
-    """A worker that is stopped cannot look whether its parent is there: Linux ends it."""
+    """A stopped worker cannot look for its parent, so Linux ends it."""
     if sys.platform != "linux":
         pytest.skip("needs prctl")
     pids = tmp_path / "pid"

@@ -1,8 +1,9 @@
-"""Workers that lie: whatever one answers, the run ends, a value is the right one or its call fails with a code, and the
-journal has at most one outcome of each call.
+"""Workers that answer wrongly: the run ends, each value is right or its call fails with a code, and no outcome is
+double.
 
-A cluster is trusted like the kernel (SECURITY.md): an answer is a pickle, whose reading can run code. These answers are
-those of a damaged worker, of one with another version, and of one that only confuses.
+A cluster is trusted like the kernel (SECURITY.md), because an answer is a pickle, and reading a pickle can run code.
+The answers here come from a worker that is damaged, that has another version, or that only confuses. The journal has at
+most one outcome of each call.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def replaced(at: int, value: Any) -> Callable[[Any], Any]:
 
 
 def raised(error: Any) -> Callable[[Any], Any]:
-    """Each call raised ``error``, a pickle or an object."""
+    """The answer that each call raised ``error``, which is a pickle or an object."""
     data = error if isinstance(error, bytes) else pickle.dumps(error)
     return lambda outcome: ("e" * len(outcome[0]), pickle.dumps([(data, "a trace")] * len(outcome[0])), *outcome[2:])
 
@@ -125,7 +126,7 @@ def outcomes(handle: Any) -> list[Any]:
 
 
 def holds(handle: Any) -> None:
-    """What must be true of a run, whatever its workers said."""
+    """Check what must be true of a run, whatever its workers answered."""
     ended = handle.wait(30)
     assert ended.status in ("ok", "error"), ended.status
     assert ended.error is None or "time" not in ended.error.code, ended.error
@@ -147,7 +148,7 @@ def test_a_lie_about_calls(lie: str, on_error: str) -> None:
 
 
 class Repeats(InProcess):
-    """Reports each outcome, then another one."""
+    """A backend that reports each outcome, and then another outcome."""
 
     def __init__(self, second: Any) -> None:
         super().__init__()

@@ -1,5 +1,6 @@
-"""A project that somebody else wrote (decision D4): its files set nothing that opens something, whatever they say and
-however; nor does a definition that writes such a file.
+"""A project that somebody else wrote (decision D4): its files can set nothing that allows code to run.
+
+That holds for every content and every place of these files, and for a definition that writes such a file.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WRITTEN = (
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a project of its own, for a user who has set nothing."""
+    """Run each test in a new project, for a user without settings."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "APPDATA", "LOCALAPPDATA", "USERPROFILE"):
@@ -81,7 +82,7 @@ def test_a_project_opens_nothing(name: str, written: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPENING)
-def test_nor_does_one_further_up(name: str) -> None:
+def test_a_project_further_up_opens_nothing(name: str) -> None:
     Path("../pyproject.toml").write_text(WRITTEN[0].format(name, VALUES[OPENING[name]][0]))
     with pytest.raises(DefinitionError) as caught:
         read(Path.cwd())
@@ -107,7 +108,7 @@ def test_nor_does_one_further_up(name: str) -> None:
         "[tool.agf-magics]\nallow-shell = {}\n",
     ],
 )  # fmt: skip
-def test_whatever_stands_there_nothing_is_open_and_nothing_crashes(text: str) -> None:
+def test_no_content_of_a_project_file_opens_something_or_crashes(text: str) -> None:
     Path("pyproject.toml").write_text(text, encoding="utf-8")
     found = Settings()
     with contextlib.suppress(DefinitionError):
@@ -124,7 +125,7 @@ def test_a_project_keeps_its_runs_in_its_own_folder(journal: str) -> None:
     with pytest.raises(DefinitionError, match="outside its folder") as caught:
         read(Path.cwd())
     assert caught.value.code == "settings.person-only"
-    own(f"journal = {json.dumps(journal)}\n")  # the person may
+    own(f"journal = {json.dumps(journal)}\n")  # the user may
     Path("pyproject.toml").unlink()
     assert read(Path.cwd()).journal == journal
 
@@ -138,7 +139,7 @@ def test_a_project_may_still_limit_and_move_its_journal_below() -> None:
     assert read(Path.cwd()).journal == ""
 
 
-# --- what the person says ---
+# --- what the user sets ---
 
 
 def test_the_users_own_file_sets_everything_and_a_project_what_it_may() -> None:
@@ -152,7 +153,7 @@ def test_the_users_own_file_sets_everything_and_a_project_what_it_may() -> None:
 @pytest.mark.parametrize(
     "text", ["allow-shell = 1\n", "allow-shel = true\n", "=", "[a\n", "\udc80", "x = " + "[" * 9999]
 )
-def test_a_wrong_file_of_the_users_is_told(text: str) -> None:
+def test_a_wrong_file_of_the_user_is_reported(text: str) -> None:
     own("")
     path = user_file()
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -174,13 +175,13 @@ def test_the_environment_sets_what_opens_something(monkeypatch: pytest.MonkeyPat
     assert read(Path.cwd()).model_base_url == "http://127.0.0.1:1"
 
 
-def test_and_beats_the_file_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_overrides_the_file_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     own("allow-shell = true\n")
     monkeypatch.setenv("AGF_MAGICS_ALLOW_SHELL", "no")
     assert not read(Path.cwd()).allow_shell
 
 
-def test_a_word_that_is_neither_is_told_and_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_that_is_neither_on_nor_off_is_reported_and_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGF_MAGICS_ALLOW_SHELL", "maybe")
     with pytest.raises(DefinitionError, match="AGF_MAGICS_ALLOW_SHELL must be one of") as caught:
         read(Path.cwd())
@@ -189,7 +190,7 @@ def test_a_word_that_is_neither_is_told_and_opens_nothing(monkeypatch: pytest.Mo
 
 
 def test_every_switch_is_listed_as_what_opens_something() -> None:
-    """A switch that is added later is decided on here."""
+    """The author of a new switch must decide here."""
     switches = {
         field.name for field in fields(Settings) if re.match("allow|tracing", field.name) or "url" in field.name
     }
@@ -204,12 +205,12 @@ NAMES_A_FILE += "nodes: {n: {type: python, tool: f, state_key: x}}\nedges: [{fro
 
 
 def command(*words: str, **environment: str) -> tuple[int, str]:
-    """``agf-magics`` in the project; its exit code and what it said."""
+    """Run ``agf-magics`` in the project. Returns the exit code and the output."""
     ran = command_line(Path.cwd(), *words, **environment)
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def test_the_shell_is_opened_by_the_one_who_types_the_command() -> None:
+def test_the_shell_is_allowed_by_the_one_who_types_the_command() -> None:
     Path("p.yaml").write_text(STEP)
     assert "[tool.shell-off]" in command("run", "p.yaml")[1]
     assert command("run", "p.yaml", "--allow-shell", "--quiet")[0] == 0
@@ -222,7 +223,7 @@ def test_the_shell_is_opened_by_the_one_who_types_the_command() -> None:
 
 
 @pytest.mark.parametrize("act", slow_but(["run"], ["run", "check", "draw"]))
-def test_and_so_are_imports(act: str) -> None:
+def test_imports_are_allowed_by_the_one_who_types_the_command(act: str) -> None:
     Path("g.yaml").write_text(NAMES_A_FILE)
     Path("code.py").write_text("open('imported', 'w').close()\ndef f(): return 1\n")
     command(act, "g.yaml")
@@ -232,7 +233,7 @@ def test_and_so_are_imports(act: str) -> None:
 
 
 def test_a_definition_cannot_write_what_opens_something_later() -> None:
-    """Each of these once ran code, or turned the shell on, when the next kernel began."""
+    """Each of these files once ran code, or allowed the shell, at the next start of a kernel."""
 
     def said(path: str) -> Any:
         step = {
@@ -270,7 +271,7 @@ def test_the_users_own_files_are_protected_where_the_notebook_is_in_the_home_fol
     monkeypatch.chdir(tmp_path / "home")
     own("timeout = 3\n")
     path = user_file()
-    below = path.relative_to(Path.cwd()).as_posix()  # here no dot protects it
+    below = path.relative_to(Path.cwd()).as_posix()  # without a dot in front, which would protect the file
     assert not below.startswith(".")
     for name in (below, below.upper(), below.replace("config.toml", "signing.key")):
         run = agf.run(
@@ -281,7 +282,7 @@ def test_the_users_own_files_are_protected_where_the_notebook_is_in_the_home_fol
 
 
 def test_a_cloned_project_is_only_data(tmp_path: Path) -> None:
-    """What a repository may bring along is not run, imported or believed by loading the extension in it."""
+    """Loading the extension in a cloned repository runs, imports and believes nothing of the repository."""
     hit = tmp_path / "hit"
     code = f"import pathlib; pathlib.Path({str(hit)!r}).touch()\ndef f(): return 1\n"
     for name in ("code.py", "conftest.py", "agf_magics_plugin.py", "ipython_config.py", "startup.py", "tools.py"):

@@ -1,7 +1,7 @@
-"""Every kind of call under every restriction: the tool is reached, or the exact code says why not.
+"""Every kind of call under every restriction: the call reaches the tool, or fails with the code of the reason.
 
-A row is a way to reach a tool (``a``, or ``shell``); a column is who wants to, or what is around it. Whatever the row
-needs on its way (tools that start runs or threads) every column allows, so what is told is about the tool alone.
+A row is a way to call a tool (``a``, or ``shell``). A column is the caller, or the restriction around the call. Every
+column allows the other tools of a row (those that start runs or threads), so the outcome is about the tool alone.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Kind(NamedTuple):
     """A way to reach a tool."""
 
     step: str
-    """As a step of a pipeline."""
+    """The call as a step of a pipeline."""
     code: str | None = DENIED
-    """What it says where the tool may not be used; None: it is not offered, and nothing fails."""
+    """The code of the call where the tool is not allowed. None: the tool is not offered, so nothing fails."""
     gate: str | None = None
-    """What an inline definition with this step is told; None: it runs."""
+    """The code of an inline definition with this step; None: it runs."""
     target: str = "a"
     always: str | None = None
-    """What it is told wherever it stands."""
+    """The code of the call in every place."""
 
 
 TOOL = "{tool: {name: a}}"
@@ -103,7 +103,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class House:
-    """Everything that the rows name."""
+    """The tools, agents and flows that the rows name."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -215,7 +215,7 @@ FLOWS: Sequence[tuple[str, str, str]] = (
 
 
 def thread(work: Callable[[], Any]) -> Any:
-    """``work`` in a thread of its own: what it gave, or raised."""
+    """Do ``work`` in a new thread. Returns its result or raises its error."""
     found: list[Any] = []
 
     def do() -> None:
@@ -234,7 +234,7 @@ def thread(work: Callable[[], Any]) -> Any:
 
 
 def became(work: Callable[[], Any]) -> str | None:
-    """The code of what it raised; None: nothing."""
+    """The code of the error that it raised; None: no error."""
     try:
         work()
     except (agf.DefinitionError, agf.StepError) as error:
@@ -243,7 +243,7 @@ def became(work: Callable[[], Any]) -> str | None:
 
 
 def told(answer: Mapping[str, Any]) -> str | None:
-    """The code that a launch answers with."""
+    """The code in the answer to a launch."""
     found = re.search(r"\[([a-z]+\.[a-z-]+)\]", str(answer["data"].get("error", "")))
     return found[1] if found else None
 
@@ -329,7 +329,7 @@ def _settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 CALLS = [(row, column) for row in KINDS for column in COLUMNS]
 MAIN = ("identity", "a run of an agent's", "tool", "shell")
-"""The columns that have all rows, and the rows that have all columns, in `make test`."""
+"""The columns that `make test` tries with all rows, and the rows that it tries with all columns."""
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_every_call_under_every_restriction(row: str, column: str) -> None:
 
 
 @pytest.mark.parametrize("row", KINDS)
-def test_every_call_of_the_persons(row: str) -> None:
+def test_every_call_by_the_user(row: str) -> None:
     kind = KINDS[row]
     for how in (run, arun):
         house = House(kind)
@@ -416,7 +416,7 @@ def test_nothing_is_imported_while_imports_are_off(named: str, around: str, monk
 
 
 def test_the_rows_name_every_way_to_call() -> None:
-    """A kind of callee that is added later needs a row."""
+    """A new kind of callee needs a row here."""
     from agf_magics.engine.linking.link import LOOK_UP
 
     assert set(LOOK_UP) == {"tool", "agent", "flow", "transform", "policy", "question", "model"}

@@ -1,4 +1,4 @@
-"""Tools that return, wrap, encode or raise what they received as secret: no form of it is stored or shown."""
+"""Tools return, wrap, encode or raise a secret that they received: no form of the secret is stored or shown."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Model(pydantic.BaseModel):
 
 
 def leaves(secret: Any) -> list[Any]:
-    """The texts, bytes and numbers in a secret."""
+    """The texts, bytes and numbers that a secret contains."""
     if isinstance(secret, dict):
         return [leaf for part in (*secret.keys(), *secret.values()) for leaf in leaves(part)]
     if isinstance(secret, list | tuple | set | frozenset):
@@ -125,11 +125,12 @@ MAKES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# --- where it is looked for ---
+# --- where the tests search for it ---
 
 
 def forms(secret: Any) -> Iterator[tuple[str, bytes]]:
-    """What must not be found. Made by hand: what the engine searches for is no witness of itself."""
+    """The forms of a secret that must not be found. They are written here by hand, independent of the engine's own
+    search."""
     for leaf in leaves(secret):
         if isinstance(leaf, bytes):
             yield "bytes", leaf
@@ -167,7 +168,8 @@ def shown(run: agf.Run, events: list[Any]) -> bytes:
 
 
 def played(secret: Any, make: Callable[[Any], Any], folder: Path, fails: bool = False) -> tuple[agf.Run, bytes, bytes]:
-    """The run of a tool that makes something of its secret, what is on the disk after it and what is shown of it."""
+    """Run a tool that converts its secret. Returns the run, what is on the disk afterwards, and what is shown of the
+    run."""
     registry, events = agf.Registry(), list[Any]()
 
     @agf.tool(registry=registry, secret=["token"])
@@ -192,7 +194,7 @@ def played(secret: Any, make: Callable[[Any], Any], folder: Path, fails: bool = 
 # --- the property ---
 
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-VARIED = st.text(LETTERS, min_size=8, max_size=20).map("{}~7!".format)  # no word of a definition
+VARIED = st.text(LETTERS, min_size=8, max_size=20).map("{}~7!".format)  # differs from all words of a definition
 VARIED = VARIED.filter(lambda text: len(set(text)) > 6)
 RAW = st.binary(min_size=8, max_size=20).map(lambda raw: raw + b"~7!").filter(lambda raw: len(set(raw)) > 6)
 WHOLE = st.integers(10**9, 2**62).map(lambda number: number | 1) | st.integers(-(2**62), -(10**9))
@@ -249,7 +251,7 @@ def test_no_form_of_these_secrets_is_stored_or_shown(secret: Any, how: str, fail
 
 
 def of_a_call(make: Callable[[Any], Any], folder: Path) -> list[str]:
-    """What is said of a run of one call that received a secret."""
+    """The codes of the warnings of a run with one call that received a secret."""
     registry = agf.Registry()
     agf.tool(make, name="use", secret=["token"], registry=registry)
     text = "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}}\n"
@@ -265,7 +267,7 @@ def test_what_cannot_be_searched_for_the_secret_of_its_call_is_not_stored(how: s
 
 
 PLAIN_TABLE = pandas.DataFrame({"a": [1.5, 2], "b": pandas.Series(["x", "y"], dtype=object)})
-PLAIN_TABLE.columns = PLAIN_TABLE.columns.astype(object)  # the buffers of pyarrow cannot be searched
+PLAIN_TABLE.columns = PLAIN_TABLE.columns.astype(object)  # as objects, because buffers of pyarrow cannot be searched
 
 
 @pytest.mark.parametrize(
@@ -282,11 +284,11 @@ def test_what_can_be_searched_is_stored(result: Any, tmp_path: Path) -> None:
     assert of_a_call(lambda token: result, tmp_path) == []
 
 
-# --- short ones, and what must stay ---
+# --- short secrets, and values that must stay ---
 
 
 def values(path: Path) -> str:
-    """Everything in the journal that comes from a value."""
+    """All parts of the journal that come from a value."""
     kept.flush(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         rows = [
@@ -343,7 +345,7 @@ def test_a_short_member_of_a_secret_keeps_the_result_of_its_call_out_of_the_jour
 @pytest.mark.parametrize(("secret", "unrelated"), [(4711, [14711, 4.7119, "order 84711x"]), ("4711", "1471100 pears"),
                                                    ("47Xz", "a47Xzb"), (123456789, [1234567890])])  # fmt: skip
 def test_what_only_looks_like_a_short_secret_is_stored(secret: Any, unrelated: Any, tmp_path: Path) -> None:
-    """In the result of a call that was given none of it."""
+    """The text is in the result of a call that did not receive the secret."""
     registry = agf.Registry()
     agf.tool(lambda token: None, name="use", secret=["token"], registry=registry)
     agf.tool(lambda: unrelated, name="other", registry=registry)

@@ -1,4 +1,4 @@
-"""Jinja2 prompts that hold the interpreter, and templates that the loader once did not expect."""
+"""Jinja2 templates that take endless time or hold the interpreter end with a code, and loading any template is safe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import agf_magics as agf
 pytest.importorskip("jinja2")
 
 SHARED = "{% set a = (1, 1) %}" + "{% set a = (a, a) %}" * 60
-"""A tuple whose hash takes 2**60 steps, in C and under the interpreter's lock."""
+"""A tuple whose hash takes 2**60 steps in C, while the interpreter is locked."""
 
 
 def graph(template: str) -> str:

@@ -1,7 +1,6 @@
-"""Threads that a tool starts (decision D2): a run that one of them starts may use what the tool may, and nothing
-launches.
+"""Threads that a tool starts (decision D2): a run in such a thread has the rights of the tool, and may not launch runs.
 
-Every way to another thread is tried by a tool of ``narrow``, an agent that may use the tool itself and no other.
+A tool of ``narrow`` tries every way to start a thread. ``narrow`` is an agent that may use this tool and no other.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from agf_magics.lifecycle.agent_tools import launch_tools
 
 Work = Callable[[], Any]
 Way = Callable[[Work], Any]
-"""Does work somewhere else, waits for it, and gives what it gave."""
+"""A way to do work on another thread. It waits for the work and returns its result."""
 
 NARROW = "pipeline: p\nsteps:\n- agent: {prompt: x, identity: narrow}\n"
 DANGER = "pipeline: q\nsteps:\n- tool: {name: danger}\n"
@@ -104,7 +103,7 @@ def in_to_thread(work: Work) -> Any:
 
 
 def in_threadsafe_callback(work: Work) -> Any:
-    """On the loop of a thread that the person started."""
+    """Do the work on the loop of a thread that the user started."""
     loop, found = asyncio.new_event_loop(), list[Any]()
     done = threading.Event()
 
@@ -153,7 +152,7 @@ places = pytest.mark.parametrize("where", ["loop", "kernel", "thread", "async"])
 
 
 class House:
-    """A tool that must not be reached, and an agent that may use nothing but ``sneak``."""
+    """A tool that must not be reached, and an agent that may use only ``sneak``."""
 
     def __init__(self) -> None:
         self.registry = agf.Registry()
@@ -162,7 +161,7 @@ class House:
         agf.define(DANGER, registry=self.registry)
 
     def sneaks(self, work: Work, where: str = "kernel") -> agf.Run:
-        """A run of ``narrow``, whose own code does the work."""
+        """A run in which the code of ``narrow`` does the work."""
 
         async def later(prompt: str) -> Any:
             await asyncio.sleep(0)
@@ -174,7 +173,7 @@ class House:
         return agf.run(NARROW, registry=self.registry, raises=False)
 
     def starts(self) -> Any:
-        """A run in the background, which works on the engine's loop too."""
+        """A run in the background, which also uses the loop of the engine."""
         handle = agf.start(DANGER, registry=self.registry)
         return handle
 
@@ -204,7 +203,7 @@ def test_a_run_started_by_a_thread_of_a_tool_has_the_tools_rights(way: Way, wher
 
 @places
 @ways
-def test_and_launches_nothing(way: Way, where: str) -> None:
+def test_a_run_started_by_a_thread_of_a_tool_launches_nothing(way: Way, where: str) -> None:
     house = House()
     tools = launch_tools(registry=house.registry)
     launches: tuple[Work, ...] = (
@@ -222,7 +221,7 @@ def test_and_launches_nothing(way: Way, where: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["run", "arun"])
-def test_a_run_that_blocks_or_is_awaited_in_a_thread_is_no_other(how: str) -> None:
+def test_a_run_that_blocks_or_is_awaited_in_a_thread_has_the_same_rights(how: str) -> None:
     house = House()
 
     def work() -> Any:
@@ -234,7 +233,7 @@ def test_a_run_that_blocks_or_is_awaited_in_a_thread_is_no_other(how: str) -> No
         assert (run.output, house.reached) == ("step.not-allowed", [])
 
 
-def test_a_pool_made_in_one_call_has_in_another_the_rights_of_that_other() -> None:
+def test_a_pool_has_in_each_call_the_rights_of_that_call() -> None:
     house, pool = House(), ThreadPoolExecutor(1)
 
     def work() -> Any:
@@ -248,7 +247,7 @@ def test_a_pool_made_in_one_call_has_in_another_the_rights_of_that_other() -> No
         assert house.reached == ["danger"]
 
 
-def test_a_pool_of_the_persons_gives_a_tool_no_more() -> None:
+def test_a_pool_of_the_user_gives_a_tool_no_more_rights() -> None:
     house = House()
 
     def work() -> Any:
@@ -256,7 +255,7 @@ def test_a_pool_of_the_persons_gives_a_tool_no_more() -> None:
         return run.status if run.error is None else run.error.code
 
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(work).result() == "ok"  # now its thread is there
+        assert pool.submit(work).result() == "ok"  # starts the thread of the pool
         assert house.sneaks(lambda: pool.submit(work).result()).output == "step.not-allowed"
         assert pool.submit(work).result() == "ok"
     assert house.reached == ["danger", "danger"]
@@ -280,7 +279,7 @@ def test_a_thread_that_outlives_its_call_has_the_rights_of_that_call() -> None:
     assert (found, house.reached) == (["step.not-allowed"], [])
 
 
-def test_what_a_thread_starts_is_kept_as_part_of_its_tools_call() -> None:
+def test_a_run_that_a_thread_starts_is_recorded_as_part_of_its_tool_call() -> None:
     house, kept = House(), list[bool]()
 
     def work() -> None:
@@ -293,11 +292,11 @@ def test_what_a_thread_starts_is_kept_as_part_of_its_tools_call() -> None:
 
 @pytest.fixture
 def begun() -> None:
-    """The hooks are there once a run has begun."""
+    """The first run installs the hooks."""
     agf.run("pipeline: p\nsteps:\n- transform: {value: '1'}\n")
 
 
-def test_threads_of_the_persons_are_as_they_always_were(begun: None) -> None:
+def test_threads_of_the_user_are_unchanged(begun: None) -> None:
     house, found = House(), list[str]()
     for way in WAYS:
         if way is not in_threadsafe_callback:

@@ -1,4 +1,5 @@
-"""A run with a time limit ends, whatever its tools do: block the loop, catch every exception, uncancel, fork, nest."""
+"""A run with a time limit ends in time, even if its tools block the loop, catch every exception, uncancel, fork or
+nest."""
 
 from __future__ import annotations
 
@@ -159,7 +160,7 @@ def ended(names: list[str], way: str) -> list[str]:
     return [line for line in found if line != "child"]
 
 
-# Of each kind of tool one: it blocks the loop, catches the interrupt, catches the cancellation, or runs in a thread.
+# One tool of each kind: it blocks the loop, catches the interrupt, catches the cancellation, or runs in a thread.
 @pytest.mark.parametrize(
     ("name", "way"),
     slow_but(
@@ -185,7 +186,7 @@ def test_a_run_ends_in_time_whatever_its_tools_do_side_by_side(names: list[str],
     assert ended(names, way) == ["error limit.timeout True"]
 
 
-def test_nobody_needs_to_wait_for_a_background_run_to_end_in_time(tmp_path: Path) -> None:
+def test_a_background_run_ends_in_time_without_a_waiter(tmp_path: Path) -> None:
     watched = """
     made = agf.start(text("p", [step("block")]), limits=LIMITS)
     while made.status == "running" or not made.done:  # looks, and never waits

@@ -1,4 +1,4 @@
-"""A project's folder, opened by a person, sends nothing to a stranger's workers."""
+"""A foreign project folder cannot make a run send its calls to the workers of a stranger."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ steps:
 
 @pytest.fixture
 def address() -> str:
-    """The address of a scheduler that counts who connects to it."""
+    """The address of a fake scheduler that counts its connections."""
     listener = socket.create_server(("127.0.0.1", 0))
     caught: list[object] = []
     threading.Thread(target=lambda: caught.append(listener.accept()), daemon=True).start()
@@ -50,7 +50,7 @@ def test_a_project_names_no_address_and_no_number_of_processes(
 
 
 @pytest.mark.parametrize("word", ["processes", "dask", ""])
-def test_a_project_may_say_that_it_wants_the_cores_of_this_machine(word: str, tmp_path: Path) -> None:
+def test_a_project_may_ask_for_the_cores_of_this_machine(word: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(f'[tool.agf-magics]\non = "{word}"\n')
     assert read(tmp_path).on == word
 
@@ -72,7 +72,7 @@ def test_the_environment_and_the_person_may_name_an_address(tmp_path: Path, monk
 
 
 def test_the_configuration_of_dask_is_not_read(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DASK_SCHEDULER_ADDRESS, and a dask.yaml in the folder, name no workers for a run."""
+    """DASK_SCHEDULER_ADDRESS, and a dask.yaml in the folder, select no workers for a run."""
     pytest.importorskip("distributed")
     import dask.config
 

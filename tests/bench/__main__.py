@@ -1,7 +1,7 @@
 """Measures everything in one run and writes docs/benchmarks.md: ``make bench``.
 
-Each part runs in a process of its own and has a limit of time; a part that hangs or fails is left out, and the page has
-the reason. ``--only felt-draws calls`` prints some parts, in this process, and writes nothing.
+Each part runs in a process of its own with a time limit. A part that hangs or fails is left out, and the page shows the
+reason. ``--only felt-draws calls`` prints some parts, measured in this process, and writes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.bench.apart import LeftOut, run_apart
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SEED = 7
-"""Of the flows whose pictures are drawn."""
+"""The seed of the random flows whose pictures are drawn."""
 
 HEAD = """# Benchmarks
 
@@ -47,16 +47,16 @@ The average load of the machine was {load:.1f} during the run.
 LIBRARIES = ("joblib", "langgraph", "apache-hamilton", "apache-burr", "pydantic-ai-slim", "prefect", "dask")
 
 Goal = tuple[str, float, float, str]
-"""What it is, at most, measured, the unit."""
+"""A goal: the description, the largest allowed value, the measured value, the unit."""
 Section = Callable[[list[Goal]], Iterator[str]]
 
 
 LONGEST = 360.0
-"""Seconds of a part, at most."""
+"""The largest number of seconds of a part."""
 SILENT = 60.0
-"""Seconds of a call of another library, at most."""
+"""The largest number of seconds of a call of another library."""
 ALL = 14 * 60.0
-"""Seconds of all parts, at most."""
+"""The largest number of seconds of all parts together."""
 
 
 def main() -> None:
@@ -90,10 +90,10 @@ def main() -> None:
 
 
 def _apart(name: str, left: float) -> tuple[list[Goal], list[str]]:
-    """The goals and the lines of a part. Raises LeftOut."""
+    """Measure a part in a process of its own. Returns its goals and its lines. Raises LeftOut."""
     if left < 1:
         raise LeftOut("the time of the benchmark was over", [])
-    # They only wait, for processes of their own.
+    # These workers only wait for processes of their own.
     if name.startswith(WORKLOAD):
         return [], [*_workload(name.removeprefix(WORKLOAD), [], min(SILENT, left))]
     goals, lines = json.loads(run_apart("tests.bench", "--part", name, seconds=min(LONGEST, left))[-1])
@@ -299,7 +299,7 @@ HEADINGS = {
         "disk.\n",
     )
 }
-"""What the page has before a part."""
+"""The text of the page before each part."""
 
 
 def _prose(*words: str) -> str:

@@ -1,5 +1,4 @@
-"""A part of the benchmark in a process of its own, which is ended if it hangs: what cannot be measured is left out,
-with the reason."""
+"""Runs a part of the benchmark in a process of its own, and ends the process if it hangs."""
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ import tempfile
 import time
 
 LOOK = 0.5
-"""Seconds between two looks at a process."""
+"""Seconds between two checks of a process."""
 
 
 class LeftOut(Exception):
-    """Why a part has no figures. ``lines``: what it printed before."""
+    """The reason why a part has no figures. ``lines``: what the part printed before."""
 
     def __init__(self, why: str, lines: list[str]) -> None:
         super().__init__(why)
@@ -26,8 +25,8 @@ class LeftOut(Exception):
 def run_apart(module: str, *words: str, seconds: float) -> list[str]:
     """The lines that ``python -m module`` prints. Raises LeftOut if it fails, or is silent for ``seconds``."""
     with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as told:
-        # Files and not pipes: a grandchild that goes on would keep a pipe open. A session of its own: all its
-        # processes are ended together.
+        # The output goes to files, because a grandchild that continues would keep a pipe open. The process has a
+        # session of its own, so that all its processes can be ended together.
         process = subprocess.Popen(
             [sys.executable, "-m", module, *words], stdout=printed, stderr=told, start_new_session=True
         )

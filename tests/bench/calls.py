@@ -1,4 +1,5 @@
-"""What a call of a plain function costs in each language, without the journal and with it, which is the default."""
+"""Measures what a call of a plain function costs in each language, without and with the journal. (The journal is the
+default.)"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ TEXTS = {
 
 
 def rows() -> list[tuple[str, Row, Row]]:
-    """For each way of a call, microseconds of the process's CPU time without the journal and with it."""
+    """For each way of a call, the microseconds of CPU time of this process without and with the journal."""
     before, found = current.settings, []
     with TemporaryDirectory() as folder:
         try:
@@ -59,7 +60,7 @@ def _run(text: str, language: str, given: dict[str, Any], journal: str | None) -
     def run() -> Any:
         current.settings = replace(current.settings, journal=journal)
         for name in ("chain", "wide"):
-            called.contexts.named(name).log = None  # a log keeps all messages
+            called.contexts.named(name).log = None  # the log would keep all messages
         return agf.run(flow, given, registry=called)
 
     return run

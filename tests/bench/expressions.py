@@ -1,4 +1,4 @@
-"""What an R1 expression costs, as a ratio to the same expression as a Python lambda."""
+"""Measures what an R1 expression costs, as a ratio to the same expression in a Python lambda."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def rows(rounds: int = 31) -> list[Ratio]:
     for text, native in CASES.items():
         evaluate = parse(Source("bench", text).span(), NAMES).evaluate
         assert evaluate(FRAME) == native(FRAME), text
-        counts = [max(1, int(1e-3 / _seconds(run, 3))) for run in (native, evaluate)]  # a millisecond each
+        counts = [max(1, int(1e-3 / _seconds(run, 3))) for run in (native, evaluate)]  # enough calls for a millisecond
         pairs = [(_seconds(native, counts[0]), _seconds(evaluate, counts[1])) for _ in range(rounds)]
         ratio = statistics.median(ours / theirs for theirs, ours in pairs)
         found.append(Ratio(text, ratio, statistics.median(ours for _, ours in pairs) * 1e6))

@@ -1,6 +1,6 @@
-"""What a person waits for: each figure with its goal. Parts that need a fresh process or a kernel start one.
+"""Measures what a user waits for: each figure with its goal.
 
-`python -m tests.bench.felt draws loads` prints some of them.
+Parts that need a fresh process or a kernel start one. `python -m tests.bench.felt draws loads` prints some parts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Felt(NamedTuple):
     measured: float
     unit: str
     beside: str = ""
-    """What the same takes elsewhere."""
+    """What the same takes in another tool."""
 
 
 # --- in a kernel ------------------------------------------------------------------------------------------------------
@@ -56,7 +56,8 @@ steps:
 
 
 def draws() -> Iterator[Felt]:
-    """`--draw --run` of the README's first example, over 2,000 plain functions, and a small cell."""
+    """The cost of `--draw --run` with the first example of the README, with 2,000 plain functions, and with a small
+    cell."""
     manager, client = start_new_kernel(env={**os.environ, "JPY_SESSION_NAME": "bench.ipynb"})
     try:
         _cell(client, "%load_ext agf_magics\nfrom agf_magics import tool\n@tool\ndef work(x: int) -> int: return x * x")
@@ -80,7 +81,8 @@ def draws() -> Iterator[Felt]:
 
 
 def _cell(client: Any, code: str) -> tuple[float, float, int, float]:
-    """Seconds of the kernel's CPU, kB of its messages, updates of displays, seconds."""
+    """Run a cell. Returns the seconds of the kernel's CPU, the kB of its messages, the updates of displays, and the
+    seconds."""
     sizes, kinds = list[int](), Counter[str]()
 
     def hook(message: Any) -> None:
@@ -140,8 +142,8 @@ def starts() -> Iterator[Felt]:
 
 
 def _fresh(code: str, rounds: int = 7) -> float:
-    """The figure that ``code`` prints, the median of fresh processes."""
-    # As installed: with bytecode, which the first round writes.
+    """The median of the figures that ``code`` prints in fresh processes."""
+    # The first round writes the bytecode, so the others measure an installed package.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env["PYTHONPATH"] = str(Path.cwd())
     found = []
@@ -166,7 +168,7 @@ HANDED = (
 
 
 def made() -> list[dict[str, Any]]:
-    """1 MB."""
+    """A value of 1 MB."""
     return [{"id": n, "text": "x" * 50} for n in range(12_500)]
 
 
@@ -205,7 +207,7 @@ def _with_rows(text: str) -> str:
 
 
 def _cpu(do: Callable[[], object], rounds: int = 7) -> float:
-    """Milliseconds, the median."""
+    """The median of the CPU milliseconds of ``do``."""
     do()
     taken = []
     for _ in range(rounds):
@@ -216,7 +218,7 @@ def _cpu(do: Callable[[], object], rounds: int = 7) -> float:
 
 
 class _journal:
-    """A fresh journal, or none."""
+    """A context with a fresh journal, or without a journal."""
 
     def __init__(self, on: bool) -> None:
         self.on, self.folder, self.before = on, TemporaryDirectory(), current.settings

@@ -1,7 +1,7 @@
-"""§ 7: the first minute in a fresh kernel, cell by cell: what a person waits for before anything is imported or cached.
+"""Measures the first minute in a fresh kernel, cell by cell, before anything is imported or cached (§ 7 of the page).
 
-Each round starts a real kernel and executes the cells in order. The CPU time of the kernel's process is measured, so
-that other work on the machine counts as little as possible; the time until the reply is shown beside it.
+Each round starts a real kernel and executes the cells in order. The main figure is the CPU time of the kernel's
+process, so that other work on the machine counts as little as possible. The time until the reply is shown beside it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TAB = "%%pipeline\npipeline: p\nsteps:\n- to"
 
 
 class Wait(NamedTuple):
-    """What a person waited for, in milliseconds: the kernel's CPU time and the time until the reply."""
+    """The wait for a cell in milliseconds: the kernel's CPU time and the time until the reply."""
 
     name: str
     cpu: float
@@ -51,7 +51,7 @@ class Wait(NamedTuple):
 
 
 def waits(rounds: int = 5) -> list[Wait]:
-    """The medians over ``rounds`` fresh kernels; one more comes first, which writes what is stored on disk."""
+    """The medians over ``rounds`` fresh kernels. One more kernel comes first and writes the caches on disk."""
     taken = [_in_a_kernel() for _ in range(rounds + 1)][1:]
     return [
         Wait(name, statistics.median(one[name][0] for one in taken), statistics.median(one[name][1] for one in taken))

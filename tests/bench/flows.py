@@ -1,4 +1,4 @@
-"""Texts of the languages with as many calls as wanted, and the functions that they call."""
+"""Makes texts in the languages with any number of calls, and the functions that they call."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import agf_magics as agf
 
 MOST = 300
-"""Agents of `registry`."""
+"""The number of agents in `registry`."""
 
 
 def policy(steps: int) -> str:
-    """Agents one after another, each given what the one before it returned."""
+    """A policy of agents in sequence. Each gets what the previous one returned."""
     aliases = [f"a{i}" for i in range(steps)]
     paths = ["parent.input.n", *(f"{alias}.output.n" for alias in aliases)]
     return json.dumps(
@@ -34,7 +34,7 @@ def policy(steps: int) -> str:
 
 
 def plan_of_chained(calls: int) -> str:
-    """Calls that each read what the one before it wrote."""
+    """A plan of calls in sequence. Each reads what the previous one wrote."""
     listed = [{"_tool": "inc", "n": f"†state.x{i} || 0", "_outputPath": f"†state.x{i + 1}"} for i in range(calls)]
     return json.dumps({"name": "chain", "calls": listed})
 
@@ -45,7 +45,7 @@ def plan_of_independent(calls: int) -> str:
 
 
 def graph(nodes: int) -> str:
-    """Functions one after another, each given the state."""
+    """A graph of functions in sequence. Each gets the state."""
     names = [f"n{i}" for i in range(nodes)]
     return json.dumps(
         {
@@ -75,7 +75,7 @@ def node(state: dict[str, Any]) -> dict[str, int]:
 
 
 def registry() -> agf.Registry:
-    """What these texts call: plain functions."""
+    """A registry of the plain functions that these texts call."""
     found = agf.Registry()
     agf.tool(inc, registry=found)
     agf.tool(node, registry=found)

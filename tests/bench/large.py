@@ -18,7 +18,7 @@ from tests.pictures.random_flows import LANGUAGES, text_of
 
 SIZES = (30, 100, 200, 300, 400, 480)
 FLOWS = 3
-"""Flows of each language and size."""
+"""The number of flows for each language and size."""
 CALLS = 10_000
 
 
@@ -28,15 +28,15 @@ class Drawn(NamedTuple):
     language: str
     steps: int
     seconds: float
-    """CPU time of the slowest that was drawn; 0.0: none was."""
+    """The CPU seconds of the slowest drawn picture; 0.0: none was drawn."""
     refused: int
-    """Flows that are displayed as an outline."""
+    """The number of flows that are displayed as an outline instead."""
     longest_refusal: float
-    """CPU seconds until it is known that a flow is displayed as an outline."""
+    """The CPU seconds until the decision to display a flow as an outline."""
 
 
 def pictures(seed: int) -> list[Drawn]:
-    """Flows that are drawn from ``seed``, with everything from the flow to the SVG."""
+    """Draw random flows from ``seed``, with all work from the flow to the SVG."""
     random, found = Random(seed), list[Drawn]()
     Diagram(agf.load("pipeline: warm\nsteps:\n- transform: {value: '1'}")).svg()
     for language, make in sorted(LANGUAGES.items()):
@@ -58,12 +58,12 @@ def _draw(flow: Flow) -> tuple[float, bool]:
 
 
 class Passed(NamedTuple):
-    """One kind of table through ten steps, with the journal."""
+    """One kind of table that passes ten steps, with the journal."""
 
     kind: str
     seconds: float
     megabytes: float
-    """The growth of the process's highest memory. Linux only."""
+    """The growth of the highest memory of the process. Linux only."""
 
 
 KINDS = {
@@ -73,7 +73,7 @@ KINDS = {
     "polars": "import numpy, polars; table = polars.DataFrame({f'c{i}': numpy.ones(12_500_000) for i in range(10)})",
     "pyarrow": "import numpy, pyarrow; table = pyarrow.table({f'c{i}': numpy.ones(12_500_000) for i in range(10)})",
 }
-"""Tables of 1 GB."""
+"""The kinds of tables, each of 1 GB."""
 
 TEN = """
 import json, time
@@ -103,7 +103,7 @@ print(json.dumps([taken, (highest() - before) / 1000]))
 
 
 def tables() -> list[Passed]:
-    """Each kind in a process of its own."""
+    """Measure each kind of table in a process of its own."""
     found = []
     for kind, code in KINDS.items():
         command = [sys.executable, "-c", TEN % code]
@@ -114,7 +114,7 @@ def tables() -> list[Passed]:
 
 
 def page() -> float:
-    """Megabytes of the page of a plan of 10,000 calls."""
+    """The megabytes of the page of a plan with 10,000 calls."""
     registry = agf.Registry()
 
     @agf.tool(registry=registry)

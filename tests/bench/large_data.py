@@ -1,8 +1,9 @@
-"""The memory of a kernel that works on a large table in parts: `python -m tests.bench.large_data --megabytes 1000`.
+"""Measures the memory of a kernel that works on a large table in parts: `python -m tests.bench.large_data --megabytes
+1000`.
 
-Writes a Parquet file of random numbers, which cannot be compressed, starts a real kernel, and runs a fan-out like those
-of docs/howto/large-data.md there: the row groups are the elements, and each result is the path of a file. Prints the
-peak of the kernel's memory before and after the run.
+The script writes a Parquet file of random numbers, which cannot be compressed, and starts a real kernel. The kernel
+runs a fan-out like those of docs/howto/large-data.md: the row groups are the elements, and each result is the path of a
+file. The script prints the peak of the kernel's memory before and after the run.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ print(json.dumps({{"before": before, "after": peak(), "parts": number, "files": 
 
 
 def write(path: Path, megabytes: int, part: int) -> None:
-    """A table in row groups of ``part`` megabytes."""
+    """Write a table in row groups of ``part`` megabytes."""
     rows = part * 1_000_000 // BYTES_OF_A_ROW
     random = np.random.default_rng(1)
     schema = pa.schema([(name, pa.float64()) for name in "abcd"])
@@ -90,7 +91,7 @@ def write(path: Path, megabytes: int, part: int) -> None:
 
 
 def measure(folder: Path, width: int, on: str | None) -> dict[str, Any]:
-    """The peaks of a kernel's memory, in kilobytes."""
+    """The peaks of a kernel's memory in kilobytes."""
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder))
     try:
         given = f", on={on}" if on else ""

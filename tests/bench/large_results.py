@@ -1,8 +1,9 @@
-"""What large results cost: `python -m tests.bench.large_results --megabytes 1000 --rounds 3`.
+"""Measures what large results cost: `python -m tests.bench.large_results --megabytes 1000 --rounds 3`.
 
-Runs with and without the journal, in pairs, each in a process of its own: five steps pass on a table of numbers or of
-texts that grows, ten steps pass on one table, and 300 elements return 100 kB each. Everything is stored, also what was
-quicker to make. A run that failed after two tables is resumed by another process, which needs one of them.
+Runs with and without the journal alternate in pairs, each in a process of its own. In the flows, five steps pass on a
+growing table of numbers or of texts, ten steps pass on one table, and 300 elements return 100 kB each. Every result is
+stored, even if it was quick to make. Finally, another process resumes a run that failed after two tables, of which it
+needs one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MEGABYTES = 200
-"""Of the first table, for the page."""
+"""The megabytes of the first table, for the page."""
 ROUNDS = 2
 
 SESSION = """
@@ -130,25 +131,25 @@ print(json.dumps({
 
 
 class Cost(NamedTuple):
-    """What the journal costs a flow: the medians of all rounds."""
+    """What the journal costs a flow, as medians of all rounds."""
 
     flow: str
     without: float
-    """Seconds of user CPU of the run without it. System time is apart: on a virtual machine the first
-    use of a page takes 0.1 to 2 s a GB, more than all else."""
+    """Seconds of user CPU of the run without the journal. System time is separate: on a virtual machine the first use
+    of the memory takes 0.1 to 2 s a GB, more than all other work."""
     more: float
-    """Seconds of user CPU more with it."""
+    """Additional seconds of user CPU with the journal."""
     ratio: float
     more_system: float
-    """Seconds of system CPU more with it."""
+    """Additional seconds of system CPU with the journal."""
     stored: float
-    """GB of the store: each distinct column once."""
+    """The GB of the store, which has each distinct column once."""
     memory: float
-    """MB of the highest memory more with it. Linux only."""
+    """The additional MB of the highest memory with the journal. Linux only."""
 
     @property
     def more_a_gb(self) -> float:
-        """Seconds of user CPU more with it for each GB of the store."""
+        """Additional seconds of user CPU with the journal for each GB of the store."""
         return self.more / self.stored if self.stored else 0.0
 
 
@@ -161,7 +162,7 @@ def session(folder: Path, flow: str, what: str, size: int) -> dict[str, Any]:
 
 
 def cost(flow: str, megabytes: int, rounds: int) -> Cost:
-    """Pairs of runs, of which the first is the other one in each round."""
+    """Measure pairs of runs. The order within a pair alternates from round to round."""
     pairs, stored = list[dict[str, dict[str, Any]]](), 0.0
     for number in range(rounds):
         pair = {}
@@ -189,12 +190,12 @@ def _stored(folder: Path) -> float:
 
 
 class Resumed(NamedTuple):
-    """A run of two tables that failed, resumed by another process that needs one of them."""
+    """A run with two tables that failed and was resumed by another process, which needs one of the tables."""
 
     calls: int
     cpu: float
     read: float
-    """GB read, of all files. Linux only."""
+    """The GB that the process read from all files. Linux only."""
     stored: float
 
 

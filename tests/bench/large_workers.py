@@ -1,10 +1,10 @@
-"""Large values on worker processes: `python -m tests.bench.large_workers --megabytes 300`.
+"""Measures large values on worker processes: `python -m tests.bench.large_workers --megabytes 300`.
 
-``chain``: three calls on workers, each of which gets the frame that the one before it has returned. ``fan-out``: 40
-calls that all get the same frame of a third of the size. ``shared``: one call on a worker returns such a frame, 40
-others get it. Prints the seconds, the seconds of CPU and the peak of the
-memory of the kernel, the seconds of CPU of the workers, and what is left in the temporary folder. Each is a run in a
-process of its own, in alternating rounds; `--tree` compares with the package in another folder.
+``chain``: three calls on workers, each of which gets the frame that the previous one returned. ``fan-out``: 40 calls
+that all get the same frame, of a third of the size. ``shared``: one call on a worker returns such a frame, and 40 other
+calls get it. The script prints the seconds, the CPU seconds and the memory peak of the kernel, the CPU seconds of the
+workers, and the bytes left in the temporary folder. Each run is in a process of its own, in alternating rounds.
+`--tree` compares with the package in another folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""§ 3: memory: of an element beyond its result, and of runs that have ended and have no references."""
+"""Measures memory: of an element beyond its result, and of ended runs without references (§ 3 of the page)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FAN = fan_out("inc", argument="n", limit=16, collect="count(pipe)")
 
 
 def element() -> float:
-    """The most bytes an element takes while 100,000 run, beyond the list of their results."""
+    """The bytes of memory at the peak for each of 100,000 elements, without the list of their results."""
     found = registry()
     flow = agf.load(FAN, registry=found)
     given: dict[str, Any] = {"xs": list(range(ITEMS))}
-    asyncio.run(agf.arun(flow, {"xs": [1]}, registry=found))  # imports are not counted
+    asyncio.run(agf.arun(flow, {"xs": [1]}, registry=found))  # the imports do not count
     gc.collect()
     tracemalloc.start()
     try:
@@ -38,7 +38,7 @@ def element() -> float:
 
 
 def curve(points: int = 5) -> list[tuple[int, float]]:
-    """Megabytes in use after so many runs, a fifth of them of each language and a fan-out."""
+    """The megabytes in use after so many runs. A fifth of the runs is in each language, and a fifth is a fan-out."""
     found = registry()
     texts = [(FAN, "pipeline"), (policy(5), "policy"), (graph(5), "graph"), (plan_of_chained(5), "plan")]
     flows = [agf.load(text, language, registry=found) for text, language in texts]

@@ -1,4 +1,5 @@
-"""Paired rounds: every round times each candidate back to back, and a ratio is taken within its round."""
+"""Times candidates in paired rounds: every round runs all candidates back to back, and each ratio is taken within its
+round."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from typing import Any, NamedTuple
 class Row(NamedTuple):
     name: str
     micros: float
-    """The median over the rounds, for one unit of work."""
+    """Microseconds for one unit of work, the median over the rounds."""
     ratio: float
-    """To the first candidate of its table, the median of the ratios within rounds."""
+    """The ratio to the first candidate of the table, the median of the ratios within rounds."""
     cpu: float = 0.0
-    """CPU time of this process, as `micros`."""
+    """Microseconds of CPU time of this process for one unit of work."""
 
 
 def paired(
@@ -27,10 +28,10 @@ def paired(
     rounds: int = 15,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Row]:
-    """Time each candidate ``times`` times a round; ``per``: units of work in one call.
+    """Time each candidate ``times`` times in a round. ``per``: the units of work in one call.
 
-    ``clock``: `time.thread_time` where all is done on one thread. On a machine that others use, too, a long call is
-    interrupted and a short one is not: by the wall clock it would look longer than it is.
+    ``clock``: `time.thread_time` if all work is on one thread. On a busy machine long calls are interrupted and short
+    ones are not, so by the wall clock long calls would seem slower than they are.
     """
     for run in candidates.values():
         run()

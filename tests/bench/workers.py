@@ -1,7 +1,8 @@
-"""Fan-outs on processes, against a chunked map of Dask and of a process pool; how many elements the kernel sustains.
+"""Compares fan-outs on processes with a chunked map of Dask and of a process pool, and measures the throughput of the
+kernel.
 
-``python -m tests.bench.workers`` prints these tables alone, ``python -m tests.bench.workers lanes`` the second one. The
-page docs/scale.md explains it.
+``python -m tests.bench.workers`` prints these two tables, ``python -m tests.bench.workers lanes`` only the second one.
+docs/scale.md explains them.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ class Case(NamedTuple):
     work: Callable[[Any], Any]
     xs: list[Any]
     chunk: int
-    """Elements in a chunk of the baselines."""
+    """The number of elements in a chunk of the baselines."""
     ways: tuple[str, ...]
-    """The rows of its table. Where the cost of the journal is too small to measure, there is no row without it."""
+    """The rows of the table. If the cost of the journal is too small to measure, there is no row without the
+    journal."""
 
 
 MAPS = ("dask: client.map, chunked", "ProcessPoolExecutor.map, chunked")
@@ -85,7 +87,7 @@ def call_chunk(pickled: bytes, xs: list[Any]) -> list[Any]:
 
 
 class Ways:
-    """Everything that executes a fan-out, started once."""
+    """All ways to execute a fan-out, each started once."""
 
     def __init__(self, stack: ExitStack, with_dask: bool = True) -> None:
         self.processes = Processes(WORKERS)
@@ -137,9 +139,9 @@ class Ways:
 
 
 def rows(rounds: int = 3) -> Iterator[tuple[str, list[Row]]]:
-    """For each case: the wall time of an element, and the CPU time of an element in the kernel.
+    """For each case, the wall time of an element and the CPU time of an element in the kernel.
 
-    The scheduler of the LocalCluster is in this process. It takes 2 to 3 % of a processor without work, also while
+    The scheduler of the LocalCluster runs in this process. Even without work it takes 2 to 3 % of a CPU, also while
     other ways are measured."""
     before = current.settings
     try:
@@ -155,7 +157,8 @@ def rows(rounds: int = 3) -> Iterator[tuple[str, list[Row]]]:
 
 
 class Lanes:
-    """A backend of ``lanes`` lanes without workers: a chunk ends after the time that its calls and its trip take."""
+    """A simulated backend of ``lanes`` lanes without workers. A chunk ends after the time that its calls and its
+    transfer would take."""
 
     name, identifies_lost_chunk = "lanes", True
 
@@ -179,18 +182,18 @@ class Lanes:
 class Load(NamedTuple):
     lanes: int
     milliseconds: float
-    """Of a call."""
+    """The milliseconds of a call."""
     journal: bool
     rate: float
-    """Elements a second."""
+    """The number of elements a second."""
     ideal: float
-    """The elements a second of lanes that never wait."""
+    """The number of elements a second if the lanes never waited."""
     micros: float
-    """CPU time of the kernel for an element."""
+    """The CPU time of the kernel for one element."""
     busy: float
     """The share of the time in which the lanes execute calls."""
     chunks: float
-    """Chunks a second."""
+    """The number of chunks a second."""
 
 
 GOALS: dict[str, dict[str, float]] = {
@@ -199,15 +202,15 @@ GOALS: dict[str, dict[str, float]] = {
     "10 ms": dict.fromkeys(BOTH, 1.3),
     "100 kB in and out": dict.fromkeys(BOTH, 2.0) | dict.fromkeys(OFF, 1.3),
 }
-"""The ratio to the first row at most."""
+"""The largest allowed ratio to the first row."""
 
 LOADS = ((2, 0.2, 10_000), (16, 2.0, 10_000), (100, 20.0, 10_000), (1000, 10.0, 20_000), (1000, 200.0, 10_000),
          (1000, 1000.0, 4_000))  # fmt: skip
-"""Lanes, milliseconds of a call, elements."""
+"""The loads: the number of lanes, the milliseconds of a call, the number of elements."""
 
 
 def loads() -> Iterator[Load]:
-    """The kernel's control loop with lanes that do nothing."""
+    """Measure the control loop of the kernel with lanes that do no work."""
     before, registry = current.settings, agf.Registry()
     agf.tool(lambda x: x, name="work", registry=registry)
     flow = agf.load(FAN, registry=registry)

@@ -1,7 +1,7 @@
-"""Whole workloads, each in our languages and in other libraries as their documentation shows it.
+"""Measures whole workloads in our languages and in other libraries, which are used as their documentation shows.
 
 Each workload runs in a process of its own. `python -m tests.bench.workloads graph` prints one. A library that is not
-installed is left out, and one that fails or hangs: then the workload runs again without it.
+installed is left out. A library that fails or hangs is left out, too, and the workload runs again without it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from agf_magics.settings.settings import current
 from tests.bench.apart import LeftOut, run_apart
 
 WIDTH = 16
-"""Calls at a time, where a library lets a person choose."""
+"""The number of concurrent calls, in libraries that let a user choose."""
 
 LIMITS = agf.Limits(spawns=0)
-"""None for sessions of models."""
+"""The limits of each run: any number of sessions of models (0 means no limit)."""
 
 Do = Callable[[], object]
 
@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
     keeps: str
     """What is on the disk after the run."""
     do: Do
-    """Returns a figure that must be the same for all."""
+    """Runs the workload, and returns a figure that must be the same for all candidates."""
     rounds: int = 3
 
 
@@ -62,14 +62,14 @@ class Workload(NamedTuple):
 
 
 LIBRARY = "library "
-"""Begins a line that tells which library runs from now on; without a name, none."""
+"""The beginning of a line that announces the library that runs from now on. An empty name means no library."""
 
 without: list[str] = sys.argv[2:]
-"""The libraries that are left out."""
+"""The libraries to leave out."""
 
 
 def installed(name: str) -> bool:
-    """Whether a library can be measured; the candidates after this are its own."""
+    """Whether a library can be measured. The candidates after this call belong to it."""
     if name in without or importlib.util.find_spec(name) is None:
         return False
     tell(name)
@@ -77,17 +77,17 @@ def installed(name: str) -> bool:
 
 
 _running = [""]
-"""The library that was told last."""
+"""The library that was announced last."""
 
 
 def tell(library: str) -> None:
-    """Say that ``library`` runs from now on; empty: none."""
+    """Announce that ``library`` runs from now on; empty: no library."""
     _running.append(library)
     print(LIBRARY + library, flush=True)
 
 
 def ours(text: str, language: str, given: Mapping[str, Any], figure: Callable[[Any], object]) -> Iterator[Candidate]:
-    """With the journal, which is the default, and without."""
+    """Our candidates: with the journal, which is the default, and without it."""
     flow = agf.load(text, language)
     journal = current.settings.journal
 
@@ -185,7 +185,7 @@ def files(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
 def _langgraph_map(
     folder: Path, work: Callable[[Any], Any], xs: list[Any], figure: Callable[[Any], object]
 ) -> Iterator[Candidate]:
-    """An element for each of ``xs`` by Send."""
+    """A graph of LangGraph with an element for each of ``xs`` by Send."""
     from langgraph.graph import END, START, StateGraph
     from langgraph.types import Send
 
@@ -238,7 +238,7 @@ def _prefect_map(
 
 @contextmanager
 def _prefect_server(folder: Path) -> Iterator[None]:
-    """Its own server, on this computer; without one, it starts and stops one for each run."""
+    """A server of Prefect on this computer. Without it, Prefect starts and stops a server for each run."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -393,7 +393,7 @@ def batch(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
 # --- a plan of 300 ----------------------------------------------------------------------------------------------------
 
 CALLS = 300
-"""A hundred chains of three calls, which have nothing to do with each other."""
+"""The calls of a plan: a hundred independent chains of three calls."""
 
 
 def inc(n: int) -> int:
@@ -563,14 +563,14 @@ class Taken(NamedTuple):
     keeps: str
     seconds: float
     cpu: float
-    """Of this process."""
+    """The CPU seconds of this process."""
     ratio: float
-    """Of the seconds to those of the first candidate in the same round, the median."""
+    """The median of the ratios to the seconds of the first candidate in the same round."""
 
 
 def measure(name: str, seconds: float) -> tuple[list[Taken], dict[str, str]]:
-    """A workload in a process of its own, and why libraries are left out. Raises LeftOut if it cannot be measured at
-    all. ``seconds``: of silence, after which a library hangs."""
+    """Measure a workload in a process of its own. Returns the figures and the reasons for libraries that are left out.
+    Raises LeftOut if nothing can be measured. ``seconds``: the silence after which a library counts as hanging."""
     reasons: dict[str, str] = {}
     while True:
         try:
@@ -578,7 +578,7 @@ def measure(name: str, seconds: float) -> tuple[list[Taken], dict[str, str]]:
             return [Taken(*row) for row in json.loads(lines[-1])], reasons
         except LeftOut as left:
             told = [line.removeprefix(LIBRARY) for line in left.lines if line.startswith(LIBRARY)]
-            # No library runs, or one that was left out: it is ours.
+            # No library runs, or a library that was left out already: our own code failed.
             if not told or not told[-1] or told[-1] in reasons:
                 raise
             reasons[told[-1]] = str(left)

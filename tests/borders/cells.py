@@ -1,4 +1,4 @@
-"""A kernel with cells, whose tools and agents are defined again by each cell that names them."""
+"""A simulated kernel with cells, in which each cell defines its tools and agents again."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ class Kernel:
         return agf.stale(run, registry=self.registry).again
 
 
-def made(run: agf.Run) -> int:
-    """The calls that a run made, and did not take from another."""
+def calls_made(run: agf.Run) -> int:
+    """The calls that a run made itself, without those whose results it reused."""
     return sum(row.started - row.earlier for row in run.steps.values() if isinstance(row.step, Invoke))

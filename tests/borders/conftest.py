@@ -1,4 +1,4 @@
-"""The shell of the tests of the notebook, for rules that hold in Python and in magics."""
+"""Provides the shell of the notebook's tests, for rules that hold in Python and in magics."""
 
 from tests.notebook.conftest import _ip, shell
 

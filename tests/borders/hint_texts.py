@@ -1,4 +1,4 @@
-"""What a hint says to do, as pieces that a person can paste, choose from, take out or run."""
+"""Splits a hint into pieces that a user can paste, choose from, remove or run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILLED = (
     (re.compile(r"(\{'\w+': )…"), r"\1'pear'"),
     (re.compile(r"(\w\((?:[\w.]+|\[[^\]]*\]), (\w+) -> )expression\)"), r"\1\2)"),
 )
-"""Forms in which only a value is a person's own, and what is written for it here."""
+"""Forms with a value that only the user knows, and what these tests write for it."""
 
 PYTHON = re.compile(r"in Python: (?P<text>input=\{'\w+': …\})")
 REMOVE = re.compile(
@@ -33,9 +33,9 @@ CHOICES = re.compile(r"(?:^|; |\? )(?!a parameter)[\w' ]+? are (?P<text>\S+?(?:,
 
 class Piece(NamedTuple):
     do: str
-    """``write`` (in its place), ``fill`` (the same with a value that only a person has), ``remove``, ``close`` (what is
-    open), ``rename`` (everywhere), ``before`` (a line to run first), ``show`` (a line that shows something), ``choose``
-    (one of several, see `choices`), ``install``."""
+    """What to do with the text: ``write`` it in its place, ``fill`` it in with a value of the user's, ``remove`` it,
+    ``close`` what is open, ``rename`` it everywhere, run it ``before`` as a line, run it as a line to ``show``
+    something, ``choose`` one of several (see `choices`), or ``install`` it."""
     text: str
 
     @property
@@ -44,12 +44,12 @@ class Piece(NamedTuple):
 
 
 def pieces(hint: str | None) -> list[Piece]:
-    """What can be done with a hint as it is written."""
+    """The pieces of a hint, as it is written."""
     return list(dict.fromkeys([*_written(hint or ""), *_done(hint or "")]))
 
 
 def _written(hint: str) -> Iterator[Piece]:
-    """What is to be pasted."""
+    """The pieces that are pasted."""
     yield from (Piece("write", name) for name in meant_names(hint))
     for text in (*led_texts(hint), *(found["text"] for found in PYTHON.finditer(hint))):
         filled = text
@@ -60,7 +60,7 @@ def _written(hint: str) -> Iterator[Piece]:
 
 
 def _done(hint: str) -> Iterator[Piece]:
-    """What is to be done in another way."""
+    """The pieces that are used in another way."""
     for found in REMOVE.finditer(hint):
         yield Piece("remove", found["this"] or found["that"] or "one of them")
     for kind, form in {"close": CLOSE, "rename": RENAME, "show": SHOWN, "choose": CHOICES}.items():

@@ -1,5 +1,7 @@
-"""What a person does who makes a mistake: cells, files and commands, in order, and all that is said of them. A hint is
-tried by doing the same again with one of them changed."""
+"""Replays mistakes of users, as cells, files and commands in order, and collects all messages about them.
+
+To try a hint, the same is replayed with one of these parts changed.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ PLACE = re.compile(
 
 
 class Said(NamedTuple):
-    """A finding as a person sees it: what it is, its hint, and the part and the place in it that it is about."""
+    """A message as a user sees it: what it is, its hint, and the part and the place that it is about."""
 
     code: str
     hint: str
@@ -55,25 +57,25 @@ class Case(NamedTuple):
     title: str
     parts: tuple[Block, ...]
     first: int
-    """How many of the parts are right, and only come before."""
-    told: str
-    """All that is said, as a person sees it."""
+    """The number of the first parts, which are right and only prepare the mistake."""
+    shown: str
+    """All messages, as a user sees them."""
 
     @property
     def hints(self) -> set[tuple[str, str]]:
         """The codes and hints of the messages."""
         return {
             (found["code"], hint["hint"])
-            for found in FINDING.finditer(self.told)
+            for found in FINDING.finditer(self.shown)
             for hint in HINT.finditer(found["rest"])
-        } | {(found["kind"], found["message"]) for found in RAISED.finditer(self.told) if "[" not in found["message"]}
+        } | {(found["kind"], found["message"]) for found in RAISED.finditer(self.shown) if "[" not in found["message"]}
 
 
 RAISED = re.compile(
     r"^(?P<kind>(?!StepError|DefinitionError)[A-Z]\w+Error): (?P<message>(?!.*\[[a-z0-9]+\.[a-z-]+\]$).*)$",
     re.MULTILINE,
 )
-"""A mistake in a call of Python, whose message says what to write."""
+"""A mistake in a Python call whose message says what to write."""
 
 
 def cases() -> Iterator[Case]:
@@ -94,8 +96,8 @@ def cases() -> Iterator[Case]:
         for entry in entries(page.read_text("utf-8")):
             before = [block for block in blocks(entry.top) if block.language != "text"]
             parts = [block for block in blocks(entry.text) if block.language != "text" or block.aside == "file"]
-            told = [block.text for block in blocks(entry.text) if block.language == "text" and not block.aside]
-            yield Case(entry.code, (*before, *parts), len(before), "\n".join(told))
+            shown = [block.text for block in blocks(entry.text) if block.language == "text" and not block.aside]
+            yield Case(entry.code, (*before, *parts), len(before), "\n".join(shown))
 
 
 class Reader(Session):
@@ -114,7 +116,7 @@ class Reader(Session):
 
 
 def said(case: Case, shell: Shell) -> list[Said]:
-    """All that is said of a case after its first parts, in a new folder."""
+    """All messages about a case after its preparing parts, in a new folder."""
     found: list[Said] = []
     with reading(shell) as reader:
         for number, block in enumerate(case.parts):
@@ -130,18 +132,18 @@ def reading(shell: Shell) -> Iterator[Reader]:
 
 
 def read(reader: Reader, block: Block, parts: Sequence[Block]) -> list[Said]:
-    """What is said of the last of ``parts``."""
+    """All messages about the last of ``parts``."""
     if block.language == "command":
         reader.command(block)
     else:
         reader.read(block)
     found, printed = reader.results()
     known = {one.diagnostic.code for one in found}
-    for told in FINDING.finditer(CONTINUATION.sub(" ", printed)):
-        kind = (told["kind"] or "").lower()
-        if told["code"] not in known and (kind in ("note", "warning") or block.language == "command"):
+    for shown in FINDING.finditer(CONTINUATION.sub(" ", printed)):
+        kind = (shown["kind"] or "").lower()
+        if shown["code"] not in known and (kind in ("note", "warning") or block.language == "command"):
             severity: Any = kind if kind in ("note", "warning") else "error"
-            found.append(Finding("printed", agf.Diagnostic(told["code"], "", severity=severity), told[0]))
+            found.append(Finding("printed", agf.Diagnostic(shown["code"], "", severity=severity), shown[0]))
     return [_said(one.diagnostic, one.text, parts) for one in found]
 
 
@@ -164,7 +166,7 @@ def _said(found: agf.Diagnostic, text: str, parts: Sequence[Block]) -> Said:
 
 
 def _place(text: str, parts: Sequence[Block]) -> tuple[int, int, int] | None:
-    """Where the carets of a printed message stand."""
+    """The place of the carets of a printed message."""
     place = PLACE.search(text)
     if place is None:
         return None
@@ -183,7 +185,7 @@ def codes(found: Iterable[Said]) -> Counter[str]:
 
 
 def tried(one: Said, piece: Piece, parts: tuple[Block, ...]) -> Iterator[tuple[Block, ...]]:
-    """The parts with what the hint says done, in each place that a reader would take."""
+    """The parts after the hint was followed, once for each place that a reader would choose."""
     if piece.do == "before":
         yield (*parts[:-1], Block("python", piece.text, 0), parts[-1])
         return
@@ -210,7 +212,7 @@ NAMED = re.compile(r"'([^']+)'")
 
 
 def places(one: Said, parts: tuple[Block, ...]) -> Iterator[tuple[int, int, int]]:
-    """The part and the place in it that a finding is about: where what it names stands, and its caret."""
+    """Each part and place that a message is about: the places of the names in it, and of its caret."""
     for name in NAMED.findall(one.message):
         for number in reversed(range(len(parts))):
             for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", parts[number].text):
@@ -236,16 +238,17 @@ LATER = (
     "magic.missing",
     "magic.unknown-flow",
 )
-"""What is looked at only when a definition, and the line that runs it, have no error. (No server answers a test.)"""
+"""The codes that are reported only for a definition without errors whose line has no error. (No server answers a
+test.)"""
 
 
 def is_cured(one: Said, piece: Piece, before: list[Said], after: list[Said]) -> bool:
-    """Whether there is one fewer of it, and no new mistake."""
+    """Whether one fewer such mistake is left, and no new one."""
     old, now = codes(before), codes(after)
-    if piece.do in ("choose", "fill"):  # another value may need more: the mistake is gone
+    if piece.do in ("choose", "fill"):  # another value may need more changes, so only this mistake must be gone
         return not any(each.code == one.code and each.message == one.message for each in after)
     new = codes(each for each in after if not each.is_note) - old
-    if one.code.startswith("yaml."):  # a language reads what is YAML
+    if one.code.startswith("yaml."):  # only correct YAML is checked by its language
         new = Counter({code: number for code, number in new.items() if code.startswith("yaml.")})
     if any(each.severity == "error" for each in before):
         for code in LATER:
@@ -254,23 +257,23 @@ def is_cured(one: Said, piece: Piece, before: list[Said], after: list[Said]) -> 
 
 
 ELSEWHERE = ("before", "show", "install")
-"""What is not done by changing the text."""
+"""What a user does without a change of the text."""
 
 
 class Tried(NamedTuple):
     seen: set[tuple[str, str]]
-    """The codes and hints that were tried."""
+    """The codes and texts of the hints that were tried."""
     wrong: list[str]
-    """Those whose text does not cure, in any place that a reader would take."""
+    """The hints that cure in none of the places that a reader would choose."""
 
 
 def tried_in(case: Case, shell: Shell) -> Tried:
-    """Try all hints of a case: those about definitions by defining them again, the others by doing all again."""
+    """Try all hints of a case: hints about definitions by a new definition, the others by a replay of all parts."""
     found: list[Said] = []
     seen: set[tuple[str, str]] = set()
     failed: list[str] = []
     elsewhere: dict[tuple[str, str], list[str]] = {}
-    """What is not cured by a change of the cell."""
+    """The mistakes that no change of the cell cures."""
     with reading(shell) as reader:
         for number, block in enumerate(case.parts):
             cell = cell_of(block.text)
@@ -304,7 +307,7 @@ def tried_in(case: Case, shell: Shell) -> Tried:
 
 
 def is_right(piece: Piece, reader: Reader) -> bool:
-    """Whether a line that shows something does, and a package that is to be installed exists."""
+    """Whether a line that shows something works, and whether a package to install exists."""
     if piece.do == "show":
         reader.read(Block("python", piece.text, 0))
         return not any(found.when.startswith("error") for found in reader.results()[0])
@@ -321,11 +324,11 @@ def wrong(
     before: list[Said],
     again: Callable[[tuple[Block, ...]], list[Said]],
 ) -> list[str]:
-    """The texts of a hint that do not cure; ``again`` does the same with changed parts."""
+    """The texts of a hint that do not cure. ``again`` replays the case with changed parts."""
     failed = []
     for piece in said_to:
         several = [piece._replace(text=choice) for choice in piece.choices] if piece.do == "choose" else [piece]
-        if len(parts) > 1:  # all is done again: the ends of the list stand for it
+        if len(parts) > 1:  # a replay is slow, so only the first and the last choice are tried
             several = list(dict.fromkeys([several[0], several[-1]]))
         for each in several:
             if not any(is_cured(one, each, before, again(changed)) for changed in tried(one, each, parts)):
@@ -342,11 +345,11 @@ class Cell(NamedTuple):
     latent: tuple[str, ...]
 
     def again(self, parts: tuple[Block, ...]) -> list[Said]:
-        """The same with another text."""
+        """The messages about the cell with a changed text."""
         return self.said(parts[0].text)
 
     def said(self, text: str) -> list[Said]:
-        """All that is said when the text is defined."""
+        """The messages about a definition of this text."""
         try:
             found: Iterable[agf.Diagnostic] = check_definition(
                 Source("cell", text),
@@ -375,6 +378,6 @@ MAGIC = re.compile(r"%%(pipeline|policy|plan|graph)(?: (?!-)(\S+))?([^\n]*)\n")
 
 def cell_of(text: str) -> Cell | None:
     magic = MAGIC.match(text)
-    if magic is None or "--planner" in magic[3]:  # a planner's cell is no plan
+    if magic is None or "--planner" in magic[3]:  # the cell of a planner is not a plan
         return None
     return Cell(magic[1], magic[2], text[magic.end() :], tuple(re.findall(r"--latent (\w+)", magic[0])))

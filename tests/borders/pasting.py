@@ -1,4 +1,4 @@
-"""The places of a text where a reader would paste what a hint says, or take something out."""
+"""The places of a text where a reader would paste the words of a hint, or remove something."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from tests.languages.loading import nodes
 
 
 def pasted(text: str, start: int, end: int, piece: str) -> Iterator[str]:
-    """A text with ``piece`` where a reader would write it who sees a caret below ``text[start:end]``."""
+    """The texts with ``piece`` at the places where a reader would write it who sees a caret below
+    ``text[start:end]``."""
     yield from (edit.applied(text) for edit in edits(text, start, end, piece))
     for written in _trees(text):
         yield from _in_code(text, written, piece)
 
 
 def _in_code(text: str, tree: ast.AST, piece: str) -> Iterator[str]:
-    """For each part of a statement of Python: what has no caret is about one of them."""
+    """The texts with ``piece`` in place of a part of a Python statement. A message without a caret is about one of
+    these parts."""
     lines = text.splitlines(keepends=True)
     offsets = [sum(len(line) for line in lines[:number]) for number in range(len(lines) + 1)]
 
@@ -53,7 +55,7 @@ def _trees(text: str) -> list[ast.AST]:
 
 
 def closed(text: str, sign: str) -> Iterator[str]:
-    """A text with a sign that closes what is open: at the end of it, of a line, or of a word."""
+    """The texts with a closing ``sign``: at the end of the text, of a line, or of a word."""
     yield text.rstrip() + sign + "\n"
     for end in re.finditer(r"[\"')\]}]*$|\b", text, re.MULTILINE):
         for at in {end.start(), end.end()}:
@@ -61,7 +63,7 @@ def closed(text: str, sign: str) -> Iterator[str]:
 
 
 def removed(text: str, start: int, end: int, named: str) -> Iterator[str]:
-    """A text without what is under the caret, or without the option or the key that the hint names."""
+    """The texts without the part under the caret, or without the option or the key that the hint names."""
     yield text[:start] + text[end:]
     for option in re.finditer(r" --?[\w-]+(?:[ =](?:'[^'\n]*'|\"[^\"\n]*\"|[^\s-][^\s]*))?", text):
         if (option.start() < end and start <= option.end()) or named in option[0]:
@@ -83,7 +85,7 @@ def removed(text: str, start: int, end: int, named: str) -> Iterator[str]:
                 if start < last and first < end:
                     yield from _without(text, first, last)
     if value := re.compile(r": *(?:\"[^\"\n]*\"|'[^'\n]*'|\[[^\]\n]*\]|\{[^}\n]*\}|[^,}\n]*)").match(text, end):
-        yield from _without(text, start, value.end())  # a key, also of a mapping that has it twice
+        yield from _without(text, start, value.end())  # also a key that its mapping has twice
     line = text.rfind("\n", 0, start) + 1
     yield text[:line] + text[(text + "\n").index("\n", start) + 1 :]
     for node in _all_nodes(text):  # type: ignore[assignment]
@@ -93,7 +95,7 @@ def removed(text: str, start: int, end: int, named: str) -> Iterator[str]:
 
 
 def _without(text: str, start: int, end: int) -> Iterator[str]:
-    """With the comma or the line that belongs to it."""
+    """The text without this part, and without the comma or the line that belongs to it."""
     if after := re.compile(r"\s*,\s*").match(text, end):
         yield text[:start] + text[after.end() :]
     if before := re.search(r",\s*$", text[:start]):
@@ -110,6 +112,6 @@ def _whole(node: Node) -> tuple[int, int]:
 
 def _all_nodes(text: str) -> list[Node]:
     body = re.match(r"%%[^\n]*\n", text)
-    if body:  # the header is no YAML: a comment of its length stands for it
+    if body:  # the header is not YAML, so a comment of the same length replaces it
         text = "#" * (body.end() - 1) + "\n" + text[body.end() :]
     return [node for document in nodes(text)[0] for node in every_node(document)]

@@ -1,6 +1,6 @@
-"""Servers on this computer that reply in each protocol of a model, streamed or plain, with whatever may be wrong.
+"""Local servers that speak the protocols of the model providers, streamed or plain, with or without faults.
 
-A `Said` is what a model says, in no protocol; a `Protocol` writes it as the provider documents it.
+A `Said` is what a model replies, independent of a protocol. A `Protocol` writes it as the provider documents it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What a model says."""
+    """A reply of a model, independent of a protocol."""
 
     text: str = ""
     pieces: Sequence[str] = ()
-    """The text in the pieces in which it is streamed; empty: three letters each."""
+    """The pieces in which the text is streamed. Empty: pieces of three letters."""
     thinking: str = ""
     calls: Sequence[Call] = ()
     end: str = "stop"
-    """``stop``, ``length``, ``refused``, ``filtered``; ``none``: the mark of the end is missing."""
+    """The reason of the end: ``stop``, ``length``, ``refused`` or ``filtered``. ``none``: the reply has no end mark."""
     refusal: str = ""
-    """The words of a refusal, where the protocol has a place for them."""
+    """The words of a refusal, for protocols that have a field for them."""
 
     @property
     def streamed(self) -> Sequence[str]:
@@ -47,28 +47,28 @@ class Said:
 
 @dataclass(frozen=True)
 class Fails:
-    """An error of the server, inside an answer of status 200."""
+    """An error of the server in an answer with status 200."""
 
     message: str
     status: int
 
 
 class Protocol(ABC):
-    """A protocol, and the model of agf that speaks it."""
+    """A protocol of a provider, and the name of the model with which this package speaks it."""
 
     model: str
     variable: str
-    """The environment variable of the server's address."""
+    """The environment variable with the address of the server."""
     key: str
     prefix = ""
 
     @abstractmethod
     def plain(self, said: Said) -> dict[str, Any]:
-        """A reply in one piece."""
+        """The reply as one object."""
 
     @abstractmethod
     def events(self, said: Said) -> Iterator[dict[str, Any]]:
-        """A reply in pieces."""
+        """The reply as a stream of objects."""
 
     def error(self, fails: Fails) -> dict[str, Any]:
         return {"error": {"message": fails.message, "code": fails.status}}
@@ -290,7 +290,7 @@ class Google(Protocol):
 
 
 class ProtocolServer(LocalServer):
-    """Gives replies one after another, the last one again and again."""
+    """A server that gives the replies of a script in order, and repeats the last one."""
 
     def __init__(self, protocol: Protocol, script: Sequence[Said | Fails | Raw | Stream]) -> None:
         super().__init__()

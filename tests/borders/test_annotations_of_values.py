@@ -1,5 +1,4 @@
-"""Annotations that name what a value was before a flow had it: scalars of numpy, keys that are numbers, classes of an
-earlier cell."""
+"""Annotations with types that a flow converts: scalars of numpy, keys that are numbers, classes of an earlier cell."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ import pytest
 import agf_magics as agf
 
 ACCEPTED: dict[str, tuple[Any, Any, Any]] = {
-    # The annotation, the value of the flow, what the tool gets.
+    # The annotation, the value in the flow, and what the tool gets.
     "float64": (np.float64, 1.5, 1.5),
     "float64 and a whole number": (np.float64, 2, 2.0),
     "float32": (np.float32, 1.5, 1.5),
@@ -75,7 +74,7 @@ def test_a_tool_gets_the_value_that_its_annotation_means(name: str, language: st
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_value_that_does_not_fit_is_told_in_words_of_the_author(name: str) -> None:
+def test_a_value_that_does_not_fit_is_reported_in_words_of_the_author(name: str) -> None:
     annotation, value, message = REFUSED[name]
     with pytest.raises(agf.AgfError) as error:
         run(annotation, value)
@@ -96,7 +95,7 @@ def test_a_model_is_offered_the_types_of_json() -> None:
     }
 
 
-def test_an_enum_of_an_earlier_cell_is_told_as_one() -> None:
+def test_an_enum_of_an_earlier_cell_is_named_as_such() -> None:
     def defined() -> Any:
         class Colour(enum.Enum):
             RED = "r"

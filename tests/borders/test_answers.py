@@ -1,5 +1,8 @@
-"""What a person answers to an approval: the same words mean the same wherever they come from, nothing else is a
-denial, and a denial is a failure that nothing repeats."""
+"""What a user may answer to an approval, wherever the answer comes from.
+
+The same words have the same meaning everywhere. Nothing but the words of a denial denies, and a denied call fails
+without a retry.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ def _journal(request: pytest.FixtureRequest, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_journal")
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["def", "async def"])
-def test_a_function_answers_with_the_words_of_a_person(language: str, asynchronous: bool) -> None:
+def test_a_function_answers_with_the_words_of_a_user(language: str, asynchronous: bool) -> None:
     for answers, status, code, paid in (
         (YES, "ok", None, [5]),
         (NO, "error", "step.denied", []),
@@ -99,7 +102,7 @@ def test_resume_takes_the_same_words(language: str, tmp_path: Path) -> None:
         assert denied.error.code == "step.denied"
         run = agf.resume(denied.run_id, answer=answer, registry=shop.registry, raises=False)
         assert (answer, run.error.code if run.error else run.status) == (answer, expected)
-        if expected == "run.answer":  # the question is still there
+        if expected == "run.answer":  # the question is still open
             assert agf.resume(denied.run_id, answer="yes", registry=shop.registry).output == 5
 
 
@@ -180,7 +183,7 @@ def test_what_cannot_be_asked_is_refused_before_the_run(ask: Any) -> None:
     assert shop.paid == []
 
 
-# --- what a question is about ---
+# --- what a question shows ---
 
 ASKS = """\
 execution_policy: {id: agf.react, config: {instructions: Pay., provider: openai, model: m}}
@@ -207,7 +210,8 @@ OF_AGENTS = {
 
 
 def asked_by_model(text: str, name: str, arguments: dict[str, Any]) -> tuple[list[str], list[Any], list[Any]]:
-    """The questions of a run whose model calls ``name``, what they are about, and what was called."""
+    """Run a flow whose model calls ``name``. Returns the questions, the calls that they are about, and the calls that
+    were made."""
     registry, made, asked, about = agf.Registry(), list[Any](), list[str](), list[Any]()
 
     @agf.tool(registry=registry)
@@ -282,7 +286,7 @@ def test_a_misspelt_argument_of_a_flow_is_asked_for_again(answers: list[Any], pa
     assert all("the call has no argument 'ammount'" in text for text in questions[1:]), questions
 
 
-def test_an_answer_that_no_question_took_is_told_also_if_the_run_fails(tmp_path: Path) -> None:
+def test_an_unused_answer_is_reported_even_if_the_run_fails(tmp_path: Path) -> None:
     shop = Shop()
 
     @agf.tool(registry=shop.registry)

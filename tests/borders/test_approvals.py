@@ -1,4 +1,5 @@
-"""What a person approves is what is called: whatever journal, recording, answer or flow comes between."""
+"""The call that the user approves is the call that is made, whatever journal, recording, answer or flow comes
+between."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.input.prompt import format_question
 from tests.engine import kept
 
-# --- a journal that was in other hands ---
+# --- a journal that somebody else changed ---
 
 PLAN = """\
 name: p
@@ -36,7 +37,7 @@ output: †state.end
 
 
 class Shop:
-    """Pays a price after a question; its last call fails until it is mended."""
+    """Pays a price after a question. Its last call fails until it is repaired."""
 
     def __init__(self, answer: Any = None) -> None:
         self.registry, self.answer, self.is_broken = agf.Registry(), answer, True
@@ -70,7 +71,7 @@ class Shop:
 
 
 def changed(path: Path, *statements: str) -> None:
-    """Somebody else changes the file, and gives it the checksums that belong to it."""
+    """Change the file as a stranger does, with correct checksums."""
     kept.flush(path)
     Store.close_all()
     with closing(sqlite3.connect(path)) as connection:
@@ -126,7 +127,7 @@ def test_an_answer_that_was_given_is_asked_for_again_if_it_or_its_question_was_c
     with kept.journal_in(tmp_path) as path:
         run = shop.run()
         assert shop.paid == [5]
-        # The call is made again too, as after a crash before its outcome.
+        # The call is repeated, too, as after a crash before its outcome.
         changed(path, statement, "DELETE FROM records WHERE what='finished' AND name='pay'")
         shop.answer, shop.is_broken = None, False
         shop.asked.clear(), shop.paid.clear()  # type: ignore[func-returns-value]
@@ -174,14 +175,14 @@ BOTH = (
 
 
 def questions(order: list[str]) -> tuple[agf.Registry, list[tuple[str, Any]], dict[str, asyncio.Event]]:
-    """Two branches that each ask, the questions in the ``order`` of the texts."""
+    """Two branches that each ask a question, with their questions in the ``order`` of the texts."""
     registry, done = agf.Registry(), list[tuple[str, Any]]()
     gates = dict[str, asyncio.Event]()
 
     async def gate(name: str) -> object:
         if name != order[0]:
             await gates.setdefault("go", asyncio.Event()).wait()
-        return threading.Lock()  # it cannot be stored, so the call is made again
+        return threading.Lock()  # a lock cannot be stored, so a resumed run repeats this call
 
     @agf.tool(registry=registry, where="loop")
     async def connect() -> object:
@@ -238,7 +239,7 @@ def test_a_page_answers_only_the_question_that_it_shows() -> None:
 
 
 class Lying:
-    """Its texts say something else than what it is."""
+    """An object whose texts describe something else."""
 
     def __str__(self) -> str:
         raise AssertionError("the question runs code of a value")
@@ -303,7 +304,7 @@ def test_a_question_shows_everything_that_the_call_has(arguments: dict[str, Any]
     assert question.arguments == arguments
     first, *lines = format_question(question).split("\n")
     assert first == question.text
-    assert all(line.isprintable() for line in (first, *lines))  # and so on one line
+    assert all(line.isprintable() for line in (first, *lines))  # so each is on one line
     expected = [f"  {name}: {value}" for name, value in map(_as_read, arguments, arguments.values())]
     assert lines in ([], expected)
     if not lines:
@@ -311,7 +312,7 @@ def test_a_question_shows_everything_that_the_call_has(arguments: dict[str, Any]
 
 
 def _as_read(name: str, value: Any) -> tuple[str, str]:
-    """As a line of a question has them: what is not seen is an escape of JSON."""
+    """An argument as a line of a question shows it: invisible characters are escapes of JSON."""
     value = "<an opaque Lying>" if isinstance(value, Lying) else value
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     seen = [json.dumps(each)[1:-1] if not each.isprintable() or each in "\u3164\ufe0f" else each for each in text]
@@ -375,7 +376,7 @@ def test_a_recording_of_everything_needs_no_person(tmp_path: Path) -> None:
 
 
 RECORDED_ANSWERS: dict[str, tuple[Any, str, Any]] = {
-    # the answer; how the run ends, also from the recording; what it pays
+    # the answer; the end of the run, also of its replay; what it pays
     "yes": (True, "ok", [5]),
     "other arguments": ({"amount": 3}, "ok", [3]),
     "a result": ({"_output": "by hand"}, "ok", []),
@@ -401,7 +402,7 @@ def test_a_recording_of_an_approved_run_is_replayed(tmp_path: Path, kind: str) -
 
 
 def below(registry: agf.Registry) -> dict[str, dict[str, Any]]:
-    """Calls of a plan that lead to a call of `pay`, by their way."""
+    """Calls of a plan that lead to a call of `pay`, by the name of their way."""
     agf.define("pipeline: flow\nsteps: [{tool: {name: pay, args: {amount: 1}}}]", registry=registry)
     agf.define("pipeline: outer\nsteps: [{call: {pipeline: flow}}]", registry=registry)
     agf.define(

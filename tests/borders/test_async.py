@@ -1,4 +1,4 @@
-"""An awaited run is cancelled as anything else that is awaited, and the context variables of a call are its own."""
+"""An awaited run is cancelled like any other awaitable, and each call has context variables of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RELEASED = threading.Event()
 
 
 def scopes() -> dict[str, Callable[[Callable[[], Awaitable[Any]]], Awaitable[str]]]:
-    """Ways to cancel what is awaited; each returns what its caller sees."""
+    """Ways to cancel an awaitable. Each returns what its caller sees."""
 
     async def timeout(work: Callable[[], Awaitable[Any]]) -> str:
         with pytest.raises(TimeoutError):
@@ -99,7 +99,7 @@ def registered() -> agf.Registry:
 
     @agf.tool(registry=registry)
     def hold() -> None:
-        RELEASED.wait(0.5)  # a plain function cannot be stopped: its run waits for it
+        RELEASED.wait(0.5)  # a plain function cannot be stopped, so its run waits for it
 
     @agf.tool(registry=registry)
     async def cleans() -> None:
@@ -119,7 +119,7 @@ def registered() -> agf.Registry:
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("scope", SCOPES)
-def test_an_awaited_run_is_cancelled_as_anything_else(scope: str, step: str) -> None:
+def test_an_awaited_run_is_cancelled_like_any_other_awaitable(scope: str, step: str) -> None:
     registry = registered()
     STARTED.clear()
     flow = agf.load(f"{{pipeline: p, steps: [{STEPS[step]}]}}", registry=registry)
@@ -130,7 +130,7 @@ def test_an_awaited_run_is_cancelled_as_anything_else(scope: str, step: str) -> 
         assert task is not None
         ended = await SCOPES[scope](lambda: agf.arun(flow, registry=registry, on_event=runs.append))
         assert not task.cancelling()
-        await asyncio.sleep(0)  # nothing of the cancellation is left
+        await asyncio.sleep(0)  # would raise if the cancellation were still pending
         return ended
 
     assert asyncio.run(main()) == "ended"

@@ -1,4 +1,4 @@
-"""The values of a background run go with its handle: the journal has what is read later."""
+"""The values of a background run are freed together with its handle. Afterwards they are read from the journal."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Made:
         agf.define("{pipeline: nothing, steps: [{transform: {value: '1'}}]}", registry=self.registry)
 
     def alive(self) -> int:
-        agf.start("nothing", registry=self.registry).wait()  # the loop has then left the run before
+        agf.start("nothing", registry=self.registry).wait()  # the loop has then released the previous run
         gc.collect()
         return sum(ref() is not None for ref in self.refs)
 
 
 @pytest.mark.parametrize("start", ["start", "run"])
-def test_values_are_let_go_with_the_handle(start: str) -> None:
+def test_values_are_freed_with_the_handle(start: str) -> None:
     made = Made()
 
     def once() -> str:

@@ -1,4 +1,5 @@
-"""``{x}`` in the line of a magic: a person of IPython means the variable, and it is a text or an object (N13)."""
+"""``{x}`` in the line of a magic: a user of IPython means the variable, but it is a text or an object here (fault
+N13)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ ECHO = "%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: ctx.a}\n"
         ("[x]", ""),
     ],
 )
-def test_braces_around_the_name_of_a_variable_are_told(shell: Shell, value: str, warned: str) -> None:
+def test_braces_around_the_name_of_a_variable_are_reported(shell: Shell, value: str, warned: str) -> None:
     shell.good("x = 'pears'")
     shell.good(ECHO)
     written = f"'a={value}'" if " " in value else f"a={value}"

@@ -1,4 +1,4 @@
-"""Tools with fields of any name, and tools whose schema cannot be made."""
+"""Tools whose fields have unusual names, and tools whose schema cannot be made."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def takes(checked: ArgumentsModel, value: dict[str, Any]) -> bool:
 
 
 def shapes(word: str) -> dict[str, tuple[Any, Any, Any]]:
-    """Annotations with a field of this name: each with a value that conforms, and one that does not."""
+    """Annotations with a field named ``word``, each with a value that conforms and a value that does not."""
     plain = TypedDict("plain", {word: int, "other": str})  # type: ignore[misc]
     deep = TypedDict("deep", {word: plain, "many": list[plain]})  # type: ignore[misc, valid-type]
     first = TypedDict("first", {word: Literal["a"], "x": int})  # type: ignore[misc]
@@ -110,7 +110,7 @@ def test_a_parameter_is_called_type_in_each_language(language: str) -> None:
 
 
 class Hooks:
-    """A class whose JSON Schema, or whose validator, is made by code that fails."""
+    """A class that makes its JSON Schema or its validator with code that fails."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
@@ -192,7 +192,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def broken(annotation: Any = None, default: Any = Parameter.empty) -> Any:
-    """A function with this annotation, or with this default."""
+    """A function with this annotation or this default."""
     if default is Parameter.empty:
 
         def function(x: Any) -> int:

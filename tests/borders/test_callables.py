@@ -1,4 +1,4 @@
-"""Functions that decide about their arguments in other ways than by names: dispatch, and options as a typed dict."""
+"""Functions whose arguments do not go by name alone: with a dispatch by type, or with options as a typed dict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cells of a table that a person gives: values that Python or JSON cannot hold, and rows that have no names."""
+"""Values in the cells of a user's table that Python or JSON cannot hold, and rows without names."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ NO_ROWS: dict[str, tuple[Any, str, str]] = {
 
 
 @pytest.mark.parametrize("name", NO_ROWS)
-def test_a_list_without_mappings_is_told_as_what_it_is(name: str) -> None:
+def test_a_list_without_mappings_is_named_as_such(name: str) -> None:
     rows, message, hint = NO_ROWS[name]
     with pytest.raises(agf.DefinitionError) as error:
         table_of(rows)
@@ -121,7 +121,7 @@ def test_a_list_without_mappings_is_told_as_what_it_is(name: str) -> None:
     assert hint in str(error.value.diagnostic.hint)
 
 
-def test_a_file_of_json_lines_without_objects_is_told_as_what_it_is(tmp_path: Path) -> None:
+def test_a_file_of_json_lines_without_objects_is_named_as_such(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("[1]\n[2]\n")
     with pytest.raises(agf.DefinitionError, match="has no rows: line 1 cannot be used: it is a list, not an object"):
         table_of(tmp_path / "rows.jsonl")

@@ -1,5 +1,7 @@
-"""Characters that look like those of a language: where one is the cause of an error, the error names it; in a text that
-is right, and in an error about something else, it is not mentioned (N14)."""
+"""Characters that look like those of a language: an error that such a character causes names it (fault N14).
+
+In a correct text, and in an error about something else, the character is not mentioned.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def told(text: str, language: str = "pipeline") -> str:
 
 @pytest.mark.parametrize("char", [*BLANKS.values(), *HIDDEN.values()], ids=[*BLANKS, *HIDDEN])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_blank_that_is_none_is_named(place: str, char: str) -> None:
+def test_a_character_that_looks_like_a_blank_is_named(place: str, char: str) -> None:
     text = PLACES[place].replace("@", char)
     shown = told(text)
     assert f"(U+{ord(char):04X}, " in shown
@@ -45,7 +47,7 @@ def test_a_blank_that_is_none_is_named(place: str, char: str) -> None:
 
 @pytest.mark.parametrize("char", [BLANKS["no-break"], HIDDEN["zero width"]], ids=["no-break", "zero width"])
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_it_is_named_in_all_languages(language: str, char: str) -> None:
+def test_such_a_character_is_named_in_all_languages(language: str, char: str) -> None:
     assert f"(U+{ord(char):04X}, " in told(LANGUAGES[language].replace("@", char), language)
 
 
@@ -80,7 +82,7 @@ def test_a_sign_that_looks_like_one_of_the_syntax_is_named(language: str, text: 
         ("1\u200b", "delete it"),
     ],
 )
-def test_it_is_named_in_an_expression(shell: Shell, expression: str, hint: str) -> None:
+def test_such_a_character_is_named_in_an_expression(shell: Shell, expression: str, hint: str) -> None:
     assert hint in str(shell.run(f"%r1 {expression}").error)
 
 
@@ -92,13 +94,13 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_in_a_text_they_are_right(text: str) -> None:
+def test_such_characters_are_correct_in_a_text(text: str) -> None:
     assert not agf.load(text).warnings
     broken = told(text + "- nonsense: 1\n")
     assert "U+" not in broken
 
 
-def test_only_what_is_near_is_named() -> None:
+def test_only_characters_near_the_error_are_named() -> None:
     far = "pipeline: p\nsteps:\n- tool: {name: t, args: {a: “b”}}\n" + "# so\n" * 5 + "- nonsense: 1\n"
     assert "U+" not in told(far)
     assert "no-break space" in told(far.replace("nonsense: 1", "nonsense:\u00a01"))
@@ -111,5 +113,5 @@ def test_a_character_is_named_once(language: str, text: str, said: str) -> None:
         agf.load(text, language)
     for found in caught.value.diagnostics:
         assert (found.hint or "").count(said) <= 1
-    again = DefinitionError(*caught.value.diagnostics)  # as the command line and %define make one of several
+    again = DefinitionError(*caught.value.diagnostics)  # as the command line and %define combine errors
     assert str(again) == str(caught.value)

@@ -1,4 +1,4 @@
-"""Two runs over one table that differ in what is no column are compared by the numbers of the rows (W7)."""
+"""Two runs over the same table with other differences are compared by the numbers of the rows (fault W7)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def over(registry: agf.Registry, rows: Any, given: Any = None) -> agf.Run:
         ({"style": "short"}, {"style": "short"}, []),
     ],
 )
-def test_what_differs_besides_the_table_is_told(
+def test_differences_besides_the_table_are_reported(
     registry: agf.Registry, first: Any, other: Any, named: Any, tmp_path: Path
 ) -> None:
     shown = agf.compare_over(over(registry, ROWS, first), over(registry, ROWS, other))

@@ -1,4 +1,4 @@
-"""Why a server of a model is not reached: the message names the cause, and never a key (fault N8)."""
+"""Why a model's server cannot be reached: the message names the cause, and never a key (fault N8)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROXIES = [f"{scheme}_proxy" for scheme in ("http", "https", "all", "no")]
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy, no certificates and no address of this computer."""
+    """Remove the proxies, certificates and addresses of this computer's environment."""
     for name in list(os.environ):
         if name.lower() in PROXIES or name.startswith(("SSL_CERT", "OPENAI_", "OLLAMA_", "ANTHROPIC_", "GOOGLE_")):
             monkeypatch.delenv(name)
@@ -183,7 +183,13 @@ CASES: Mapping[str, tuple[dict[str, str], str | None, str, str, str]] = {
         "refused",
         "OPENAI_BASE_URL",
     ),
-    "a key in an address": ({}, f"http://127.0.0.1:DEAD/v1?api_key={KEY}", "model.no-server", "/v1/?api_key=•••:", ""),
+    "a key in an address": (
+        {},
+        f"http://127.0.0.1:DEAD/v1?api_key={KEY}",
+        "model.address",
+        "/v1?api_key=•••'",
+        "leave out the '?'",
+    ),
     "a key in an address of a wrong form": (
         {},
         f"127.0.0.1:DEAD/v1?x=1&access_token={KEY}",
@@ -192,7 +198,7 @@ CASES: Mapping[str, tuple[dict[str, str], str | None, str, str, str]] = {
         "",
     ),
 }
-"""What stands in the environment and as ``base_url``, and the code, the words and the hint of the error."""
+"""The environment and the ``base_url``, and the code, the words and the hint of the error."""
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
@@ -241,10 +247,10 @@ def test_a_server_that_is_reached_is_asked(environment: Mapping[str, str], monke
 
 
 @pytest.mark.parametrize("status", [200, 403, 502])
-def test_the_page_of_a_proxy_in_the_place_of_a_server_here_is_told(
+def test_the_page_of_a_proxy_instead_of_a_local_server_is_reported(
     status: int, dead: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No proxy reaches this computer."""
+    """No proxy reaches a server on this computer."""
     page = Raw("<html>blocked</html>", status, {"Content-Type": "text/html"})
     with ProtocolServer(Chat(), [page]) as server:
         monkeypatch.setenv("HTTP_PROXY", server.address)
@@ -255,14 +261,14 @@ def test_the_page_of_a_proxy_in_the_place_of_a_server_here_is_told(
 
 
 ENDS: dict[str, tuple[bytes, bool, str]] = {
-    # what the server sends, whether it breaks the connection, and what is said
+    # what the server sends, whether it breaks the connection, and the words of the error
     "it hangs up": (b"", False, "the server of openai:m at {} closed the connection without an answer"),
     "it breaks the connection": (b"", True, "the server of openai:m at {} closed the connection without an answer"),
 }
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_server_that_ends_the_connection_is_told_as_there(end: str) -> None:
+def test_a_server_that_ends_the_connection_is_reported_as_reachable(end: str) -> None:
     sent, breaks, message = ENDS[end]
 
     class Ending(socketserver.BaseRequestHandler):

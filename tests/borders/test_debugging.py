@@ -1,4 +1,4 @@
-"""`%debug` and `%pdb on` after a failed run begin in the tool."""
+"""After a failed run, `%debug` and `%pdb on` begin in the code of the tool."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ agf.define("{state: {x: int, r: int}, nodes: {a: {type: python, tool: bad, state
 
 
 def typed(kernel: Kernel, cell: Cell, *lines: str) -> str:  # noqa: F811
-    """What a debugger prints for these lines."""
+    """What a debugger prints in answer to these lines."""
     left = list(lines)
     while True:
         try:
@@ -95,7 +95,7 @@ def test_the_debugger_begins_in_the_tool_and_up_leads_to_the_cell(way: str, kern
 
 
 @pytest.mark.kernel
-def test_a_debugger_that_starts_by_itself_begins_there_too(kernel: Kernel) -> None:  # noqa: F811
+def test_a_debugger_that_starts_by_itself_begins_in_the_tool(kernel: Kernel) -> None:  # noqa: F811
     kernel.good(TOOLS + "\n%pdb on")
     try:
         assert "\n42\n" in typed(kernel, kernel.begin("%run_pipeline fan_bad"), "p value", "q")

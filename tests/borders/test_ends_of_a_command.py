@@ -1,5 +1,7 @@
-"""How a command of the command line ends: its exit code, and what is printed where nobody reads or nothing can be
-written. Each is a real process: only there do pipes, closed streams and full devices exist."""
+"""How a command of the command line ends: its exit code, and its messages when its output cannot be written.
+
+Each test starts a real process, because only a process has pipes, closed streams and full devices.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash in which ``agf`` is the command line; the exit code is that of the first command of a pipe."""
+    """Run a line of bash in which ``agf`` is the command line. The exit code is that of the first command of a pipe."""
     agf = f'agf() {{ "{sys.executable}" -m agf_magics "$@"; }}; {line}; exit ${{PIPESTATUS[0]}}'
     return subprocess.run(
         ["bash", "-c", agf], cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=os.environ
@@ -65,7 +67,7 @@ LONG = "agf run long.yaml --tools tools.py"
         ("agf run one.yaml --report r.html 2> >(true)", 0, "1\n"),
     ],
 )
-def test_a_reader_that_has_gone_is_no_error_of_ours(folder: Path, line: str, status: int, out: str) -> None:
+def test_a_closed_pipe_is_not_an_error(folder: Path, line: str, status: int, out: str) -> None:
     done = shell(folder, line)
     assert "Traceback" not in done.stderr
     assert (done.returncode, done.stdout) == (status, out)
@@ -75,7 +77,7 @@ def test_a_reader_that_has_gone_is_no_error_of_ours(folder: Path, line: str, sta
 @pytest.mark.parametrize(
     ("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "stdout is closed")], ids=["full", "closed"]
 )
-def test_an_output_that_cannot_be_written_is_told(folder: Path, command: str, to: str, why: str) -> None:
+def test_an_output_that_cannot_be_written_is_reported(folder: Path, command: str, to: str, why: str) -> None:
     if to == ">/dev/full" and not Path("/dev/full").exists():
         pytest.skip("there is no full device")
     done = shell(folder, f"{command} {to}")
@@ -83,7 +85,7 @@ def test_an_output_that_cannot_be_written_is_told(folder: Path, command: str, to
     assert done.returncode == 1
 
 
-def test_what_was_to_be_recorded_is_also_recorded_if_nobody_reads_the_output(folder: Path) -> None:
+def test_the_recording_is_written_even_if_nobody_reads_the_output(folder: Path) -> None:
     assert shell(folder, f"{LONG} --quiet --record calls.jsonl | head -1").returncode == 141
     assert "many" in (folder / "calls.jsonl").read_text()
 
@@ -108,7 +110,7 @@ def test_a_pipe_in_a_folder_is_no_definition(folder: Path) -> None:
 NOTE = "flow 'same' was defined by another cell or file; this definition replaces it"
 
 
-def test_two_files_with_one_name_are_told(folder: Path) -> None:
+def test_two_files_with_one_name_are_reported(folder: Path) -> None:
     run = shell(folder, "agf run upper.yaml --define a/same.yaml --define b/same.yaml --quiet")
     assert run.stdout == "2\n"
     assert NOTE in " ".join(run.stderr.split())
@@ -127,7 +129,7 @@ def test_two_files_with_one_name_are_told(folder: Path) -> None:
         "agf run a/same.yaml --define a --quiet",
     ],
 )
-def test_one_file_named_twice_is_no_other_file(folder: Path, line: str) -> None:
+def test_a_file_named_twice_is_one_file(folder: Path, line: str) -> None:
     done = shell(folder, line)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -163,11 +165,11 @@ def test_a_file_in_another_encoding_is_found_in_a_folder(folder: Path, line: str
     done = shell(folder, line)
     assert done.returncode == 1
     told = " ".join((done.stdout + done.stderr).split())
-    # Without a mark at its begin it is UTF-8 with characters that no file has.
+    # Without a byte order mark it is read as UTF-8, with characters that no file contains.
     assert "one.yaml cannot be read: it is not UTF-8" in told or "U+0000" in told
 
 
-def test_a_file_in_another_encoding_is_told_in_the_authors_words(folder: Path) -> None:
+def test_a_file_in_another_encoding_is_reported_in_the_authors_words(folder: Path) -> None:
     (folder / "one.yaml").write_text(FILES["one.yaml"], encoding="utf-16")
     told = " ".join(shell(folder, "agf check one.yaml").stderr.split())
     assert "one.yaml cannot be read: it is not UTF-8: save it in that encoding [define.file]" in told

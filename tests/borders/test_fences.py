@@ -1,4 +1,4 @@
-"""A definition that was pasted with its fence of Markdown, in each language, in a cell and in a file."""
+"""A definition that was pasted together with its Markdown fence, in each language, in a cell and in a file."""
 
 from __future__ import annotations
 

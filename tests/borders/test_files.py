@@ -1,4 +1,4 @@
-"""One rule for the files that a definition may name, and one for those that `file__write` may write."""
+"""Two rules for all places: the files that a definition may name, and the files that `file__write` may write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 class Model:
-    """What an agent was told, and what came back."""
+    """What an agent received, and what it returned."""
 
     def __init__(self) -> None:
         self.registry, self.heard = agf.Registry(), list[str]()
@@ -44,7 +44,7 @@ def graph(nodes: str, more: str = "") -> str:
     return f"name: g\nstate: {{a: str}}\nnodes: {{n: {nodes}}}\nedges: [{{from: START, to: n}}]\n{more}"
 
 
-# A file's name to a definition that names the file, by the place of the name.
+# Definitions that name a file, by the place of the name.
 PLACES: dict[str, Callable[[str], tuple[str, str]]] = {
     "prompt": lambda name: (graph(f"{{type: llm, prompt: {json.dumps(name)}, state_key: o}}"), "graph"),
     "prompt of a folder": lambda name: (
@@ -139,7 +139,7 @@ def check_is_refused(folder: Path, text: str, language: str) -> None:
         error, shown = refused, str(refused)  # type: ignore[assignment]
     assert SECRET not in shown
     assert not any(SECRET in heard for heard in model.heard)
-    is_text = error is None and model.heard  # a text that no file can have as its name is a prompt itself
+    is_text = error is None and model.heard  # a text that cannot be the name of a file is itself the prompt
     assert is_text or (error is not None and error.diagnostic.span is not None)
 
 
@@ -180,7 +180,7 @@ def test_an_error_in_a_definition_that_another_one_names_shows_its_line(folder: 
     assert "nonsense: 1" in str(told.value)
 
 
-# --- what is written ---
+# --- files that are written ---
 
 RUN = (
     "test_notes.txt", "TEST_notes.TXT", "tests.md", "test.rst", "test_a:b.py", "x:y.sh", "a.txt:b.py", "pytest.ini",
@@ -204,7 +204,7 @@ def written(path: str) -> str:
 
 
 @pytest.mark.parametrize("path", RUN)
-def test_what_a_program_would_run_is_not_written(folder: Path, path: str) -> None:
+def test_a_file_that_a_program_would_run_is_not_written(folder: Path, path: str) -> None:
     assert written(path) == "tool.file-path"
     assert [each for each in folder.rglob("*") if each.is_file()] == []
 
@@ -217,7 +217,7 @@ def test_texts_and_data_are_written(folder: Path, path: str) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows needs rights for a link")
-def test_the_other_name_of_a_file_is_not_written(folder: Path) -> None:
+def test_a_file_is_not_written_by_another_name(folder: Path) -> None:
     (folder / ".bashrc").write_text("mine")
     os.link(folder / ".bashrc", folder / "notes.txt")
     assert written("notes.txt") == "tool.file-path"

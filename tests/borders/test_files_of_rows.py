@@ -1,5 +1,7 @@
-"""Tables as programs and people write them: cells of any length, separators, line ends, keys that stand twice, classes
-that are a DataFrame by inheritance."""
+"""Files of rows as programs and people write them: long cells, separators, line ends, keys that occur twice.
+
+Classes that inherit from a DataFrame are tables, too.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def test_a_cell_of_a_csv_file_may_be_long(length: int, quoted: bool) -> None:
         ('{"x": [{"é": 1, "\\u00e9": 2}]}', "it has 'é' twice"),
     ],
 )
-def test_a_key_that_stands_twice_is_a_broken_row(line: str, why: str) -> None:
+def test_a_key_that_occurs_twice_is_a_broken_row(line: str, why: str) -> None:
     Path("t.jsonl").write_text(f'{{"x": 0}}\n{line}\n{{"x": {{"a": 1}}, "y": {{"a": 1}}}}\n')
     run = agf.run("same", over="t.jsonl", raises=False)
     assert [row["status"] for row in run.table] == ["ok", "failed", "ok"]
@@ -58,12 +60,12 @@ def test_another_separator_is_named_where_a_column_is_missing(separator: str, na
     assert f"{name} separate its names" in (caught.value.diagnostic.hint or "")
 
 
-def test_a_column_whose_name_has_such_a_sign_is_right() -> None:
+def test_a_separator_in_the_name_of_a_column_is_correct() -> None:
     Path("t.csv").write_text("a;b\n1\n")
     assert agf.run("same", over=agf.Over(table="t.csv", map={"x": "a;b"})).table[0]["output"] == 1
 
 
-def test_a_carriage_return_alone_is_told_in_the_authors_words() -> None:
+def test_a_carriage_return_alone_is_reported_in_the_authors_words() -> None:
     Path("t.csv").write_bytes(b"x,y\r1,2\r")
     with pytest.raises(agf.DefinitionError, match="save the file with LF or CR LF"):
         agf.run("same", over="t.csv")

@@ -1,4 +1,7 @@
-"""The notebook's folder is found once: each way to leave it against each thing that is in it (decision A16′)."""
+"""The notebook's folder is found only once (decision A16′): no later change of the folder has an effect on a run.
+
+The tests try each way to change the current folder with each thing that is read from the notebook's folder.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ PLACES = {
 
 @pytest.fixture
 def two(shell: Shell, tmp_path: Path) -> Shell:
-    """A notebook whose folder has the texts "home", and another folder with the same files."""
+    """A notebook whose folder has files with the text "home", and another folder with the same file names."""
     for folder, word in ((tmp_path, "home"), (tmp_path / "data", "away")):
         (folder / "prompts").mkdir(parents=True)
         (folder / "here.txt").write_text(word)
@@ -78,7 +81,7 @@ LEAVE: dict[str, Callable[[Shell], None]] = {"%cd": _cd, "os.chdir": _chdir, "a 
 
 @pytest.mark.parametrize("leave", LEAVE)
 @pytest.mark.parametrize("place", PLACES)
-def test_what_a_definition_names_stays_where_the_notebook_is(two: Shell, place: str, leave: str) -> None:
+def test_the_files_of_a_definition_are_those_of_the_notebooks_folder(two: Shell, place: str, leave: str) -> None:
     language, text = PLACES[place]
     for _ in range(2):
         agf.define(text, language, name="f")
@@ -90,7 +93,7 @@ def test_what_a_definition_names_stays_where_the_notebook_is(two: Shell, place: 
 
 
 @pytest.mark.parametrize("leave", LEAVE)
-def test_the_runs_of_a_notebook_stay_where_it_is(two: Shell, leave: str) -> None:
+def test_the_runs_of_a_notebook_stay_in_its_folder(two: Shell, leave: str) -> None:
     before = journal_file()
     run = agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}")
     LEAVE[leave](two)
@@ -118,12 +121,12 @@ def test_a_file_that_was_defined_before_still_finds_its_own_files(two: Shell, tm
     two.good("%define flows/outer.yaml")
     os.chdir("data")
     assert agf.run("s").stores["answer"] == "1"
-    agf.define(Path("../flows/outer.yaml"), name="t")  # a person's path is relative to where they are
+    agf.define(Path("../flows/outer.yaml"), name="t")  # the user's path is relative to the current folder
     os.chdir("..")
     assert agf.run("t").stores["answer"] == "1"
 
 
-def test_only_the_person_changes_the_folder(two: Shell, tmp_path: Path) -> None:
+def test_only_the_user_changes_the_folder(two: Shell, tmp_path: Path) -> None:
     two.good("%cd data\n%config AgfMagics.folder = '.'")
     assert notebook_folder.path == tmp_path / "data"
     assert journal_file() == tmp_path / "data/.agf/runs.sqlite"
@@ -155,7 +158,7 @@ def test_in_plain_python_the_first_run_finds_the_folder(tmp_path: Path) -> None:
     assert told.stdout.split("\n")[:2] == ["away", "away 2"], told.stderr
 
 
-def test_on_the_command_line_it_is_the_folder_of_the_file(tmp_path: Path) -> None:
+def test_on_the_command_line_the_folder_is_that_of_the_file(tmp_path: Path) -> None:
     flows = tmp_path / "flows"
     flows.mkdir()
     (flows / "here.txt").write_text("home")

@@ -1,5 +1,7 @@
-"""Functions that are given as scores: what they are called with, which are refused before a row runs, and what counts
-as a value. Each row of a table is a function as people write them."""
+"""Functions as scores: the arguments that they get, the functions that are refused before a row runs, and valid values.
+
+Each row of a table is a function as people write them.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("function", "why"), REFUSED)
-def test_what_cannot_score_is_refused_before_a_row_runs(function: Any, why: str) -> None:
+def test_a_function_that_cannot_score_is_refused_before_a_row_runs(function: Any, why: str) -> None:
     calls: list[int] = []
 
     def counted(x: int) -> int:
@@ -153,7 +155,7 @@ NO_VALUES: list[tuple[Callable[[int], Any], str]] = [
 
 
 @pytest.mark.parametrize(("function", "why"), NO_VALUES)
-def test_what_is_no_value_says_what_it_is(function: Any, why: str) -> None:
+def test_a_wrong_value_is_named_in_the_error(function: Any, why: str) -> None:
     summaries = scored(function)
     assert why in summaries.faults[0][2].message
     if "those of other rows" not in why:
@@ -169,7 +171,7 @@ def test_a_least_number_of_a_score_without_numbers_says_so(function: Any) -> Non
 
 
 @pytest.mark.parametrize("least", [0.5, {"one": "0.5"}, {"one": math.nan}, {"one": math.inf}, {"one": None}, ["one"]])
-def test_a_least_number_that_is_none_is_refused(least: Any) -> None:
+def test_a_wrong_least_number_is_refused(least: Any) -> None:
     with pytest.raises(ValueError, match="at_least is a mapping of scores to numbers"):
         agf.check_over("same", ROWS, score=one, at_least=least)
 

@@ -1,6 +1,7 @@
-"""How the CPU time of loading, running, reporting and tables grows: at most with the power 1.2 of the size.
+"""The CPU time of loading, running, reporting and tables grows at most with the power 1.2 of the size.
 
-Measured at 1, 2, 4 and 8 times, each the least of two, in this process: only ratios count. Slow lane.
+Each action is measured at 1, 2, 4 and 8 times the size, each as the least of two measurements. Only ratios count. These
+tests are slow.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ def test_the_time_grows_with_the_size(kind: str, tmp_path: Path) -> None:
     size, make = KINDS[kind]
     make(10, tmp_path)()
     times = [cpu(make(size * more, tmp_path)) for more in (1, 2, 4, 8)]
-    # From the second on: what each takes once, whatever its size, makes the first too dear, never too cheap.
+    # The fit begins with the second size. The costs that do not depend on the size can only make the first one too
+    # expensive.
     exponent = math.log(times[3] / times[1], 4)
     assert exponent <= MOST, f"{exponent:.2f}: {times}"

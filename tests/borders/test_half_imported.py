@@ -1,4 +1,4 @@
-"""A package that a thread is importing, and that has only some of its names yet, changes nothing for a run."""
+"""A package that another thread is still importing, with only some of its names, changes nothing for a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ assert reached.wait(60)
 
 
 def half(package: str, inner: str) -> str:
-    """Code after which ``package`` is imported up to its module ``inner``, and goes on after ``go.set()``."""
+    """Code that imports ``package`` up to its module ``inner``, and continues after ``go.set()``."""
     return f"PACKAGE, INNER = {package!r}, {inner!r}{HALF}"
 
 
@@ -57,15 +57,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_asked_beside_the_import(case: str, tmp_path: Path) -> None:
+def test_questions_during_the_import_are_answered(case: str, tmp_path: Path) -> None:
     package, inner, says = CASES[case]
     end = f"print({says})\ngo.set()\nimporting.join()\n"
     assert printed(BEGINNING + half(package, inner) + end, tmp_path) == ["True"]
 
 
-def test_a_run_in_the_background_beside_the_import_of_the_widgets(kernel: Kernel) -> None:  # noqa: F811
-    """The import is that of the first explorer, on the thread of the cell, while the loop of the runs asks where its
-    output is."""
+def test_a_background_run_works_during_the_import_of_the_widgets(kernel: Kernel) -> None:  # noqa: F811
+    """The first explorer imports the widgets on the thread of the cell, while the loop of the runs asks for its
+    output."""
     kernel.good("%config AgfMagics.progress = 'html'")
     kernel.good("%%pipeline\npipeline: held\nsteps:\n- transform: {value: '1 + 1'}")
     kernel.good(half("ipywidgets", "ipywidgets.widgets.widget"))

@@ -1,6 +1,9 @@
-"""Hints can be pasted: in the mistakes of ``tests/vectors`` and the examples of the error pages, what a hint says to
-write, to take out, to run or to choose is done as a person would do it, and then the problem is gone and no new one has
-come (decision D182)."""
+"""Hints can be pasted: after a user has done what a hint says, the problem is gone and there is no new one (decision
+D182).
+
+The tests do what the hints say to write, remove, run or choose, for the mistakes of ``tests/vectors`` and the examples
+of the error pages.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from tests.notebook.test_mistakes import VECTORS
 from tests.shells import only_shell
 
 LEADS_ON = {
-    # What is meant stands at another place than the caret.
+    # The author meant something at another place than the caret.
     "tool without its underscore": "two keys are wrong",
     "an agent of agf.parallel that reads another": "two keys are wrong",
     "branches as a list": "the caret marks the first line of a list of several",
     "an apostrophe in a text between apostrophes": "the caret stands after it",
     "nodes as a list": "an edge is missing too",
-    # What was meant has errors of its own, or needs what only a person has.
+    # The intended text has other errors, or needs something that only the user has.
     "until for exit_condition": "exit_condition reads an agent's field",
     "an execution policy in capitals": "an agf.react has a model",
     "a schema in a step": "a document declares it",
@@ -38,10 +41,10 @@ LEADS_ON = {
     "graph.fallback": "a function of the page answers, and not the model",
     "pipeline.template-name": "the input does not have it",
 }
-"""Cases with a hint that is right, and is not the whole cure at the caret, with the reason."""
+"""Cases whose hint is right but does not cure everything at the caret, with the reason."""
 
 ASKS_A_PROVIDER = ("model.key",)
-"""Cases whose cure sends a request to the world: a test has no network."""
+"""Cases whose cure sends a request to the internet, which tests do not use."""
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +53,15 @@ def shell() -> Iterator[Shell]:
         yield shell  # type: ignore[misc]
 
 
-def told() -> Iterator[Any]:
-    """The cases with a hint that has something to paste."""
+def cases_with_hints() -> Iterator[Any]:
+    """The cases with a hint that has a text to paste."""
     for case in cases():
         if case.title not in ASKS_A_PROVIDER and any(pieces(hint) for _, hint in case.hints):
             yield pytest.param(case, id=case.title)
 
 
-@pytest.mark.parametrize("case", list(told()))
-def test_what_a_hint_says_cures(case: Case, shell: Shell) -> None:
+@pytest.mark.parametrize("case", list(cases_with_hints()))
+def test_following_a_hint_cures_the_mistake(case: Case, shell: Shell) -> None:
     tried = tried_in(case, shell)
     assert {(code, hint) for code, hint in case.hints if pieces(hint)} - tried.seen == set()
     assert bool(tried.wrong) is (case.title in LEADS_ON), tried.wrong

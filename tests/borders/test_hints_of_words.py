@@ -1,5 +1,5 @@
-"""Hints that led astray: words of other languages in a graph's values, typographic quotes in its conditions, options
-and magics that are nearly right."""
+"""Hints for words that are nearly right: operators of other languages, typographic quotes, misspelled options and
+magics."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_operator_of_another_language_is_no_key_to_give(expression: str) -> N
 
 
 @pytest.mark.parametrize("name", ["x y", "for_you", "order", "andy", "oriental x"])
-def test_a_key_with_a_blank_or_such_letters_is_right(name: str) -> None:
+def test_a_key_with_a_blank_or_a_sign_of_an_operator_is_correct(name: str) -> None:
     text = graph(f'"{{state.{name}}}"').replace("{x: any", f"{{'{name}': any, x: any")
     flow = agf.load(text, "graph")
     assert not [found for found in flow.warnings if found.code == "graph.odd-name"]
@@ -79,7 +79,7 @@ def test_typographic_quotes_of_a_condition_are_named(quotes: str) -> None:
         ("--out 1a", "magic.name", "use letters, digits and _"),
     ],
 )
-def test_an_option_that_is_wrong(ready: Shell, line: str, told: str, hint: str) -> None:
+def test_a_wrong_option_has_a_hint(ready: Shell, line: str, told: str, hint: str) -> None:
     shown = ready.run(f"%run_pipeline longest --set words=[] {line}")
     assert code(shown) == told
     assert isinstance(shown.error, agf.AgfError)

@@ -1,4 +1,4 @@
-"""What the package imports, it looks for where packages are installed, and never in the notebook's folder."""
+"""The package finds its own imports among the installed packages only, and never in the notebook's folder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import agf_magics
 
 ROOT = Path(agf_magics.__file__).parent
 MADE_BY = ("import_module", "find_spec", "files", "__import__")
-"""Functions that import, or look for, the module that they are given."""
+"""Functions that import or look for the module in their parameter."""
 
 
 def modules() -> dict[str, list[str]]:
-    """The modules of other packages that each module of this one imports anywhere."""
+    """The modules of other packages that each module of this package imports anywhere."""
     found = dict[str, list[str]]()
     for path in sorted(ROOT.rglob("*.py")):
         module = ".".join(("agf_magics", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
@@ -53,7 +53,7 @@ TRAP = "open('RAN.txt', 'a').write(__name__ + '\\n')\nraise ImportError('of the 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A stranger's folder, in which each such module has a namesake."""
+    """A stranger's folder that contains a namesake of each such module."""
     place = tmp_path_factory.mktemp("stranger")
     for name in NAMES:
         (place / f"{name}.py").write_text(TRAP)
@@ -61,8 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def run_there(folder: Path, code: str) -> list[str]:
-    """The modules of the folder that ran. ``-c`` has the folder first on ``sys.path``, as a kernel has."""
+def modules_that_ran(folder: Path, code: str) -> list[str]:
+    """The modules of the folder that ran. ``-c`` puts the folder first on ``sys.path``, like a kernel."""
     (folder / "RAN.txt").unlink(missing_ok=True)
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=200)
     assert "Traceback" not in done.stderr, done.stderr
@@ -74,8 +74,8 @@ def test_the_imports_of_the_code_are_found() -> None:
     assert {"yaml", "jinja2", "pydantic_ai", "cloudpickle", "pandas", "polars", "IPython", "duckdb"} <= set(NAMES)
 
 
-def test_each_import_of_each_module_finds_what_is_installed(folder: Path) -> None:
-    """As the code of that module makes it: the name of the module decides."""
+def test_each_import_of_each_module_finds_the_installed_package(folder: Path) -> None:
+    """Each import is made in the name of its module, because the name decides."""
     code = f"""
 import agf_magics
 for module, names in {FOREIGN!r}.items():
@@ -86,7 +86,7 @@ for module, names in {FOREIGN!r}.items():
             except Exception:
                 pass  # it is not installed
 """
-    assert run_there(folder, code) == []
+    assert modules_that_ran(folder, code) == []
 
 
 def test_every_module_of_the_package_is_imported_in_a_strangers_folder(folder: Path) -> None:
@@ -99,7 +99,7 @@ for found in pkgutil.walk_packages(agf_magics.__path__, "agf_magics.", onerror=l
         except ImportError:
             pass  # of a page
 """
-    assert run_there(folder, code) == []
+    assert modules_that_ran(folder, code) == []
 
 
 USES = {
@@ -122,11 +122,11 @@ USES = {
 def test_nothing_of_the_folder_runs_while_the_package_is_used(folder: Path, use: str) -> None:
     caught = "except agf.DefinitionError as error:\n    assert 'no-key' in str(error)"
     code = f"import agf_magics as agf\ntry:\n    {USES[use]}\n{caught}"
-    assert run_there(folder, code) == []
+    assert modules_that_ran(folder, code) == []
 
 
-def test_what_the_person_imports_is_found_as_ever(folder: Path, tmp_path: Path) -> None:
-    """In a cell, in a tool, for a value that is read again, and for a module that they name."""
+def test_imports_of_the_user_find_modules_in_the_folder(folder: Path, tmp_path: Path) -> None:
+    """Imports in a cell, in a tool, for a stored value, and of a module that the user names."""
     (tmp_path / "mine.py").write_text("class Thing:\n    pass\n\n\ndef give():\n    import later\n    return Thing()\n")
     (tmp_path / "later.py").write_text("value = 1\n")
     code = """

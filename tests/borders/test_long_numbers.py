@@ -1,4 +1,4 @@
-"""A whole number of more digits than Python writes is printed with its digits, as a text."""
+"""A whole number with more digits than Python converts is printed as a text with all its digits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A missing input is named before the first step, wherever a pipeline, a policy or a graph names it.
 
-In the rest of a condition (``or``, a later group, a later route) and in the conditions of a graph, where a missing key
-is null, it is no error: the run may not need it.
+It is not an error where the run may not need it: in the later parts of a condition (after ``or``, in a later group or
+route), and in a condition of a graph, where a missing key is null.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ OTHER = "{args_match: {free.output.kind: other}}"
 
 
 def graph(node: str, edges: str = "{from: x, to: y}, {from: y, to: END}") -> str:
-    """A graph whose node y has the missing key, after a node x that makes a call."""
+    """A graph whose node y reads the missing key, after a node x that makes a call."""
     first = "{type: tool, tool: note, variables: {x: '{state.a}'}, state_key: first}"
     nodes = f"nodes:\n  x: {first}\n  y: {node}"
     return f"state: {{a: any, b: any, c: any}}\n{nodes}\nedges: [{{from: START, to: x}}, {edges}]"

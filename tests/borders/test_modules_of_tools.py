@@ -1,4 +1,4 @@
-"""What ``--tools`` names and is no module is told in the author's words, without the import system of Python."""
+"""A wrong module in ``--tools`` is reported in the author's words, without words of Python's import system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.processes import command_line
 
 NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
 CASES = {
-    # what --tools names, and what is said
+    # the word after --tools, and the message
     ".": f"'.' is a folder: {NAME_A_FILE}",
     "plain/": f"'plain/' is a folder: {NAME_A_FILE}",
     "plain": f"'plain' is a folder without an __init__.py: {NAME_A_FILE}",
@@ -25,7 +25,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("named", CASES)
-def test_what_is_no_module_is_told(tmp_path: Path, named: str) -> None:
+def test_a_wrong_module_is_reported(tmp_path: Path, named: str) -> None:
     Path(tmp_path, "plain").mkdir()
     Path(tmp_path, "broken.py").write_text("x = (")
     Path(tmp_path, "lacking.py").write_text("import nothere")

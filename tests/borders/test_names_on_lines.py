@@ -1,5 +1,7 @@
-"""A name on the line of a cell: it is given where the text has none, and two that differ are refused, in all four
-languages (decision P28)."""
+"""The name of a flow on the line of its cell, in all four languages (decision P28).
+
+It names a text without a name. If the text has a different name, the cell is refused.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def test_the_line_names_a_text_without_a_name(world: Shell, language: str) -> No
 
 
 @pytest.mark.parametrize("language", BODIES)
-def test_the_same_name_twice_is_right_and_two_names_are_refused(world: Shell, language: str) -> None:
+def test_the_same_name_twice_is_correct_and_two_names_are_refused(world: Shell, language: str) -> None:
     world.good(f"%%{language} one\n{body(language, 'one')}")
     shown = world.run(f"%%{language} one\n{body(language, 'two')}")
     assert code(shown) == "define.two-names"
@@ -89,7 +91,7 @@ def test_a_pipeline_without_a_name_is_resumed_exported_and_written_with_it(world
     assert agf.rerun("one", "steps[0]").output == 3
 
 
-def test_it_is_resumed(world: Shell) -> None:
+def test_a_flow_with_a_name_from_the_line_is_resumed(world: Shell) -> None:
     world.good("opened = []\n@tool\ndef door() -> int:\n    return opened[0]")
     world.good("%%pipeline one\nsteps:\n- tool: {name: door}\n")
     assert not world.run("%run_pipeline one").ok
@@ -164,7 +166,7 @@ def test_a_folder_has_other_files_too(files: Shell) -> None:
     assert {"a", "b", "c", "g"} <= set(agf.registry.flows)
 
 
-def test_what_is_wrong_with_one_is_told_and_the_others_are_defined(files: Shell) -> None:
+def test_a_wrong_file_is_reported_and_the_others_are_defined(files: Shell) -> None:
     Path("flows/b.yaml").write_text("{pipeline: b, steps: [{nonsense: 1}]}")
     shown = files.run("%define flows")
     assert code(shown) == "pipeline.step-kind"
@@ -185,7 +187,7 @@ def test_the_command_line_reads_them_in_the_same_way(files: Shell, capsys: pytes
 
     assert main(["check", "flows", "--strict"]) == 0
     assert "flows/a.yaml: ok" in capsys.readouterr().out
-    assert "a" not in agf.registry.flows  # nothing is registered by a check
+    assert "a" not in agf.registry.flows  # a check registers nothing
     assert main(["run", "flows/a.yaml", "--define", "flows"]) == 0
     assert capsys.readouterr().out == "1\n"
     assert main(["run", "flows/a.yaml", "--define", "nowhere/*.yaml"]) == 2

@@ -1,5 +1,8 @@
-"""Names that look the same are one name, as Python takes its identifiers (NFKC): each kind of name in each language and
-front, written in one form where it is given and in another where it is used (decision D150)."""
+"""Names that look the same are one name, as Python treats its identifiers (NFKC, decision D150).
+
+Each kind of name, in each language and front end, is written in one form where it is defined and in another form where
+it is used.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ FORMS = {
     "ligature": ("find", "\ufb01nd"),
     "width": ("ab1", "ａｂ１"),
 }
-"""The form of Python, and one that a person may write."""
+"""The form that Python uses, and another form that a user may write."""
 
 both = pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
 forms = pytest.mark.parametrize("form", FORMS)
@@ -42,7 +45,7 @@ def registry() -> agf.Registry:
 def tool_with(registry: agf.Registry, name: str) -> None:
     names: dict[str, Any] = {}
     argument = unicodedata.normalize("NFKC", name)
-    # Such a function can only be made from a text.
+    # Only code from a text can have a function with such a name.
     code = compile(f"def {argument}({argument}=0): return {argument}", "<cell>", "exec")
     exec(code, names)
     agf.tool(names[argument], name=name, registry=registry)
@@ -110,7 +113,7 @@ def test_an_agent_and_a_list_of_its_tools(registry: agf.Registry, form: str, tur
 
 @both
 @forms
-def test_shelves_have_one_thing_of_a_name(registry: agf.Registry, form: str, turned: bool) -> None:
+def test_the_registry_has_one_thing_for_both_forms(registry: agf.Registry, form: str, turned: bool) -> None:
     a, b = pair(form, turned)
     for name in (a, b):
         agf.define("{pipeline: p, steps: [{transform: {value: '1'}}]}", name=name, registry=registry)

@@ -1,4 +1,4 @@
-"""An object that has two names stays one object: in a run that is resumed, and in one that reuses results."""
+"""An object with two names stays one object, in a resumed run and in a run that reuses results."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def push(x: Any) -> None:
 
 Derive = Callable[[Any], Any]
 DERIVED: dict[str, tuple[Callable[[], Any], Derive]] = {
-    # how the first object is made, and the second one from it
+    # how the first object is made, and how the second one is derived from it
     "the same object": (full, lambda x: x),
     "a list with it": (full, lambda x: [x]),
     "a part of it": (full, lambda x: x.inner),
@@ -122,7 +122,7 @@ def seen(x: Any) -> Any:
 
 
 class World:
-    """Its functions name nothing that cannot be compared."""
+    """Tools that share objects. Their functions name nothing that cannot be compared."""
 
     def __init__(self, kind: str) -> None:
         self.make, self.derive = DERIVED[kind]
@@ -130,7 +130,7 @@ class World:
         self.register()
 
     def register(self, edited: str = "") -> None:
-        """``edited``: the name of a function that has another digest now."""
+        """Register the tools. ``edited``: the name of the function that gets another digest."""
         made, derived, shut = self.make, self.derive, self.shut
 
         def make() -> Any:
@@ -164,7 +164,7 @@ class World:
 
     def ended(self, run: agf.Run) -> list[Any]:
         assert run.status == "ok", run.error
-        output = run.output  # that of a graph is its state
+        output = run.output  # the output of a graph is its state
         return [output["c"], output["d"]] if isinstance(output, dict) else output
 
 
@@ -226,7 +226,7 @@ def test_a_run_that_reuses_results_has_one_object(tmp_path: Path, kind: str, fai
         assert world.ended(agf.run("flow", registry=world.registry, reuse=True)) == world.wanted("b")
 
 
-def test_what_is_reused_goes_to_the_call_that_has_the_object(tmp_path: Path) -> None:
+def test_a_reused_result_goes_to_the_call_with_the_same_object(tmp_path: Path) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -272,7 +272,7 @@ UNCHANGED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", UNCHANGED)
-def test_what_nobody_changes_is_stored_without_a_warning(tmp_path: Path, kind: str) -> None:
+def test_an_object_that_nobody_changes_is_stored_without_a_warning(tmp_path: Path, kind: str) -> None:
     registry, value = agf.Registry(), UNCHANGED[kind]
 
     @agf.tool(registry=registry)
@@ -302,7 +302,7 @@ def _step(number: int, made: list[str], draw: random.Random) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_steps_end_as_plain_python_does(tmp_path: Path, seed: int) -> None:
+def test_random_steps_give_the_same_as_plain_python(tmp_path: Path, seed: int) -> None:
     draw, registry, broken = random.Random(seed), agf.Registry(), list[int]()
     made: list[str] = []
     program: list[tuple[str, str]] = []
@@ -350,7 +350,7 @@ def _made_again(run: agf.Run) -> set[str]:
 @pytest.mark.parametrize("edited", ["", "make", "derive", "change"])
 @pytest.mark.parametrize("language", TEXTS)
 @pytest.mark.parametrize("kind", DERIVED)
-def test_what_is_said_to_be_reused_is_reused(tmp_path: Path, kind: str, language: str, edited: str) -> None:
+def test_announced_results_are_reused(tmp_path: Path, kind: str, language: str, edited: str) -> None:
     world = World(kind)
     agf.define(TEXTS[language].replace("CHANGED", "b"), language, name="flow", registry=world.registry)
     with journal_in(tmp_path):

@@ -1,4 +1,4 @@
-"""What an agent or a written cell reaches by a name: its own run, the registered tool, and nothing else."""
+"""What an agent or a generated cell can reach by a name: its own runs, the registered tool, and nothing else."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def price(fruit: str) -> float:
 
 
 def opened(registry: agf.Registry, names: dict[str, Any], tmp_path: Path, recorded: str = "price") -> str:
-    """The cell that is written for a call that a journal names ``recorded``."""
+    """The cell that is generated for a call whose tool a journal calls ``recorded``."""
     with kept.journal_in(tmp_path) as path:
         run = agf.run("pipeline: p\nsteps: [{tool: {name: price, args: {fruit: fig}}}]", registry=registry)
         changed(path, f"UPDATE records SET name='{recorded}', given='{{\"command\":\"touch x\"}}'")

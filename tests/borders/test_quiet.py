@@ -1,5 +1,8 @@
-"""What is right gets no warning (decision D181): every document of the vectors that runs, every cell of the
-docs and the notebooks, and flows as people write them. `ABOUT` lists those that are about a warning."""
+"""Correct flows get no warning (decision D181).
+
+The tests check every document of the vectors that runs, every cell of the docs and the notebooks, and flows as people
+write them. `ABOUT` lists the documents that are about a warning.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,10 @@ ABOUT = {
     "P030": ["plan.race"],
     "P077": ["plan.cycle"],
 }
-"""The warnings of a row, or of all cells of a page, that is about them."""
+"""The warnings that a row, or a page with all its cells, is about."""
 
 PAGES_ABOUT = {
-    # The file of the prompt is in the block before.
+    # The previous block contains the file of the prompt.
     "howto/graphs.md": ["graph.prompt-word"],
     "howto/spellings.md": ["graph.prompt-word"],
     "reference/graphs.md": ["graph.prompt-word"],
@@ -99,7 +102,7 @@ MAGIC = re.compile(r"%%(pipeline|policy|plan|graph)\b[^\n]*\n")
 
 
 def cells() -> Iterator[tuple[str, str, str]]:
-    """The page, the language and the text of each cell that defines."""
+    """The page, the language and the text of each cell that defines a flow."""
     written = [
         (page.relative_to(TESTS.parent / "docs").as_posix(), block.text)
         for page in pages()

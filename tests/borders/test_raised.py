@@ -1,4 +1,4 @@
-"""Exceptions of user code that misbehave: each is a failure as any other, in every language and place."""
+"""Exceptions of user code that misbehave: each is an ordinary failure, in every language and place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refuse(*_: Any) -> NoReturn:
 
 
 class Base(Exception):
-    """Says what happened, unless its own class hides it."""
+    """Says what happened, unless a subclass hides it."""
 
     def __init__(self) -> None:
         super().__init__(TEXT)
@@ -151,7 +151,7 @@ def group() -> BaseException:
 
 
 def after(kind: Callable[[], BaseException]) -> BaseException:
-    """A plain error with an odd cause."""
+    """An ordinary error with an odd cause."""
     error = ValueError(TEXT)
     error.__cause__ = kind()
     return error
@@ -171,7 +171,7 @@ KINDS: dict[str, Callable[[], BaseException]] = {
 }
 
 SILENT = {"Mute", "Exits", "NoText", "OursClosed", "OursMute", "OddArgs", "a group of them"}
-"""Whose own text is not what is shown."""
+"""Exceptions that are shown with another text than their own."""
 
 
 FLOWS = {
@@ -200,7 +200,7 @@ def say(**_: Any) -> str:
 
 
 def registered(kind: str, asynchronous: bool = False, **options: Any) -> tuple[agf.Registry, list[str]]:
-    """Tools and agents called ``fail`` and ``say``, and the calls of the first."""
+    """Tools and agents called ``fail`` and ``say``, and the list of the calls of ``fail``."""
     registry, calls, make = agf.Registry(), list[str](), KINDS[kind]
 
     def fail() -> NoReturn:
@@ -252,7 +252,7 @@ def test_an_exception_that_cannot_be_read_is_the_failure_of_its_step(
 
 @pytest.mark.parametrize("form", GO_ON)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_flow_goes_on_after_it_where_its_text_says_so(kind: str, form: str) -> None:
+def test_a_flow_continues_after_it_where_its_text_says_so(kind: str, form: str) -> None:
     ended = run(GO_ON[form], form, registered(kind)[0])
     assert ended.status == "ok", ended.error
     assert "went on" in json.dumps(ended.output)
@@ -269,11 +269,11 @@ def test_a_failed_call_is_repeated_as_often_as_for_any_other_exception(kind: str
 
 
 UNSENDABLE = {"Liar", "Classless", "Nameless", "plain, from Classless"}
-"""Whose class no worker can get by value: Python makes no class from its parts."""
+"""Exceptions whose class cannot be sent to a worker, because Python cannot make the class from its parts."""
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - UNSENDABLE))
-def test_a_worker_sends_it(kind: str) -> None:
+def test_a_worker_sends_such_an_exception(kind: str) -> None:
     registry = registered(kind)[0]
     text = GO_ON["for_each"].replace("\"'went on'\"", "__errors__")
     ended = run(text, "for_each", registry, on="processes:1")
@@ -282,7 +282,7 @@ def test_a_worker_sends_it(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_cell_shows_it(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_shows_such_an_exception(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     with only_shell(InteractiveShell) as shell:
         shell.run_line_magic("load_ext", "agf_magics")
         shell.user_ns.update(agf=agf, registry=registered(kind)[0])
@@ -294,7 +294,7 @@ def test_a_cell_shows_it(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_read_of_it_raises(kind: str) -> None:
+def test_no_read_of_such_a_run_raises(kind: str) -> None:
     try:
         raise KINDS[kind]()
     except BaseException as caught:

@@ -1,4 +1,4 @@
-"""``%autoreload`` changes the functions of a module in place: tools and agents have their new parameters at once."""
+"""After ``%autoreload`` has changed the functions of a module, tools and agents have the new parameters at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TEXTS = {
 
 
 class Reloading:
-    """A shell with ``%autoreload 2`` and a module that a person edits."""
+    """A shell with ``%autoreload 2`` and a module that the test edits."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "reloaded_helpers.py"
@@ -62,7 +62,7 @@ class Reloading:
     def edit(self, text: str) -> None:
         self.path.write_text(text)
         self.time += 10
-        os.utime(self.path, (self.time, self.time))  # newer, whatever the clock of the file system
+        os.utime(self.path, (self.time, self.time))  # newer, even if the clock of the file system is coarse
         self.run("1")
 
 

@@ -1,7 +1,8 @@
-"""What a model replies that is no answer, or not as its protocol says (decision D130): the same end for each protocol.
+"""Replies of models that are not an answer, or break their protocol, end in the same way in each protocol (decision
+D130).
 
-A table of kinds × protocols × streamed or plain × with and without a schema. A cell is what a run ended with: the code,
-the words, the requests that the server got.
+The table combines kinds of replies with protocols, streamed or plain, with and without a schema. A cell is the outcome
+of a run: the code, the words, and the number of requests to the server.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-# --- where a model stands: behind a protocol, or as an object of pydantic-ai ---
+# --- two kinds of models: behind a protocol, or as an object of pydantic-ai ---
 
 
 class ModelObject(FunctionModel):
-    """A model of the user's own, which says what a `Said` says and names the reason of its end."""
+    """A model object of the user's own that gives the replies of a script with the reasons of their ends."""
 
     system = "openai"
 
@@ -118,7 +119,7 @@ END = {"stop": "stop", "length": "length", "refused": "content_filter", "filtere
 
 @dataclass
 class Asked:
-    """What a run ended with."""
+    """The outcome of a run."""
 
     run: agf.Run
     bodies: list[Any]
@@ -193,11 +194,11 @@ KINDS: Mapping[str, tuple[Sequence[Any], tuple[str | None, str, int]]] = {
     "reasoning, then an answer": ([Said(thinking="hm"), FINE], (None, "'fine'", 2)),
     "about tags": ([Said(text="write <think>x</think> so")], (None, "'write <think>x</think> so'", 1)),
 }
-"""What a model says, one reply after another, and what a run of it ends with."""
+"""The replies of a model, in order, and the outcome of its run."""
 
 
 def with_total(said: Any) -> Any:
-    """The same with an answer that fits the schema."""
+    """The same reply with an answer that fits the schema."""
     return Said(**{**vars(said), "text": said.text.replace("fine", TOTAL.text)}) if isinstance(said, Said) else said
 
 
@@ -223,7 +224,7 @@ def test_a_reply_has_the_same_end_in_each_protocol(
         assert (warning.code, "overloaded" in warning.message) == ("model.retried", True)
         return
     assert asked.run.warnings == ()
-    # Each of them was paid for, also one that is no answer.
+    # Each reply was paid for, even one that is not an answer.
     assert asked.run.usage.requests == requests
 
 
@@ -261,7 +262,7 @@ def test_the_tokens_of_a_refusal_count_towards_the_limit(where: str, monkeypatch
     assert run.usage.tokens > 0
 
 
-# --- pieces ---
+# --- streamed pieces ---
 
 CUTS = (
     ["<think>", "2+3", "</think>", "5"],
@@ -293,7 +294,7 @@ def test_reasoning_is_no_part_of_an_answer_however_it_is_cut(
     assert (shown["thinking"].strip(), shown["text"]) == ("2+3", "5")
 
 
-# --- what servers get wrong in the form ---
+# --- wrong forms of servers ---
 
 
 def chunk(delta: Mapping[str, Any], **more: Any) -> bytes:
@@ -332,7 +333,7 @@ def test_parallel_calls_stay_apart_in_a_stream(form: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("given", ["null", "", "{}"])
 @pytest.mark.parametrize("where", ["chat", "responses", "google"])
-def test_a_tool_without_arguments_is_called_with_whatever_says_none(
+def test_a_tool_without_arguments_is_called_with_each_form_of_none(
     where: str, given: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments: Any = {} if where == "google" and given == "{}" else given
@@ -382,7 +383,7 @@ def test_other_protocols_are_read_with_such_numbers_too(
             }
         return value
 
-    if stream or where == "anthropic":  # whose client asks for a stream in any case
+    if stream or where == "anthropic":  # the client of Anthropic always asks for a stream
         reply = Raw(b"".join(protocol.line(odd(event)) for event in protocol.events(FINE)), headers=EVENTS)
     else:
         reply = Raw(json.dumps(odd(protocol.plain(FINE))), headers=JSON)
@@ -413,12 +414,12 @@ def test_an_answer_of_status_200_that_is_no_reply_says_why(
     asked = ask("chat", [Raw(json.dumps(body), headers={**JSON, "Retry-After": "0"})], monkeypatch, stream=stream)
     code, words, requests = asked.cell
     assert (code, expected[1] in words) == (expected[0], True), words
-    # What came in one piece where pieces were asked for is asked for once more, in one piece.
+    # A reply in one piece to a request for a stream is requested once more, in one piece.
     again = stream and code == "model.empty"
     assert requests == expected[2] + again
 
 
-# --- what breaks off ---
+# --- replies that break off ---
 
 
 def half(body: Mapping[str, Any]) -> str:
@@ -446,7 +447,7 @@ def test_a_reply_that_is_cut_anywhere_is_an_error_and_not_asked_for_again(
     assert (asked.cell[0], asked.cell[2]) == (code, 1), asked.cell
 
 
-# --- where models stand ---
+# --- places of a model ---
 
 EDGES = "edges:\n- {{from: START, to: n}}\n- {{from: n, to: END}}\n"
 GRAPH = f"name: g\nversion: '1.0'\nstate: {{{{}}}}\nnodes:\n  n: {{node}}\n{EDGES}"
@@ -535,7 +536,7 @@ PLAN = {"calls": [{"_tool": "add", "x": 3, "_outputPath": "†state.sum"}], "out
     ],
     ids=["refused", "broken off", "empty", "reasoning, then a plan", "reasoning in the text"],
 )
-def test_a_planner_is_told_as_a_flow(script: Any, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planner_has_the_same_end_as_a_flow(script: Any, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -556,7 +557,7 @@ def test_a_planner_is_told_as_a_flow(script: Any, expected: Any, monkeypatch: py
 def test_an_empty_reply_is_asked_for_once_more_by_a_resumed_run_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    """The journal has the empty replies: what was asked is not asked again."""
+    """The journal contains the empty replies, so their requests are not repeated."""
     with kept.journal_in(tmp_path), ProtocolServer(Chat(), [Said(), Fails("bad", 400), FINE]) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

@@ -1,4 +1,4 @@
-"""A resumed run has the result of an uninterrupted one, whatever objects its steps share and change."""
+"""A resumed run has the same result as an uninterrupted run, whatever objects its steps share and change."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def box(x: Any) -> int:
 
 Change = Callable[[Any], Any]
 CHANGED: dict[str, tuple[Callable[[], Any], Change, Change]] = {
-    # how it is made, what a step does to it, what a later step sees
+    # how the object is made, what a step does to it, what a later step sees
     "an iterator": (lambda: iter([1, 2, 3]), sum, sum),
     "one value of an iterator": (lambda: iter([1, 2, 3]), next, next),
     "a map": (lambda: map(abs, [1, 2]), sum, sum),
@@ -186,7 +186,7 @@ UNCHANGED: dict[str, tuple[Callable[[], Any], Change]] = {
 
 
 class Gate:
-    """A step that fails while it is closed."""
+    """Registers a step that fails while the gate is closed."""
 
     def __init__(self) -> None:
         self.is_open = True
@@ -202,7 +202,7 @@ class Gate:
         agf.tool(function, name=name, registry=self.registry, **more)
 
     def both(self, text: str, language: str = "pipeline") -> tuple[agf.Run, agf.Run]:
-        """A run, and one that failed at the gate and was resumed."""
+        """Returns an uninterrupted run, and a run that failed at the gate and was resumed."""
         agf.define(text, language, name="flow", registry=self.registry)
         whole = agf.run("flow", registry=self.registry)
         self.is_open = False
@@ -224,7 +224,7 @@ def steps(gate: Gate, make: Callable[[], Any], first: Change, second: Change) ->
 
 @pytest.mark.parametrize("language", TEXTS)
 @pytest.mark.parametrize("what", CHANGED)
-def test_what_a_step_changes_is_changed_for_the_steps_after_it(what: str, language: str) -> None:
+def test_a_change_by_a_step_is_seen_by_later_steps(what: str, language: str) -> None:
     gate = Gate()
     steps(gate, *CHANGED[what])
     whole, resumed = gate.both(TEXTS[language], language)
@@ -246,7 +246,7 @@ def test_a_call_that_changes_nothing_is_not_made_again(what: str) -> None:
 
 
 @pytest.mark.parametrize("start", ["plain", "async", "fan-out"])
-def test_it_is_the_same_wherever_the_call_runs(start: str) -> None:
+def test_the_result_is_the_same_wherever_the_call_runs(start: str) -> None:
     gate = Gate()
     steps(gate, Box, box, lambda x: len(x.all))
     if start == "async":
@@ -323,7 +323,7 @@ def test_an_object_that_a_later_call_changes_unseen_is_as_it_was_made() -> None:
     assert (first.output, [warning.code for warning in first.warnings]) == (2, ["journal.unkept"])
 
 
-def test_a_call_with_an_effect_is_kept_although_nobody_can_tell_what_it_changed() -> None:
+def test_a_call_with_an_effect_is_kept_although_its_changes_are_unknown() -> None:
     gate, sent = Gate(), list[int]()
     steps(gate, lambda: sqlite3.connect(":memory:", check_same_thread=False), lambda x: 1, lambda x: 2)
     gate.tool("first", lambda x: sent.append(1), reuse=False)

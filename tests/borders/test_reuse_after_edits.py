@@ -1,5 +1,8 @@
-"""``--reuse``, `agf.stale` and `agf.rerun` after an edit of anything that a tool or an agent names: a result is taken
-only where nothing that counts has changed, and an object that calls of the run changed themselves does not count."""
+"""``--reuse``, `agf.stale` and `agf.rerun` after an edit of something that a tool or an agent names.
+
+A result is reused only if nothing that counts has changed. An object that calls of the run changed themselves does not
+count.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from tests.borders.cells import TEXTS, Kernel, made
+from tests.borders.cells import TEXTS, Kernel, calls_made
 
 pytestmark = pytest.mark.usefixtures("journaled")
 
 
 @pytest.fixture
 def helpers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    """A module of the project."""
+    """A module of the project, with helper functions."""
     (tmp_path / "helpers_of_reuse.py").write_text(
         "RATE, CACHE, count = {'a': 1}, {}, 0\n"
         "def scaled(x): return x * RATE['a']\n"
@@ -31,7 +34,7 @@ def helpers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType
     return importlib.import_module("helpers_of_reuse")
 
 
-# Methods whose names sound like changes, and change nothing.
+# Methods whose names sound like changes although they change nothing.
 SOUNDS = ("add", "append", "update", "insert", "pop", "remove", "sort", "setdefault", "discard", "clear", "rotate")
 BOX = """
 class Box:
@@ -121,13 +124,13 @@ def test_an_edited_thing_never_gives_the_old_result(what: str, helpers: types.Mo
     kernel = Kernel(cell)
     first = kernel.run()
     same = kernel.run(reuse=True)
-    if "calls count" not in what:  # the attribute of a class counts although calls change it
-        assert (made(same), same.output) == (0, first.output)
+    if "calls count" not in what:  # an attribute of a class counts even if calls change it
+        assert (calls_made(same), same.output) == (0, first.output)
         assert kernel.stale(first) == ()
     kernel.cell(edit)
     assert kernel.stale(first) == ("steps[0]",)
     again = kernel.run(reuse=True)
-    assert made(again) == 1
+    assert calls_made(again) == 1
     assert again.output != first.output
     assert again.output == kernel.run().output
 
@@ -166,37 +169,37 @@ CHANGING: dict[str, str] = {
 
 
 @pytest.mark.parametrize("what", CHANGING)
-def test_what_calls_change_does_not_count_here_or_after_a_restart(what: str, helpers: types.ModuleType) -> None:
+def test_changes_by_calls_do_not_count_before_or_after_a_restart(what: str, helpers: types.ModuleType) -> None:
     kernel = Kernel(CHANGING[what])
     first = kernel.run()
     again = kernel.run(reuse=True)
-    assert (made(again), again.output) == (0, first.output)
+    assert (calls_made(again), again.output) == (0, first.output)
     assert kernel.stale(first) == ()
     importlib.reload(helpers)
     restarted = Kernel(CHANGING[what])
-    assert made(restarted.run(reuse=True)) == 0
-    # That run made no call; what it knows of the changes comes from the first one.
-    assert made(restarted.run(reuse=True)) == 0
+    assert calls_made(restarted.run(reuse=True)) == 0
+    # That run made no call. It knows the changes from the first run.
+    assert calls_made(restarted.run(reuse=True)) == 0
 
 
 @pytest.mark.parametrize("language", TEXTS)
 @pytest.mark.parametrize("kind", ["edited", "changing", "method"])
-def test_it_is_the_same_in_every_language(language: str, kind: str) -> None:
+def test_every_language_reuses_in_the_same_way(language: str, kind: str) -> None:
     if kind == "changing":
         kernel = Kernel("seen = []\ndef t(x):\n    seen.append(x)\n    return x", language)
         kernel.run()
-        assert made(kernel.run(reuse=True)) == 0
+        assert calls_made(kernel.run(reuse=True)) == 0
         return
     method = "class C:\n    def add(self, x): return x + {}\nc = C()\n"
     cell = "R = [1]\n" if kind == "edited" else method.format(1)
     cell += "def t(x): return " + ("x * R[0]" if kind == "edited" else "c.add(x)")
     kernel = Kernel(cell, language)
     first = kernel.run()
-    assert made(kernel.run(reuse=True)) == 0
+    assert calls_made(kernel.run(reuse=True)) == 0
     kernel.cell("R = [7]" if kind == "edited" else method.format(7))
     assert len(kernel.stale(first)) == 1
     again = kernel.run(reuse=True)
-    assert made(again) == 1
+    assert calls_made(again) == 1
     assert again.output == kernel.run().output != first.output
 
 
@@ -214,7 +217,7 @@ TWO = "{pipeline: flow, steps: [{tool: {name: t, args: {x: 1}}}, {tool: {name: u
 
 @pytest.mark.parametrize("start", ["def", "async def"])
 def test_calls_that_overlap_leave_out_what_any_of_them_changes(start: str) -> None:
-    """The others of the fan-out see the object before, between and after the change."""
+    """The other calls of the fan-out see the object before, between and after the changes."""
     wait = "time.sleep(0.01 * x)" if start == "def" else "await asyncio.sleep(0.01 * x)"
     cell = (
         f"import asyncio, time\nseen, RATE = [], [1]\n{start} t(x):\n    {wait}\n"
@@ -222,8 +225,8 @@ def test_calls_that_overlap_leave_out_what_any_of_them_changes(start: str) -> No
     )
     kernel = Kernel(cell, text=FAN)
     first = kernel.run()
-    assert made(kernel.run(reuse=True)) == 0
-    assert made(Kernel(cell, text=FAN).run(reuse=True)) == 0
+    assert calls_made(kernel.run(reuse=True)) == 0
+    assert calls_made(Kernel(cell, text=FAN).run(reuse=True)) == 0
     kernel.cell("RATE = [5]")
     again = kernel.run(reuse=True)
     assert again.output == [5, 10, 15, 20] != first.output
@@ -236,43 +239,43 @@ def test_a_large_object_that_is_looked_at_less_often_is_left_out_if_calls_change
     cell = BIG + "def t(x):\n    if x == 4: BIG[str(x)] = -1\n    return x"
     kernel = Kernel(cell, text=FAN.replace("on_error", "max_parallel: 1\n    on_error"))
     kernel.run()
-    assert made(kernel.run(reuse=True)) == 0
-    assert made(Kernel(cell, text=FAN).run(reuse=True)) == 0
+    assert calls_made(kernel.run(reuse=True)) == 0
+    assert calls_made(Kernel(cell, text=FAN).run(reuse=True)) == 0
 
 
 def test_a_large_object_that_no_call_changes_counts() -> None:
     kernel = Kernel(BIG + "def t(x): return x + BIG[str(x)]", text=FAN)
     kernel.run()
-    assert made(kernel.run(reuse=True)) == 0
+    assert calls_made(kernel.run(reuse=True)) == 0
     kernel.cell("BIG['3'] = 100")
     assert kernel.run(reuse=True).output == [2, 4, 103, 8]
 
 
-def test_what_a_failed_call_changes_is_left_out_too() -> None:
+def test_changes_by_a_failed_call_are_left_out_too() -> None:
     cell = "seen = []\ndef t(x):\n    seen.append(x)\n    if x == 2: raise ValueError(x)\n    return x"
     text = FAN.replace("abort", "continue")
     Kernel(cell, text=text).run()
-    assert made(Kernel(cell, text=text).run(reuse=True)) == 1  # what failed is made again
+    assert calls_made(Kernel(cell, text=text).run(reuse=True)) == 1  # the failed call is made again
 
 
 def test_an_object_that_another_function_changed_is_left_out_too() -> None:
     cell = "log = []\ndef t(x): log.append(x)\ndef u(x): return len(log)"
     first = Kernel(cell, text=TWO).run()
     again = Kernel(cell, text=TWO).run(reuse=True)
-    assert (made(again), again.stores) == (0, first.stores)
+    assert (calls_made(again), again.stores) == (0, first.stores)
 
 
 def test_an_object_that_is_changed_after_the_call_that_reads_it_is_left_out_too() -> None:
     cell = "log = []\ndef u(x): log.append(x)\ndef t(x): return len(log)"
     kernel = Kernel(cell, text=TWO)
     kernel.run()
-    assert made(kernel.run(reuse=True)) == 0
+    assert calls_made(kernel.run(reuse=True)) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the call waits in a FIFO")
 @pytest.mark.parametrize("edit", ["R = [5]", "N = 5", "def h(): return 5", "class C: n = 5"])
 def test_what_a_cell_binds_while_a_call_runs_is_an_edit(edit: str, tmp_path: Path) -> None:
-    """Nobody can tell which of both the call has read, so its result is never reused."""
+    """Nobody can know which object the call has read, so its result is never reused."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     cell = (
@@ -281,14 +284,14 @@ def test_what_a_cell_binds_while_a_call_runs_is_an_edit(edit: str, tmp_path: Pat
     )
     kernel = Kernel(cell)
     run = agf.start("flow", {"x": 1}, registry=kernel.registry)
-    with fifo.open("w"):  # as soon as the call reads
+    with fifo.open("w"):  # returns as soon as the call reads
         kernel.cell(edit)
     assert run.wait(30).output == 8
     fifo.unlink()
     fifo.touch()
-    kernel.cell(cell)  # as at the start of the call
-    assert made(kernel.run(reuse=True)) == 1
-    assert made(kernel.run(reuse=True)) == 0
+    kernel.cell(cell)  # as it was at the start of the call
+    assert calls_made(kernel.run(reuse=True)) == 1
+    assert calls_made(kernel.run(reuse=True)) == 0
 
 
 def test_a_later_step_is_run_again_with_the_edited_object() -> None:
@@ -297,7 +300,7 @@ def test_a_later_step_is_run_again_with_the_edited_object() -> None:
     first = kernel.run()
     kernel.cell("R = [5]")
     again = agf.rerun(first.run_id, "steps[1]", registry=kernel.registry)
-    assert (made(again), again.stores["r"]) == (1, 10)
+    assert (calls_made(again), again.stores["r"]) == (1, 10)
 
 
 def test_a_step_before_it_is_made_again_if_what_it_names_was_edited() -> None:
@@ -305,10 +308,10 @@ def test_a_step_before_it_is_made_again_if_what_it_names_was_edited() -> None:
     text = TWO.replace("x: 1}}}", "x: 1}, output: first}}")
     kernel = Kernel(cell, text=text)
     first = kernel.run()
-    assert made(agf.rerun(first.run_id, "steps[1]", registry=kernel.registry)) == 1
+    assert calls_made(agf.rerun(first.run_id, "steps[1]", registry=kernel.registry)) == 1
     kernel.cell("R = {'a': 7}")
     again = agf.rerun(first.run_id, "steps[1]", registry=kernel.registry)
-    assert (made(again), again.stores["first"]) == (2, 7)
+    assert (calls_made(again), again.stores["first"]) == (2, 7)
 
 
 def test_the_reason_says_what_was_edited_and_what_is_not_compared() -> None:

@@ -1,5 +1,7 @@
-"""A tool that names what an installed package has is reused, however the package has made it: a function in C, one
-inside a decorator, a partial, an object with a lock. Its version tells all."""
+"""A tool that names a part of an installed package is reused, because the package's version identifies the part.
+
+That holds for all kinds of parts: a function in C or inside a decorator, a partial, an object with a lock.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 
 from agf_magics.catalog.digests import origins
 from agf_magics.catalog.digests.digesting import digest_function
-from tests.borders.cells import Kernel, made
+from tests.borders.cells import Kernel, calls_made
 from tests.engine.kept import journal_in
 
 PACKAGE = """\
@@ -116,14 +118,14 @@ def test_a_tool_that_names_a_function_of_a_package_is_reused(name: str, text: st
     first = kernel.run()
     assert first.output == 2
     assert kernel.stale(first) == ()
-    assert made(kernel.run(reuse=True)) == 0
+    assert calls_made(kernel.run(reuse=True)) == 0
 
 
 @pytest.mark.parametrize("name", ["plain", "decorated", "unnamed", "instance"])
-def test_such_a_function_under_another_name_is_reused(name: str) -> None:
+def test_a_function_of_a_package_under_another_name_is_reused(name: str) -> None:
     kernel = Kernel(f"from orchard_tools import {name} as other\ndef t(x): return other(x)")
     kernel.run()
-    assert made(kernel.run(reuse=True)) == 0
+    assert calls_made(kernel.run(reuse=True)) == 0
 
 
 @pytest.mark.parametrize("text", ["import random\nf = random.randint", "from numpy import mean as f",

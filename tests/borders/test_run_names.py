@@ -1,4 +1,4 @@
-"""A run is named in one way, wherever a person names one: each kind of name in each place (decision RUN1)."""
+"""All functions and magics name a run in the same ways: each kind of name in each place (decision RUN1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPEN = [False]
 
 @pytest.fixture
 def door(shell: Shell) -> Shell:
-    """A tool that fails while its door is closed."""
+    """Register a tool that fails while its door is closed."""
     OPEN[0] = False
 
     @agf.tool
@@ -58,7 +58,7 @@ def test_the_name_of_a_flow_is_its_last_run(door: Shell, name: str, times: int) 
     assert agf.rerun(name, "steps[0]").name == agf.runs(runs[-1]).name
     assert agf.resume(name).run_id == runs[-1]
     assert agf.runs(flow=name)[-1].run_id == runs[0]
-    assert len(agf.runs(flow=name)) == times + 1  # and the one that was run again
+    assert len(agf.runs(flow=name)) == times + 1  # plus the repeated run
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_resume_by_name_takes_the_last_run_that_can_be_resumed(door: Shell) ->
         agf.resume("job")
 
 
-def test_nothing_is_said_to_have_ended_well_where_there_is_no_run(door: Shell) -> None:
+def test_no_run_is_reported_as_ok_where_there_is_none(door: Shell) -> None:
     with pytest.raises(DefinitionError) as caught:
         agf.resume()
     assert "all ended well" not in str(caught.value)
@@ -133,7 +133,7 @@ RUNS = [NamedRun(run_id, name, "ok", -float(number)) for number, (run_id, name) 
     [
         ("clean", 0),
         ("clean_all", 1),
-        ("clean-7-aaaaaa", 0),  # an id, before the flow of that name
+        ("clean-7-aaaaaa", 0),  # an id goes before a flow with the same name
         ("clean-5", 2),
         ("clean-5-cccccc", 2),
         ("clean_a", 1),
@@ -274,4 +274,4 @@ def test_a_flow_that_only_ran_over_rows_names_that_run(door: Shell) -> None:
     OPEN[0] = True
     door.good("%run_pipeline job --retry-failed job --quiet --out again")
     assert len(door.names["again"].table) == 2
-    assert agf.run("job").run_id == agf.runs("job").run_id  # a run of the flow itself goes first
+    assert agf.run("job").run_id == agf.runs("job").run_id  # a run of the flow itself takes precedence

@@ -1,4 +1,4 @@
-"""What a run that is used in a wrong way says, and names that IPython had before."""
+"""Messages for a run object that is used in a wrong way, and names that IPython had first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_run_says_how_it_is_used(way: str, past: bool, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("where", ["kernel", "thread"])
-def test_a_task_of_another_loop_is_told_without_our_task(where: Any) -> None:
+def test_a_task_of_another_loop_is_reported_without_our_task(where: Any) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry, where=where)
@@ -61,13 +61,14 @@ def test_the_rerun_of_ipython_still_runs_lines_again(kernel: Kernel) -> None:  #
     kernel.good("count += 1")
     kernel.good("%rerun -l 1")
     assert kernel.good("print(count)").printed.strip() == "2"
-    kernel.good("%history -l 1")  # it is imported with the one that we replace
+    kernel.good("%history -l 1")  # imports the magic that ours replaces
     for line in ("%rerun", "%rerun no_such_run"):  # ours
         assert "DefinitionError" in kernel.run(line).traceback
 
 
 def test_each_step_of_a_past_run_has_its_time_within_that_of_the_run(tmp_path: Any) -> None:
-    """Also a step without a call, whose time no call tells: the timeline of a past run has all of them."""
+    """This includes steps without a call, whose times the journal does not have. The timeline of a past run shows all
+    steps."""
     registry = agf.Registry()
     agf.tool(lambda x: x, name="same", where="loop", registry=registry)
     flow = agf.define(

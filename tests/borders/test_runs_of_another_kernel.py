@@ -1,5 +1,5 @@
-"""A run that works in another process of the project: each magic that names it says what is true of it, and its hint
-can be pasted there."""
+"""A run that works in another process of the project: the magics report its true state, with hints that can be pasted
+there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(agf.start("held").result().output, flush=True)
 
 @pytest.fixture
 def other(shell: Shell) -> Iterator[subprocess.Popen[str]]:
-    """Another process in the folder of the shell, in which a run waits for a line."""
+    """Start another process in the folder of the shell, with a run that waits for a line."""
     command = [sys.executable, "-c", HELD]
     made = subprocess.Popen(
         command, cwd=Path.cwd(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
@@ -43,7 +43,9 @@ def other(shell: Shell) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("named", ["held", "held-1"])
 @pytest.mark.parametrize("magic", ["%runs --cancel {}", "%runs {} --wait"])
-def test_it_runs_elsewhere(shell: Shell, other: subprocess.Popen[str], magic: str, named: str) -> None:
+def test_a_run_of_another_process_is_reported_as_running_there(
+    shell: Shell, other: subprocess.Popen[str], magic: str, named: str
+) -> None:
     shown = shell.run(magic.format(named))
     assert code(shown) == "journal.running"
     assert "is running in another kernel" in str(shown.error)
@@ -54,12 +56,12 @@ def test_it_runs_elsewhere(shell: Shell, other: subprocess.Popen[str], magic: st
     assert "has ended: ok" in str(ended.error)
 
 
-def test_it_is_not_deleted(shell: Shell, other: subprocess.Popen[str]) -> None:
+def test_a_run_of_another_process_is_not_deleted(shell: Shell, other: subprocess.Popen[str]) -> None:
     shown = shell.run("%runs --delete held")
     assert code(shown) == "journal.running"
     assert "in the kernel where it runs: %runs --cancel held-1-" in str(shown.error)
 
 
-def test_a_run_that_is_nowhere_is_unknown(shell: Shell, other: subprocess.Popen[str]) -> None:
+def test_a_run_of_no_process_is_unknown(shell: Shell, other: subprocess.Popen[str]) -> None:
     assert code(shell.run("%runs --cancel hold")) == "magic.unknown-run"
     assert "there is no run 'hold'" in str(shell.run("%runs --cancel hold").error)

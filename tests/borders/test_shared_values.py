@@ -1,7 +1,7 @@
-"""Values that share their parts: a small one may have millions of parts where each counts in each of its places.
+"""Values that share their parts: a small value may have millions of parts if each counts in each of its places.
 
-Every walk over a value is bounded by the containers that it visits. What is counted are calls, never seconds. The
-values have 2^24 parts and not 2^60, so that a walk in C that comes back fails a test and does not hang it.
+Every walk over a value is bounded by the containers that it visits. The tests count calls, not seconds. The values have
+2^24 parts, not 2^60, so that a regression in C code fails a test and does not hang it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def refusing(write: Callable[[Any], object], value: Any) -> None:
         text = write(value)
     except ValueError:
         return
-    assert len(str(text)) < 100  # what contains itself has a short text in Python
+    assert len(str(text)) < 100  # Python writes a short text for a value that contains itself
 
 
 def masking() -> Secrets:
@@ -121,9 +121,9 @@ def learning() -> Secrets:
 
 
 FEW = 20_000
-"""Calls of a walk that visits each container once, of values with at most 1,000 containers."""
+"""The most calls of a walk that visits each of at most 1,000 containers once."""
 COPIED = 2_000_000
-"""Calls of a walk that copies: a quarter of a million parts before all of them are counted."""
+"""The most calls of a walk that copies a quarter of a million parts before it counts all of them."""
 
 WALKS: dict[str, tuple[int, Callable[[Any], object]]] = {
     "a result is taken": (COPIED, refused(settle)),
@@ -190,7 +190,7 @@ def test_a_walk_over_a_value_that_contains_itself_ends(walk: str) -> None:
     most, act = WALKS[walk]
     cyclic: list[Any] = []
     cyclic += [cyclic, cyclic]
-    with suppress(ValueError, RecursionError, AssertionError):  # refused, each in its own words
+    with suppress(ValueError, RecursionError, AssertionError):  # each walk may refuse the value with its own error
         work(lambda: act(cyclic), most + 4_000_000)  # a million parts, of a text of a graph
 
 
@@ -207,7 +207,7 @@ def _short_copy(value: Any) -> str:
     return describe_exception(ValueError(value))
 
 
-def test_what_is_shared_in_a_small_value_is_equal_masked_and_digested_as_if_it_were_not() -> None:
+def test_shared_parts_of_a_small_value_are_compared_masked_and_digested_as_if_not_shared() -> None:
     part = {"key": "a-secret-of-the-surroundings", "n": 1}
     shared, plain = [part, [part, part]], json.loads(json.dumps([part, [part, part]]))
     assert equal(shared, plain)

@@ -1,4 +1,4 @@
-"""The page of a run is seen where the run is: whatever the front end does with updates of outputs."""
+"""The page of a run appears at the output of its cell, whatever the front end does with updates of outputs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ready(kernel: Kernel) -> Kernel:  # noqa: F811
 
 
 class Screen:
-    """What a person sees: a front end that may ignore updates, and clears."""
+    """A simulated front end that may ignore updates, and that clears outputs."""
 
     def __init__(self, cell: Cell, updates: bool) -> None:
         shown: list[tuple[str | None, str]] = []
@@ -77,7 +77,7 @@ class Screen:
 
 
 FRONTS = {"notebook": True, "nbclient": True, "console": False}
-"""Front ends, and whether they replace outputs."""
+"""The front ends, with whether they replace outputs."""
 
 
 @pytest.mark.kernel
@@ -88,7 +88,7 @@ def test_the_result_is_seen_in_every_front_end_and_once(front: str, after: str, 
     screen = Screen(ready.run("r = %run_pipeline quick --set x=21", front), FRONTS[front])
     assert screen.text.count("✓ ok · 1 of 1 step") == 1
     assert screen.text.count("output:\n  42") == 1
-    if not FRONTS[front]:  # the first output says what it is, and the page is another one
+    if not FRONTS[front]:  # the first output says what it is, and the page is a second output
         first, page = screen.outputs
         assert first.startswith("quick · ▶ running · quick-")
         assert "output:\n  42" in page
@@ -121,13 +121,13 @@ def test_a_background_run_that_clears_and_fails_shows_its_failure(front: str, re
 
 
 @pytest.mark.kernel
-def test_what_clears_another_output_changes_nothing_here(ready: Kernel) -> None:
+def test_clearing_another_output_changes_nothing_here(ready: Kernel) -> None:
     cell = ready.good("r = %run_pipeline other --set x=1")
     assert len([content for content in cell.of("display_data") if content["data"].get("text/plain")]) == 1
 
 
 def inside(cell: Cell) -> list[dict[str, Any]]:
-    """What an `Output` widget gets: the displays while it has the id of the cell; it ignores updates."""
+    """What an `Output` widget receives: the displays while it has the id of the cell. It ignores updates."""
     caught, active = [], False
     for message in cell.messages:
         kind, content = message["msg_type"], message["content"]

@@ -1,4 +1,4 @@
-"""The values of a query of the tool `sql` are those of its frames: none is changed or left out (decision D190)."""
+"""The values of a query of the tool `sql` are those of its frames, unchanged and complete (decision D190)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sql(query: str, **frames: Any) -> Any:
 
 
 def cells(result: Any) -> list[Any]:
-    """The first column."""
+    """The values of the first column."""
     if isinstance(result, list):
         return [next(iter(row.values())) for row in result]
     if isinstance(result, pd.DataFrame):
@@ -87,7 +87,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_sql_cannot_tell_apart_or_hold_is_refused(name: str) -> None:
+def test_values_that_sql_cannot_distinguish_or_hold_are_refused(name: str) -> None:
     query, frames, message = REFUSED[name]
     with pytest.raises(StepError) as failure:
         sql(query, **frames)
@@ -96,5 +96,5 @@ def test_what_sql_cannot_tell_apart_or_hold_is_refused(name: str) -> None:
     assert failure.value.diagnostic.hint
 
 
-def test_names_that_differ_beyond_ascii_are_two() -> None:
+def test_names_that_differ_beyond_ascii_are_two_names() -> None:
     assert sql('select "É" as e from t', t=[{"é": 1, "É": 2}]) == [{"e": 2}]

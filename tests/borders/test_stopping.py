@@ -1,4 +1,7 @@
-"""■ ends the cell, also a loop of runs that handles all errors; what ends one run is an error of that run (RUN2)."""
+"""The stop button ■ ends the cell, even with a loop of runs that handles all errors (fault RUN2).
+
+Whatever else ends a run is an error of this run only.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,7 @@ except KeyboardInterrupt as interrupt:
     assert printed(STOPS + code, tmp_path) == ["RunInterrupted 1 cancelled run.cancelled"]
 
 
-def test_what_ends_one_run_is_an_error_of_that_run(tmp_path: Path) -> None:
+def test_other_ends_of_a_run_are_errors_of_that_run(tmp_path: Path) -> None:
     code = """
 @agf.tool
 async def forever() -> None:

@@ -1,4 +1,4 @@
-"""Tools of a fan-out that redirect what they print leave `sys.stdout` as it was."""
+"""Tools of a fan-out that redirect their prints leave `sys.stdout` unchanged afterwards."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ print(type(sys.stdout).__name__)
 @pytest.mark.parametrize(
     "cell", ["%run_pipeline fan --out r", "h = %run_pipeline_async fan\nh.wait()", "await agf.arun('fan')"]
 )
-def test_a_notebook_speaks_after_such_a_fan_out(cell: str, kernel: Kernel) -> None:  # noqa: F811
+def test_a_notebook_prints_after_such_a_fan_out(cell: str, kernel: Kernel) -> None:  # noqa: F811
     kernel.good(TOOLS)
     kernel.good(cell)
     assert kernel.good("print('can you see me?')").printed == "can you see me?\n"
 
 
 @pytest.mark.kernel
-def test_a_notebook_speaks_after_a_run_in_the_background_beside_a_redirection_of_a_cell(kernel: Kernel) -> None:  # noqa: F811
+def test_a_notebook_prints_after_a_background_run_beside_a_redirection_of_a_cell(kernel: Kernel) -> None:  # noqa: F811
     kernel.good(TOOLS)
     kernel.good(
         "with contextlib.redirect_stdout(io.StringIO()) as out:\n"

@@ -1,4 +1,4 @@
-"""Text is text wherever it is shown, and what is read is a file of a folder that is there."""
+"""A text is shown as text, never as mathematics or as commands of a terminal, and only real files are read as files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_nothing_that_a_cell_shows_is_read_as_mathematics(tmp_path: Path) -> Non
 
 
 def test_every_class_that_shows_html_says_so() -> None:
-    """Also those that nobody has thought of here."""
+    """This includes classes that this file does not know."""
     missing = list[str]()
     for path in ROOT.rglob("*.py"):
         text = path.read_text("utf-8")
@@ -116,7 +116,7 @@ def test_a_terminal_obeys_no_character_of_a_result(tmp_path: Path) -> None:
     (tmp_path / "i.json").write_text(json.dumps({"a": {CONTROL: [CONTROL]}}))
     done = command_line(tmp_path, "run", "b.json", "--input", "i.json", "--quiet")
     assert OBEYED & set(done.stdout) == set()
-    assert json.loads(done.stdout) == {CONTROL: [CONTROL]}  # and it is the same JSON
+    assert json.loads(done.stdout) == {CONTROL: [CONTROL]}  # the printed JSON is unchanged
 
 
 def test_a_terminal_obeys_no_character_of_a_failure_or_a_picture(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_terminal_obeys_no_character_of_a_failure_or_a_picture(tmp_path: Path)
         assert obeyed(tmp_path, *words) == set(), words
 
 
-# --- what is no file ---
+# --- names that are not a file ---
 
 READS = {
     "a table": "agf.run(P, over='{0}.csv', raises=False)",
@@ -149,8 +149,8 @@ KINDS = ["a pipe", "a device", "a folder"]
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
-    """A pipe would wait for ever, and a device has no end."""
+def test_a_name_that_is_not_a_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    """Reading a pipe would wait for ever, and a device has no end."""
     (tmp_path / "pyproject.toml").touch()
     for end in ENDS:
         path = tmp_path / f"x.{end}"
@@ -186,7 +186,7 @@ GONE = {
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows keeps a folder that is in use")
-def test_a_folder_that_is_gone_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_removed_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     calls = "".join(f"    {name!r}: lambda: {code},\n" for name, code in GONE.items())
     program = (
         "import os, tempfile\nimport agf_magics as agf\n"

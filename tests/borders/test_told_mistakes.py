@@ -1,7 +1,7 @@
-"""What a newcomer was told of a mistake is told still: the name, the text under the caret, and the cure.
+"""Mistakes of newcomers get a message with the right name, the right text under the caret, and a cure.
 
-Somebody who had only the docs made these mistakes, and judged each message. Beside the table of what is right and gets
-no warning (test_quiet.py) this is the one of what is wrong and must get one.
+Somebody who had only the docs made these mistakes and judged each message. This is the table of wrong flows;
+test_quiet.py has the table of correct flows, which get no warning.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TABLE = json.loads((VECTORS / "told_mistakes.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("row", TABLE["rows"], ids=lambda row: row["title"])
-def test_a_mistake_that_was_told_is_told_still(row: dict[str, Any], shell: Shell) -> None:
+def test_a_mistake_is_reported_with_its_cure(row: dict[str, Any], shell: Shell) -> None:
     for cell in (TOOLS, TABLE["tools"], *row.get("setup", ())):
         shell.good(cell)
     shown = shell.run(row["cell"])

@@ -1,4 +1,4 @@
-"""The calls of tools that a model writes: each has an id of its own, and one that is text is no silent answer."""
+"""Tool calls in the replies of a model: each call has its own id, and a call that is written as text gets a warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Parts = list[ai.ModelResponsePart]
 
 
 class Scripted(FunctionModel):
-    """A model that gives these replies, and keeps what it was told."""
+    """A model that gives these replies in order, and keeps the messages that it received."""
 
     def __init__(self, *replies: Parts) -> None:
         self.told: list[ai.ModelMessage] = []
@@ -32,14 +32,14 @@ def call(fruit: str, id: str) -> ai.ToolCallPart:
 
 
 def registry_of(model: Scripted) -> agf.Registry:
-    own = agf.Registry()
+    registry = agf.Registry()
 
-    @agf.tool(registry=own)
+    @agf.tool(registry=registry)
     def price(fruit: str) -> int:
         return len(fruit)
 
-    agf.model_agent("clerk", model=model, tools=["price"], registry=own)
-    return own
+    agf.model_agent("clerk", model=model, tools=["price"], registry=registry)
+    return registry
 
 
 IDS: dict[str, list[Parts]] = {
@@ -62,8 +62,8 @@ edges: [{from: START, to: ask}, {from: ask, to: END}]
 @pytest.mark.parametrize("name", IDS)
 def test_each_call_keeps_its_arguments_and_its_result(name: str) -> None:
     model = Scripted(*IDS[name], [ai.TextPart("done")])
-    own = registry_of(model)
-    used = agf.run(agf.load(GRAPH, "graph", name="asked", registry=own), {}, registry=own).output["used"]
+    registry = registry_of(model)
+    used = agf.run(agf.load(GRAPH, "graph", name="asked", registry=registry), {}, registry=registry).output["used"]
     expected = [part.args for parts in IDS[name] for part in parts if isinstance(part, ai.ToolCallPart)]
     assert [one["args"] for one in used] == expected
     assert [one["output"] for one in used] == [str(len(args["fruit"])) for args in expected if isinstance(args, dict)]  # type: ignore[typeddict-item]
@@ -91,9 +91,9 @@ TEXTS: dict[str, tuple[str, bool]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_call_that_is_written_as_text_is_told(name: str) -> None:
+def test_a_call_that_is_written_as_text_is_reported(name: str) -> None:
     text, is_call = TEXTS[name]
-    own = registry_of(Scripted([ai.TextPart(text)]))
-    run = agf.run("{pipeline: p, steps: [{agent: {prompt: hi, identity: clerk}}]}", registry=own)
+    registry = registry_of(Scripted([ai.TextPart(text)]))
+    run = agf.run("{pipeline: p, steps: [{agent: {prompt: hi, identity: clerk}}]}", registry=registry)
     assert run.output == text
     assert [warning.code for warning in run.warnings] == ["model.call-as-text"] * is_call

@@ -1,4 +1,4 @@
-"""`input` in tools and agents: one question at a time, each gets its own answer, nothing hangs, ■ ends it."""
+"""`input` in tools and agents: one question at a time, each call gets its own answer, and ■ ends the question."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def ready(kernel: Kernel) -> Kernel:  # noqa: F811
 
 
 def typed(kernel: Kernel, cell: Cell, at_most: int = 100, answer: str = "") -> list[str]:  # noqa: F811
-    """Answers each question with ``answer`` or with itself, until the cell ends; the questions."""
+    """Answer each question with ``answer``, or with its own text, until the cell ends. Returns the questions."""
     asked: list[str] = []
     while len(asked) < at_most:
         try:
@@ -94,7 +94,7 @@ def typed(kernel: Kernel, cell: Cell, at_most: int = 100, answer: str = "") -> l
             if message["parent_header"].get("msg_id") == cell.id and state == "idle":
                 break
             continue
-        with pytest.raises(Empty):  # one at a time
+        with pytest.raises(Empty):  # only one question at a time
             kernel.client.get_stdin_msg(timeout=0.05)
         asked.append(question["content"]["prompt"])
         kernel.client.input(answer or f"answer to {asked[-1].strip()}")
@@ -143,7 +143,7 @@ def test_an_interrupt_ends_the_question_and_the_cell_and_no_other_is_asked(way: 
     code = "get_ipython().run_line_magic('run_pipeline', 'asks')" if way == "magic" else RUNS[way][0]
     cell = ready.begin(f"for _ in range(3):\n    try:\n        {code}\n    except Exception: print('kept')")
     typed(ready, cell, at_most=1)
-    question = ready.client.get_stdin_msg(timeout=PATIENCE)  # the second one is open
+    question = ready.client.get_stdin_msg(timeout=PATIENCE)  # the second question is open
     assert question["content"]["prompt"].startswith("Q")
     ready.interrupt()
     cell.end()

@@ -1,5 +1,8 @@
-"""One rule for odd values in all places: dates and durations of numpy, NaT, NaN, infinity, half of a surrogate pair,
-mappings with other keys. The table has each value, and each test is a place."""
+"""Odd values follow one rule in all places: dates and durations of numpy, NaT, NaN, infinity, half surrogate pairs, odd
+keys.
+
+The table has each value with its forms. Each test is a place.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,13 @@ NAN, NO_NUMBER = "not a number", "no number"
 class Odd(NamedTuple):
     value: Any
     text: str
-    """In a prompt, by ``text()``, and for a model."""
+    """The text of the value in a prompt, from ``text()``, and for a model."""
     part: str
-    """In a list in such a text."""
+    """The text of the value inside a list."""
     nulls: bool = False
-    """Whether a warning tells that null is written."""
+    """Whether a warning reports that null is written instead."""
     number: str = NO_NUMBER
-    """What R1 and a graph say of arithmetic with it; empty: it is a number."""
+    """The error of R1 and of a graph for arithmetic with the value; empty: the value is a number."""
 
 
 VALUES = {
@@ -180,7 +183,7 @@ def test_a_text_has_one_form_of_the_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_graph_writes_null_and_iso_too(name: str) -> None:
+def test_a_graph_writes_null_and_iso_dates(name: str) -> None:
     odd = VALUES[name]
     text = (
         "{name: g, state: {v: any, r: any}, nodes: {a: {type: passthrough, output: {r: 'at {state.v}'}}}, "

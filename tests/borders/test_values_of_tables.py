@@ -1,5 +1,7 @@
-"""Runs over a table give what the flow returned: with the journal on and off, live and read again, as rows, as frames,
-as files, to scores and to comparisons."""
+"""A run over a table gives exactly what the flow returned, wherever the results are read.
+
+The tests read with the journal on and off, live and later, as rows, frames and files, and in scores and comparisons.
+"""
 
 from __future__ import annotations
 

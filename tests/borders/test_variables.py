@@ -1,4 +1,4 @@
-"""Which variables a line reads, and what is said of one that it does not find (N19)."""
+"""The variables that a line can read, and the message about a variable that does not exist (fault N19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole input as the value of one argument: it is there, whatever its fields are called."""
+"""The whole input as the value of one argument: it arrives, whatever the names of its fields are."""
 
 from __future__ import annotations
 

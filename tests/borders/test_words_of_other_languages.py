@@ -1,5 +1,7 @@
-"""What a person writes in R1 from the habits of other languages: the hint is an expression of R1 that gives what was
-meant. Each hint is evaluated, beside Python's result."""
+"""Expressions with the habits of other languages: the hint is an expression of R1 that gives the intended value.
+
+Each hint is evaluated, and its value is compared with Python's result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One JupyterLab and one Chromium for all tests of this folder; a page for each."""
+"""Opens one JupyterLab and one Chromium for all tests of this folder, and a page for each test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
-    """See `Open`."""
+    """Opens notebooks in pages that are closed after the test. `Open` describes the call."""
     pages: list[Notebook] = []
 
     def open_notebook(*cells: str, app: str = "lab", file: str = "", width: int = 1200) -> Notebook:

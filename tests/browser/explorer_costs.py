@@ -1,8 +1,9 @@
-"""The cost of the explorer: `python -m tests.browser.explorer_costs` prints a table.
+"""Measures the cost of the explorer: `python -m tests.browser.explorer_costs` prints a table.
 
-In JupyterLab, with headless Chromium and a real kernel: a fan-out of 10,000 elements (4 s) and 500 steps (10 s), each
-without a view and with the explorer, in turns. It measures the kernel's CPU time and memory, the messages and bytes on
-the connection of the page, the frames that the page painted per second and the sum of its long tasks (more than 50 ms).
+The measurement uses JupyterLab, headless Chromium and a real kernel. A fan-out of 10,000 elements (4 s) and 500 steps
+(10 s) run in turns without a view and with the explorer. The table has the kernel's CPU time and memory, the messages
+and bytes on the connection of the page, the frames that the page painted per second, and the sum of its long tasks (of
+more than 50 ms).
 """
 
 from __future__ import annotations
@@ -87,9 +88,9 @@ class Cost(NamedTuple):
 
 
 def measure(lab: Lab, browser: Any, flow: str, view: str, number: int) -> Cost:
-    """One run in a new page and a new kernel."""
+    """Measure one run in a new page and a new kernel."""
     name = f"costs-{number}.ipynb"
-    first = "%run_pipeline elements --set items=[0] --out r"  # the script is in the page from now on
+    first = "%run_pipeline elements --set items=[0] --out r"  # loads the script into the page
     lab.write(name, SETUP, first, RUN.replace("VIEW", view).replace("NAME", FLOWS[flow]))
     sizes: list[int] = []
     page = Notebook(browser, lab, name, watch=lambda payload: sizes.append(len(payload)))

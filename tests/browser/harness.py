@@ -1,4 +1,4 @@
-"""JupyterLab as a person has it: a server of our own, a page in headless Chromium, and few words to drive it with.
+"""Drives JupyterLab as a user does: a server for the tests, a page in headless Chromium, and a few verbs for its use.
 
     with Lab(folder) as lab, chromium() as browser:
         lab.write("a.ipynb", "%load_ext agf_magics", "%%pipeline\npipeline: p\nsteps: []")
@@ -6,9 +6,9 @@
         page.run_all()
         page.picture("a")
 
-Nothing waits for a time: everything waits for a state of the page, at most SECONDS. Commands are JupyterLab's own, so a
-test says what a user does (`notebook:interrupt-kernel`), not where the button stands this year. Playwright is imported
-when a browser is started: a plain test run leaves these tests out and does without it.
+No method waits for a fixed time. Each waits for a state of the page, for at most SECONDS. The commands are JupyterLab's
+own, so a test says what a user does (`notebook:interrupt-kernel`), independent of the place of a button. Playwright is
+imported when a browser starts, because a plain test run leaves these tests out and does not need it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 
 SECONDS = int(os.environ.get("BROWSER_SECONDS", "120"))
 POLLING = 50
-"""Milliseconds between two looks at a page. Playwright's default is each frame, and a page may have none for long."""
+"""Milliseconds between two checks of a page. By default Playwright checks at each frame, but a page may paint none for
+a long time."""
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 FLAGS = [
     "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
 ]  # fmt: skip
 
-# No news, no look-up of updates; all cells in the page, also those out of sight.
+# JupyterLab shows no news, looks for no updates, and keeps all cells in the page, even those out of sight.
 SETTINGS = {
     "@jupyterlab/apputils-extension/notification": '{"fetchNews": "false", "checkForUpdates": false}',
     "@jupyterlab/notebook-extension/tracker": '{"windowingMode": "none"}',
@@ -46,7 +47,7 @@ SETTINGS = {
 
 
 class Lab:
-    """A server on a free port of this machine, with no settings but these; its notebooks lie in `folder`."""
+    """A server on a free port of this machine, with only these settings. Its notebooks are in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,7 +57,7 @@ class Lab:
     def __enter__(self) -> Lab:
         home = self.folder.parent / f"{self.folder.name}-home"
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "pyproject.toml").touch()  # a project of its own: no runs of another one
+        (self.folder / "pyproject.toml").touch()  # makes the folder a project, without the runs of another one
         for name, text in SETTINGS.items():
             path = home / "settings" / f"{name}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +106,7 @@ class Lab:
         started.set()
 
     def write(self, name: str, *cells: str) -> None:
-        """A notebook of these code cells."""
+        """Write a notebook of these code cells."""
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
         notebook.metadata = {
             "kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"},
@@ -114,13 +115,13 @@ class Lab:
         nbformat.write(notebook, self.folder / name)
 
     def read(self, name: str) -> nbformat.NotebookNode:
-        """A notebook as it was last saved."""
+        """Read a notebook as it was last saved."""
         return nbformat.read(self.folder / name, as_version=4)
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The Chromium of this machine, or else Playwright's own."""
+    """The Chromium of this machine, or else the one of Playwright."""
     from playwright.sync_api import sync_playwright
 
     found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
@@ -133,11 +134,11 @@ def chromium() -> Iterator[Browser]:
 class Token(NamedTuple):
     text: str
     look: str
-    """The classes of its span; empty where it has no colour."""
+    """The classes of the text's span; empty if the text has no colour."""
 
 
 class Notebook:
-    """A notebook open in a page of its own. `app` is `lab` (JupyterLab) or `notebooks` (Notebook 7)."""
+    """A notebook that is open in a page of its own. `app` is `lab` (JupyterLab) or `notebooks` (Notebook 7)."""
 
     def __init__(
         self,
@@ -157,7 +158,7 @@ class Notebook:
         if watch is not None:
             self.page.on("websocket", lambda socket: socket.on("framereceived", watch))
         self.errors: list[str] = []
-        """What the page itself complained about."""
+        """The errors that the page itself reported."""
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
         self.page.goto(f"{lab.url}/{path}", wait_until="domcontentloaded")
@@ -172,7 +173,8 @@ class Notebook:
         self.wait(f"{PANEL}?.sessionContext?.session?.kernel" + ("?.status === 'idle'" if idle else ""))
 
     def wait(self, condition: str, argument: Any = None) -> None:
-        """Until this JavaScript is true; ``it`` in it is the argument. A failure says what the page shows instead."""
+        """Wait until this JavaScript is true, in which ``it`` is the argument. A failure says what the page shows
+        instead."""
         try:
             self.page.wait_for_function(f"it => {condition}", arg=argument, polling=POLLING)
         except Exception as error:
@@ -180,7 +182,7 @@ class Notebook:
             raise
 
     def state(self) -> str:
-        """What a failure needs to be understood: the kernel's status, the text of each output, errors of the page."""
+        """A description of the page for failures: the kernel's status, the text of each output, errors of the page."""
         status = self.page.evaluate(f"() => {PANEL}?.sessionContext?.session?.kernel?.status")
         outputs = self.page.evaluate(f"() => [...document.querySelectorAll('{AREAS}')].map({SEEN})")
         picture = self.picture(f"failed-{Path(self.name).stem}")
@@ -196,12 +198,12 @@ class Notebook:
         return self.cell(index).locator(".jp-Cell-outputArea")
 
     def says(self, index: int, *texts: str) -> None:
-        """Waits until these stand in the output of a cell: it is painted a little later than it arrives."""
+        """Wait until these texts are in the output of a cell, which is painted a little later than it arrives."""
         for text in texts:
             self.wait(f"({SEEN})({OUTPUT}).includes(it[1])", [index, text])
 
     def seen(self, index: int) -> str:
-        """The text in the output of a cell, also that of an explorer."""
+        """The visible text in the output of a cell, with that of an explorer."""
         return str(self.page.evaluate(f"it => ({SEEN})({OUTPUT})", [index]))
 
     def explorer(self, index: int) -> Locator:
@@ -211,11 +213,11 @@ class Notebook:
         return found
 
     def open_view(self, index: int, name: str) -> None:
-        """A view of the explorer: Steps, Picture, Timeline."""
+        """Open a view of the explorer: Steps, Picture or Timeline."""
         self.explorer(index).locator("[role=tab]", has_text=name).click()
 
     def open_step(self, index: int, text: str) -> Locator:
-        """Select the first row with this text; returns the panel, once it shows the step."""
+        """Select the first row with this text. Returns the panel, once it shows the step."""
         row = self.explorer(index).locator(".row", has_text=text).first
         row.click()
         panel = self.explorer(index).locator(".panel")
@@ -223,14 +225,15 @@ class Notebook:
         return panel
 
     def shows_picture(self, index: int) -> None:
-        """Waits until the first picture in the output of a cell is there to be seen."""
+        """Wait until the first picture in the output of a cell is visible."""
         self.wait(f"(img => img?.complete && img.naturalWidth > 100)({OUTPUT}?.querySelector('img'))", [index])
 
     def select(self, index: int) -> None:
         self.page.evaluate("it => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = it }", index)
 
     def type(self, index: int, text: str, *, instead: bool = False) -> None:
-        """At the end of a cell, or instead of what it holds, key by key as a person does; `\\n` is the Enter key."""
+        """Type at the end of a cell, or replace its content with ``instead``, key by key as a user does; `\\n` is the
+        Enter key."""
         self.cell(index).locator(".cm-content").click()
         self.page.keyboard.press("Control+A" if instead else "Control+End")
         if instead:
@@ -245,18 +248,19 @@ class Notebook:
         return str(self.page.evaluate(f"it => {PANEL}.content.widgets[it].model.sharedModel.getSource()", index))
 
     def tokens(self, index: int) -> list[Token]:
-        """The text of a cell in the pieces in which the editor shows it."""
+        """The text of a cell in the pieces that the editor colours."""
         pieces = self.page.evaluate(PIECES, index)
         return [Token(text, look) for text, look in pieces]
 
     def look(self, index: int, text: str) -> str:
-        """How the first piece that is exactly this text is shown, once it has a colour: long texts get theirs later."""
+        """How the first piece with exactly this text is shown, once it has a colour. Long texts get their colours
+        later."""
         found = f"({PIECES})(it[0]).find(piece => piece[0] === it[1])?.[1]"
         self.wait(found, [index, text])
         return str(self.page.evaluate(f"it => {found}", [index, text]))
 
     def becomes(self, index: int, text: str, look: str) -> None:
-        """Waits until the first piece that is exactly this text is shown so."""
+        """Wait until the first piece with exactly this text is shown in this way."""
         self.wait(f"({PIECES})(it[0]).find(piece => piece[0] === it[1])?.[1] === it[2]", [index, text, look])
 
     # ---- the kernel
@@ -268,16 +272,17 @@ class Notebook:
         self.command("notebook:run-cell", wait=wait, cell=index)
 
     def interrupt(self) -> None:
-        self.command("notebook:interrupt-kernel", wait=False)  # `finished` waits for the cell that it stops, too
+        self.command("notebook:interrupt-kernel", wait=False)  # `finished` also waits for the interrupted cell
 
     def command(self, name: str, wait: bool = True, cell: int | None = None, **arguments: Any) -> None:
-        """A command of JupyterLab, with ``cell`` selected. Without ``wait`` it continues; `finished` waits for it."""
+        """Run a command of JupyterLab, with ``cell`` selected. Without ``wait`` it continues in the background, and
+        `finished` waits for it."""
         number = self.page.evaluate(COMMAND, [name, arguments, cell])
         if wait:
             self.wait("!window.agfCommands.has(it)", number)
 
     def finished(self) -> None:
-        """Until every command (so, every cell it ran) has come to its end."""
+        """Wait until every command, and so every cell that it ran, has ended."""
         self.wait("window.agfCommands.size === 0")
 
     # ---- the page
@@ -287,18 +292,19 @@ class Notebook:
         return self.lab.read(self.name)
 
     def reload(self, *, idle: bool = True) -> None:
-        """Load the page again, and wait for its kernel, or only for which one it is: a busy one does not answer."""
+        """Load the page again. Wait until its kernel is idle, or with ``idle=False`` until the page knows its kernel,
+        because a busy kernel does not answer."""
         self.page.reload(wait_until="domcontentloaded")
         self._ready(idle)
 
     def theme(self, name: str) -> None:
-        """Light or Dark."""
+        """Choose the theme Light or Dark."""
         self.command("apputils:change-theme", theme=f"JupyterLab {name}")
         self.wait("document.body.dataset.jpThemeLight === it", "true" if name == "Light" else "false")
         self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 
     def picture(self, name: str, cell: int | None = None) -> Path:
-        """The page as it is seen, or one cell with its output."""
+        """A screenshot of the page, or of one cell with its output."""
         path = PICTURES / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         (self.page if cell is None else self.cell(cell)).screenshot(path=path)
@@ -306,8 +312,9 @@ class Notebook:
 
 
 Open = Callable[..., Notebook]
-"""The fixture `opened`: ``opened("cell", "cell", app="lab")``, a notebook of these cells, open, its kernel idle.
-``file=`` opens one that is there; ``width=`` is that of the window, in pixels (1,200)."""
+"""The type of the fixture `opened`. ``opened("cell", "cell", app="lab")`` opens a notebook of these cells and waits
+until its kernel is idle. ``file=`` opens an existing notebook instead. ``width=`` is the width of the window in pixels,
+by default 1,200."""
 
 PANEL = "window.jupyterapp?.shell.currentWidget"
 
@@ -324,7 +331,7 @@ SEEN = """area => {
   return [area, ...shown].map(node => node?.innerText ?? '').join('\\n');
 }"""
 
-# One turn of the page: nothing selects another cell in between.
+# All in one turn of the page, so that nothing selects another cell in between.
 COMMAND = """([name, given, cell]) => {
   if (cell !== null) window.jupyterapp.shell.currentWidget.content.activeCellIndex = cell;
   const going = window.agfCommands ??= new Set();

@@ -1,6 +1,7 @@
-"""axe-core finds nothing in an explorer: while it runs, failed, and in the page that is left without a kernel.
+"""axe-core finds no fault in an explorer: while it runs, after a failure, and in a page without a kernel.
 
-axe-core is read from the package axe-playwright-python, which has it as one file: no page of ours loads it.
+axe-core is read from the package axe-playwright-python, which contains it as one file. No page of this package loads
+it.
 """
 
 from __future__ import annotations
@@ -51,11 +52,12 @@ FOUND = """async () => {
   const inside = passes.flatMap(({ nodes }) => nodes).filter(({ target }) => Array.isArray(target[0]));
   return { inside: inside.length, wrong: violations.map(({ id, nodes }) => [id, nodes[0].html.slice(0, 200)]) };
 }"""
-"""What axe says about the explorers of a page, and how much of what is in their shadow roots it has looked at."""
+"""The violations that axe finds in the explorers of a page, and the number of elements in their shadow roots that it
+has checked."""
 
 
 def check(page: Notebook, state: str, is_explorer: bool = True) -> None:
-    """In both themes."""
+    """Check the page in both themes."""
     for theme in ("Light", "Dark"):
         page.theme(theme)
         found: dict[str, Any] = page.page.evaluate(FOUND)
@@ -84,7 +86,7 @@ def test_axe_finds_nothing_in_an_explorer_that_runs_that_failed_and_that_is_save
         check(page, f"failed, {view}")
     page.save()
     page.command("notebook:shutdown-kernel")
-    page.reload()  # with a kernel that does not know the run
+    page.reload()  # now with a kernel that does not know the run
     page.page.evaluate(source)
     page.output(2).locator(".agf-run").wait_for()
     check(page, "saved", is_explorer=False)

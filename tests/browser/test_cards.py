@@ -1,4 +1,4 @@
-"""The reference cards on paper: each is one page of A4, and nothing of it is cut."""
+"""Each reference card is exactly one printed page of A4, and no part of it is cut off."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ DOCS = Path(__file__).parents[2] / "docs"
 CARDS = DOCS / "reference" / "cards"
 NAMES = sorted(card.stem for card in CARDS.glob("*.md"))
 PAPER = {"width": 718, "height": 1047}
-"""A4 within margins of 1 cm, in pixels."""
+"""The size of A4 within margins of 1 cm, in pixels."""
 MARGIN = dict.fromkeys(("top", "right", "bottom", "left"), "1cm")
 CUT = """() => [...document.querySelectorAll('section *')]
     .filter(each => each.getBoundingClientRect().right > innerWidth
         || getComputedStyle(each).overflowX !== 'visible' && each.scrollWidth > each.clientWidth + 1)
     .map(each => each.textContent.slice(0, 80))"""
-"""What goes beyond the paper, or beyond the box that it is in."""
+"""The elements that extend beyond the paper, or beyond their box."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cards as pages of the site: its theme and its styles, without its other pages."""
+    """The cards as pages of the site, with its theme and its styles, but without its other pages."""
     pytest.importorskip("furo")
     folder = tmp_path_factory.mktemp("cards")
     shutil.copytree(CARDS, folder / "source" / "cards")

@@ -1,4 +1,4 @@
-"""The run explorer as it is seen and used in JupyterLab and in Notebook 7."""
+"""The run explorer as a user sees and uses it, in JupyterLab and in Notebook 7."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
         page.run(cell)
     explorer = page.explorer(2)
     panel = explorer.locator(".panel")
-    panel.locator("text=the service is down").first.wait_for()  # the step that failed is selected, its error first
+    panel.locator("text=the service is down").first.wait_for()  # the error of the failed step
     assert panel.locator("h4").first.inner_text().lower() == "error"
     both_themes(page, f"failed-{app}", 2)
-    # No number is cut, at the width of a notebook with the sidebar open.
+    # No number is cut off at the width of a notebook with the sidebar open.
     numbers = explorer.locator(".row .counted.numbers")
     assert numbers.count() >= 2
     cut = "nodes => nodes.filter(node => node.scrollWidth > node.clientWidth).map(node => node.textContent)"
@@ -110,7 +110,8 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
     panel.locator("text=bad record 3").first.wait_for()
     page.picture(f"explorer-call-{app}", 2)
 
-    # What the model did is whole where it has room, also in a short list; else the turns give way to the tools.
+    # The list of what the model did is complete if there is room, even when the list is short. Otherwise the turns are
+    # shortened before the tools.
     turns = explorer.locator(".row .name b", has_text="price · request 2")
     assert turns.inner_text() == "request 1 · price · request 2"
     page.page.set_viewport_size({"width": 700, "height": 1400})
@@ -121,7 +122,7 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
     page.open_step(2, "chart").locator("img").wait_for()
 
     page.open_view(2, "Timeline")
-    explorer.locator(".row:has([title*=' for_each'])").first.click()  # its sign and its name: the room is for the bar
+    explorer.locator(".row:has([title*=' for_each'])").first.click()  # shown without the kind of the step
     explorer.locator("canvas").wait_for()
     both_themes(page, f"timeline-{app}", 2)
 
@@ -150,14 +151,14 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
 
 EXPLORER = "[...document.querySelectorAll('.agf-run')].map(host => host.explorer).findLast(Boolean)"
 IDLE = "explorer => { explorer.extras.isDue = false; return !explorer.extras.stale.disabled; }"
-"""Whether no edits are checked now; it does not begin by itself any more."""
+"""Whether no check of edits is running, and none will start by itself."""
 CHECKS = """(explorer, late) => {
     if (!explorer.state.kept.cancelled) throw new Error("nothing was cancelled");
     explorer.state.kept.cancelled = performance.now() - late;
     explorer.extras.stale.click();
     return explorer.extras.stale.disabled;
 }"""
-"""Whether a click on Check edits, so many milliseconds after one on Cancel, checks."""
+"""Whether a click on Check edits checks, when it comes so many milliseconds after a click on Cancel."""
 
 
 @pytest.mark.parametrize("app", ["lab", "notebooks"])
@@ -170,7 +171,8 @@ def test_a_step_is_looked_at_and_the_run_cancelled_while_the_cell_waits(opened: 
     page.explorer(1).locator("button:text-is('Cancel')").click()
     page.finished()
     page.says(1, "RunCancelled", "cancelled")
-    # Check edits stands where Cancel was: the second of two quick clicks does nothing, a later one checks.
+    # Check edits is at the place where Cancel was. So the second click of a double click does nothing, and a later
+    # click checks.
     page.wait(f"({IDLE})({EXPLORER})")
     assert page.page.evaluate(f"() => [0, 1001].map(it => ({CHECKS})({EXPLORER}, it))") == [False, True]
     saved = page.save()

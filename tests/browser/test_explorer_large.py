@@ -1,4 +1,5 @@
-"""The explorer with much to show: hundreds of steps, thousands of calls, rich values. Several checks share one page."""
+"""The explorer with large content: hundreds of steps, thousands of calls, rich values. Several checks share one
+page."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
     page = opened(SETUP, "%run_pipeline long", WALK, "items = list(range(4_200))", MANY)
     page.run_all()
 
-    # 500 steps in a row stand in columns, like the lines of a text.
+    # 500 steps in sequence stand in columns, like the lines of a text.
     explorer = page.explorer(1)
     page.open_view(1, "Picture")
     boxes = explorer.locator(".picture g.box")
@@ -71,13 +72,13 @@ def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
     assert "✓" in (boxes.first.text_content() or "")
     page.picture("long", 1)
 
-    # A walk: the rounds after which an edge was taken.
+    # In a walk, an edge shows the rounds after which it was taken.
     walk = page.explorer(2)
     walk.locator(".picture g[visibility=visible]").first.wait_for()
     assert walk.locator(".picture g[visibility=visible]").all_text_contents() == ["1", "2, 3", "4", "5"]
     both_themes(page, "walk", 2)
 
-    # More than 4,000 calls: a density; calls by element; one session of several.
+    # More than 4,000 calls are shown as a density, with the calls of each element and one of several sessions.
     many = page.explorer(4)
     page.open_step(4, "for_each")
     panel = many.locator(".panel")
@@ -154,7 +155,7 @@ def make(name: str) -> object:
     return VALUES[name]()"""
 
 LIBRARIES = {"figure": "matplotlib", "image": "PIL", "polars": "polars"}
-"""Values of libraries that may be missing: the notebook has those that are installed."""
+"""Values of optional libraries. The notebook uses the installed ones."""
 
 SHOWS = {
     "figure": ".panel img[alt=figure]",

@@ -1,4 +1,4 @@
-"""A frame that is folded or unfolded stays below the pointer, and the picture keeps its direction and its lines."""
+"""A frame of the picture that is folded or unfolded stays below the pointer, and the picture keeps its layout."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ steps:
 
 
 def corner(thing: Locator) -> tuple[float, float]:
-    """Where the border of a box or a frame begins."""
+    """The place at which the border of a box or a frame begins."""
     place = thing.locator("rect:not([stroke-opacity])").first.bounding_box()
     assert place is not None
     return place["x"], place["y"]
@@ -90,7 +90,7 @@ def test_a_group_of_a_long_chain_is_unfolded_where_it_is(opened: Open) -> None:
     page.picture("folded-chain")
     chosen = picture.locator("g.box[aria-pressed=true]")
     assert chosen.get_attribute("data-step") == name
-    page.explorer(1).locator(".title").click()  # the run: no box
+    page.explorer(1).locator(".title").click()  # selects the run itself, and no box
     chosen.wait_for(state="detached")
     assert not picture.locator(".chosen").count()
     before = [corner(boxes.filter(has_text="x61 …")), corner(failed)]

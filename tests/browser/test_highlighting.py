@@ -1,4 +1,4 @@
-"""Cells of our magics are YAML, with a command line on top, in JupyterLab and in Notebook 7."""
+"""Cells of our magics are coloured as YAML below a command line, in JupyterLab and in Notebook 7."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def test_a_pipeline_is_coloured_as_yaml_when_it_is_opened(opened: Open, app: str
     assert page.look(1, "4") == page.look(0, "1") != ""
     assert page.look(1, "true") == page.look(0, "True") != ""
     assert page.look(1, "!expr") == page.look(1, "%%pipeline") == page.look(0, "for") != ""
-    # The rest of a prompt is text, whatever it looks like.
+    # The rest of a prompt is text, even if it looks like something else.
     assert page.look(1, "        # not a comment") == page.look(0, "'text'")
-    # What Python would take for keywords is plain text.
+    # Words that are keywords of Python are plain text here.
     assert {token.look for token in page.tokens(1) if "error in it" in token.text} == {""}
 
 
@@ -60,7 +60,7 @@ def test_a_cell_changes_its_colours_while_its_first_line_is_typed(opened: Open, 
 
 
 @BOTH
-def test_enter_indents_as_yaml_wants_it(opened: Open, app: str) -> None:
+def test_enter_indents_as_yaml_needs_it(opened: Open, app: str) -> None:
     page = opened("%%pipeline", app=app)
     page.type(0, "\npipeline: p\nsteps:\n- agent:\nprompt: |\nfor all")
     assert page.source(0).splitlines()[1:] == [
@@ -94,7 +94,7 @@ def test_pictures_in_light_and_dark(opened: Open, app: str) -> None:
     page = opened(PYTHON, PIPELINE, app=app)
     page.theme("Dark")
     dark = page.picture(f"highlighting-{app}-dark")
-    page.theme("Light")  # last: the server keeps it for the tests that follow
+    page.theme("Light")  # last, because the server keeps the theme for later tests
     light = page.picture(f"highlighting-{app}-light")
     assert light.read_bytes() != dark.read_bytes()
     assert not [error for error in page.errors if "agf" in error]

@@ -1,4 +1,4 @@
-"""Policies, plans and graphs as they are seen in JupyterLab: defined, drawn, run, watched, asked about, saved."""
+"""Policies, plans and graphs in JupyterLab: a user defines, draws, runs, watches, answers and saves them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_cell_of_each_language_is_drawn_run_and_saved(opened: Open, language: 
     assert not [error for error in page.errors if "agf" in error]
 
 
-def test_a_graph_is_watched_while_it_goes_on(opened: Open, lab: Lab, request: pytest.FixtureRequest) -> None:
+def test_a_graph_is_watched_while_it_runs(opened: Open, lab: Lab, request: pytest.FixtureRequest) -> None:
     gate = lab.folder / f"{request.node.name}.gate"
     os.mkfifo(gate)
     page = opened(SETUP, GATED.replace("GATE", gate.name))
@@ -137,7 +137,7 @@ def test_a_graph_is_watched_while_it_goes_on(opened: Open, lab: Lab, request: py
     pictures(page, "graph-ran", 1)
 
 
-def test_the_slider_shows_what_a_context_was(opened: Open) -> None:
+def test_the_slider_shows_the_earlier_states_of_a_context(opened: Open) -> None:
     page = opened(SETUP, TOOLS, PLAN.replace("--draw", "--quiet"), "%context report")
     page.run_all()
     output = page.output(3)
@@ -200,7 +200,7 @@ def test_a_run_in_the_background_asks_in_its_explorer_and_nowhere_else(opened: O
     yes.wait_for(state="detached")
     pictures(page, "answered", 3)
 
-    # A quiet run has an explorer while it asks; its buttons work while a cell waits for the run.
+    # A quiet run shows an explorer only while it asks. Its buttons work while a cell waits for the run.
     page.run(5)
     page.run(6, wait=False)
     yes = page.output(5).locator("button:text-is('yes')")

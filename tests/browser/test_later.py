@@ -1,4 +1,4 @@
-"""What the explorer shows after an edit and over time, as it is seen and used in JupyterLab and in Notebook 7."""
+"""What the explorer shows after an edit and over time, in JupyterLab and in Notebook 7."""
 
 from __future__ import annotations
 
@@ -184,8 +184,8 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, l
         page.theme("Dark")
         page.picture("notices-dark")
         page.theme("Light")
-    assert page.seen(7).strip() == ""  # nothing is printed into another cell
-    if app == "lab":  # the question has its choices, also where its run is out of sight
+    assert page.seen(7).strip() == ""  # no notice is printed into another cell
+    if app == "lab":  # the notice has the choices, because its run is out of sight
         for choice in ("now", "later"):
             page.page.locator(".Toastify button", has_text=choice).wait_for()
     page.page.evaluate(f"({SHOW})()")
@@ -196,7 +196,7 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, l
     page.wait(f"!({NOTICES})().includes('asks · ?')")
 
 
-def test_what_is_in_sight_is_said_once(opened: Open, lab: Lab) -> None:
+def test_no_notice_repeats_what_is_in_sight(opened: Open, lab: Lab) -> None:
     page = opened(SETUP, HOLD, BACKGROUND, ASK.replace("UNTIL", "seen-asks"), run_held("seen-fails"),
                   "asking = %run_pipeline_async asks")  # fmt: skip
     for cell in range(6):
@@ -216,7 +216,7 @@ def test_what_is_in_sight_is_said_once(opened: Open, lab: Lab) -> None:
     page.picture("seen-asks-dark")
     page.theme("Light")
     page.explorer(5).locator("button", has_text="now").click()
-    page.says(5, "ok", "→ now")  # the document has the question and its answer
+    page.says(5, "ok", "→ now")  # the notebook contains the question and its answer
     assert page.page.evaluate(f"({NOTICES})()") == ""
 
 
@@ -282,7 +282,7 @@ def test_the_end_of_a_run_leaves_the_focus_where_it_is(place: str, opened: Open,
     for cell in range(4):
         page.run(cell)
     bell = page.explorer(3).locator("button[aria-label='Notify me through the browser']")
-    bell.click()  # it has the focus, and is hidden then
+    bell.click()  # the bell has the focus when it is hidden
     bell.wait_for(state="hidden")
     if place == "cell":
         page.cell(4).locator(".cm-content").click()
@@ -308,7 +308,7 @@ def evil(text: str) -> str:
 """
 
 
-def test_html_in_every_text_is_text(opened: Open) -> None:
+def test_html_in_any_text_is_shown_as_text(opened: Open) -> None:
     page = opened(SETUP, EVIL, HOSTILE, EVIL.replace("</script>", "</script>2"))
     page.run_all()
     page.explorer(2).locator("button", has_text="State over time").click()

@@ -1,4 +1,4 @@
-"""JupyterLab reads the text of a result as text, and not as mathematics."""
+"""JupyterLab shows the texts of results as text, and does not typeset them as mathematics."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CELLS = (
 def test_no_output_of_a_run_is_shown_as_mathematics(opened: Open) -> None:
     page = opened(*CELLS)
     page.run_all()
-    # The last cell is mathematics: when it is shown, all before it have been read.
+    # The last cell is mathematics. Once it is typeset, all cells before it have been checked.
     page.wait("document.querySelectorAll('.jp-OutputArea mjx-container').length > 0")
     shown = page.page.evaluate(
         "[...document.querySelectorAll('.jp-Cell')].map(cell => cell.querySelectorAll('mjx-container').length)"

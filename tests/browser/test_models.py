@@ -1,4 +1,4 @@
-"""A model's reply while it arrives, as it is seen in JupyterLab."""
+"""A model's reply while it arrives, as JupyterLab shows it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     page.picture("a reply that arrives", 1)
     panel = page.open_step(1, "answer agent What do figs cost?")
     panel.locator(".said:has-text('arriving') >> text=A kilo of figs costs").wait_for()
-    assert panel.locator(".said.model details").first.get_attribute("open") is None  # thinking is folded
+    assert panel.locator(".said.model details").first.get_attribute("open") is None  # the thinking is folded
     page.open_view(1, "Picture")
     tail, frame = page.explorer(1).locator("g.box .tail"), page.explorer(1).locator(".picture")
     page.wait(f"{EXPLORERS}.some(root => root.querySelector('.tail')?.textContent.includes('costs'))")
@@ -95,18 +95,18 @@ ITS_END = """([panel, text]) => {
     return said?.innerText.includes(text) && bottom(said) <= bottom(panel) && bottom(said) > bottom(panel) - 60
         && [...said.querySelectorAll('pre')].every(pre => pre.scrollHeight <= pre.clientHeight + 1);
 }"""
-"""Whether the last reply has this text, and its end is in sight, uncut."""
+"""Whether the last reply has this text, with its end completely in sight."""
 ITS_RESULT = """panel => {
     const head = [...panel.querySelectorAll('h4')].find(node => node.textContent === 'Output');
     const below = panel.getBoundingClientRect().bottom - (head?.getBoundingClientRect().bottom ?? Infinity);
     return below > 50 && below < 130;
 }"""
-"""Whether the heading of the result is in sight, and below it some of its lines."""
+"""Whether the heading of the result is in sight, with some of its lines below."""
 PANEL = f"{EXPLORERS}.map(root => root.querySelector('.panel')).find(Boolean)"
 
 
 @pytest.mark.parametrize("is_scrolled", [False, True])
-def test_an_arriving_reply_grows_after_the_click_and_its_end_or_the_place_stays(
+def test_an_arriving_reply_grows_and_the_view_keeps_its_end_or_its_place(
     opened: Open, lab: Lab, is_scrolled: bool
 ) -> None:
     if not (lab.folder / "lines").exists():
@@ -122,7 +122,7 @@ def test_an_arriving_reply_grows_after_the_click_and_its_end_or_the_place_stays(
             lines.write("".join(f"- fruit {number}\n" for number in range(start, start + 40)))
             shows_end(page, f"fruit {start + 39}")
         page.picture("a long reply that arrives", 1)
-        if is_scrolled:  # a person reads what came before
+        if is_scrolled:  # the user reads an earlier part
             place = page.page.evaluate(f"() => {PANEL}.scrollTop") - 400
             panel.hover()
             page.page.mouse.wheel(0, -400)
@@ -131,7 +131,7 @@ def test_an_arriving_reply_grows_after_the_click_and_its_end_or_the_place_stays(
     panel.locator(".said.model li", has_text="fruit 120").wait_for()
     if is_scrolled:
         page.wait(f"Math.abs({PANEL}.scrollTop - it) < 100", place)
-    else:  # the beginning of the result comes in sight below the reply
+    else:  # the beginning of the result appears below the reply
         page.wait(f"({ITS_RESULT})({PANEL})")
     page.picture(f"a long reply that has arrived-{is_scrolled}", 1)
 
@@ -181,7 +181,7 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
         panel = page.open_step(1, "answer agent What do figs cost?")
         panel.locator("text=15 tokens · ≈ $0.000075").first.wait_for()
         panel.locator(".said.model small", has_text="10 + 5 tokens · ≈ $0.000075").wait_for()
-        # The price is not cut, nor is the name; below it is what the model did, in rows without plumbing.
+        # Neither the price nor the name is cut off. Below is what the model did, in rows without internal steps.
         agent = explorer.locator(".row:nth-child(1)")
         assert agent.locator(".counted span", has_text="$0.000075").evaluate(IN_SIGHT)
         assert agent.locator(".name b").evaluate(IN_SIGHT)

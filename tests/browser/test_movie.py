@@ -1,4 +1,4 @@
-"""The moving picture of the README ends as the quickstart does now."""
+"""The moving picture of the README shows the quickstart and the explorer as they look now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_movie_of_the_readme_ends_as_the_explorer_looks_now() -> None:
     assert movie.look_apart(now, movie.last_frame()) < movie.MOST_APART, "make movie plays the cells again"
 
 
-def test_a_frame_with_another_look_is_told_apart() -> None:
+def test_a_frame_that_looks_different_is_detected() -> None:
     last = movie.last_frame()
     assert movie.look_apart(last, last) == 0
     other = last.copy()

@@ -1,4 +1,4 @@
-"""The pages of runs and questions as a person sees them: where things are, how high and how wide they are."""
+"""The pages of runs and questions: where their parts are, and how high and wide they are."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ CANCEL = "button:has-text('Cancel')"
 
 def box(page: Notebook, cell: int, selector: str) -> dict[str, float]:
     one, found = page.output(cell).locator(selector).first, None
-    while found is None:  # the page may be replaced between the two, and the explorer is then drawn again
+    while found is None:  # the page may be replaced in the meantime, and is then drawn again
         one.wait_for()
         found = one.bounding_box()
     return dict(found)  # type: ignore[arg-type]
 
 
 def is_inside(page: Notebook, cell: int) -> bool:
-    """Whether nothing in the output of a cell is wider than the output."""
+    """Whether no part of the output of a cell is wider than the output."""
     parts = "[...area.querySelectorAll('.jp-OutputArea-output, .widget-html, table')]"
     wide = f"{parts}.every(it => it.scrollWidth <= it.clientWidth + 1)"
     return bool(page.page.evaluate(f"it => (area => {wide})({OUTPUT})", [cell]))

@@ -1,4 +1,4 @@
-"""A run where outputs are not replaced: in an ipywidgets `Output`, and after `clear_output`."""
+"""Runs at places whose outputs are not replaced: in an ipywidgets `Output`, and after `clear_output`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ agf.define("{pipeline: calm, steps: [{tool: {name: slow, args: {x: 42}}}]}")
 out = ipywidgets.Output()"""
 
 
-def test_a_run_in_an_output_widget_is_seen_in_it_live_and_at_its_end(opened: Open) -> None:
+def test_a_run_in_an_output_widget_is_shown_in_it_live_and_at_its_end(opened: Open) -> None:
     page = opened(SETUP, "out", "with out:\n    r = %run_pipeline calm")
     page.run(0)
     page.run(1)

@@ -1,4 +1,4 @@
-"""A model plans in a cell of JupyterLab: a person sees each reply and each plan, while they run and afterwards."""
+"""A model plans in a cell of JupyterLab: the user sees each reply and each plan, during the run and afterwards."""
 
 from __future__ import annotations
 

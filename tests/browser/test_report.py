@@ -1,4 +1,4 @@
-"""A report is opened from the disk: as the explorer, as one page without scripts, on paper."""
+"""A report that is opened from the disk: as the explorer, as one page without scripts, and on paper."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def opened(browser: Browser, file: Path, **how: Any) -> tuple[Page, list[str]]:
-    """The page, and all that it loaded or complained about."""
+    """Open the file. Returns the page, and the list of all that it loaded or complained about."""
     context = browser.new_context(**how)
     page, told = context.new_page(), list[str]()
     page.on("console", lambda message: told.append(message.text))

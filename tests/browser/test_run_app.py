@@ -1,4 +1,5 @@
-"""The page of a run inside an MCP client: a client is played by a page with a sandboxed frame, as MCP Apps says."""
+"""The page of a run inside an MCP client, which is simulated by a page with a sandboxed frame, as MCP Apps describes
+it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ window.addEventListener("message", async ({ source, data }) => {
 </script>
 """
 CSP = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-"""What a client allows a page that declares no connection."""
+"""The content policy of a client for a page that declares no connection."""
 
 
 def opened(browser: Browser, call: Any) -> Page:

@@ -1,4 +1,4 @@
-"""A day with a notebook: define, draw, run and watch, stop, save, come back. As it is seen in JupyterLab."""
+"""A day with a notebook in JupyterLab: define, draw, run, watch, stop, save and come back."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def open_gate(gate: Path) -> None:
 
 
 def pictures(page: Notebook, name: str, cell: int) -> None:
-    for theme in ("Dark", "Light"):  # the server keeps the last one
+    for theme in ("Dark", "Light"):  # Light comes last, because the server keeps the theme
         page.theme(theme)
         page.picture(f"{name}-{theme.lower()}", cell)
 
@@ -136,7 +136,7 @@ def test_a_run_in_the_background_is_watched_and_cancelled_while_other_cells_run(
     page.picture("behind-cancelled", 2)
     page.run(5)
     page.says(5, "cancelled")
-    open_gate(gate)  # the plain function was left waiting at it
+    open_gate(gate)  # lets the plain function end, which still waits
 
 
 def test_a_mistake_is_shown_where_it_is(opened: Open) -> None:
@@ -158,7 +158,7 @@ def test_what_is_saved_reads_without_a_kernel_and_untrusted(opened: Open, lab: L
     page.shows_picture(2)
     page.says(3, "13")
 
-    saved.cells[-1].source += " "  # what this server has not signed is not trusted
+    saved.cells[-1].source += " "  # a changed notebook has no signature of this server, so it is not trusted
     nbformat.write(saved, lab.folder / "from-somebody.ipynb")
     other = opened(file="from-somebody.ipynb")
     other.shows_picture(2)
@@ -174,7 +174,7 @@ def test_a_page_that_is_loaded_again_during_a_run_shows_its_end(opened: Open, ga
     page.output(1).locator(CANCEL).wait_for()
     page.save()
     page.reload(idle=False)
-    page.says(1, "the run had not ended")  # JupyterLab asks the kernel for the models, and the cell is busy
+    page.says(1, "the run had not ended")  # JupyterLab asks the kernel for the models, but the cell is busy
     open_gate(gate)
     page.says(1, "open!")
     page.explorer(1)

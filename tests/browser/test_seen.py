@@ -1,4 +1,4 @@
-"""What a person sees of a run that is larger than its place: what is in sight, and what is cut."""
+"""What a user sees of a run that is larger than its place on the page: what is in sight, and what is cut off."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ WHOLE = """
   return inner.width > 0 && inner.left >= outer.left - 1 && inner.right <= outer.right + 1
     && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
 })([...document.querySelectorAll('.jp-Notebook *')].findLast(node => node.shadowRoot?.querySelector('.explorer')))"""
-"""Whether the whole of an element of the last explorer is in sight."""
+"""Whether an element of the last explorer is completely in sight."""
 
 
 def whole(selector: str) -> str:
@@ -97,14 +97,14 @@ def whole(selector: str) -> str:
 UNCUT = """calls => [calls, ...calls.querySelectorAll('td.bad')].every(node => node.scrollWidth <= node.clientWidth)
   && [...calls.querySelectorAll('tr:has(.bad)')].every(row => row.innerText.includes('bad record'))
   && [...calls.querySelectorAll('tr:not(:has(.bad))')].every(row => row.clientHeight < 30)"""
-"""Whether no message of a failed call is cut, and nothing is beside the table; other calls have one line."""
+"""Whether no message of a failed call is cut off, nothing extends beyond the table, and other calls have one line."""
 IN_SIGHT = """node => {
   const inner = node.getBoundingClientRect();
   const outers = [node.parentNode, node.closest('.list')].map(outer => outer.getBoundingClientRect());
   return inner.width > 0 && outers.every(outer => inner.left >= outer.left - 1 && inner.right <= outer.right + 1
     && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1);
 }"""
-"""Whether the whole of a part of a row is in sight: parts without room are below the row."""
+"""Whether a part of a row is completely in sight. Parts without room move below the row."""
 
 
 def test_failures_are_grouped_elements_counted_and_a_resumed_run_has_its_name(opened: Open) -> None:
@@ -190,7 +190,7 @@ def test_the_progress_of_a_tool_is_in_its_row_its_panel_and_its_box(opened: Open
     assert row.locator(".counted span").first.evaluate(IN_SIGHT)
     assert "30%" in row.locator(".counted").get_attribute("style")  # type: ignore[operator]
     page.open_step(1, "reads").locator("text=3 of 10 · page 3 of the report on figs").wait_for()
-    explorer.locator(".panel h4:text-is('Input')").wait_for()  # of a step that runs
+    explorer.locator(".panel h4:text-is('Input')").wait_for()  # the input of a running step is shown
     for theme in ("Dark", "Light"):
         page.theme(theme)
         page.picture(f"seen-progress-{theme.lower()}", 1)
@@ -210,7 +210,7 @@ def test_the_progress_of_a_tool_is_in_its_row_its_panel_and_its_box(opened: Open
 
 
 def test_the_view_follows_the_run_until_a_person_moves_it(opened: Open) -> None:
-    # In a narrow window the chain is longer than its place; it is short enough to have no groups.
+    # In a narrow window the chain is longer than its place, but short enough to have no groups.
     page = opened(SETUP, chain(55, "tool: {name: waits, args: {n: 1}}"), width=700)
     page.run(0)
     page.run(1, wait=False)
@@ -221,7 +221,7 @@ def test_the_view_follows_the_run_until_a_person_moves_it(opened: Open) -> None:
     row.wait_for()
     page.open_view(1, "Picture")
     explorer.locator("svg.minimap rect.seen").wait_for()
-    page.wait("!" + whole("g.box rect"))  # the beginning has left: the step that runs is in sight
+    page.wait("!" + whole("g.box rect"))  # the view has moved to the running step
     page.picture("seen-following", 1)
     explorer.locator("svg.minimap").click(position={"x": 2, "y": 2})
     first = explorer.locator("g.box").first
@@ -277,11 +277,11 @@ def test_a_long_result_ends_with_a_whole_line_and_a_button_shows_all_of_it(opene
     for theme in ("Dark", "Light"):
         page.theme(theme)
         page.picture(f"a long result-{theme.lower()}", 2)
-    more.click()  # the kernel sends what the page has not
+    more.click()  # the kernel sends the rest
     panel.locator("pre.whole", has_text="line 300 of a long text").first.wait_for()
 
 
-def test_a_button_of_the_panel_hears_a_click_in_which_the_panel_is_drawn_again(opened: Open) -> None:
+def test_a_button_of_the_panel_works_even_if_the_click_draws_the_panel_again(opened: Open) -> None:
     page = opened(SETUP, WRITES, LONG)
     page.run_all()
     panel = page.open_step(2, "report")
@@ -317,7 +317,7 @@ LABELS = """root => {
 
 
 @pytest.mark.parametrize("width", [1000, 1200, 1320, 1600])
-def test_the_labels_of_the_time_are_whole_and_so_are_the_names(opened: Open, width: int) -> None:
+def test_the_labels_of_the_time_axis_and_the_names_are_complete(opened: Open, width: int) -> None:
     page = opened(SETUP, WRITES, LONG, width=width)
     page.run_all()
     page.open_view(2, "Timeline")
@@ -329,7 +329,7 @@ def test_the_labels_of_the_time_are_whole_and_so_are_the_names(opened: Open, wid
         draw = f"end => {EXPLORERS}[0].host.explorer.shown.drawAxis([0, end])"
         page.page.evaluate(draw, end)
         labels = page.page.evaluate(f"() => ({LABELS})({EXPLORERS}[0])")
-        # An hour in seconds has room for one label in a narrow window.
+        # In a narrow window, an hour in seconds has room for one label.
         assert len(labels) >= (2 if width > 1000 else 1), end
         for (_, before, *_), (after, *_) in pairwise(labels):
             assert before <= after + 1, (end, labels)

@@ -1,4 +1,4 @@
-"""The table of a run over a table in the explorer: pages, order, filters, labels, and the calls of a row."""
+"""The explorer's table of a run over a table: pages, order, filters, labels, and the calls of a row."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_table_is_paged_sorted_filtered_and_labelled(opened: Open) -> None:
     assert rows.count() == 50
     assert rows.nth(3).locator("td").nth(2).text_content() == "n3"
     page.picture("table", 1)
-    # A page further, then back by the order.
+    # Go to the next page, then back by a new order.
     panel.locator("button[aria-label='Next page']").first.click()
     panel.locator("text=51–100 of 120").wait_for()
     panel.locator("th button:text-matches('^length')").click()
@@ -51,7 +51,7 @@ def test_a_table_is_paged_sorted_filtered_and_labelled(opened: Open) -> None:
     panel.locator("th button:text-matches('^length')").click()
     panel.locator("th[aria-sort=descending] button:text-matches('length ▾')").wait_for()
     assert rows.first.text_content().find("43") > 0  # type: ignore[union-attr]
-    # A score below a number; what is no number is not below it.
+    # Filter scores below a number. A value that is not a number is not below it.
     panel.locator("th button:text-matches('^quality')").click()
     panel.locator("th[aria-sort=ascending] button:text-matches('quality')").wait_for()
     panel.locator("input[aria-label='Only rows below']").fill("0.05")
@@ -64,11 +64,11 @@ def test_a_table_is_paged_sorted_filtered_and_labelled(opened: Open) -> None:
     panel.locator("text=1–1 of 1").wait_for()
     assert "no sevens" in (rows.first.text_content() or "")
     shown.select_option("changed")
-    where.filter(has_text="of 89").wait_for()  # n % 3 and n % 4 are the same in three of twelve, and n7 failed twice
+    where.filter(has_text="of 89").wait_for()  # n % 3 equals n % 4 for three of twelve numbers, and n7 failed twice
     shown.select_option("")
     panel.locator("text=1–50 of 120").wait_for()
     panel.locator("th button:text-matches('^quality')").click()
-    panel.locator("th button:text-matches('^quality')").click()  # the order of the table again
+    panel.locator("th button:text-matches('^quality')").click()  # back to the order of the table
     panel.locator("th[aria-sort]").wait_for(state="detached")
     # Labels, with HTML in one of them.
     for place, text in ((3, "good"), (4, "<img src=x onerror=alert(1)>")):
@@ -79,7 +79,7 @@ def test_a_table_is_paged_sorted_filtered_and_labelled(opened: Open) -> None:
     page.picture("table-labels", 1)
     page.run(3)
     page.output(3).locator("text=['good', '<img src=x onerror=alert(1)>']").wait_for()
-    # A row opens its calls in the same panel.
+    # A row shows its calls in the same panel.
     rows.nth(5).locator("td button").first.click()
     panel.locator("p:text-is('element #5')").wait_for()
     page.picture("table-row", 1)

@@ -1,4 +1,4 @@
-"""The values of elements, accumulators and cases that no call has; and the calls table with search and order."""
+"""Values that belong to no call (of elements, accumulators and cases), and the search and order of the calls table."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_each_element_shows_what_went_in_and_out_and_calls_are_found_and_ordered
         "rows => rows.map(row => [row.querySelector('i.id').textContent.trim(), row.id])"
     )
     row = dict(ids)
-    table(row["steps[0]"], "Values", "elementitemoutput", "#236")  # the element with number 2 is 3
+    table(row["steps[0]"], "Values", "elementitemoutput", "#236")  # the element with the number 2 is the value 3
     assert not explorer.locator(".panel h4:text-is('Calls')").is_visible()
     table(row["steps[0].do"], "Values", "#236")
     table(row["steps[1]"], "Values", "elementaccitemoutput", "#2336")

@@ -1,4 +1,4 @@
-"""A run at the size of its work: the room of its parts, and what a person does with them."""
+"""The explorer in the size of its content: how much room each part gets, and how a user changes it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def chain(name: str, count: int, *more: str) -> str:
 
 
 def box(part: Locator) -> tuple[float, float, float, float]:
-    """Left, top, right, bottom."""
+    """The left, top, right and bottom of a part."""
     found = part.bounding_box()
     assert found is not None
     return found["x"], found["y"], found["x"] + found["width"], found["y"] + found["height"]
@@ -60,7 +60,7 @@ def test_the_border_of_the_panel_and_the_lower_border_move(opened: Open) -> None
     assert before[2] - 122 <= box(main)[2] <= before[2] - 118
     assert abs(box(main)[2] - box(panel)[0]) <= 2
     states = explorer.locator(".row .took").all()
-    assert all(box(row)[2] <= box(main)[2] for row in states[:5])  # nothing is cut by the border
+    assert all(box(row)[2] <= box(main)[2] for row in states[:5])  # the border cuts nothing off
     divider.focus()
     page.press("ArrowRight", "ArrowRight")
     assert before[2] - 74 <= box(main)[2] <= before[2] - 70
@@ -205,7 +205,7 @@ CUT = """() => [...document.querySelectorAll(".agf-figure, .agf-figure > div, .a
   .filter(node => ["auto", "scroll"].includes(getComputedStyle(node).overflowY))
   .filter(node => node.scrollHeight > node.clientHeight + 2)
   .map(node => node.outerHTML.slice(0, 120))"""
-"""What has a scroll bar, or would have one."""
+"""The elements that have a scroll bar, or would have one."""
 
 
 def test_a_printed_notebook_has_whole_pictures_and_nothing_folded(opened: Open, lab: Lab, browser: Browser) -> None:
@@ -227,7 +227,7 @@ def test_a_printed_notebook_has_whole_pictures_and_nothing_folded(opened: Open, 
     assert folded.is_visible()
     assert paper.evaluate(CUT) == []
     heights = paper.locator(".agf-figure").evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
-    assert max(heights) > 850  # a picture that has a scroll bar on the screen
+    assert max(heights) > 850  # this picture has a scroll bar on the screen
     paper.screenshot(path=PICTURES / "whole-printed.png", full_page=True)
     assert paper.pdf().startswith(b"%PDF")
     paper.close()
@@ -322,7 +322,7 @@ def test_the_bar_of_a_step_in_a_loop_has_a_piece_for_each_call_and_a_wide_table_
     for name in ("draft", "critique"):
         bar = page.explorer(2).locator(f".row:has(b:text-is('{name}')) u[style*=transparent]")
         bar.wait_for()
-        assert (bar.get_attribute("style") or "").count("transparent") == 7  # two for each of three calls
+        assert (bar.get_attribute("style") or "").count("transparent") == 7  # two stops for each of three calls
     page.picture("whole-turns", 2)
     page.explorer(3).locator(".row", has_text="fold").first.click()
     page.explorer(3).locator(".panel td:text-is('0.3')").first.wait_for()
@@ -345,7 +345,7 @@ WORD = """word => {
     }
   }
 }"""
-"""Where this word stands in a line that calls a tool."""
+"""The place of this word in a line that calls a tool."""
 
 
 def test_help_on_a_tool_is_its_signature_and_its_docstring(opened: Open) -> None:
@@ -387,7 +387,7 @@ def test_the_error_of_a_resumed_run_is_one_line_and_a_place_leads_to_its_cell(op
              ".querySelectorAll('.cm-line')[5].getBoundingClientRect())"  # fmt: skip
     explorer.locator(".panel h4 .link").click()
     page.wait(inside, 2)
-    explorer.locator(".panel .error .link", has_text="In[2], line 6").click()  # the line that raised
+    explorer.locator(".panel .error .link", has_text="In[2], line 6").click()  # the line that raised the error
     page.wait(inside, 1)
     explorer.locator("button:text-is('Resume')").click()
     explorer.locator("header >> text=✓ ok").wait_for()
@@ -420,18 +420,20 @@ def test_a_run_that_was_cancelled_and_resumed_says_so_in_the_saved_page(opened: 
     explorer.locator("button:text-is('Cancel')").click()
     page.finished()
     page.run(3)
+    # A click that follows one on Cancel at once means nothing.
+    page.wait(f"{EXPLORERS}.some(root => performance.now() - root.host.explorer.state.kept.cancelled > 1000)")
     explorer.locator("button:text-is('Resume')").click()
     explorer.locator("header >> text=✓ ok").wait_for()
     page.says(2, "It was cancelled, and was resumed above.")
     said = [output.get("data", {}).get("text/plain", "") for output in page.save().cells[2].outputs]
     assert "It was cancelled, and was resumed above." in said
     panel = page.open_step(2, "fragile")
-    panel.locator("h4:text-is('Output')").wait_for()  # it is drawn again until it has the call
+    panel.locator("h4:text-is('Output')").wait_for()  # the panel is drawn again until it has the call
     panel.locator("button:text-is('Run from here')").click()
     page.says(2, "It was cancelled; the run above began from a step of it.")
 
 
-def test_a_moment_lights_up_its_step_and_a_run_goes_on_from_it(opened: Open) -> None:
+def test_a_moment_highlights_its_step_and_a_run_continues_from_it(opened: Open) -> None:
     page = opened(SETUP, FRAGILE + "\nWORKS.append(1)", FLAKY)
     page.run_all()
     explorer = page.explorer(2)
@@ -508,7 +510,7 @@ DULL = """() => {
   }
   return dull;
 }"""
-"""The texts of all explorers whose contrast with what is below them is less than 4.5."""
+"""The texts of all explorers whose contrast with their background is less than 4.5."""
 
 EVERY = """%%pipeline --run
 pipeline: every

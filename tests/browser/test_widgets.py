@@ -1,4 +1,4 @@
-"""A run and a picture as ordinary widgets: in a box, and in a Voilà page."""
+"""A run and a picture as ordinary widgets, in a box of ipywidgets and in a page of Voilà."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXPLORERS = """[...document.querySelectorAll("*")]
 
 
 def look(page: Page) -> None:
-    """The run and the picture are there, at their sizes, and answer."""
+    """Check that the run and the picture are in the page, have their sizes, and react."""
     page.wait_for_function(f"{EXPLORERS}.length === 2 && {EXPLORERS}[1].querySelectorAll('g.box').length > 1")
     heights = page.evaluate(f"{EXPLORERS}.map(node => [node.clientWidth, node.clientHeight])")
     assert all(width > 400 and height > 80 for width, height in heights), heights
@@ -68,7 +68,7 @@ def test_a_run_and_a_picture_stand_in_a_page_of_voila(lab: Lab, browser: Browser
     try:
         assert server.stderr is not None
         next(line for line in server.stderr if "is running at" in line)
-        threading.Thread(target=server.stderr.read, daemon=True).start()  # a full pipe would stop it
+        threading.Thread(target=server.stderr.read, daemon=True).start()  # a full pipe would stop the server
         page = browser.new_page(viewport={"width": 1000, "height": 900})
         page.set_default_timeout(SECONDS * 1000)
         page.goto(f"http://127.0.0.1:{port}", wait_until="domcontentloaded")

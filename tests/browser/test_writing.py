@@ -1,4 +1,4 @@
-"""Help while a cell is written: problems are underlined, Ctrl-Space completes on a blank line."""
+"""Help while a user writes a cell: problems are underlined, and Ctrl-Space completes words and blank lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_problems_are_underlined_while_a_cell_is_written(opened: Open, app: str)
         page.picture("writing-dark")
         page.theme("Light")
 
-    # The person corrects the word, while another cell runs.
+    # The user corrects the word while another cell runs.
     page.page.mouse.move(5, 5)
     page.run(2, wait=False)
     page.cell(2).locator("text=[*]").wait_for()

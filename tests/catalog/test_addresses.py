@@ -1,4 +1,4 @@
-"""What is wrong with an address, a key or a file of certificates, said before or after a model is asked."""
+"""Tests that faults of addresses, keys and certificate files are explained, before or after a request to a model."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ ADDRESSES: list[tuple[str, str, str]] = [
     ("http://host/v1\n", "has a line break", "write http://host/v1"),
     ("ftp://host/v1", "begins with ftp://, not with http:// or https://", EXAMPLE),
     ("http:///v1", "names no server", EXAMPLE),
+    ("http://host/v1?version=2", "has a '?', and an address ends with its path", "leave out the '?' and what follows"),
+    ("host/v1?", "has a '?', and an address ends with its path", "leave out the '?' and what follows"),
+    ("http://host/v1#top", "has a '#', and an address ends with its path", "leave out the '#' and what follows"),
     ("http://host:0", "has a port that is no number from 1 to 65535", EXAMPLE),
     ("http://host:65536", "has a port that is no number from 1 to 65535", EXAMPLE),
     ("http://host:port", "has a port that is no number from 1 to 65535", EXAMPLE),

@@ -1,4 +1,4 @@
-"""Agents: how their parameters are filled, and what becomes of a reply."""
+"""Tests of agents: how their parameters are filled, and how a reply is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotations that a notebook really has: of classes, of what comes later, of nothing that can be used."""
+"""Tests of the annotations that notebooks have: of classes, of names that are defined later, of unusable types."""
 
 from __future__ import annotations
 

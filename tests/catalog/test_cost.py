@@ -1,4 +1,4 @@
-"""What models cost: per request, step and run; the limits of tokens and money; prices that are not known."""
+"""Tests of the cost of models per request, step and run, of the limits of tokens and money, and of unknown prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""file__read and file__write: below the notebook's folder and nowhere else."""
+"""Tests that file__read and file__write use files below the notebook's folder and nowhere else."""
 
 from __future__ import annotations
 

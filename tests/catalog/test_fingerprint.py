@@ -1,4 +1,4 @@
-"""A call is equal to an earlier one only if what it does is: what changes a function's digest, and what does not."""
+"""Tests of the digest of a function: which changes of the function and its objects change it, and which do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What servers get wrong in the form of a reply, and the form that it is given."""
+"""Tests of the repair of replies whose form is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed request to a model says: the code, the message and the hint, by the error of the library."""
+"""Tests of the errors of failed requests to a model: code, message and hint for each error of the library."""
 
 from __future__ import annotations
 

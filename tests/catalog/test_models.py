@@ -1,4 +1,5 @@
-"""One request, one reply, against a real server that speaks the OpenAI protocol and whatever can go wrong with one."""
+"""Tests of a request and its reply, against a real server that speaks the OpenAI protocol, with everything that
+fails."""
 
 from __future__ import annotations
 
@@ -216,6 +217,20 @@ def test_a_server_that_only_streams_is_understood() -> None:
     with ScriptedServer([streamed("hello there")]) as server:
         reply = asyncio.run(Model("openai:m", server.url).ask(Request(HELLO)))
         assert reply["text"] == "hello there"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        ({"message": "overloaded", "type": "server_error", "code": 500}, "model.server", "overloaded"),
+        ({"message": "slow down", "type": "rate_limit_exceeded", "code": 429}, "model.rate-limit", "slow down"),
+        ("broken", "model.reply", "is not a model's reply"),
+    ],
+)
+def test_the_error_of_a_server_that_only_streams_is_told(error: Any, code: str, words: str) -> None:
+    text = "{broken" if error == "broken" else json.dumps({"error": error})
+    found = refusal(Raw(f"data: {text}\n\n", headers={"Content-Type": "text/event-stream"}))
+    assert (found.code, words in str(found)) == (code, True)
 
 
 def test_no_key_is_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

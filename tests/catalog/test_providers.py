@@ -1,4 +1,4 @@
-"""Each provider's own client against replies in its protocol, and what the how-to pages of models say of it.
+"""Tests of each provider's own client with replies in its protocol, and of the how-to pages about models.
 
 The replies are written by hand in the format of each protocol, not recorded; no connection leaves this computer.
 """

@@ -1,4 +1,4 @@
-"""What a reply of a model says, and which replies are no answer."""
+"""Tests of the reading of models' replies, and of replies that are no answer."""
 
 from __future__ import annotations
 

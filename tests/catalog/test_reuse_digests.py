@@ -1,5 +1,5 @@
-"""Reuse never says "equal" wrongly: pairs of values and functions whose digests must differ (or be unknown), and pairs
-whose digests must be equal."""
+"""Tests pairs of values and functions whose digests must differ (or be unknown), and pairs whose digests must be
+equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell tool: off until it is turned on, no shell, and nothing left running."""
+"""Tests of the shell tool: it is off at first, uses no shell, and leaves no process running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shelves of a registry: names, order, replacing, and other threads."""
+"""Tests of the shelves of a registry: names, order, replacement, and threads."""
 
 from __future__ import annotations
 

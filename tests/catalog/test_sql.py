@@ -1,4 +1,4 @@
-"""The tool `sql`: one SELECT over frames, and nothing else that a query could reach."""
+"""Tests of the tool `sql`: it runs one SELECT over frames, which reaches nothing else."""
 
 from __future__ import annotations
 

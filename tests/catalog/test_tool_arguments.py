@@ -1,4 +1,4 @@
-"""What a tool's arguments may be: the rows of tests/vectors/tool_arguments.json against tools with their parameters."""
+"""Tests the arguments that tools accept, by the rows of tests/vectors/tool_arguments.json."""
 
 from __future__ import annotations
 

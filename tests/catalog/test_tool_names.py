@@ -1,4 +1,4 @@
-"""The names of tools as providers accept them, and back."""
+"""Tests of the translation between names of tools and the names that providers accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool decorator: its forms, what it refuses, what it keeps of a function."""
+"""Tests of the decorator `tool`: its forms, the functions that it refuses, the properties that it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: inputs, resuming, and checks of many files for people and programs."""
+"""The command line: inputs of a run, resuming, and the check of many files for people and programs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_failed_run_is_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     Path("works").touch()
     assert main([*shlex.split(line)[4:], "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out) == 5
-    assert Path("asked").read_text() == "xxx"  # the first call is not made again
+    assert Path("asked").read_text() == "xxx"  # the first call is not repeated
 
 
 SECRET = """\
@@ -134,7 +134,7 @@ def test_the_output_is_json_whatever_it_has(what: str, capsys: pytest.CaptureFix
     if what == "not finite":
         (row,) = Path("out.jsonl").read_text().splitlines()
         assert json.loads(row, parse_constant=pytest.fail)["row"] == 0
-    else:  # what is no JSON is refused, with its place
+    else:  # a value that is not JSON is refused, with its place
         assert code == 1
         assert "over.cannot-hold" in capsys.readouterr().err
         assert not Path("out.jsonl").exists()
@@ -158,7 +158,7 @@ def test_the_hint_for_a_file_that_is_missing_has_no_values_of_options(capsys: py
     assert "write agf-magics run FILE;" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_run_that_is_not_there_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_run_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["resume", "nowhere"]) == 1
     assert "[journal." in capsys.readouterr().err
 
@@ -232,7 +232,7 @@ def weigh(fruit: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of its own is POSIX")
-def test_a_terminal_has_one_line_that_says_how_far_the_run_is() -> None:
+def test_a_terminal_has_one_line_with_the_progress_of_the_run() -> None:
     Path("fan.yaml").write_text(fan_out("weigh", argument="fruit", limit=1, on_error="continue", name="fan"))
     Path("tools.py").write_text(SLOW)
     os.mkfifo("go")
@@ -263,7 +263,7 @@ def test_a_terminal_has_one_line_that_says_how_far_the_run_is() -> None:
     assert json.loads(output) == [0, 1, 2]
     assert "\r\x1b[2K▱▱▱▱▱▱▱▱▱▱ fan · ▶ running · 0 of 1 step · 0 of 3 elements" in said
     assert "▰▰▰▰▰▰▱▱▱▱ fan" in said
-    assert said.rindex("\r\x1b[2K") < said.index("✓ ok")  # it is gone before the end is written
+    assert said.rindex("\r\x1b[2K") < said.index("✓ ok")  # the line is erased before the end is written
 
 
 SPANS = """\
@@ -299,7 +299,7 @@ def test_a_run_is_traced_by_the_option_or_the_variable(words: list[str], variabl
     assert [line for line in told.stdout.splitlines() if line.startswith("span ")] == spans
 
 
-def test_the_quickstart_is_written_once_and_never_over_the_work_of_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_quickstart_is_written_once_and_never_over_the_work_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quickstart"]) == main(["quickstart"]) == 0
     notebook = json.loads(Path("quickstart.ipynb").read_text("utf-8"))
     assert not [cell for cell in notebook["cells"] if cell.get("outputs")]
@@ -314,12 +314,12 @@ def test_the_quickstart_is_written_once_and_never_over_the_work_of_a_person(caps
     assert Path("quickstart.ipynb").read_text() == "{}"
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"agf-magics {agf.__version__}\n"
 
 
-def test_a_syntax_error_in_the_tools_is_told_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_syntax_error_in_the_tools_is_reported_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     Path("odd.py").write_text("x = 1\ndef f(:\n")
     assert main(["run", "good.yaml", "--tools", "odd.py", "--set", "n=1"]) == 2
     told = " ".join(capsys.readouterr().err.split())

@@ -1,4 +1,4 @@
-"""The magics and the command line use the same name, and the same value, for the same thing: one table."""
+"""The magics and the command line have the same options: one table of their names and values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTS = {
     "check": (commands.PIPELINE,),
     "draw": (commands.DRAW,),
 }
-"""By the command of the command line: the magics that do the same."""
+"""The magics that do the same as each command of the command line."""
 
 ALONE = {
     "--tools": "a notebook registers tools in cells",
@@ -34,10 +34,10 @@ ALONE = {
     "--at-once": "Python has agf.mcp.serve(at_once=)",
     "--export": "the files of a graph; %runs RUN --export writes the run",
 }
-"""The options that only the command line has, and what a notebook has instead."""
+"""The options that only the command line has, with what a notebook has instead."""
 
 VALUES = {"--input": "VAR"}
-"""What differs in how a value is named: a notebook has variables."""
+"""The metavars that differ, because a notebook names values by variables."""
 
 
 def test_an_option_has_one_name_and_one_value() -> None:
@@ -58,5 +58,5 @@ def test_each_limit_with_an_option_has_it_wherever_a_run_starts() -> None:
 
 
 def test_each_limit_is_a_field_of_limits_and_a_setting() -> None:
-    assert {row.name for row in LIMITS} == {one.name for one in fields(Limits)}
-    assert {row.setting for row in LIMITS} <= {one.name for one in fields(Settings)}
+    assert {row.name for row in LIMITS} == {field.name for field in fields(Limits) if field.init}
+    assert {row.setting for row in LIMITS} <= {field.name for field in fields(Settings)}

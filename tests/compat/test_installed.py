@@ -1,4 +1,4 @@
-"""A package of an extra that is not installed is told before anything of it is used, whatever was imported before."""
+"""A missing package of an extra is reported before any part of it is used, whatever was imported before."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ ASKS: dict[str, tuple[str, str, Callable[[], object]]] = {
     "dask": ("distributed.client", "distributed", lambda: agf.run(FAN_OUT, on="dask")),
     "processes": ("cloudpickle", "cloudpickle", lambda: agf.run(FAN_OUT, on="processes")),
 }
-"""By the extra: what was imported before, what is taken away, and what needs it."""
+"""For each extra: the module that was imported before, the module that is removed, and the call that needs it."""
 
 
 @pytest.mark.parametrize("extra", ASKS)
-def test_a_missing_package_is_told_though_parts_of_it_were_imported(
+def test_a_missing_package_is_reported_though_parts_of_it_were_imported(
     extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, taken, ask = ASKS[extra]
@@ -58,7 +58,7 @@ def test_a_missing_package_is_told_though_parts_of_it_were_imported(
     assert f"agf-magics[{extra.partition(',')[0]}]" in text
 
 
-def test_the_missing_ones_are_named_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_missing_packages_are_named_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "json", None)
     assert missing(["no_such_b", "sys", "json", "no_such_a"]) == ["no_such_b", "json", "no_such_a"]
 

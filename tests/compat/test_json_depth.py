@@ -1,4 +1,4 @@
-"""In a browser, JSON that nests too deeply is refused, since its decoder would end the session."""
+"""In a browser, JSON with too many levels is refused, because its decoder would end the whole session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agf_magics.compat.json_depth import DEEPEST_JSON, bound_json
 
 
 class Decoder(json.JSONDecoder):
-    """One of its own: that of this process is not changed."""
+    """A decoder for the tests. The decoder of this process is not changed."""
 
 
 bound_json(Decoder)
@@ -34,7 +34,7 @@ def test_deep_json_is_refused(text: str) -> None:
         "1",
     ],
 )
-def test_other_json_is_read_as_ever(text: str) -> None:
+def test_other_json_is_read_as_usual(text: str) -> None:
     assert Decoder().decode(text) == json.loads(text)
 
 

@@ -1,4 +1,4 @@
-"""Late imports of one thread leave those of others alone."""
+"""A block of late imports in one thread does not affect the imports of other threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agf_magics.compat.imports import FolderFinder, installed_only
 
 
 def test_another_thread_finds_its_module_while_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block ends while the import of the other thread goes through the finders."""
+    """The block ends while the other thread's import goes through the finders."""
     (tmp_path / "late_module.py").write_text("value = 7\n")
     monkeypatch.syspath_prepend(tmp_path)
     entered, leave = threading.Event(), threading.Event()

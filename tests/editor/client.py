@@ -1,4 +1,4 @@
-"""An editor for tests: it starts ``agf-magics lsp`` and speaks with it over stdio, message by message."""
+"""A client that stands for an editor in tests: it starts ``agf-magics lsp`` and exchanges messages over stdio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Editors and folders that the language server must outlive: very large, hostile, impatient, or gone."""
+"""Tests that the language server survives large, hostile and impatient editors and folders, and those that vanish."""
 
 from __future__ import annotations
 

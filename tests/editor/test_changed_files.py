@@ -1,4 +1,4 @@
-"""Texts as editors have them: other line ends, texts without a file, and files that other programs change."""
+"""Tests of texts with other line ends, texts without a file, and files that other programs change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jupyter-lsp, a proxy for editors in the page, starts the language server and passes its messages on."""
+"""Tests that jupyter-lsp, the proxy for editors in a page, starts the language server and passes its messages on."""
 
 from __future__ import annotations
 

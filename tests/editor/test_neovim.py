@@ -1,4 +1,4 @@
-"""The lines for Neovim on the page about editors, in a Neovim without a window."""
+"""Tests the configuration for Neovim in the documentation, in a Neovim without a window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scan of the project's notebooks: what they register when they run is known, and no cell that runs is wrong."""
+"""Tests the scan of the project's notebooks: it finds everything they register, and no problem in a cell that runs."""
 
 from __future__ import annotations
 

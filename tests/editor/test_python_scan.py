@@ -1,4 +1,4 @@
-"""The scan of Python text: it finds what the text registers when it runs, with the same arguments, and runs nothing."""
+"""Tests the scan of Python text, which finds what the text would register, with the arguments, and runs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an editor asks the language server about a text: completions, help, places, symbols, folds, repairs, tokens."""
+"""Tests the language server's answers about a text: completions, help, places, symbols, folds, repairs, tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quick fixes: what a hint says to write is offered where the text with it has the problem no more."""
+"""Tests of quick fixes: the text of a hint is offered as an edit if it solves the problem."""
 
 from __future__ import annotations
 

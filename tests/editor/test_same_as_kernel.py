@@ -1,6 +1,6 @@
-"""The law of the language server: of every document of the vectors it says what the kernel says.
+"""Tests that the language server reports the same problems as the kernel, for every document of the vectors.
 
-The kernel is asked after the cell was run, so that a flow that calls itself is known to both.
+The kernel is asked after the cell was run, so that both know a flow that calls itself.
 """
 
 from __future__ import annotations

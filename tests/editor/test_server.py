@@ -1,4 +1,4 @@
-"""The language server, asked by a client in another process: problems of files."""
+"""Tests of the language server with a client in another process: problems of files."""
 
 from __future__ import annotations
 

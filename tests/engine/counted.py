@@ -1,4 +1,5 @@
-"""How often a tool was called with a value, also by a copy of the tool that was sent to workers of this process."""
+"""Counts how often a tool was called with a value, also in a copy of the tool that was sent to workers of this
+process."""
 
 from __future__ import annotations
 
@@ -6,18 +7,18 @@ import threading
 from collections import Counter
 
 CALLS: list[Counter[str]] = [Counter()]
-"""The counter of the present run."""
+"""The counter of the current run."""
 LOCK = threading.Lock()
 
 
 def begin() -> Counter[str]:
-    """A new counter, which `count` uses from now on."""
+    """Start a new counter, which `count` uses from now on."""
     CALLS[0] = Counter()
     return CALLS[0]
 
 
 def count(value: str) -> int:
-    """How many calls had this value, with this one."""
+    """Count a call with this value. Returns the number of such calls, with this one."""
     with LOCK:
         CALLS[0][value] += 1
         return CALLS[0][value]

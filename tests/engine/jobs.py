@@ -1,4 +1,4 @@
-"""Jobs of their own, without a run."""
+"""Starts jobs of the engine without a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def start(main: Callable[[Host], Awaitable[T]], **options: Any) -> Job[T]:
 
 
 def no_call_is_away() -> bool:
-    """Whether all calls are counted as back; a thread does that right after it has reported the end."""
+    """Whether every call is counted as returned. A thread does this right after it has reported the end of its call."""
     until = time.monotonic() + 60
     while CallThreads.shared().away and time.monotonic() < until:
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""A run whose journal is cut: as it lies there when the process died after so many lines."""
+"""Cuts the journal of a run, as it lies on the disk when its process died after so many lines."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from agf_magics.lifecycle.runs.live import live
 from agf_magics.settings import settings
 
 HEAD = "num, run, name, language, started, work_crc"
-"""The columns of a run in ``head_crc``."""
+"""The columns of a run that ``head_crc`` covers."""
 STATE = "num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc"
-"""Those in ``state_crc``."""
+"""The columns of a run that ``state_crc`` covers."""
 
 
 @contextlib.contextmanager
 def journal_in(folder: Path) -> Iterator[Path]:
-    """Runs are kept in ``folder`` meanwhile."""
+    """Keep runs in ``folder`` within the block."""
     path, before = folder / "runs.sqlite", settings.current.settings
-    live.forget()  # what other tests have left in the background
+    live.forget()  # forgets background runs of other tests
     settings.current.settings = replace(before, journal=str(path))
     try:
         yield path
@@ -43,7 +43,7 @@ def journal_in(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def no_journal() -> Iterator[None]:
-    """Runs are not kept meanwhile."""
+    """Keep no runs within the block."""
     before = settings.current.settings
     settings.current.settings = replace(before, journal=None)
     try:
@@ -53,7 +53,7 @@ def no_journal() -> Iterator[None]:
 
 
 def lines(path: Path) -> list[Any]:
-    """What is kept of the only run in the file: what, at, tries."""
+    """The records of the only run in the file: outcome, place, attempts."""
     flush(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return connection.execute("SELECT what, at, tries FROM records ORDER BY line").fetchall()
@@ -64,13 +64,13 @@ def flush(path: Path) -> None:
 
 
 def on_disk(path: Path) -> bytes:
-    """All bytes of the files beside the journal, and its own."""
+    """All bytes of the journal and of the files beside it."""
     flush(path)
     return b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
 
 
 def cut(path: Path, after: int, to: Path) -> Path:
-    """A copy of the file as it was after ``after`` lines, its process dead."""
+    """A copy of the journal as it was after ``after`` lines, with a dead process."""
     flush(path)
     to.mkdir(parents=True, exist_ok=True)
     made = to / "runs.sqlite"
@@ -85,7 +85,7 @@ def cut(path: Path, after: int, to: Path) -> Path:
 
 
 def seal(connection: sqlite3.Connection) -> None:
-    """Give every row of both tables the checksums of what it has now, as whoever forges a journal would."""
+    """Give every row of both tables correct checksums, as a forger of a journal would."""
     connection.text_factory = journal_file._text
     for row in connection.execute(f"SELECT {HEAD}, work, work_sign, {STATE}, {END} FROM runs").fetchall():
         (num, *head), (work, sign), (_, *state), end = row[:6], row[6:8], row[8:18], row[18:]
@@ -95,12 +95,12 @@ def seal(connection: sqlite3.Connection) -> None:
             (checksum(num, *head[:-1], work_crc), work_crc, checksum(num, *state[:-1], end_crc), end_crc, num),
         )
     for row in connection.execute(f"SELECT {COLUMNS} FROM records").fetchall():
-        with contextlib.suppress(*UNREADABLE):  # a value that no checksum can be made of
+        with contextlib.suppress(*UNREADABLE):  # the value has no checksum
             connection.execute("UPDATE records SET crc=? WHERE line=?", (row_crc(row), row[0]))
 
 
 async def take_up(**options: Any) -> agf.Run:
-    """The only run of the journal, taken up on the loop that runs: `agf.resume` does so on the engine's."""
+    """Resume the only run of the journal on the running loop; `agf.resume` uses the engine's loop."""
     (one,) = agf.runs()
     run, head = prepare_resumed(one.run_id, options=RunOptions(**options))
     assert claim(run.journal.store, head)

@@ -1,8 +1,8 @@
-"""Python as a page has it, in an ordinary process: no threads, processes, sockets or locks; a loop that already runs.
+"""Simulates Python in a web page in an ordinary process: no threads, processes, sockets or locks, and a running loop.
 
-`python page.py PROGRAM jspi|plain` runs a program as a cell of JupyterLite. What Pyodide adds to Python,
-``pyodide.ffi``, is here a few lines over the running loop; nothing of this package is replaced. What the standard
-library and the dependencies do on import must see the real system, so they are imported before.
+`python page.py PROGRAM jspi|plain` runs a program as a cell of JupyterLite. A few lines over the running loop stand in
+for ``pyodide.ffi``, which Pyodide adds to Python. Nothing of this package is replaced. Modules that must see the real
+system at their import are imported first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def refuse_call(*given: object, **named: object) -> NoReturn:
 
 
 def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
-    """Wait for ``work`` while the loop goes on, as a page does with JSPI."""
+    """Wait for ``work`` while the loop continues, as a page with JSPI does."""
     loop: Any = asyncio.get_running_loop()
     task, around = loop.create_task(work), asyncio.current_task()
     assert around is not None
@@ -67,7 +67,7 @@ def become_a_page(jspi: bool) -> None:
 async def main(program: str, jspi: bool) -> None:
     become_a_page(jspi)
     runpy.run_path(program, run_name="__main__")
-    # What is left on the loop: runs in the background.
+    # The tasks that are still on the loop are runs in the background.
     while len(asyncio.all_tasks()) > 1:
         await asyncio.sleep(0.01)
 

@@ -1,4 +1,5 @@
-"""Runs that `test_page.py` makes in Python without threads (page.py). Prints a line of JSON for each."""
+"""The runs that `test_page.py` makes in Python without threads (page.py). The program prints a line of JSON for each
+run."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def cancelled() -> object:
 
 
 def resumed() -> object:
-    """A failed run is resumed from its journal, and the one that succeeded is what a new one reuses."""
+    """Resume a failed run from its journal, then reuse the results of the resumed run in a new one."""
     Path("pyproject.toml").write_text("")
     flow = agf.define(f"{each('measure')}- tool: {{name: sometimes, args: {{}}}}\n")
     calls: list[int] = []

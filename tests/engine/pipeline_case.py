@@ -1,4 +1,4 @@
-"""A whole pipeline as a vector row: its tools, its agent, its library, its run."""
+"""Runs a whole pipeline that a vector row describes: its tools, its agent, its library and its input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import agf_magics as agf
 
 
 class Tools:
-    """What a row's tool sources may use, and what they were called with.
+    """The names that the tool sources of a row may use, and the calls of the tools.
 
     A source is a Python lambda over the dict of arguments. It may use ``json``, a dict ``state`` of the case,
     ``fail(msg)`` which raises, and the coroutines ``sleep(seconds, value)``, ``busy(seconds, value)`` (counts how many
@@ -64,7 +64,7 @@ def registry_of(row: Mapping[str, Any], tools: Tools) -> agf.Registry:
     registry = agf.Registry()
     names = tools.names()
     for name, source in row.get("tools", {}).items():
-        # On the loop: the order of calls is then the order of the definition.
+        # The tools run on the loop, so the calls are in the order of the definition.
         agf.tool(tools.function(name, source, names), name=name, registry=registry, where="loop")
     if "agent" in row:
         answer = eval(row["agent"], dict(names))

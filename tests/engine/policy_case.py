@@ -1,4 +1,4 @@
-"""A whole policy as a vector row: its agents, its tools, its transforms, its run."""
+"""Runs a whole policy that a vector row describes: its agents, its tools, its transforms and its input."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array
 
 
 class Agents:
-    """What a row's sources may use, and what they were called with.
+    """The names that the sources of a row may use, and the calls of the agents and tools.
 
     A source is a Python lambda over the input object. It may use the coroutines ``sleep(seconds, value)``, in virtual
-    time, and ``meet(value)``, which returns when every agent of the row is in it: agents that do not overlap never
-    come back from it.
+    time, and ``meet(value)``, which returns when every agent of the row waits in it. Agents that do not overlap wait
+    there for ever.
     """
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.row = row
         self.calls: list[list[Any]] = []
         self.tools: list[list[Any]] = []
-        """What tools were called, and what they gave."""
+        """The tools that were called, with their results."""
         self.script = Script(row.get("model", []))
         self._barrier: asyncio.Barrier | None = None
 
@@ -78,7 +78,7 @@ class Agents:
         if "model" in self.row:
             registry.choose(self.script.model())
         for name, source in self.row.get("agents", {}).items():
-            # On the loop: the order of calls is then the order of the definition.
+            # The tools run on the loop, so the calls are in the order of the definition.
             agf.agent(self.function(name, source), name=name, registry=registry, where="loop")
         for name, source in self.row.get("tools", {}).items():
             agf.tool(self.tool(name, eval(source)), name=name, registry=registry, where="loop")
@@ -88,7 +88,7 @@ class Agents:
 
 
 def _parameters(schema: Mapping[str, Any]) -> list[inspect.Parameter]:
-    """A signature that says what a JSON Schema says."""
+    """The parameters that a JSON Schema describes."""
     kind, required = inspect.Parameter.KEYWORD_ONLY, schema.get("required", [])
     return [
         inspect.Parameter(
@@ -102,7 +102,7 @@ def _parameters(schema: Mapping[str, Any]) -> list[inspect.Parameter]:
 
 
 class Script:
-    """A model that says what its row says, turn by turn, and the last of it again and again."""
+    """A model that gives the replies of its row in order, and repeats the last one."""
 
     def __init__(self, turns: Sequence[Mapping[str, Any]]) -> None:
         self.turns = turns
@@ -110,9 +110,9 @@ class Script:
         self.told: list[str] = []
         """The instructions of each request."""
         self.prompts: list[str] = []
-        """The first message of each."""
+        """The first message of each request."""
         self.heard: list[str] = []
-        """What tools gave, of each."""
+        """The results of tools in each request."""
 
     def model(self) -> Any:
         from pydantic_ai.models.function import FunctionModel

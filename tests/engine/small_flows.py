@@ -1,4 +1,4 @@
-"""Flows built by hand from the shapes: what the engine does with one does not depend on the language it came from."""
+"""Flows that are built by hand from the step kinds, because the engine treats them independently of any language."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPAN = TEXT.span(0, 2)
 
 @dataclass(frozen=True)
 class Says:
-    """An expression or arguments: a function of the frame."""
+    """An expression, or the arguments of a call, as a function of the frame."""
 
     evaluate: Callable[[Frame], Any]
     span: Span = SPAN
@@ -37,7 +37,7 @@ class Says:
 
 @dataclass(frozen=True)
 class Put:
-    """Keeps an outcome's value, or what ``of`` makes of the outcome, in the frame."""
+    """A target that stores the value of an outcome in the frame, or what ``of`` computes from the outcome."""
 
     name: str
     of: Callable[[Outcome], Any] = lambda outcome: outcome.value
@@ -70,7 +70,7 @@ def flow(*steps: Step, name: str = "by_hand", **more: Any) -> agf.Flow:
 
 
 class Tools:
-    """A registry whose tools write down their calls."""
+    """A registry whose tools record their calls."""
 
     def __init__(self, **tools: Callable[..., Any]) -> None:
         self.registry = agf.Registry()

@@ -1,5 +1,6 @@
-"""What a policy's document may use, with all that it runs (decision B1′): the tools of its action space and no others,
-whatever language what it runs is written in. A policy alone limits nothing.
+"""The tools that the document of a policy may use: those of its action space, in all that it runs (decision B1′).
+
+The limit holds whatever language the inner flows are written in. A policy without a document limits nothing.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ INNER: Mapping[str, str] = {
     "function": "",
 }
 KEEPS = ("graph that chooses",)
-"""The failure of a tool_call is part of its result."""
+"""The kinds of flows whose result contains the failure of the tool."""
 
 
 class House:
-    """The tool ``a``, and ``uses`` in every language, which uses it."""
+    """The tool ``a``, and a flow ``uses`` in each language that calls it."""
 
     def __init__(self, inner: str) -> None:
         self.registry = agf.Registry()
@@ -62,7 +63,7 @@ class House:
         agf.define(text, language, name=name, registry=self.registry)
 
     def run(self, text: str) -> str:
-        """What became of it: ``ok`` or the code."""
+        """The outcome of the run: ``ok`` or the code of the error."""
         run = agf.run(agf.load(text, "policy", registry=self.registry), registry=self.registry, raises=False)
         return "ok" if run.error is None else run.error.code
 
@@ -112,7 +113,7 @@ def test_an_alias_is_the_tool_of_its_name_unless_a_tool_is_registered_as_the_ali
 
 
 @pytest.mark.parametrize("how", ["call", "identity", "_delegate", "subgraph"])
-def test_it_does_so_whoever_calls_it(how: str) -> None:
+def test_a_document_is_limited_whoever_calls_it(how: str) -> None:
     outer = {
         "call": "pipeline: p\nsteps:\n- call: {pipeline: d}\n- tool: {name: b}\n",
         "identity": "pipeline: p\nsteps:\n- agent: {prompt: x, identity: d}\n- tool: {name: b}\n",
@@ -124,7 +125,7 @@ def test_it_does_so_whoever_calls_it(how: str) -> None:
         house = House("pipeline")
         house.define(document("whole", space), "d", "policy")
         run = agf.run(outer, registry=house.registry, raises=False)
-        if fine:  # and does not limit who called it
+        if fine:  # the caller is not limited
             assert (run.status, sorted(house.called)) == ("ok", ["a", "b"])
         else:
             assert "step.not-allowed" in str(run.error)

@@ -1,4 +1,4 @@
-"""Agents and flows that a model may call, and the model of one step."""
+"""Agents and flows that a model may call as tools, and the choice of a model for one step."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_model_calls_an_agent_that_is_a_model(registry: agf.Registry) -> None:
     assert done.sessions == 2
 
 
-def test_wrong_arguments_for_an_agent_are_told_to_the_model(registry: agf.Registry) -> None:
+def test_the_model_learns_of_wrong_arguments_for_an_agent(registry: agf.Registry) -> None:
     turns = call(("reviewer", {"prompt": "a poem", "strict": "very"})), text("sorry")
     done, script = lead(registry, *turns, tools=["reviewer"])
     assert done.output == "sorry"

@@ -1,4 +1,4 @@
-"""Approvals, where runs last: what a person answered is kept and asked for once, what is secret is told to nobody."""
+"""Approvals in runs that last: an answer is kept and asked for only once, and a secret answer is never kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ output: †state.end
 
 
 class World:
-    """A shop whose second call fails until it is mended."""
+    """A shop whose second call fails until it is repaired."""
 
     def __init__(self) -> None:
         self.registry, self.paid, self.asked, self.broken = agf.Registry(), list[int](), list[Any](), True
@@ -50,7 +50,7 @@ class World:
 
 
 @pytest.mark.parametrize(("answer", "paid", "end"), [({"amount": 3}, [3], 3), ({"_output": 9}, [], 9), (True, [5], 5)])
-def test_what_was_put_in_the_place_of_a_call_holds_when_the_run_is_taken_up(
+def test_a_replaced_call_stays_replaced_when_the_run_is_resumed(
     tmp_path: Path, answer: Any, paid: list[int], end: int
 ) -> None:
     world = World()
@@ -65,7 +65,7 @@ def test_what_was_put_in_the_place_of_a_call_holds_when_the_run_is_taken_up(
 @pytest.mark.parametrize(
     ("answer", "paid"), [("yes", [5]), (True, [5]), ("{amount: 3}", [3]), ({"amount": 4}, [4]), ("amount: 2", [2])]
 )
-def test_a_call_that_nobody_approved_is_taken_up_with_an_answer(tmp_path: Path, answer: Any, paid: list[int]) -> None:
+def test_a_call_that_nobody_approved_is_resumed_with_an_answer(tmp_path: Path, answer: Any, paid: list[int]) -> None:
     world = World()
     world.broken = False
     with kept.journal_in(tmp_path):
@@ -79,7 +79,7 @@ def test_a_call_that_nobody_approved_is_taken_up_with_an_answer(tmp_path: Path, 
     ("answer", "code"),
     [("no", "step.denied"), ("perhaps", "run.answer"), (3, "run.answer"), ({"n": 1}, "step.instead")],
 )
-def test_an_answer_that_does_not_do_calls_nothing(tmp_path: Path, answer: Any, code: str) -> None:
+def test_an_unusable_answer_calls_nothing(tmp_path: Path, answer: Any, code: str) -> None:
     world = World()
     with kept.journal_in(tmp_path):
         denied = agf.run("p", registry=world.registry, raises=False)
@@ -144,8 +144,8 @@ action_space:
 
 
 def paying(policy: str, agent: str, first: ToolCallPart) -> tuple[agf.Run, list[int], list[str]]:
-    """A run of a document whose tool `pay` needs approval; each agent and tool tries to pay. The run,
-    what was paid, and what was asked."""
+    """Run a document whose tool `pay` needs approval, and in which each agent and tool tries to pay. Returns the run,
+    the payments, and the questions."""
     world = World()
 
     @agf.agent(registry=world.registry)
@@ -191,7 +191,7 @@ def test_the_model_of_a_document_asks_before_it_calls_the_tool(first: ToolCallPa
     assert (run.status, paid, len(asked)) == ("ok", [], questions)
 
 
-def test_arguments_that_are_put_in_the_place_of_others_are_checked_as_those_of_a_call() -> None:
+def test_replaced_arguments_are_checked_like_those_of_a_call() -> None:
     received = list[Any]()
     registry = agf.Registry()
 
@@ -222,7 +222,7 @@ def test_an_answer_that_no_question_takes_is_a_warning(tmp_path: Path) -> None:
     assert (run.output, [warning.code for warning in run.warnings]) == ("figs", ["run.unused-answer"])
 
 
-def test_a_failure_is_tried_again_although_the_run_has_waited_since(tmp_path: Path) -> None:
+def test_a_failed_call_is_repeated_although_the_run_has_waited_since(tmp_path: Path) -> None:
     registry, fails = agf.Registry(), [True]
 
     @agf.tool(registry=registry, secret=["token"], where="loop")
@@ -242,7 +242,9 @@ edges: [{from: START, to: ask}, {from: ask, to: use}, {from: use, to: END}]
     agf.define(graph, "graph", registry=registry)
     with kept.journal_in(tmp_path):
         failed = agf.run("main", registry=registry, ask=lambda question: "t0ken-of-ann", raises=False)
-        waiting = agf.resume(failed.run_id, registry=registry, raises=False)  # a secret is asked for again, of nobody
+        waiting = agf.resume(
+            failed.run_id, registry=registry, raises=False
+        )  # asks for the secret again, without a user
         assert (failed.status, waiting.status) == ("error", "waiting")
         fails[0] = False
         done = agf.resume(failed.run_id, registry=registry, ask=lambda question: "t0ken-of-ann", raises=False)

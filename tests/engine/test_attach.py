@@ -1,4 +1,4 @@
-"""Images and documents on an agent step: what the model gets, what is journaled, what is refused."""
+"""Images and documents of an agent step: what the model gets, what the journal has, and which files are refused."""
 
 from __future__ import annotations
 

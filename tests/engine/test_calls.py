@@ -1,4 +1,4 @@
-"""What comes back from user code, in each of the three places."""
+"""Every result and every error of user code comes back as a value, in each of the three places of a call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RAISED = (ValueError, StopIteration, SystemExit, KeyboardInterrupt, GeneratorExi
 
 
 def called(place: Place, function: Callable[..., Any], timeout: float | None = None, **given: Any) -> Any:
-    """One call there, from a run that this thread waits for."""
+    """Make one call at this place, from a run that this thread waits for."""
 
     async def main(host: Host) -> Any:
         return await host.call(place, function, given, timeout)
@@ -93,7 +93,7 @@ def test_a_coroutine_function_behind_a_plain_one_is_awaited_on_the_loop(place: P
 
 
 class _Later:
-    """Awaitable, and no coroutine."""
+    """An awaitable that is not a coroutine."""
 
     def __await__(self) -> Iterator[Any]:
         yield from asyncio.sleep(0).__await__()
@@ -101,7 +101,7 @@ class _Later:
 
 
 @pytest.mark.parametrize("make", [_Later, lambda: asyncio.ensure_future(asyncio.sleep(0, 7))])
-def test_anything_that_can_be_awaited_is(make: Callable[[], Any]) -> None:
+def test_any_awaitable_is_awaited(make: Callable[[], Any]) -> None:
     assert called("loop", make) == (True, 7)
 
 
@@ -126,7 +126,7 @@ def test_asyncio_run_works_where_no_loop_runs_and_says_what_to_do_where_one_does
 
 
 def test_asyncio_run_works_on_a_waiting_thread_whose_own_loop_is_running() -> None:
-    """A notebook's cell: the kernel's loop runs on the thread that waits, and still does afterwards."""
+    """As in a notebook's cell: the loop of the kernel runs on the waiting thread, and still runs afterwards."""
 
     async def cell() -> tuple[Any, bool]:
         kernels = asyncio.get_running_loop()
@@ -158,7 +158,7 @@ def test_a_call_in_time_is_not_touched_by_its_timeout(place: Place) -> None:
     assert run_virtual(here(lambda host: host.call(place, lambda: asyncio.sleep(5, "done"), {}, 6))) == (True, "done")
 
 
-def test_a_timeout_error_of_the_tools_own_is_not_ours() -> None:
+def test_a_timeout_error_of_the_tool_is_not_a_timeout_of_the_call() -> None:
     async def tool() -> None:
         async with asyncio.timeout(1):
             await asyncio.sleep(3600)
@@ -191,7 +191,7 @@ def test_a_function_that_blocked_the_loop_too_long_fails_afterwards() -> None:
     assert (ok, type(value)) == (False, TimedOut)
 
 
-def test_a_tools_own_timeouts_may_go_on_longer_than_the_grace() -> None:
+def test_a_tools_own_timeouts_may_last_longer_than_the_grace() -> None:
     async def tool() -> int:
         for _ in range(100):
             try:
@@ -237,7 +237,7 @@ def test_a_timeout_cuts_off_a_coroutine_that_swallows_it() -> None:
     assert (ok, type(value)) == (False, TimedOut)
 
 
-def test_a_cancel_counts_even_when_the_tool_returned_something_in_its_face() -> None:
+def test_a_cancel_counts_even_if_the_tool_returned_a_value_afterwards() -> None:
     async def tool() -> str:
         try:
             await asyncio.sleep(3600)
@@ -273,7 +273,7 @@ def test_a_call_can_be_made_while_its_task_is_being_cancelled() -> None:
     assert run_virtual(here(main)) == [(True, "saved")]
 
 
-def test_what_a_tool_awaits_may_fail_and_the_tool_may_catch_it() -> None:
+def test_a_tool_may_catch_a_failure_of_what_it_awaits() -> None:
     async def tool() -> str:
         loop = asyncio.get_running_loop()
         failing: asyncio.Future[None] = loop.create_future()
@@ -292,7 +292,7 @@ def test_a_call_thrown_away_after_its_loop_ends_quietly() -> None:
     coroutine = Host().call("loop", lambda: asyncio.sleep(3600), {})
     task = loop.create_task(coroutine)
     loop.run_until_complete(asyncio.sleep(0))
-    coroutine.close()  # raises RuntimeError if it does not end
+    coroutine.close()  # raises RuntimeError if the coroutine does not end
     task.cancel()
     loop.run_until_complete(asyncio.wait([task]))
     loop.close()
@@ -312,7 +312,7 @@ def test_a_call_that_is_thrown_away_ends_quietly() -> None:
         coroutine = host.call("loop", tool, {})
         task = asyncio.get_running_loop().create_task(coroutine)
         await asyncio.sleep(1)
-        coroutine.close()  # raises RuntimeError if it does not end
+        coroutine.close()  # raises RuntimeError if the coroutine does not end
         task.cancel()
 
     run_virtual(here(main))
@@ -332,7 +332,7 @@ def test_a_long_chain_of_calls_that_never_wait_gives_the_loop_turns() -> None:
     assert start(main).wait()
 
 
-def test_an_object_of_another_thread_is_told_where_its_calls_belong() -> None:
+def test_an_object_of_another_thread_is_reported_with_the_right_place() -> None:
     registry = agf.Registry()
     with closing(sqlite3.connect(":memory:")) as connection:
 

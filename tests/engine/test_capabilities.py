@@ -1,5 +1,7 @@
-"""Who may use what (decision A12): what its invoker may use, what its identity may use, the step's capabilities, and
-never a launch; through everything a step opens, whoever launched it and however its definition came here.
+"""The tools that a step may use (decision A12): those allowed to its invoker, to its identity and by its capabilities.
+
+No step may launch runs. The limits hold for everything that a step opens, whoever launched it and wherever its
+definition came from.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from agf_magics.limits.grants import Grant
 
 LAUNCHES = ["run_pipeline", "run_pipeline_inline"]
 MAY = {"user": "abc", "anyone": "abc", "ab": "ab", "nothing": ""}
-"""The tools that an identity may use at most."""
+"""The tools that each identity may use at most."""
 
 INVOKERS = ("user", "ab", "nothing")
 IDENTITIES = (None, "user", "anyone", "ab", "nothing")
@@ -40,11 +42,11 @@ NESTED: Mapping[str, str] = {
     "collect: {transform: {value: pipe}}}",
     "call of call": "- call: {pipeline: outer}",
 }
-"""Where the step stands: in the definition itself, or in the registered flow ``inner``."""
+"""The place of the step: in the definition itself, or in the registered flow ``inner``."""
 
 
 class House:
-    """Three tools, and agents that say who they are and what they have."""
+    """Three tools, and agents that return their identity and their tools."""
 
     def __init__(self) -> None:
         self.registry = agf.Registry()
@@ -71,7 +73,7 @@ class House:
         agf.define(f"pipeline: {name}\nsteps:\n{steps}\n", registry=self.registry)
 
     def launch(self, how: str, invoker: str, steps: str) -> dict[str, Any]:
-        """The answer to a launch, by its own name or as a definition of its own."""
+        """The answer to a launch of a registered flow, or of an inline definition."""
         tools = launch_tools(identity=invoker, registry=self.registry)
         if how == "inline":
             return tools["run_pipeline_inline"](f"pipeline: p\nsteps:\n{steps}\n")
@@ -111,7 +113,7 @@ def test_an_agent_step_has_what_its_invoker_its_identity_and_its_capabilities_al
 
 @pytest.mark.parametrize("nested", NESTED)
 @pytest.mark.parametrize("how", ["registered", "inline"])
-def test_a_tool_step_is_called_for_who_may_use_it_and_for_nobody_else(how: str, nested: str) -> None:
+def test_a_tool_step_is_called_only_for_those_who_may_use_the_tool(how: str, nested: str) -> None:
     for invoker, name in itertools.product(INVOKERS, "abc"):
         house, use = House(), f"{{tool: {{name: {name}}}}}"
         house.define("inner", f"- {use}")
@@ -145,7 +147,7 @@ def test_a_tool_for_steps_that_ask_is_for_no_other_step_and_for_nobody_below(
 
 
 def opened(house: House, capabilities: str, *library: tuple[str, str]) -> agf.Run:
-    """A run of an agent step whose identity is the flow ``q``."""
+    """Run an agent step whose identity is the flow ``q``."""
     for name, steps in library:
         house.define(name, steps)
     text = f"pipeline: p\nsteps:\n- agent: {{prompt: x, identity: q, capabilities: {{tools: [{capabilities}]}}}}\n"
@@ -161,7 +163,7 @@ def test_a_flow_that_answers_an_agent_step_has_the_steps_capabilities(how: str) 
         assert house.used == (["a"] if name == "a" else [])
 
 
-def test_and_so_has_everything_below_it() -> None:
+def test_everything_below_such_a_flow_has_the_steps_capabilities() -> None:
     house = House()
     asks = "- agent: {prompt: x, capabilities: {tools: [a, b, c]}}"
     steps = "- agent: {prompt: x, identity: r, capabilities: {tools: [b, c]}}"
@@ -183,7 +185,7 @@ def test_one_step_does_not_narrow_the_next() -> None:
     assert (run.output, house.used) == ("user abc", ["a", "c"])
 
 
-def test_nor_do_siblings() -> None:
+def test_siblings_do_not_narrow_each_other() -> None:
     house = House()
     house.define("q", "- agent: {prompt: x}")
     branches = {
@@ -195,7 +197,7 @@ def test_nor_do_siblings() -> None:
     assert run.output == {"x": "user a", "y": "user b", "z": "user ac"}
 
 
-def test_nor_does_a_call_that_waits_narrow_who_is_asked_meanwhile() -> None:
+def test_a_waiting_call_does_not_narrow_an_agent_that_is_asked_meanwhile() -> None:
     house, who = House(), []
 
     @agf.tool(registry=house.registry)
@@ -259,7 +261,7 @@ def test_an_agent_whom_a_vendors_policy_calls_has_its_own_tools_alone() -> None:
 
 
 class Model:
-    """A model that answers with the tools it is offered, or asks for one first."""
+    """A model that answers with the tools that it was offered, or asks for one tool first."""
 
     def __init__(self, asks_for: str = "") -> None:
         self.asks_for = asks_for
@@ -365,7 +367,7 @@ def test_a_function_gets_a_built_in_tool_only_where_it_is_listed() -> None:
 
 
 @pytest.mark.parametrize(("named", "nearest"), [("anyon", "anyone"), ("users", None), ("ba", None)])
-def test_an_identity_that_nobody_has_is_told_before_the_run(named: str, nearest: str | None) -> None:
+def test_an_unknown_identity_is_reported_before_the_run(named: str, nearest: str | None) -> None:
     house = House()
     house.define("inner", f"- tool: {{name: a}}\n- {step(named, None)}")
     for nested in ("alone", "fold", "call"):

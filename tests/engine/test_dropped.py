@@ -1,4 +1,5 @@
-"""Elements that fail and are dropped: listed with their values, counted completely, and a warning when none is left."""
+"""Elements that fail and are dropped: the run lists them with their values, counts all, and warns if no element is
+left."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A fan-out whose calls workers make gives what a fan-out of steps gives: events, journal, results, failures.
+"""A fan-out of calls on workers gives the same as a fan-out of steps: events, journal, results and failures.
 
-`engine.threaded` does for calls on workers what `engine.pool` does for steps.
-The laws run the same fan-out in both ways.
+`engine.threaded` makes the calls on workers, and `engine.pool` the steps. The laws run the same fan-out in both ways.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ from tests.fans import fan_out
 from tests.workers.in_process import InProcess
 
 ELEMENTS = ["ok", "list", "tuple", "fail", "once", "awaits", "awaits and fails", "stops", "deep", 7]
-"""What an element does; 7 has the wrong type."""
+"""The elements by what they do; 7 has the wrong type."""
 
 WHOLE = {"ok", "list", "tuple", "awaits"}
-"""Those that never fail."""
+"""The elements that never fail."""
 
 
 def registry_of() -> agf.Registry:
     registry = agf.Registry()
 
     def work(x: str) -> Any:
-        # Imported here: the function is sent as bytes, and its copy finds the same counter.
+        # The import is inside, because the function is sent as bytes, and its copy must find the same counter.
         from tests.engine.counted import count
 
         attempt = count(x)
@@ -80,7 +79,7 @@ def registry_of() -> agf.Registry:
 
 
 class Seen(NamedTuple):
-    """What can be observed of a run."""
+    """Everything that can be observed of a run."""
 
     status: str
     output: Any
@@ -92,7 +91,7 @@ class Seen(NamedTuple):
 
 
 def _told(events: list[Any]) -> Iterator[Any]:
-    """Events without their times, and without those that only workers have."""
+    """The events without their times, and without fields that only workers have."""
     for event in events:
         if not isinstance(event, ev.Placed):
             fields = {
@@ -108,7 +107,7 @@ def _shown(value: Any) -> Any:
 
 
 def workers(remote: bool) -> InProcess | None:
-    """Workers in this process, so that what the tools count is seen here."""
+    """Workers in this process, so that the counters of tools are visible here."""
     return InProcess() if remote else None
 
 
@@ -166,14 +165,15 @@ def _resumed(
 
 
 def _same_in_each_run(record: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row; of the digest of a value that has a secret only the length: it is made with the id of the run."""
+    """A record without its parts that differ in each run. The digest of a secret value depends on the id of the run, so
+    only its length is kept."""
     *call, form, value, shown, error, digest = record
     is_keyed = form == "again" and isinstance(value, bytes)
     return *call, form, len(value) if is_keyed else value, shown, error, digest
 
 
 def by_place(seen: Seen) -> Seen:
-    """The same without the order of concurrent elements: what each of them saw, in order."""
+    """What was observed, sorted by element, because concurrent elements have no fixed order."""
     events, records = dict[str, list[Any]](), dict[str, list[Any]]()
     for event in seen.events:
         events.setdefault(event[1], []).append(event)
@@ -183,7 +183,7 @@ def by_place(seen: Seen) -> Seen:
 
 
 def compare(remote: Seen, steps: Seen) -> None:
-    """Both are the same. Which of several failures ends a run, and what ran before it, is a matter of time."""
+    """Check that both are the same. Which of several failures ends a run, and what ran before it, depends on timing."""
     if steps.error is None:
         assert by_place(remote) == by_place(steps)
     else:
@@ -229,14 +229,14 @@ def test_both_ways_give_the_same_events_records_and_results(
 @example([*["ok"] * 60, "once", *["ok"] * 60, "fail", "ok"], 1, "retry(1)", "work")
 @example([*["ok"] * 60, "awaits", "ok", 7, "ok", "deep", *["ok"] * 20], 1, "continue", "work")
 def test_both_ways_give_the_same_without_a_journal(xs: list[Any], limit: int, on_error: str, tool: str) -> None:
-    """Then calls are built ahead."""
+    """Without a journal, calls are built in advance."""
     text = fan_out(tool, limit=limit, on_error=on_error)
     compare(*(unjournaled(one, text, numbered(xs)) for one in (True, False)))
 
 
 @pytest.mark.parametrize("journaled", [False, True])
 def test_an_element_is_tried_again_before_the_next_ones_start(journaled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if the loop takes a turn before each call that it builds."""
+    """This holds even if the loop takes a turn before each call that it builds."""
     monkeypatch.setattr(threaded_module, "TURN", -1.0)
     xs = numbered([*["ok"] * 60, "once", *["ok"] * 60, "fail", "ok"])
     text, way = fan_out(limit=1, on_error="retry(1)"), observed if journaled else unjournaled
@@ -248,7 +248,7 @@ def test_an_element_is_tried_again_before_the_next_ones_start(journaled: bool, m
     st.lists(st.sampled_from([one for one in ELEMENTS if one != "once"]), min_size=1, max_size=8),
     st.data(),
     st.integers(2, 4),
-    TOOLS.filter(lambda tool: tool != "once_only"),  # a person decides about its calls: test_effects
+    TOOLS.filter(lambda tool: tool != "once_only"),  # the user decides about its calls (test_effects)
 )
 def test_a_run_cut_at_any_record_resumes_as_with_steps(
     xs: list[Any], data: st.DataObject, limit: int, tool: str
@@ -262,7 +262,7 @@ def test_a_run_cut_at_any_record_resumes_as_with_steps(
     assert all(count <= 1 for count in remote.calls.values())
 
 
-# --- what the laws cannot say ---
+# --- cases that the laws do not cover ---
 
 
 def fan(
@@ -288,7 +288,7 @@ def test_slow_calls_get_a_thread_each_and_never_more_than_max_parallel() -> None
         with lock:
             together[0] += 1
             together[1] = max(together)
-        if x >= 150:  # quick ones before them are handed over long before a slot is free
+        if x >= 150:  # the quick calls before them are done long before a slot is free
             met.wait()
         with lock:
             together[0] -= 1
@@ -299,7 +299,7 @@ def test_slow_calls_get_a_thread_each_and_never_more_than_max_parallel() -> None
     assert together == [0, 3]
 
 
-def test_a_long_call_is_shown_while_it_runs_and_holds_up_no_other() -> None:
+def test_a_long_call_is_shown_while_it_runs_and_delays_no_other() -> None:
     registry, others, shown = agf.Registry(), threading.Semaphore(0), threading.Event()
 
     @agf.tool(registry=registry)
@@ -329,7 +329,7 @@ def test_after_a_failure_no_further_call_starts(limit: int) -> None:
 
     run = fan(registry, 1000, limit, on_event=seen.append)
     assert run.error.path == ("steps[0].do", 200)
-    # Those that had started are cancelled, and no other starts.
+    # The calls that had started are cancelled, and no other call starts.
     failed = next(n for n, event in enumerate(seen) if isinstance(event, ev.StepFailed))
     assert not [event for event in seen[failed:] if isinstance(event, ev.StepStarted)]
     assert len(calls) < 1000
@@ -386,7 +386,7 @@ def test_a_cancelled_run_waits_for_its_calls_as_long_as_the_grace(ends: bool, mo
         assert {e.why for e in seen if isinstance(e, ev.StepAbandoned)} == {"left running: work"}
 
 
-def test_a_call_over_its_time_is_left_running_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_over_its_time_is_left_running_and_the_others_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host.__init__, "__defaults__", (None, None, 0.0))
     registry, gate = agf.Registry(), threading.Event()
 
@@ -428,7 +428,7 @@ def test_calls_and_the_threads_that_they_start_have_the_rights_of_the_step() -> 
 
 
 def test_each_call_enters_the_context_of_the_caller() -> None:
-    """The notebook routes prints with it."""
+    """The notebook routes prints with this context."""
     registry, route = agf.Registry(), contextvars.ContextVar("route", default="nowhere")
     found = list[str]()
 

@@ -1,7 +1,7 @@
-"""The static gate of inline definitions: what keeps a definition that somebody has just written from being started.
+"""The static check of inline definitions, which refuses a definition before it starts.
 
-The rows are the rule. Each is launched by ``alice``; ``bob`` is registered too, and so are the tools and the flows that
-a row names.
+The rows are the rule. ``alice`` launches each row. ``bob`` is registered, too, and so are the tools and flows that a
+row names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
 class House:
-    """What is registered for a row, and what of it was called."""
+    """The registry of a row, and the calls of its tools."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.registry = agf.Registry()
@@ -44,7 +44,7 @@ class House:
         return call
 
     def refused(self, text: str) -> tuple[agf.Diagnostic, ...]:
-        """What the gate says, as errors."""
+        """The errors of the check."""
         mine = granted.set(Grant("alice"))
         try:
             prepare_run(agf.load(text, registry=self.registry), None, RunOptions(registry=self.registry, inline=True))

@@ -1,4 +1,4 @@
-"""The places a run borrows, and runs that are driven from another thread."""
+"""The threads and loops on which a run makes its calls, and runs that are driven from another thread."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_calls_that_start_runs_of_their_own_never_starve() -> None:
     met = threading.Barrier(width)
 
     def tool() -> int:
-        met.wait()  # all of them hold their thread now
+        met.wait()  # now all calls hold a thread
         return start(inner).wait()
 
     async def inner(host: Host) -> int:
@@ -125,11 +125,11 @@ class Thing:
 
 @pytest.mark.parametrize("place", ["kernel", "thread"])
 def test_an_idle_thread_keeps_nothing_alive(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.CallThreads, "_shared", None)  # no other thread is idle
+    monkeypatch.setattr(threads.CallThreads, "_shared", None)  # a new pool, without idle threads
 
     async def main(host: Host) -> weakref.ref[Thing]:
         thing = (await host.call(place, Thing, {}))[1]
-        await host.call(place, thread_name, {})  # the same thread: it has put the first call away
+        await host.call(place, thread_name, {})  # the same thread, which has released the first call
         return weakref.ref(thing)
 
     reference = start(main).wait()
@@ -138,7 +138,8 @@ def test_an_idle_thread_keeps_nothing_alive(place: Place, monkeypatch: pytest.Mo
 
 
 def test_no_thread_left_is_a_failure_of_that_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``max_parallel: 100000`` on a small machine. Starting a thread is all that can fail so, and not at will."""
+    """As with ``max_parallel: 100000`` on a small machine. Only the start of a thread can fail in this way, and not at
+    will, so it is replaced."""
 
     class Full(threading.Thread):
         def start(self) -> None:
@@ -157,7 +158,7 @@ def test_no_thread_left_is_a_failure_of_that_call(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit, StopIteration, asyncio.CancelledError])
-def test_what_the_run_raises_is_raised_where_it_is_waited_for(error: type[BaseException]) -> None:
+def test_an_error_of_the_run_is_raised_in_the_waiting_thread(error: type[BaseException]) -> None:
     async def main(host: Host) -> None:
         try:
             raise BaseExceptionGroup("of ours", [KeyError()])
@@ -257,13 +258,13 @@ def test_a_call_that_was_cancelled_before_a_thread_took_it_never_runs() -> None:
         over.set()
 
     job = start(main)
-    over.wait()  # nobody waited for the job until now, so nobody took the call
+    over.wait()  # nobody has waited for the job so far, so nobody has taken the call
     job.wait()
     assert ran == []
 
 
 def held() -> tuple[Callable[[], None], threading.Event, threading.Event]:
-    """A function that waits at a gate; set once it has begun; the gate."""
+    """Returns a function that waits at a gate, an event that is set once the function has begun, and the gate."""
     begun, gate = threading.Event(), threading.Event()
 
     def grade() -> None:
@@ -273,7 +274,7 @@ def held() -> tuple[Callable[[], None], threading.Event, threading.Event]:
     return grade, begun, gate
 
 
-def test_a_worker_that_does_not_stop_is_left_and_said_to_be() -> None:
+def test_a_thread_that_does_not_stop_is_left_running_and_named() -> None:
     grade, begun, gate = held()
 
     async def main(host: Host) -> None:
@@ -328,7 +329,7 @@ def test_a_worker_over_its_time_is_left_and_the_failure_says_so() -> None:
 
     async def main(host: Host) -> Any:
         host.grace = 0
-        asyncio.get_running_loop().call_soon(begun.wait)  # the time is not up before it has begun
+        asyncio.get_running_loop().call_soon(begun.wait)  # the function begins before its time is over
         return await host.call("thread", grade, {}, 0.001)
 
     ok, value = start(main).wait()
@@ -405,7 +406,7 @@ def test_a_blocked_loop_is_left_with_its_thread_and_the_next_run_gets_another(mo
     job = start(main)
     begun.wait()
     engine = EngineLoop.current()
-    with monkeypatch.context() as patch:  # it is blocked for certain: no need to wait long to believe it
+    with monkeypatch.context() as patch:  # the loop is certainly blocked, so a short wait is enough
         patch.setattr(loops, "STUCK", 0.0)
         patch.setattr(jobs, "UNANSWERED", 0.0)
         job.cancel("button")
@@ -428,10 +429,10 @@ def run_one() -> Any:
     return start(main).wait()
 
 
-def test_a_loop_that_was_only_held_up_is_not_taken_for_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_was_only_delayed_does_not_count_as_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
     run_one()
     engine = EngineLoop.current()
-    monkeypatch.setattr(loops, "STUCK", 0.0)  # as after the process was stopped for a while
+    monkeypatch.setattr(loops, "STUCK", 0.0)  # as if the process had been stopped for a while
     monkeypatch.setattr(loops, "ANSWER", 60.0)
     assert EngineLoop.current() is engine
 
@@ -462,7 +463,7 @@ def test_threads_at_work_hold_the_virtual_clock() -> None:
     async def main(host: Host) -> tuple[Any, float]:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(3600)
-        loop.call_later(1, gate.set)  # would be in time, were the clock to go on
+        loop.call_later(1, gate.set)  # would come in time if the clock continued
         threading.Thread(target=gate.set).start()
         result = await host.call("thread", gate.wait, {}, 10)
         return result, loop.time()

@@ -1,4 +1,5 @@
-"""Laws of every run, whatever its language: small random flows whose tools and agents wait, fail and are cut short."""
+"""Laws of every run in every language, tried on small random flows whose tools and agents wait, fail and are cut
+short."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ def _together(a: str, b: str) -> str:
 
 
 FLOWS = {"both": _together("slow", "quick"), "torn": _together("slow", "late"), "half": _together("slow", FICKLE)}
-"""Pipelines that a flow may call: ``both`` has a value; in ``torn`` a failure cancels a branch, in ``half`` each second
-time that it runs."""
+"""Pipelines that a flow may call. ``both`` has a value. In ``torn`` a failure cancels a branch, and in ``half`` in
+every second run."""
 
 kinds = st.sampled_from(KINDS)
 called = st.sampled_from(["both", "torn"])
@@ -43,8 +44,8 @@ handling = st.sampled_from(["abort", "continue", "retry(1)"])
 
 
 def world() -> agf.Registry:
-    """``quick`` and ``slow`` give a list, ``wrong`` and ``late`` (which waits first) raise. ``fickle`` raises at its
-    first call and at each second one after it."""
+    """A registry of tools and agents: ``quick`` and ``slow`` return a list, ``wrong`` and ``late`` (which waits first)
+    raise. ``fickle`` raises at its first call and at every second call after it."""
     registry = agf.Registry()
     calls = count()
 
@@ -113,7 +114,7 @@ def _pipelines(leaves: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[t
 LEAVES = kinds.map(_tool) | called.map(_call)
 pipelines = _pipelines(LEAVES)
 fickle = _pipelines(LEAVES | st.sampled_from([_tool(FICKLE), _call("half")]))
-"""What such a pipeline comes to depends on how often it called: no law about a run that is resumed."""
+"""Pipelines whose outcome depends on the number of earlier calls. The law of resumed runs leaves them out."""
 
 
 @st.composite
@@ -183,7 +184,7 @@ def loaded(language: str, text: str, registry: agf.Registry) -> agf.Flow | None:
 
 
 def whole(told: list[ev.Event]) -> bool:
-    """Every attempt that was started ended once, and the end of the run was the last to be told."""
+    """Whether each attempt that started ended once, and the end of the run was the last event."""
     started = Counter(event.at for event in told if isinstance(event, ev.StepStarted))
     ended = Counter(event.at for event in told if isinstance(event, ENDS))
     return started == ended and [isinstance(event, ev.RunEnded) for event in told] == [False] * (len(told) - 1) + [True]
@@ -193,7 +194,7 @@ MADE = {"pipeline": pipelines, "plan": plans(), "graph": graphs(), "policy": pol
 
 
 @pytest.mark.parametrize("made", MADE.values(), ids=MADE)
-def test_most_of_what_is_made_here_can_run(made: st.SearchStrategy[tuple[str, str]]) -> None:
+def test_most_random_flows_can_run(made: st.SearchStrategy[tuple[str, str]]) -> None:
     seen: list[bool] = []
 
     @settings(max_examples=30, database=None, derandomize=True)
@@ -206,7 +207,7 @@ def test_most_of_what_is_made_here_can_run(made: st.SearchStrategy[tuple[str, st
 
 
 def encloses(outer: StepPath, inner: StepPath) -> bool:
-    """Whether the step at ``inner`` is the step at ``outer`` or ran in it, in the same element."""
+    """Whether the step at ``inner`` is the step at ``outer``, or ran inside it in the same element."""
     last = max(i for i, bit in enumerate(outer) if isinstance(bit, str))
     before, step, index = outer[:last], str(outer[last]), outer[last + 1 :]
     if inner[:last] != before or inner[last + 1 : last + 1 + len(index)] != index:
@@ -298,7 +299,7 @@ def test_a_run_that_is_cancelled_ends_whenever_that_is(made: tuple[str, str], mo
 
 @settings(max_examples=25)
 @given(flows, st.floats(0, 1))
-def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str], part: float) -> None:
+def test_a_run_that_is_cut_and_resumed_has_the_same_end(made: tuple[str, str], part: float) -> None:
     registry = world()
     flow = loaded(*made, registry)
     if flow is None:

@@ -1,4 +1,4 @@
-"""Names looked up before the first step: what data cannot say, because it is about the registry."""
+"""Names that are looked up in the registry before the first step. (Rows of vectors cannot describe a registry.)"""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from agf_magics.text.source import Source
 
 
 def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:
-    """Severity, code and the text under the caret of what defining ``text`` tells."""
+    """The severity, the code and the text under the caret of each problem of defining ``text``."""
     found = register(text, registry=registry).problems
     return [(d.severity, d.code, d.span.text if d.span else "") for d in found if d.severity != "note"]
 
 
-def test_what_the_registry_decides_is_a_warning_when_defined_and_refuses_the_run() -> None:
+def test_an_unknown_name_is_a_warning_when_defined_and_refuses_the_run() -> None:
     registry = agf.Registry()
     text = "pipeline: p\nsteps:\n  - tool: {name: fetch, args: {}}\n  - agent: {prompt: hello}\n"
     assert findings(text, registry) == [
@@ -86,7 +86,7 @@ def test_a_tools_name_may_be_a_flow_in_a_plan_and_never_in_a_pipeline() -> None:
         "flow.unknown-tool",
         "'double' is a pipeline: call: {pipeline: double}",
     )
-    agf.tool(lambda n: 3 * n, name="double", registry=registry)  # a tool of that name comes first
+    agf.tool(lambda n: 3 * n, name="double", registry=registry)  # a tool goes before a flow with its name
     assert agf.run("p", registry=registry).output == 12
 
 

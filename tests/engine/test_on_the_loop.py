@@ -1,5 +1,5 @@
-"""A time limit changes nothing but the time: each case runs with a tool on the loop, and with the same tool under a
-limit that it does not reach."""
+"""A time limit changes only the time: a tool gives the same outcome on the loop and under a limit that it never
+reaches."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ CASES = [("linear", "abort"), *((flow, errors) for flow in ("each", "agents") fo
 
 
 def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
-    """Everything that a person can see of a run, without times."""
+    """Everything that a user can see of a run, without times."""
     registry = agf.Registry()
     agf.tool(tool, name="work", where="loop", registry=registry, **limits)
 
@@ -119,7 +119,7 @@ def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
 @pytest.mark.parametrize(("flow", "errors"), CASES)
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
 def test_a_time_limit_changes_no_outcome(tool: Callable[..., Any], flow: str, errors: str) -> None:
-    # A failure that ends the fan-out stops the elements next to it wherever they are: that depends on the time.
+    # A failure that ends the fan-out stops the other elements wherever they are, which depends on timing.
     step = FLOWS[flow].replace("ERRORS", errors).replace("LIMIT", "2" if errors == "continue" else "1")
     text = f"pipeline: p\nsteps: [{{{step}}}]"
     assert outcome(tool, text) == outcome(tool, text, timeout=1_000.0)

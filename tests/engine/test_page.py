@@ -1,7 +1,7 @@
-"""Python without threads, as a page has it: the same runs, in an ordinary process (page.py says what it leaves out).
+"""Runs in Python without threads, as in a web page, give the same results as runs with threads (page.py).
 
-`make test-lite` runs the lessons in Pyodide itself. This suite needs neither node nor a browser, so that the way
-without threads cannot rot.
+`make test-lite` runs the lessons in Pyodide itself. This file needs neither node nor a browser, so that the code
+without threads is tested everywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 HERE = Path(__file__).parent
 WAYS = ["jspi", "plain"]
-"""A browser that can suspend a cell, and one that cannot."""
+"""Two kinds of browsers: one that can suspend a cell, and one that cannot."""
 
 
 @cache
@@ -68,7 +68,7 @@ TOLD = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", TOLD)
-def test_what_cannot_be_is_told(name: str, way: str) -> None:
+def test_what_a_page_cannot_do_is_reported(name: str, way: str) -> None:
     assert TOLD[name] in answers(way)[name]
 
 

@@ -1,4 +1,5 @@
-"""Policies on the engine: what a row cannot say. What fails, batches, agents, definitions that are agents."""
+"""Policies on the engine, in cases that vector rows cannot describe: failures, batches, agents, and definitions as
+agents."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-# --- what fails ---
+# --- failures ---
 
 
-def test_when_one_of_those_side_by_side_fails_the_others_come_to_their_end() -> None:
+def test_when_a_parallel_agent_fails_the_others_end_first() -> None:
     ended: list[str] = []
 
     async def slow(given):  # type: ignore[no-untyped-def]
@@ -155,13 +156,13 @@ def test_an_agent_may_ask_for_the_prompt_and_the_whole_input() -> None:
     ]
 
 
-def test_an_agent_called_user_is_no_person() -> None:
+def test_an_agent_named_user_is_not_the_user() -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         run(sequential("user"), registry=registry_of(a=echo))
     assert caught.value.code == "flow.unknown-agent"
 
 
-def test_a_dry_run_hands_on_what_the_definition_reads() -> None:
+def test_a_dry_run_passes_on_what_the_definition_reads() -> None:
     def chosen(rows: list, kind: str):  # type: ignore[no-untyped-def]
         raise AssertionError("a dry run does not call this")
 
@@ -216,14 +217,14 @@ def test_definitions_that_run_each_other_are_refused_before_the_first_step(folde
 
 
 @pytest.mark.parametrize(("source", "code"), [("none.agf.yaml", "file.missing"), ("../x.agf.yaml", "file.outside")])
-def test_a_source_that_cannot_be_had_refuses_the_run(folder: Path, source: str, code: str) -> None:
+def test_a_missing_source_refuses_the_run(folder: Path, source: str, code: str) -> None:
     flow = agf.load(definition(sequential("a"), f"{{alias: a, source: {source}}}"), registry=agf.Registry())
     with pytest.raises(agf.DefinitionError) as caught:
         run_virtual(agf.arun(flow, {}, registry=agf.Registry()))
     assert caught.value.code == code
 
 
-def test_a_registered_agent_is_taken_before_the_source_and_that_is_told(folder: Path) -> None:
+def test_a_registered_agent_goes_before_the_source_with_a_note(folder: Path) -> None:
     text, registry = definition(sequential("a"), "{alias: a, source: none.agf.yaml}"), registry_of(a=lambda given: 1)
     made = run(text, registry=registry)
     assert made.output == 1
@@ -251,7 +252,7 @@ def test_a_registered_policy_is_an_agent_of_another_with_its_interface_as_schema
         run(text, {}, registry=registry)
 
 
-def test_what_an_agent_does_not_say_it_gives_is_warned_about_and_read_all_the_same() -> None:
+def test_an_undeclared_field_of_an_output_is_read_with_a_warning() -> None:
     def writer(given) -> Draft:  # type: ignore[no-untyped-def]
         return {"draft": "x", "extra": 1}  # type: ignore[typeddict-unknown-key]
 
@@ -277,7 +278,7 @@ def test_a_pipeline_may_call_a_policy_and_name_one_as_identity() -> None:
     assert len(made.output) == 1
 
 
-def test_input_and_output_are_held_against_the_interface() -> None:
+def test_input_and_output_are_checked_against_the_interface() -> None:
     agents = "{alias: a, source: x, source_type: kernel}"
     takes = "interface: {input: {type: object, required: [n]}, output: {type: string}}\n"
     text = definition(sequential("a"), agents, interface=takes)
@@ -317,7 +318,7 @@ BATCH = "id: agf.batch\nconfig: {agent: b, input_mapping: {x: 'parent.input.xs.[
         (BATCH, {"xs": []}, {"b": []}),
     ],
 )
-def test_what_the_agent_of_a_route_or_of_a_batch_gave_stands_under_its_alias(
+def test_the_output_of_a_routed_or_batched_agent_is_stored_under_its_alias(
     text: str, given: Any, stores: dict[str, Any]
 ) -> None:
     registry = agf.Registry()
@@ -345,7 +346,7 @@ def test_a_field_that_its_agent_does_not_take_is_warned_about_and_left_out() -> 
     assert [(d.code, d.span and d.span.text) for d in made.warnings] == [("flow.unknown-field-given", "tnoe")]
 
 
-def test_a_required_field_under_a_misspelt_name_is_told_at_that_name() -> None:
+def test_a_misspelt_required_field_is_reported_at_its_name() -> None:
     def writer(size: int, topic: str) -> str:
         return topic
 
@@ -358,7 +359,7 @@ def test_a_required_field_under_a_misspelt_name_is_told_at_that_name() -> None:
 
 
 @pytest.mark.parametrize(("more", "warned"), [("", True), (", additionalProperties: {}", False)])
-def test_who_takes_whatever_it_is_given_is_given_it_without_a_warning(more: str, warned: bool) -> None:
+def test_an_agent_with_keyword_arguments_gets_every_field_without_a_warning(more: str, warned: bool) -> None:
     registry = agf.Registry()
     agf.agent(lambda q: q, name="echo", registry=registry, where="loop")
     head = 'schema_version: "1.0.0"\nmetadata: {id: sub, name: sub, version: "1.0.0", description: d}\n'
@@ -371,7 +372,7 @@ def test_who_takes_whatever_it_is_given_is_given_it_without_a_warning(more: str,
     assert ("flow.unknown-field-given" in [d.code for d in made.warnings]) is warned
 
 
-def test_a_field_that_an_agent_takes_is_no_slip_for_another_one() -> None:
+def test_a_field_that_an_agent_takes_is_not_taken_for_a_misspelling() -> None:
     def writer(topics: str, topic: str) -> str:
         return topic
 

@@ -1,4 +1,4 @@
-"""agf.react on the engine: what reaches a model, and what its answer comes to."""
+"""agf.react on the engine: what its model receives, and what becomes of the model's answer."""
 
 from __future__ import annotations
 
@@ -138,6 +138,6 @@ def test_the_approval_of_an_agent_is_asked_before_a_model_calls_it() -> None:
     assert "fine" not in script.heard[1]
 
 
-def test_agents_in_files_are_not_offered_to_a_model_and_that_is_told() -> None:
+def test_agents_in_files_are_not_offered_to_a_model_with_a_note() -> None:
     flow = agf.load(Source("x", react(space="{local_agents: [{alias: a, source: a.yaml}]}")), registry=agf.Registry())
     assert [d.code for d in flow.warnings] == ["policy.not-offered"]

@@ -1,4 +1,4 @@
-"""Policies on the engine: policies of vendors, what a person approves, what a definition allows itself."""
+"""Safety of policies on the engine: policies of vendors, approvals by the user, and limits in a definition."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_vendors_policy_may_call_the_agents_of_the_definition() -> None:
     assert made.output == 1
 
 
-def test_a_builders_steps_are_the_policys() -> None:
+def test_the_steps_of_a_builder_are_those_of_the_policy() -> None:
     registry = registry_of(a=lambda given: given["n"] + 1)
 
     @agf.policy("x-acme.one", builder=True, registry=registry)
@@ -95,7 +95,7 @@ def test_a_vendors_id_has_its_form(name: str) -> None:
         agf.policy(name)
 
 
-def test_what_a_policy_or_a_transform_cannot_take_is_told_when_it_is_registered() -> None:
+def test_wrong_parameters_of_a_policy_or_a_transform_are_reported_at_registration() -> None:
     with pytest.raises(ValueError, match="config, input, agents by name, not other"):
         agf.policy("x-acme.vote", registry=agf.Registry())(lambda config, other: 1)
     with pytest.raises(ValueError, match="config by name, not input"):
@@ -143,7 +143,9 @@ def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
     text = definition(sequential("a"), APPROVED.format("true"))
     error = failure(text, {"n": 1}, registry=registry_of(a=lambda given: calls.append(given)), ask=asked(answer)[1])
     assert (error.code, calls) == ("step.denied", [])
-    assert failure(text, {"n": 1}, registry=registry_of(a=echo)).code == "step.denied"  # where nobody is asked
+    assert (
+        failure(text, {"n": 1}, registry=registry_of(a=echo)).code == "step.denied"
+    )  # without a user the approval is denied
 
 
 def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -> None:
@@ -168,7 +170,7 @@ def test_a_definition_that_is_an_agent_is_approved_like_any_other() -> None:
     assert questions == ["may agent 'a' with \"all of it\" run?"]
 
 
-def test_a_vendors_policy_cannot_pass_an_approval_by() -> None:
+def test_a_vendors_policy_cannot_bypass_an_approval() -> None:
     registry = registry_of(a=echo)
     agf.policy("x-acme.one", registry=registry)(lambda input, agents: agents["a"](input))
     flow = agf.load(
@@ -205,7 +207,7 @@ def test_a_definition_may_bound_how_deep_it_delegates(depth: int, fine: bool) ->
         assert failure(text, registry=registry_of(a=echo)).code == "limit.delegation-depth"
 
 
-def test_what_a_definition_allows_itself_holds_for_all_that_it_calls(folder: Path) -> None:
+def test_the_limits_of_a_definition_hold_for_all_that_it_calls(folder: Path) -> None:
     leaf = "{alias: leaf, source: x, source_type: kernel}"
     wide = "constraints: {limits: {max_delegation_depth: 9}}\n"
     (folder / "inner.agf.yaml").write_text(definition(sequential("leaf"), leaf, "inner", more=wide))
@@ -222,7 +224,7 @@ def test_what_a_definition_allows_itself_holds_for_all_that_it_calls(folder: Pat
         ("constraints: {governance_policies: [{policy_ref: acme.pii}]}\n", "policy.governance"),
     ],
 )
-def test_what_cannot_be_given_is_a_warning_when_defined_and_refuses_the_run(head: str, code: str) -> None:
+def test_an_impossible_limit_is_a_warning_when_defined_and_refuses_the_run(head: str, code: str) -> None:
     registry = registry_of(a=echo)
     text = definition(sequential("a"), "{alias: a, source: x, source_type: kernel}", more=head)
     defined = register(text, registry=registry)

@@ -1,4 +1,4 @@
-"""What tools print, under their steps."""
+"""Prints of tools are shown under the steps that made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a run from its events alone: what a row counts, and the state it shows."""
+"""The tree of a run, computed from its events alone: the counts and the state of each row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def retried(i: int) -> ev.Event:
 
 
 def element(i: int, ends: Any) -> list[ev.Event]:
-    """An element in which a branch fails and the other is cancelled, and what becomes of it."""
+    """The events of an element in which one branch fails and the other is cancelled, followed by ``ends``."""
     events = [started(BODY, i), started(A, i), started(B, i), failed(B, i), cancelled(A, i), failed(BODY, i)]
     return [*events, ends(i)] if ends else events
 

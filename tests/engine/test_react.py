@@ -1,4 +1,4 @@
-"""A model's session in a run: every request and every tool call a step, with the limits, the order and the errors of
+"""A model's session in a run: every request and every tool call is a step with the limits, order and errors of
 steps."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def call(*wanted: tuple[str, Any]) -> ModelResponse:
 
 
 class Script:
-    """A model that gives one turn after another, the last one again and again, and knows what it was asked."""
+    """A model that gives its turns in order, repeats the last one, and records its requests."""
 
     def __init__(self, *turns: Turn) -> None:
         self.turns = turns
@@ -64,7 +64,7 @@ class Script:
         return [[tool.name for tool in info.function_tools] for _, info in self.asked]
 
     def told(self, tool: str) -> list[str]:
-        """What it was told of the calls of a tool, the last time it was asked."""
+        """The results of a tool in the last request."""
         parts = (part for message in self.asked[-1][0] for part in message.parts)
         return [str(part.content) for part in parts if isinstance(part, ToolReturnPart) and part.tool_name == tool]
 
@@ -158,7 +158,7 @@ def test_each_request_and_each_call_is_a_step(registry: agf.Registry) -> None:
     assert script.told("add") == ["5", "2"]
 
 
-def test_what_fails_is_told_to_the_model_and_ends_nothing(registry: agf.Registry) -> None:
+def test_a_failed_call_is_reported_to_the_model_and_ends_nothing(registry: agf.Registry) -> None:
     script = Script(call(("fail", {}), ("nope", {}), ("add", {"x": "two"}), ("add", '{"x"')), text("sorry"))
     assert run(ASK, registry, script).output == "sorry"
     assert script.told("fail") == ["Error: tool 'fail' failed: ValueError: no pears"]
@@ -214,7 +214,7 @@ def test_a_model_is_asked_again_twice_and_then_fails_with_what_it_said(registry:
     assert "needs a number, not text 'five'" in str(again.content)  # type: ignore[union-attr]
 
 
-def test_a_model_that_mends_its_answer_has_answered(registry: agf.Registry) -> None:
+def test_a_model_may_correct_its_answer(registry: agf.Registry) -> None:
     done = run(SUM, registry, Script(text("five"), call(("final_answer", {"total": 5}))))
     assert done.output == {"total": 5}
     assert done.sessions == 1
@@ -237,7 +237,7 @@ def test_tools_are_offered_as_far_as_everybody_allows_them(registry: agf.Registr
     assert script.offered == [["add"], []]
 
 
-def test_an_agent_is_found_by_its_name_and_told_its_instructions(registry: agf.Registry) -> None:
+def test_an_agent_is_found_by_its_name_and_gets_its_instructions(registry: agf.Registry) -> None:
     script = Script(text("ok"))
     agf.model_agent("first", model=Script(text("no")).model(), registry=registry)
     agf.model_agent("clerk", model=script.model(), instructions=" Be  brief.\n", temperature=0.5, registry=registry)
@@ -341,7 +341,8 @@ async def silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse
 
 
 def in_virtual_time(registry: agf.Registry, script: Script | None = None, **options: Any) -> tuple[agf.Run, float]:
-    """``script``: None for a model that says nothing."""
+    """Run a session in virtual time. Returns the run and the seconds. ``script``: None for a model that never
+    answers."""
     registry.choose(script.model() if script else FunctionModel(silent))
 
     async def main() -> tuple[agf.Run, float]:
@@ -381,7 +382,7 @@ def test_a_model_that_says_nothing_is_given_up(registry: agf.Registry) -> None:
     assert took == pytest.approx(100, abs=0.1)
 
 
-def test_a_step_that_a_model_answers_may_take_so_long(registry: agf.Registry) -> None:
+def test_a_step_that_a_model_answers_has_its_own_time_limit(registry: agf.Registry) -> None:
     registry.choose(FunctionModel(silent))
     flow = agf.load(ASK, registry=registry)
     (step,) = flow.body.steps
@@ -499,7 +500,7 @@ def test_a_key_is_sent_to_its_provider_and_shown_and_kept_nowhere(
 # --- before a run, and without one ---
 
 
-def test_nobody_to_answer_is_told_before_a_run(registry: agf.Registry) -> None:
+def test_a_missing_agent_is_reported_before_a_run(registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run(ASK, registry=registry)
     assert caught.value.code == "flow.no-agent"
@@ -522,10 +523,10 @@ def test_a_wrong_model_agent_is_refused(registry: agf.Registry) -> None:
         agf.model_agent("user", registry=registry)
 
 
-# --- taken up again ---
+# --- resumed sessions ---
 
 
-def test_a_session_that_broke_off_is_taken_up_where_it_did(registry: agf.Registry, tmp_path: Path) -> None:
+def test_a_resumed_session_continues_where_it_broke_off(registry: agf.Registry, tmp_path: Path) -> None:
     script = Script(call(("add", {"x": 2, "y": 3})), ModelHTTPError(400, "m"), text("5"))
     registry.choose(script.model())
     with kept.journal_in(tmp_path):
@@ -547,12 +548,12 @@ def test_an_equal_request_is_not_made_again_where_results_are_reused(registry: a
 
 
 def used(run: Any) -> tuple[int, bool]:
-    """How many requests, and whether their tokens add up."""
+    """The number of requests, and whether their tokens add up."""
     requests, input, output = run.usage[:3]
     return requests, run.usage.tokens == input + output > 0
 
 
-def test_what_a_run_asked_of_models_is_told_and_kept_and_added_up_when_it_is_taken_up(
+def test_the_usage_of_models_is_shown_and_kept_and_added_up_in_a_resumed_run(
     registry: agf.Registry, tmp_path: Path
 ) -> None:
     script = Script(call(("add", {"x": 2, "y": 3})), ModelHTTPError(400, "m"), text("5"))
@@ -575,7 +576,7 @@ def test_what_a_run_asked_of_models_is_told_and_kept_and_added_up_when_it_is_tak
         assert f" {done.usage.tokens:,} " in repr(agf.runs())
 
 
-def test_what_was_taken_over_counts_for_the_run_that_paid_for_it(registry: agf.Registry, tmp_path: Path) -> None:
+def test_reused_results_count_for_the_run_that_paid_for_them(registry: agf.Registry, tmp_path: Path) -> None:
     agf.define(ASK + "- tool: {name: fail}\n", registry=registry)
     with kept.journal_in(tmp_path), served(registry, ["5"]) as server:
         first = agf.run("sum", registry=registry, raises=False)
@@ -601,7 +602,7 @@ def test_a_secret_that_was_not_kept_is_asked_of_the_model_again(registry: agf.Re
     registry.choose(Script(ask, text("ok")).model())
     with kept.journal_in(tmp_path) as path:
         run_id = agf.run(ASK, registry=registry).run_id
-        begun = kept.cut(path, 1, tmp_path / "cut")  # the first reply, and nothing after it
+        begun = kept.cut(path, 1, tmp_path / "cut")  # keeps only the first reply
         assert not [row for row in rows(path) if "open-sesame" in row]
     got.clear()
     script = Script(ask, text("ok"))

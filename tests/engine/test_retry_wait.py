@@ -1,4 +1,4 @@
-"""`retry(N, wait: …)`: the pause before each further attempt, in virtual time."""
+"""Tests of `retry(N, wait: …)`, the pause before each further attempt, in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What feeds a secret argument does not lie on the disk, whatever way it goes there; and nothing else is left out."""
+"""Values that lead to a secret argument are never written to the disk, on whatever way, and no other value is left
+out."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ WAYS: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_feeds_a_secret_argument_is_not_written_down(way: str, tmp_path: Path) -> None:
+def test_values_that_lead_to_a_secret_argument_are_not_stored(way: str, tmp_path: Path) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry, secret=["token"])
@@ -88,7 +89,7 @@ NODES = {
 
 
 @pytest.mark.parametrize("way", NODES)
-def test_what_feeds_a_secret_argument_of_a_node_is_not_written_down(way: str, tmp_path: Path) -> None:
+def test_values_that_lead_to_a_secret_argument_of_a_node_are_not_stored(way: str, tmp_path: Path) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry, secret=["token"])
@@ -120,7 +121,7 @@ GIVEN: dict[str, tuple[str, set[tuple[int, str]]]] = {
 
 
 @pytest.mark.parametrize("way", GIVEN)
-def test_a_step_that_gives_a_secret_argument_is_not_kept_and_no_other(way: str) -> None:
+def test_only_the_step_that_gives_a_secret_argument_is_not_stored(way: str) -> None:
     registry = agf.Registry()
     agf.tool(lambda token: None, name="fetch", secret=["token"], registry=registry)
     for name in ("mint", "other"):

@@ -1,4 +1,4 @@
-"""`over` takes an opaque sequence and reads it one element at a time (decision D41)."""
+"""`over` accepts an opaque sequence and reads it one element at a time (decision D41)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ edges:
 
 
 class Rows:
-    """A sequence of a user that counts what it reads, and fails where it is told to."""
+    """A sequence of the user's that records which elements are read, and fails at chosen elements."""
 
     def __init__(self, items: Any, broken: Callable[[int], Any] | None = None) -> None:
         self.items, self.broken = list(items), broken
@@ -90,7 +90,7 @@ def warnings(run: agf.Run) -> list[str]:
     return [found.code for found in run.progress.warnings]
 
 
-# --- what is a sequence ---
+# --- which values are sequences ---
 
 SEQUENCES = {
     "range": range(3), "an array": np.arange(3), "rows of an array": np.eye(3), "array.array": array.array("i", [1]),
@@ -112,7 +112,7 @@ def test_these_values_are_sequences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_these_values_are_none(name: str) -> None:
+def test_these_values_are_not_sequences(name: str) -> None:
     assert not is_sequence(OTHERS[name])
 
 
@@ -126,13 +126,13 @@ def test_these_values_are_none(name: str) -> None:
         ("a set", "no numbers"),
     ],
 )
-def test_an_iterable_that_is_none_has_a_hint_that_says_what_to_write(name: str, words: str) -> None:
+def test_an_iterable_that_is_not_a_sequence_has_a_hint_what_to_write(name: str, words: str) -> None:
     run = played(each(), OTHERS[name])
     assert (error_of(run).code, error_of(run).diagnostic.span.text) == ("step.not-a-list", "ctx.xs")  # type: ignore[union-attr]
     assert words in (error_of(run).diagnostic.hint or "") == why_no_sequence(OTHERS[name])
 
 
-def test_whether_it_is_one_is_asked_without_a_call_of_the_user_s_code() -> None:
+def test_user_code_is_not_called_to_recognise_a_sequence() -> None:
     class Proxy:
         def __getattr__(self, name: str) -> Any:
             raise AssertionError(name)
@@ -160,7 +160,7 @@ def test_every_shape_reads_a_sequence(xs: Any) -> None:
     assert [one["_map_index"] for one in run.output["sums"]] == [0, 1, 2]
 
 
-def test_a_list_is_no_sequence_of_the_journal(tmp_path: Path) -> None:
+def test_the_journal_has_no_sequence_for_a_list(tmp_path: Path) -> None:
     for number, text in enumerate((each(), FOLD, MAP % "")):
         with kept.journal_in(tmp_path / str(number)) as path:
             played(text, [1, 2, 3])
@@ -199,9 +199,9 @@ def test_a_policy_reads_the_elements_of_a_sequence() -> None:
 def test_a_sequence_gives_what_its_list_gives(
     xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool, remote: bool
 ) -> None:
-    """The same events, records, calls, failures and results: the record of the sequence apart."""
+    """The events, records, calls, failures and results are the same, apart from the record of the sequence."""
     if on_error != "continue" and not WHOLE.issuperset(xs):
-        limit = 1  # how far the others come before the failure is a matter of time
+        limit = 1  # how far the other elements come before the failure depends on timing
     text = fan_out(tool, limit=limit, on_error=on_error)
     one: list[Any] = numbered(xs)
     other: Any = SlicedRows(one)
@@ -214,7 +214,7 @@ def test_a_sequence_gives_what_its_list_gives(
 
 
 class SlicedRows(Rows):
-    """For `observed`, which makes a run over every second element first."""
+    """A sequence for `observed`, which first makes a run over every second element."""
 
     def __getitem__(self, number: int | slice) -> Any:
         return SlicedRows(self.items[number]) if isinstance(number, slice) else super().__getitem__(number)
@@ -223,7 +223,7 @@ class SlicedRows(Rows):
         return repr(self.items)
 
 
-# --- what is read, where and when ---
+# --- where and when elements are read ---
 
 
 def test_an_element_is_read_once_and_not_all_of_them_at_the_start() -> None:
@@ -244,7 +244,7 @@ def test_an_element_is_read_once_and_not_all_of_them_at_the_start() -> None:
         assert before[0] <= READ_AHEAD + limit
 
 
-def test_it_is_read_on_the_thread_that_waits_or_on_a_worker_thread_but_never_on_the_loop() -> None:
+def test_elements_are_read_on_the_waiting_thread_or_a_worker_thread_but_never_on_the_loop() -> None:
     rows = Rows(range(10))
     played(each(), rows)
     assert rows.threads == {threading.current_thread().name}
@@ -255,7 +255,7 @@ def test_it_is_read_on_the_thread_that_waits_or_on_a_worker_thread_but_never_on_
 
 
 class Block:
-    """A large element that knows how many of its kind are alive."""
+    """A large element that counts how many of its kind are alive."""
 
     alive: ClassVar = set[int]()
     most = 0
@@ -349,7 +349,7 @@ def test_the_fragments_of_a_parquet_data_set_can_be_elements(tmp_path: Path) -> 
     assert played(each(do), groups, registry).output == [10] * 6
 
 
-# --- what goes wrong ---
+# --- failures ---
 
 
 def error_of(run: Any) -> agf.StepError:
@@ -412,7 +412,7 @@ def lies(length: Any) -> Any:
         (MOST + 1, "the Lies has 100,000,001 elements; a step can have at most 100,000,000"),
     ],
 )
-def test_a_length_that_is_none_fails_the_step(length: Any, message: str) -> None:
+def test_a_wrong_length_fails_the_step(length: Any, message: str) -> None:
     run = played(each(), lies(length))
     assert (error_of(run).code, error_of(run).diagnostic.message) == ("step.sequence-length", message)
 
@@ -475,7 +475,8 @@ steps:
 
 
 def resumed(xs: Any, then: Any, tmp_path: Path, after: int) -> tuple[agf.Run, list[int]]:
-    """A run over ``xs`` that is cut after so many rows of the journal, resumed over ``then``, and the calls it made."""
+    """Cut a run over ``xs`` after so many rows of the journal, and resume it over ``then``. Returns the resumed run and
+    its calls."""
     registry, calls = agf.Registry(), list[int]()
     given = [xs]
 
@@ -501,7 +502,7 @@ def resumed(xs: Any, then: Any, tmp_path: Path, after: int) -> tuple[agf.Run, li
 
 
 class Opaque(Rows):
-    """One that cannot be stored, so that a resumed run asks for it again."""
+    """A sequence that cannot be stored, so that a resumed run asks for it again."""
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows.items)
@@ -509,7 +510,7 @@ class Opaque(Rows):
 
 
 @pytest.mark.parametrize("xs", [range(10), np.arange(10), Rows(range(10))], ids=["range", "array", "class"])
-def test_a_resumed_run_reads_what_is_left(xs: Any, tmp_path: Path) -> None:
+def test_a_resumed_run_reads_the_remaining_elements(xs: Any, tmp_path: Path) -> None:
     run, calls = resumed(xs, xs, tmp_path, after=6)
     assert run.output == list(range(10))
     assert len(calls) == 6, "the sequence and its source are two of the six rows"

@@ -1,4 +1,4 @@
-"""What the engine does with shapes no pipeline has: repeat, by need, along edges; kept failures; questions."""
+"""Shapes of execution that no pipeline has: repeat, by need and along edges, with kept failures and questions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_limit_whose_finding_is_an_error_fails_the_step() -> None:
     assert run.error.where == "loop"
 
 
-# --- failures that are kept ---
+# --- kept failures ---
 
 
 def test_a_breached_cap_is_never_rescued() -> None:
@@ -61,7 +61,8 @@ def test_a_breached_cap_is_never_rescued() -> None:
 
 
 class Needs:
-    """An agenda over ``needs``: which names a step waits for; a failed or skipped one is never there."""
+    """An order of starting by ``needs``, the names that each step waits for. A failed or skipped step never gives its
+    name."""
 
     def __init__(self, needs: Mapping[str, tuple[str, ...]]) -> None:
         self.names = tuple(needs)
@@ -109,7 +110,7 @@ def needing(needs: Mapping[str, tuple[str, ...]]) -> Dag:
     return Dag(id="dag", word="plan", steps=steps, open=lambda frame: Needs(needs))  # type: ignore[arg-type,return-value]
 
 
-def test_an_end_asks_only_those_whom_it_concerns_however_many_wait() -> None:
+def test_the_end_of_a_step_asks_only_the_steps_that_wait_for_it() -> None:
     names = [f"n{i}" for i in range(200)]
     needs = {name: (before,) if before else () for before, name in zip(["", *names], names, strict=False)}
     agendas: list[Needs] = []
@@ -121,7 +122,7 @@ def test_an_end_asks_only_those_whom_it_concerns_however_many_wait() -> None:
     tools = Tools(**{name: lambda **given: 1 for name in names})
     run = tools.run(replace(needing(needs), open=open_))  # type: ignore[arg-type]
     assert len(run.output) == 201
-    assert set(agendas[0].asked.values()) == {1, 2}  # at the beginning, and when the one before has ended
+    assert set(agendas[0].asked.values()) == {1, 2}  # at the beginning, and after the previous step
 
 
 def test_steps_that_wait_for_each_other_are_skipped() -> None:
@@ -149,7 +150,7 @@ def bump(name: str) -> Step:
     return Compute(id=f"nodes.{name}", word="compute", value=Says(lambda frame: frame.get(name, 0) + 1))  # type: ignore[arg-type]
 
 
-def test_a_node_over_its_limit_is_skipped_and_the_walk_goes_on_at_its_exit() -> None:
+def test_a_node_over_its_limit_is_skipped_and_the_walk_continues_at_its_exit() -> None:
     nodes = {name: bump(name) for name in "ab"}
     warned = agf.Diagnostic("run.listener", "a reached its limit", severity="warning")
     edges = [Edge(START, "a"), Edge("a", "a"), Edge("b", END)]
@@ -160,7 +161,7 @@ def test_a_node_over_its_limit_is_skipped_and_the_walk_goes_on_at_its_exit() -> 
 # --- choosing, asking, caps ---
 
 
-def test_a_call_chooses_among_what_was_linked_and_nothing_else() -> None:
+def test_a_call_chooses_only_among_linked_callees() -> None:
     tools = Tools(left=lambda: "l", right=lambda: "r", secret=lambda: "s")
     names = tuple(agf_name for agf_name in (call("x", "left", dict).name, call("x", "right", dict).name))
 
@@ -174,7 +175,7 @@ def test_a_call_chooses_among_what_was_linked_and_nothing_else() -> None:
 
 
 def test_the_results_of_a_run_that_fails_are_those_of_its_outermost_steps() -> None:
-    """Not those of a branch, although it ran steps of its own."""
+    """The results of a branch are not among them, although the branch ran steps of its own."""
     tools = Tools(one=lambda: 1, bad=lambda: 1 / 0)
     steps = call("x.one", "one", lambda frame: {}, target=Put("inner")), call("x.bad", "bad", lambda frame: {})
     both = Branches(id="b", word="b", branches={"x": InOrder(id="x", word="x", steps=steps)})

@@ -1,4 +1,5 @@
-"""Fan-outs: what ends, what starts, what is told; what data cannot say."""
+"""Fan-outs in cases that vector rows cannot describe: which elements start, which are cancelled, and what is
+reported."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_after_a_failure_no_further_element_starts_and_running_ones_are_cancelle
     assert started == [
         0,
         1,
-    ]  # of four workers, the two that had not started an element when the failure came start none
+    ]  # two of four workers had not started an element when the failure came, and start none
     assert sorted([*cancelled, 1]) == sorted(started)
     assert run.error.path == ("steps[0].do", 1)
     assert isinstance(run.error.__cause__, ValueError)
@@ -128,7 +129,7 @@ def test_an_element_costs_little_memory_beyond_its_result() -> None:
 
     run, most = asyncio.run(measured())
     assert run.output == len(xs)
-    # The copy of the input, the results' list; not a task, a row or an event per element.
+    # This allows the copy of the input and the list of results, but not a task, a row or an event for each element.
     assert most / len(xs) < 300
 
 
@@ -144,7 +145,7 @@ def test_opaque_values_travel_by_reference() -> None:
     assert fan(registry, [thing, thing]).output == [thing, thing]
 
 
-def test_what_failed_inside_a_dropped_element_did_not_fail_the_run() -> None:
+def test_a_failure_inside_a_dropped_element_did_not_fail_the_run() -> None:
     registry = agf.Registry()
     text = """
 pipeline: p
@@ -178,7 +179,7 @@ def test_the_step_that_ended_a_run_is_failed_in_the_tree() -> None:
     assert run.steps["steps[0].do"].retried == 1
 
 
-def test_a_small_value_whose_parts_are_shared_is_refused_where_it_is_made() -> None:
+def test_a_small_value_with_too_many_shared_parts_is_refused_where_it_is_made() -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -199,7 +200,7 @@ steps:
     assert len(run._repr_mimebundle_()["text/plain"]) < 100_000
 
 
-def test_what_a_failed_run_had_kept_is_kept() -> None:
+def test_a_failed_run_keeps_the_results_that_it_had() -> None:
     registry = agf.Registry()
     text = "pipeline: p\nsteps:\n  - transform: {value: ctx.n + 1, output: m}\n  - transform: {value: 1 / 0}\n"
     run = run_virtual(agf.arun(agf.load(text, registry=registry), {"n": 1}, registry=registry, raises=False))
@@ -231,7 +232,7 @@ steps:
     assert run.note == "dry run, nothing was called: a real run makes at least 2 tool calls and 1 agent session"
 
 
-def test_a_branch_that_fails_does_not_excuse_one_whose_name_begins_alike() -> None:
+def test_a_failed_branch_does_not_excuse_a_branch_whose_name_begins_alike() -> None:
     registry = agf.Registry()
     text = """
 pipeline: p
@@ -258,7 +259,7 @@ def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
 
     try:
         flow = agf.load(fan_out(limit=4), registry=registry)
-        # Long enough for the call to begin.
+        # This is long enough for the call to begin.
         limits = agf.Limits(timeout=0.5)
         run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=seen.append, limits=limits, raises=False)
     finally:
@@ -274,7 +275,7 @@ def test_plain_tools_of_two_branches_run_at_the_same_time() -> None:
 
     @agf.tool(registry=registry)
     def meet(name: str) -> str:
-        both.wait(30)  # the kernel's thread could make only one of the calls
+        both.wait(30)  # the kernel's thread alone could make only one of the calls
         return name
 
     branches = "a: {tool: {name: meet, args: {name: a}}}, b: {tool: {name: meet, args: {name: b}}}"

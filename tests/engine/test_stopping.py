@@ -1,6 +1,6 @@
-"""Interrupts and signals, in processes of their own: each sends itself a real SIGINT and must end in order, soon.
+"""Interrupts and signals: each process sends itself a real SIGINT, and its run must end in order and soon.
 
-A tool that is not stopped sleeps for an hour; the test then fails by the process's timeout.
+A tool that is not stopped sleeps for an hour, so the test fails by the timeout of the process.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def next_cell():
 
 
 def play(code: str) -> list[str]:
-    """The lines the script prints."""
+    """The lines that the script prints."""
     ran = script(PREAMBLE + textwrap.dedent(code), Path.cwd())
     assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout.split("\n")[:-1]
@@ -252,7 +252,7 @@ def test_the_second_interrupt_raises_at_once_when_the_run_does_not_end() -> None
         """)
 
 
-def test_a_deaf_tool_on_the_waiting_thread_is_said_to_be_left_running() -> None:
+def test_a_deaf_tool_on_the_waiting_thread_is_reported_as_left_running() -> None:
     assert play("""
         told = threading.Event()
 
@@ -279,7 +279,7 @@ def test_a_deaf_tool_on_the_waiting_thread_is_said_to_be_left_running() -> None:
         """) == ["left running: grade, on the thread that waits for the run"]
 
 
-def test_an_interrupt_stops_the_run_inside_a_tool_and_the_one_around_it() -> None:
+def test_an_interrupt_stops_the_run_inside_a_tool_and_the_run_around_it() -> None:
     assert play("""
         def sleeps():
             try:
@@ -379,7 +379,7 @@ def test_an_interrupt_in_a_fan_out_is_a_cancel_and_never_a_failure_of_the_tool()
 
 
 def test_an_interrupt_works_in_a_cell_that_awaits_on_a_loop_with_a_handler_of_its_own() -> None:
-    """An async cell of a notebook: the kernel's handler would only cancel the cell's task, which cannot run."""
+    """As in an async cell of a notebook: the kernel's handler would only cancel the cell's task, which cannot run."""
     play("""
         def tool():
             interrupt()
@@ -394,7 +394,7 @@ def test_an_interrupt_works_in_a_cell_that_awaits_on_a_loop_with_a_handler_of_it
 
 
 def test_an_interrupt_ends_an_awaited_run_when_the_loops_handler_only_cancels_its_task() -> None:
-    """As a kernel does it for an async cell: its loop, asleep, would look at the cancel when the next timer is due."""
+    """As a kernel does for an async cell: its sleeping loop would notice the cancellation only at the next timer."""
     assert play("""
         from agf_magics.engine.host.running_loop import here
 
@@ -480,8 +480,8 @@ def test_a_handler_of_ours_that_a_tool_puts_back_later_does_what_was_there_befor
         """)
 
 
-def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
-    """The race itself: the tool had ended when the signal that was to stop it arrived."""
+def test_a_signal_for_a_call_that_has_ended_is_ignored() -> None:
+    """The test makes this race happen: the tool has ended when the signal arrives that should stop it."""
 
     async def main(host: Host) -> None:
         await host.call("kernel", late, {})
@@ -490,7 +490,7 @@ def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
         from agf_magics.engine.host.waiting_thread import waiters
 
         waiter: Waiter = waiters.stack[-1]
-        other = ThreadCall(late, {}, waiter.inside.loop)  # one that this thread does not run, or no longer
+        other = ThreadCall(late, {}, waiter.inside.loop)  # a call that this thread does not run, or runs no longer
         waiter.awaited_signal = other
         signal.raise_signal(signal.SIGINT)
         assert waiter.awaited_signal is None
@@ -520,7 +520,7 @@ def test_an_interrupt_while_a_tool_runs_elsewhere_cancels_it(place: str) -> None
 
 @pytest.mark.parametrize("shape", ["watch", "wait"])
 def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> None:
-    """A person's interrupt can end this code anywhere; another thread must still be able to continue."""
+    """The user's interrupt can end this code at any instruction, and another thread must still be able to continue."""
     steps, interrupted = itertools.count(), True
     while interrupted:
         last, left, interrupted = next(steps), 0, False

@@ -1,4 +1,4 @@
-"""A model's reply while it arrives: events, the row that shows it, secrets, and servers that break off."""
+"""A model's reply while it arrives: its events, its row, its secrets, and servers that break off."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(registry: agf.Registry, *answers: Answer, **options: Any) -> tuple[agf.R
         return agf.run(ASK, registry=registry, **options), seen, server
 
 
-# --- what arrives ---
+# --- arriving replies ---
 
 
 def test_the_text_of_a_model_is_emitted_before_its_reply_is_complete(registry: agf.Registry) -> None:
@@ -126,7 +126,7 @@ def test_a_view_gets_ten_events_a_second_at_most() -> None:
     assert 15 <= len(texts) <= 21  # 200 deltas in 2 seconds
 
 
-def test_what_has_arrived_is_emitted_while_the_model_is_silent() -> None:
+def test_an_arrived_text_is_emitted_while_the_model_is_silent() -> None:
     registry, seen = agf.Registry(), list[ev.Event]()
     before: list[int] = []
 
@@ -204,7 +204,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_reply(registry: agf.Registr
     check_broken_off(done, seen)
 
 
-def test_a_reply_that_ends_without_the_mark_of_its_end_has_a_warning(registry: agf.Registry) -> None:
+def test_a_reply_without_an_end_mark_has_a_warning(registry: agf.Registry) -> None:
     done, _, _ = run(registry, Stream(["A kilo of figs ", b"data: [DONE]\n\n"], ends=False))
     assert done.output == "A kilo of figs "
     assert [found.code for found in done.warnings] == ["model.unended"]
@@ -354,7 +354,7 @@ def test_the_beginning_of_a_text_that_can_be_shown_ends_before_every_secret_that
 
 @pytest.mark.parametrize("tool", ["log_in", "log_out"])
 def test_the_arguments_of_a_tool_with_a_secret_are_not_shown(registry: agf.Registry, tool: str) -> None:
-    """The secret is known only when the call is complete. A name that is not known may be the beginning of one."""
+    """The secret is known only when the call is complete, and an unknown name may be the beginning of a secret."""
     _, seen, _ = run(registry, calls((tool, {"user": "eve", "token": "hunter2-hunter2"})), "done")
     assert "".join(parts(seen, "call")) == f"{tool}(•••)\n"
 

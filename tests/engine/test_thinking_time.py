@@ -1,4 +1,4 @@
-"""The time in which a person thinks about a question counts against no time limit around it (virtual time)."""
+"""The time in which the user thinks about a question counts for no time limit around the question (in virtual time)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def work(seconds: float, id: str = "w") -> Any:
 
 
 def ran(made: agf.Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, list[ev.Event]]:
-    """Run ``made``; a person answers each question after ``think`` seconds."""
+    """Run ``made``. A user answers each question after ``think`` seconds."""
     registry = agf.Registry()
     registry.flows.define(INNER, None)
     events: list[ev.Event] = []
@@ -66,7 +66,7 @@ CALLS_INNER = call("c", "inner", lambda frame: {}, kind="flow", timeout=10.0, ta
         (capped(CALLS_INNER), {"timeout": 10.0, "step_timeout": 10.0}),
     ],
 )
-def test_a_person_may_think_for_longer_than_any_time_limit(made: agf.Flow, limits: Any) -> None:
+def test_the_user_may_think_for_longer_than_any_time_limit(made: agf.Flow, limits: Any) -> None:
     run, _ = ran(made, **limits)
     assert (run.status, run.output) == ("ok", "5"), run.error
 
@@ -120,7 +120,7 @@ def test_several_questions_pause_a_limit_until_the_last_answer() -> None:
     assert sum(isinstance(event, ev.QuestionAnswered) for event in events) == 3
 
 
-def test_a_question_without_a_user_closes() -> None:
+def test_a_question_that_nobody_can_answer_closes() -> None:
     events: list[ev.Event] = []
     run = agf.run(flow(QUESTION), raises=False, on_event=events.append)
     assert run.status == "waiting"
@@ -130,8 +130,8 @@ def test_a_question_without_a_user_closes() -> None:
     ]
 
 
-def test_a_blocking_run_is_not_ended_from_outside_while_a_person_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although its time limit, by the clock on the wall, is over for long."""
+def test_a_blocking_run_is_not_ended_from_outside_while_the_user_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock on the wall, its time limit has been over for a long time."""
     monkeypatch.setattr(job, "LATE", 0.0)
     thinking = threading.Event()
 

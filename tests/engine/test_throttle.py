@@ -1,4 +1,4 @@
-"""`@tool(retry=…, rate=…, at_once=…)`: calls that are repeated, and wait for their turn."""
+"""`@tool(retry=…, rate=…, at_once=…)`: failed calls are repeated, and calls wait for their turn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ONE = "pipeline: one\nsteps:\n- tool: {name: fetch, args: {x: 1}}\n"
 
 
 class Answered(Exception):
-    """An error of an HTTP library."""
+    """An exception as an HTTP library raises it."""
 
     def __init__(self, status: int, **headers: str) -> None:
         super().__init__(f"status {status}")
@@ -43,7 +43,7 @@ class Answered(Exception):
 
 
 class Now:
-    """The virtual times of the calls of `fetch`, which fails with the given errors, one by one."""
+    """Records the virtual times of the calls of `fetch`, which fails with the given errors in order."""
 
     def __init__(self, *errors: Exception, **options: Any) -> None:
         self.registry, self.starts, self.events = agf.Registry(), list[float](), list[Any]()
@@ -101,7 +101,7 @@ def test_the_last_failure_is_that_of_the_step() -> None:
     ],
     ids=["503", "429", "404", "401", "timeout", "value", "httpx"],
 )
-def test_only_what_may_pass_is_repeated(error: Exception, calls: int) -> None:
+def test_only_temporary_errors_are_repeated(error: Exception, calls: int) -> None:
     now = Now(error, retry=agf.Retry(3))
     now.run()
     assert len(now.starts) == calls
@@ -201,7 +201,7 @@ def test_at_once_holds_for_plain_functions_and_threads() -> None:
     assert state == [0, 2]
 
 
-def test_a_cancelled_call_hands_its_turn_on() -> None:
+def test_a_cancelled_call_passes_its_turn_on() -> None:
     async def main() -> list[str]:
         gate, told = Gate(), list[str]()
         gate.limit(None, 1)
@@ -291,7 +291,7 @@ def test_a_wrong_retry(options: Mapping[str, Any], error: type[Exception]) -> No
 
 
 class Flaky(LocalServer):
-    """A service that fails for three requests of ten, and counts."""
+    """A service that fails three of ten requests, and counts them."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`agf.ToolContext`: a running tool reports how far it is, and asks."""
+"""`agf.ToolContext`: a running tool reports its progress and asks the user."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_result_of_such_a_tool_is_reused(tmp_path: Path) -> None:
         assert (tools.run(reuse=True).output, calls) == ("a", ["a"])
 
 
-def test_an_agent_gets_none() -> None:
+def test_an_agent_gets_no_context() -> None:
     def reviewer(prompt: str, call: agf.ToolContext) -> str:
         return prompt
 
@@ -191,7 +191,7 @@ def test_nothing_is_reported_after_the_end_of_a_call() -> None:
     [(math.nan,), (math.inf,), (-1,), (1, -1), (1, math.nan), (1e16,), (True,), ("3",), (1, 2, 3), (10**400,)],
     ids=repr,
 )
-def test_what_is_no_progress_is_an_error_at_the_step(given: Any) -> None:
+def test_wrong_progress_is_an_error_at_the_step(given: Any) -> None:
     def crawl(url: str, call: agf.ToolContext) -> str:
         call.progress(*given)
         return url
@@ -326,7 +326,7 @@ def test_the_question_of_a_plain_tool_is_put_on_the_thread_that_waits() -> None:
 
 
 TURNS = 200
-"""Of the loop: enough for calls that ask on it to ask, if nothing holds them back."""
+"""The turns of the loop that are enough for all calls on it to ask, if nothing holds them back."""
 
 
 @pytest.mark.parametrize("function", [asks, asks_and_waits])
@@ -370,7 +370,7 @@ def test_the_time_of_the_call_pauses_while_a_question_is_open() -> None:
 @pytest.mark.parametrize("where", ["kernel", "thread"])
 def test_the_time_of_a_plain_call_pauses_too(where: Any) -> None:
     async def after_a_second(question: agf.Question) -> str:
-        await asyncio.sleep(1)  # more than the call may take
+        await asyncio.sleep(1)  # longer than the time limit of the call
         return "yes"
 
     run = Tools(asks_and_waits, where=where, timeout=0.5).run(ask=after_a_second)
@@ -397,7 +397,7 @@ def test_the_time_before_and_after_a_question_counts() -> None:
     [("", ()), (3, ()), ("which?", "ab"), ("which?", [1]), ("which?", ["a"] * 101)],
     ids=["empty", "number", "text", "numbers", "many"],
 )
-def test_what_is_no_question_is_an_error(question: Any, choices: Any) -> None:
+def test_a_wrong_question_is_an_error(question: Any, choices: Any) -> None:
     async def crawl(url: str, call: agf.ToolContext) -> str:
         return await call.ask(question, choices)
 
@@ -405,7 +405,7 @@ def test_what_is_no_question_is_an_error(question: Any, choices: Any) -> None:
     assert run.error.code == "tool.ask"
 
 
-def test_an_answer_that_is_no_choice_fails_the_call() -> None:
+def test_an_answer_that_is_not_a_choice_fails_the_call() -> None:
     run = Tools(asks).run(ask=lambda question: "maybe")
     assert run.error.code == "step.question-failed"
     assert "must be 'yes' or 'no', got 'maybe'" in str(run.error)
@@ -434,7 +434,8 @@ def test_a_cancelled_run_closes_the_question_of_its_tool(where: Any) -> None:
         (running,) = (run for run in live.running if run.name == "one")
         running.cancel()
 
-    # In the foreground: the kernel's thread has the tools that are bound to it only while it waits.
+    # The run is in the foreground, because the kernel's thread serves the tools that are bound to it only while it
+    # waits.
     person = threading.Thread(target=cancel)
     person.start()
     run = Tools(asks_and_waits, where=where).run(ask=never)

@@ -1,9 +1,9 @@
-"""A loop whose clock jumps: when nothing else is ready, the next timer is due at once.
+"""An event loop in virtual time: when nothing else is ready, its clock jumps to the next timer.
 
     outcome = run_virtual(flow_with_a_timeout_of_an_hour())
 
-Everything the engine does with time it does by the loop's clock, so an hour of it takes no time. Work on other threads
-is real, and holds the clock still until it is back.
+The engine measures all times with the clock of the loop, so an hour takes no real time. Work on other threads is real,
+and stops the clock until it is done.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from agf_magics.journal.database.store import Store
 T = TypeVar("T")
 
 POLL = 0.005
-"""Real seconds between two looks whether a thread still holds the clock."""
+"""Real seconds between two checks whether a thread still stops the clock."""
 
 DEADLOCK = 60.0
-"""Real seconds without any event after which nothing is thought to come."""
+"""Real seconds without an event, after which none is expected."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -64,9 +64,9 @@ class _Selector(selectors.DefaultSelector):
             if ready:
                 return ready
             assert time.monotonic() < until, "nothing is ready and no thread came back: this would wait for ever"
-        for store in list(Store._open.values()):  # what waits for the disk does not wait for the clock
+        for store in list(Store._open.values()):  # work that waits for the disk does not wait for the clock
             store.flush()
-        ready = super().select(0)  # a thread tells of its end before it is counted as back
+        ready = super().select(0)  # a thread reports its end before it counts as returned
         if not ready:
             self._loop.now += timeout
         return ready

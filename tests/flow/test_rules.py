@@ -1,4 +1,4 @@
-"""What the checks of a whole flow say, and that they say it only where it is so."""
+"""Tests of the checks of a whole flow: they report each problem, and nothing where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said between a model and whoever asks it: what holds of every talk, whatever the model says."""
+"""Laws of the conversation with a model, whatever the model replies."""
 
 from __future__ import annotations
 

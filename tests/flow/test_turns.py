@@ -1,4 +1,4 @@
-"""What a model did in its session, as the events tell it."""
+"""Tests of the turns of a model's session, counted from the events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tests/vectors/wires.json: who reads what whom wrote, the data edges of a flow."""
+"""Tests of the data edges of a flow: tests/vectors/wires.json has which step reads the value of which other step."""
 
 from __future__ import annotations
 

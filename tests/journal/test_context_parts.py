@@ -1,4 +1,4 @@
-"""The messages of a named context are stored once in the journal, however many runs begin with them."""
+"""The journal stores each message of a named context once, however many runs begin with this message."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def registry_of(result: Any, works: list[bool]) -> agf.Registry:
 
     @agf.tool(registry=registry)
     def broken() -> str:
-        """Works the second time."""
+        """Fails once, then works."""
         if not works:
             raise ValueError("not yet")
         return "done"
@@ -59,7 +59,7 @@ def test_a_message_is_stored_once_whatever_runs_begin_with_it(tmp_path: Path) ->
             asked(path, "SELECT count(*), sum(length(text)) FROM parts"),
             asked(path, "SELECT max(length(work)) FROM runs"),
         )
-    assert parts == len(agf.context("log", registry=registry)) - 1  # the last run begins before its own
+    assert parts == len(agf.context("log", registry=registry)) - 1  # the last run begins before its own message
     assert stored < 1_400 * parts
     assert works < 1_000
 
@@ -74,7 +74,7 @@ def test_a_resumed_run_begins_with_the_messages_of_its_first_session(result: Any
             agf.run("late", registry=registry)
         failed = agf.runs()[0].run_id
         works.append(True)
-        later = registry_of(result, works)  # a kernel that was restarted
+        later = registry_of(result, works)  # as after a restart of the kernel
         assert agf.resume(failed, registry=later).status == "ok"
         log = agf.context("log", registry=later)
         assert (log.resolve("$state.pages"), log.resolve("$state.end")) == ([result], "done")
@@ -86,7 +86,7 @@ def test_a_part_is_deleted_with_the_last_run_that_begins_with_it(tmp_path: Path)
         for _ in range(3):
             agf.run("daily", registry=registry)
         third, second, first = (run.run_id for run in agf.runs())
-        asked(path, "UPDATE parts SET used=0")  # the runs that begin now are long written
+        asked(path, "UPDATE parts SET used=0")  # as if the runs had been written long ago
         left = []
         for run_id in (second, third, first):
             past_runs.delete([run_id])

@@ -1,4 +1,4 @@
-"""Reused results of a fan-out are copied many at a time: the journal is as if each had been written alone."""
+"""Reused results of a fan-out are copied in batches, and the journal is as if each had been written alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAN = fan_out(on_error="continue", limit=4)
 
 
 class Tools:
-    """A tool that writes its calls into a file: one that holds what changes is never the same tool again."""
+    """A tool that writes its calls into a file, because a tool with changing fields is never the same tool again."""
 
     def __init__(self, folder: Path) -> None:
         self.made = folder / "calls.txt"
@@ -57,7 +57,7 @@ def result(x: int) -> Any:
 
 
 def rows_of(run_id: str, path: Path) -> list[Any]:
-    """The rows of a run, each checked, without times and numbers."""
+    """The checked rows of a run, without times and numbers."""
     store = Store.at(path)
     num = next(head.num for head in list_runs(store) if head.run_id == run_id)
     found = list(records(store, num))
@@ -68,7 +68,7 @@ def rows_of(run_id: str, path: Path) -> list[Any]:
 
 
 def without_names(result: StoredValue) -> StoredValue:
-    """A stored value without its signature, and without the names of its objects, which each run gives."""
+    """A stored value without its signature and without the names of its objects, which differ in each run."""
     data = result.data.partition(b"AGFI")[0] if isinstance(result.data, bytes) else result.data
     return result._replace(sign=None, data=data)
 
@@ -95,7 +95,7 @@ def test_elements_that_moved_repeat_or_are_new_get_their_own_results(tmp_path: P
         assert tools.calls == new + Counter([13])
         assert second.output == [result(x) for x in after if x != 13]
         assert tools.run(after, reuse=True).output == second.output
-        assert tools.calls == Counter([13])  # the copies are results like any others
+        assert tools.calls == Counter([13])  # the copied results are reused like any others
 
 
 @pytest.mark.parametrize("column", ["value", "digest", "given", "at", "ended", "name"])
@@ -159,7 +159,7 @@ class Session:
         (folder / "flow.yaml").write_text(FAN)
 
     def run(self, what: str, until: int = 0) -> str:
-        # Without the measuring of coverage, which would want room of its own on the disk.
+        # Coverage is not measured, because that would need disk space of its own.
         alone = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
         (self.folder / "calls.txt").write_text("")
         done = subprocess.run(
@@ -175,7 +175,7 @@ class Session:
 
     @property
     def numbers(self) -> list[int]:
-        """The elements of the newest run with a row."""
+        """The elements of the newest run that have a row."""
         with closing(sqlite3.connect(self.folder / "runs.sqlite")) as connection:
             (num,) = connection.execute("SELECT num FROM runs ORDER BY started DESC LIMIT 1").fetchone()
             sql = "SELECT at FROM records WHERE line>? AND line<? AND what='finished' ORDER BY line"
@@ -185,7 +185,7 @@ class Session:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
-def test_a_run_that_is_killed_while_it_copies_is_resumed_with_what_it_had(part: float, tmp_path: Path) -> None:
+def test_a_run_that_is_killed_while_it_copies_is_resumed_with_its_results(part: float, tmp_path: Path) -> None:
     session = Session(tmp_path, count := 3_000)
     assert session.run("run") == "True ok 0"
     assert session.run("kill", 1 + int(part * (count - 1))) == ""
@@ -201,7 +201,7 @@ def test_a_run_that_is_killed_while_it_copies_is_resumed_with_what_it_had(part: 
 def test_a_disk_that_is_full_while_a_run_copies_does_not_end_the_run(tmp_path: Path) -> None:
     session = Session(tmp_path, 2_000)
     assert session.run("run") == "True ok 0"
-    room = (tmp_path / "runs.sqlite").stat().st_size // 3  # of the log, which the copies fill
+    room = (tmp_path / "runs.sqlite").stat().st_size // 3  # space for the log, which the copies fill
     found = session.run("full", room)
     assert session.calls == []
     had = session.numbers

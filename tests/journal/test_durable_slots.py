@@ -1,8 +1,8 @@
-"""The promise of the journal in a fan-out: at most ``max_parallel`` calls have started without a durable record.
+"""In a fan-out, at most ``max_parallel`` calls have started without a durable record.
 
-Each call looks from the inside, through a connection of its own: it counts the calls that have started, itself
-included, and then the records that are durable. Both numbers only grow, so a difference above the limit is a broken
-promise, never a late look.
+Each call checks this promise of the journal through its own connection. It counts first the calls that have started,
+itself included, and then the durable records. Both numbers only grow, so a difference above the limit breaks the
+promise, even if the call looks late.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Look:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.started = self.worst = 0
-        """The most calls that had started without a durable record."""
+        """The largest number of calls that had started without a durable record."""
         self.together = self.running = 0
-        """The most calls that ran at the same time."""
+        """The largest number of concurrent calls."""
         self._lock = threading.Lock()
         self._thread = threading.local()
 
@@ -88,7 +88,7 @@ def tools(look: Look) -> agf.Registry:
         return x
 
     def growing(x: int) -> int:
-        """Quick, then slow, then quick: threads are added in the middle."""
+        """First quick, then slow, then quick again, so that threads are added in the middle."""
         return sleeping(x) if 20 <= x < 50 else plain(x)
 
     def failing(x: int) -> int:

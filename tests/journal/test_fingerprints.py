@@ -1,5 +1,4 @@
-"""A change in place of what a call got is noticed, whatever was changed and by which way; what was only read counts as
-unchanged."""
+"""A change of a call's arguments in place is noticed, whatever was changed in whatever way. Reading changes nothing."""
 
 from __future__ import annotations
 
@@ -260,7 +259,8 @@ def test_of_what_cannot_be_pickled_nobody_can_tell(make: Callable[[], Any]) -> N
 
 
 def test_a_change_in_two_places_that_one_crc32_does_not_see_is_seen() -> None:
-    """Each of the last 32 bits changes the crc32 of all in its own way: together they make up for a byte before."""
+    """Each of the last 32 bits changes the crc32 in its own way. Together they can cancel the change of an earlier
+    byte."""
     size = 2_000_000
     before = bytes(size)
     wanted = zlib.crc32(b"\x01" + bytes(size - 1)) ^ zlib.crc32(before)

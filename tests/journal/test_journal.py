@@ -1,4 +1,5 @@
-"""What lies on the disk, and what becomes of a run when that fails: no lost result, no traceback, no secret."""
+"""The content of the journal on the disk, and runs whose journal fails: no lost result, no traceback, no stored
+secret."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from array import array
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date
@@ -70,7 +72,7 @@ def codes(run: agf.Run) -> list[str]:
     [None, True, 1, -0.0, 10**30, float("inf"), "", "\ud800 \x00 é", [], {}, {"a": [1, {"b": None}]}, [1.0, 1, True]],
     ids=repr,
 )
-def test_json_comes_back_as_it_was(value: Any) -> None:
+def test_json_is_read_as_it_was_written(value: Any) -> None:
     packed = encode_value(value, 1_000)
     assert packed.form == "json"
     assert repr(decode_value(packed.form, packed.data)) == repr(value)
@@ -106,6 +108,42 @@ def test_what_python_cannot_pickle_cloudpickle_can() -> None:
     assert decode_value(packed.form, packed.data)(40) == 42
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: memoryview(b"abc"),
+        lambda: memoryview(array("i", [1, 2, 3])),
+        lambda: {"view": [memoryview(b"abc")]},
+        lambda: open(__file__, encoding="utf-8"),  # noqa: SIM115 - a run has it
+    ],
+    ids=["bytes", "numbers", "within", "file"],
+)
+def test_what_would_come_back_as_another_type_is_not_stored(
+    make: Callable[[], Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    registry, made, types = agf.Registry(), list[Any](), list[type]()
+
+    @agf.tool(registry=registry)
+    def get() -> Any:
+        made.append(make())
+        return made[-1]
+
+    @agf.tool(registry=registry)
+    def use(value: Any) -> str:
+        types.append(type(value))
+        return "used" if len(types) > 1 else str(1 / 0)
+
+    text = "pipeline: p\nsteps:\n- tool: {name: get, output: got}\n- tool: {name: use, args: {value: !expr got}}\n"
+    with kept.journal_in(tmp_path):
+        failed = agf.run(text, registry=registry, raises=False)
+        assert [found.code for found in failed.warnings] == ["journal.unkept"]
+        assert agf.resume(failed.run_id, registry=registry).output == "used"
+    assert types[0] is types[1]
+    assert len(made) == 2
+    for value in made if request.node.callspec.id == "file" else ():
+        value.close()
+
+
 def test_a_large_opaque_value_is_not_pickled_to_its_end() -> None:
     packed = encode_value({1: "x" * 100_000}, 10_000)
     assert (packed.form, packed.data) == ("again", None)
@@ -132,7 +170,7 @@ PLACES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("kind", LARGE)
 def test_large_data_is_not_copied_to_find_out_that_it_is_too_large(kind: str, place: str) -> None:
     value = PLACES[place](LARGE[kind]())
-    encode_value(value, 1_000)  # imports what it needs
+    encode_value(value, 1_000)  # imports the modules that it needs
     tracemalloc.start()
     try:
         packed = encode_value(value, 1_000_000)
@@ -160,7 +198,7 @@ def test_data_that_is_not_too_large_is_stored_once(kind: str) -> None:
     assert (type(first), str(first)) == (type(value), str(value))
 
 
-def test_a_number_too_long_to_be_written_is_kept_all_the_same(tmp_path: Path) -> None:
+def test_a_number_too_long_for_a_text_is_kept(tmp_path: Path) -> None:
     fails = [True]
 
     def second(value: int) -> str:
@@ -177,13 +215,13 @@ def test_a_number_too_long_to_be_written_is_kept_all_the_same(tmp_path: Path) ->
 
 
 class Point:
-    """A class that can be found by its name."""
+    """A class that can be imported by its name."""
 
     def __init__(self, x: int) -> None:
         self.x = x
 
 
-def test_an_opaque_value_is_there_again_when_a_run_is_taken_up(tmp_path: Path) -> None:
+def test_an_opaque_value_is_available_in_a_resumed_run(tmp_path: Path) -> None:
     seen: list[Any] = []
 
     def second(value: Any) -> str:
@@ -199,7 +237,7 @@ def test_an_opaque_value_is_there_again_when_a_run_is_taken_up(tmp_path: Path) -
     assert (type(seen[1]), seen[1].x, seen[1] is seen[0]) == (Point, 3, False)
 
 
-def test_what_cannot_be_kept_is_called_again_and_the_run_says_so(tmp_path: Path) -> None:
+def test_a_call_whose_result_cannot_be_stored_is_repeated_with_a_warning(tmp_path: Path) -> None:
     made: list[int] = []
 
     def second(value: Any) -> str:
@@ -219,7 +257,7 @@ def test_what_cannot_be_kept_is_called_again_and_the_run_says_so(tmp_path: Path)
 
 
 class Bomb:
-    """Unpickling it makes a file."""
+    """An object that creates a file when it is unpickled."""
 
     def __reduce__(self) -> Any:
         return Path.touch, (Path("exploded"),)
@@ -288,7 +326,47 @@ steps:
 """
 
 
-def test_no_secret_lies_on_the_disk_and_a_run_goes_on_with_the_real_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "names", "message", "hint"),
+    [
+        (settings.Phrases(), "a", "needs a, which is secret", "give it again: --set a=… (in Python: input={'a': …})"),
+        (
+            settings.Phrases(),
+            "ab",
+            "needs a, b, which are secret",
+            "give them again: --set a=… --set b=… (in Python: input={'a': …, 'b': …})",
+        ),
+        (
+            settings.COMMAND_LINE,
+            "ab",
+            "needs a, b, which are secret",
+            'give them again: --input FILE.json, with {"a": …, "b": …}',
+        ),
+        (settings.MCP_CLIENT, "ab", "needs a, b, which are secret", "give them again: as 'a' and 'b' of the arguments"),
+    ],
+)
+def test_all_secrets_that_must_be_given_again_are_named(
+    words: settings.Phrases, names: str, message: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = agf.Registry()
+    for name in names:
+        agf.tool(lambda value: 1 / 0, name=f"use_{name}", secret=["value"], registry=registry)
+    uses = "\n".join(
+        f"      {name}: {{tool: {{name: use_{name}, args: {{value: !expr ctx.{name}}}}}}}" for name in names
+    )
+    text = f"pipeline: p\nsteps:\n- parallel:\n    branches:\n{uses}\n    collect: {{transform: {{value: pipe}}}}"
+    flow = agf.define(text, registry=registry)
+    with kept.journal_in(tmp_path):
+        failed = agf.run(flow, {name: f"s3cret-{name}-long" for name in names}, registry=registry, raises=False)
+        monkeypatch.setattr(settings.current, "words", words)
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.resume(failed.run_id, registry=registry)
+    found = caught.value.diagnostics[0]
+    assert message in found.message
+    assert found.hint == hint
+
+
+def test_no_secret_is_stored_and_a_resumed_run_uses_the_real_ones(tmp_path: Path) -> None:
     registry, seen, fails = agf.Registry(), list[tuple[str, str]](), [True]
 
     @agf.tool(registry=registry)
@@ -323,7 +401,7 @@ def test_no_secret_lies_on_the_disk_and_a_run_goes_on_with_the_real_ones(tmp_pat
     assert seen == [("s3cret-t0ken", "m4de-by-a-tool")] * 2
 
 
-def test_what_a_plan_hands_to_a_secret_argument_does_not_lie_on_the_disk(tmp_path: Path) -> None:
+def test_a_secret_argument_of_a_plan_is_not_stored(tmp_path: Path) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry, secret=["token"])
@@ -339,7 +417,7 @@ def test_what_a_plan_hands_to_a_secret_argument_does_not_lie_on_the_disk(tmp_pat
     assert b"s3cret-t0ken" not in disk
 
 
-def test_a_secret_that_a_node_of_a_graph_makes_does_not_lie_on_the_disk(tmp_path: Path) -> None:
+def test_a_secret_that_a_node_of_a_graph_makes_is_not_stored(tmp_path: Path) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -368,7 +446,7 @@ edges: [{from: START, to: k}, {from: k, to: a}, {from: a, to: END}]
 # --- the file ---
 
 
-def test_the_folder_is_this_users_alone_and_in_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_private_and_ignored_by_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")
@@ -382,7 +460,7 @@ def test_the_folder_is_this_users_alone_and_in_no_repository(tmp_path: Path, mon
     assert not any((folder / "owners").iterdir()), "a process that ended holds nothing"
 
 
-def test_a_run_goes_on_where_no_file_can_be_made(tmp_path: Path) -> None:
+def test_a_run_continues_where_no_file_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a file where a folder should be")
     with kept.journal_in(tmp_path / "a"):
         for _ in range(2):
@@ -410,22 +488,22 @@ print(json.dumps([run.status, run.output, [found.code for found in run.warnings]
 
 
 @pytest.mark.parametrize("room", [0, 5_000, 60_000, 150_000])
-def test_a_full_disk_ends_the_keeping_and_not_the_run(room: int, tmp_path: Path) -> None:
-    # Without the measuring of coverage, which would want room of its own.
+def test_a_full_disk_ends_the_journal_and_not_the_run(room: int, tmp_path: Path) -> None:
+    # Coverage is not measured, because that would need disk space of its own.
     alone = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(room)], cwd=tmp_path, env=alone, capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == ["ok", 500, ["journal.full"]]
     assert done.stderr == ""
-    with kept.journal_in(tmp_path):  # what was kept until then is whole
+    with kept.journal_in(tmp_path):  # the records until then are complete
         if room > 50_000:
             agf.tool(lambda number: [number] * 100, name="many", registry=(again := agf.Registry()))
             assert agf.resume("main", registry=again).output == 500
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be removed elsewhere")
-def test_a_file_that_is_removed_meanwhile_is_told_and_the_next_run_is_kept(tmp_path: Path) -> None:
+def test_a_removed_file_is_reported_and_the_next_run_is_kept(tmp_path: Path) -> None:
     registry = agf.Registry()
     removed: list[str] = []
 
@@ -454,7 +532,7 @@ def test_a_file_that_is_removed_meanwhile_is_told_and_the_next_run_is_kept(tmp_p
     ],
     ids=["its log", "the index of its log", "all that is in it"],
 )
-def test_a_file_that_loses_a_part_is_told_by_every_run_until_the_process_ends(
+def test_a_file_that_loses_a_part_is_reported_by_every_run_until_the_process_ends(
     cut: Callable[[Path], object], tmp_path: Path
 ) -> None:
     registry = registry_of(lambda: 1)
@@ -491,7 +569,7 @@ def test_a_run_that_is_deleted_or_taken_over_while_it_runs_says_so(change: str, 
         assert [event.diagnostic.code for event in events if isinstance(event, Warned)] == ["journal.gone"]
 
 
-def test_a_damaged_file_is_told_and_never_believed(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_and_never_believed(tmp_path: Path) -> None:
     registry = registry_of(lambda: {"text": "pears and figs"})
     with kept.journal_in(tmp_path / "whole") as whole:
         wanted = agf.run("main", registry=registry)
@@ -518,7 +596,7 @@ def test_a_damaged_file_is_told_and_never_believed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9])
-def test_a_file_that_was_cut_short_is_told(part: float, tmp_path: Path) -> None:
+def test_a_file_that_was_cut_short_is_reported(part: float, tmp_path: Path) -> None:
     registry = registry_of(lambda: 1)
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry)
@@ -530,7 +608,7 @@ def test_a_file_that_was_cut_short_is_told(part: float, tmp_path: Path) -> None:
         assert codes(run) in ([], ["journal.damaged"], ["journal.full"])
         told = ""
         try:
-            found = [one.status for one in agf.runs()]  # where it was cut, nothing may have stood
+            found = [one.status for one in agf.runs()]  # at the cut there may have been nothing
         except agf.DefinitionError as error:
             found, told = [], error.code
         assert set(found) <= {"ok"}
@@ -569,7 +647,7 @@ def test_a_process_that_is_killed_while_it_creates_the_journal_leaves_a_file_tha
 ) -> None:
     path = tmp_path / "runs.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # the first statement of ours that writes
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # our first statement that writes
     assert path.stat().st_size > 0
     registry = agf.Registry()
     agf.tool(lambda: 1, name="one", registry=registry)
@@ -598,7 +676,7 @@ agf.run("main")
 """
 
 
-def test_a_run_of_a_process_that_lives_is_its_own_and_free_when_that_was_killed(tmp_path: Path) -> None:
+def test_a_run_belongs_to_its_process_until_that_is_killed(tmp_path: Path) -> None:
     other = subprocess.Popen([sys.executable, "-c", HOLDS], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert other.stdout.readline() == b"held\n"
     registry = agf.Registry()
@@ -617,7 +695,7 @@ def test_a_run_of_a_process_that_lives_is_its_own_and_free_when_that_was_killed(
     other.stdin.close()
 
 
-def test_of_two_who_take_a_run_up_one_is_first(tmp_path: Path) -> None:
+def test_only_one_of_two_processes_can_resume_a_run(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry_of(lambda: 1, lambda value: 1 / 0), raises=False)
         (one,) = queries.list_runs(Store.at(path))
@@ -642,10 +720,10 @@ def test_a_forked_child_leaves_its_parents_file_alone_and_runs(tmp_path: Path) -
         assert [one.status for one in agf.runs()] == ["ok"] * 2
 
 
-def test_a_forked_child_does_not_wait_for_a_thread_that_it_has_not(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         run = agf.run("main", registry=registry_of(lambda: 1))
-        kept.flush(path)  # a fork in the middle of a write would leave the child SQLite's locks
+        kept.flush(path)  # a fork during a write would leave SQLite's locks in the child
         child = os.fork()
         if child == 0:
             code = 2
@@ -656,7 +734,7 @@ def test_a_forked_child_does_not_wait_for_a_thread_that_it_has_not(tmp_path: Pat
         assert os.waitpid(child, 0)[1] == 0
 
 
-def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> None:
+def test_old_runs_are_deleted_and_waiting_runs_are_not(tmp_path: Path) -> None:
     registry = registry_of(lambda: "x" * 50_000)
     with kept.journal_in(tmp_path) as path:
         for _ in range(4):
@@ -736,7 +814,7 @@ def test_the_checksum_of_a_row_is_the_same_in_every_python() -> None:
     assert row_crc((*row[:9], True, *row[10:])) != CRC
     assert row_crc((*row[:12], "None", *row[13:])) != CRC
     assert row_crc(("".join(["1"]), *row[1:])) != CRC
-    again = (row[0], "".join(["fin", "ished"]), *row[2:])  # another object with the same text
+    again = (row[0], "".join(["fin", "ished"]), *row[2:])  # an equal text in another object
     assert row_crc(again) == CRC
 
 
@@ -756,7 +834,7 @@ def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(
         store = Store.at(path)
         (head,) = queries.list_runs(store)
         assert claims.claim(store, head)
-        assert deletion._deleted(store, head.num, head.num + ROOM) == deletion.SLICE  # and then it died
+        assert deletion._deleted(store, head.num, head.num + ROOM) == deletion.SLICE  # then its process died
         assert [one.status for one in queries.list_runs(store)] == ["damaged"]
         with pytest.raises(agf.DefinitionError):
             agf.resume(run.run_id, registry=registry)

@@ -1,4 +1,4 @@
-"""Large arguments in the journal: each part is stored once for a run, and a person sees it whole."""
+"""Large arguments in the journal: each part is stored once for a run, and a user sees the complete value."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def registry_of(
     def size(rows: Any, label: str) -> str:
         made.append(label)
         found = f"{label}{len(rows)}"
-        rows.clear()  # its own copy
+        rows.clear()  # changes only its own copy
         return found
 
     @agf.tool(registry=registry)
@@ -111,7 +111,7 @@ def stored_stores(path: Path) -> str:
     return str(text)
 
 
-def test_the_end_refers_to_what_calls_have_got(tmp_path: Path) -> None:
+def test_the_end_of_a_run_refers_to_stored_arguments(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         run = agf.run("readers", registry=registry_of([]))
         assert len(stored_stores(path)) < 1_000
@@ -135,7 +135,7 @@ def test_a_list_that_the_check_of_arguments_copies_is_stored_once(tmp_path: Path
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM large", "UPDATE large SET text='[1]'"])
-def test_a_store_that_is_not_what_was_written_is_damage(change: str, tmp_path: Path) -> None:
+def test_a_changed_store_counts_as_damaged(change: str, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         run = agf.run("readers", registry=registry_of([]))
         kept.flush(path)
@@ -226,7 +226,7 @@ def test_parts_that_are_not_json_leave_a_preview(tmp_path: Path) -> None:
 
 
 def test_a_value_that_grows_is_stored_again(tmp_path: Path) -> None:
-    """Equal identities are no proof: each step makes a new list."""
+    """An equal identity of a list proves nothing: each step makes a new list."""
     registry = registry_of([])
     agf.define(
         "pipeline: grows\nsteps:\n- tool: {name: load, output: rows}\n"

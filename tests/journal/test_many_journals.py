@@ -1,4 +1,4 @@
-"""One process may use any number of journals: those that no run uses are closed."""
+"""One process may use any number of journals, because journals that no run uses are closed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_many_projects_do_not_take_more_descriptors(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts the descriptors of the process")
 def test_projects_that_were_removed_do_not_take_descriptors(tmp_path: Path) -> None:
-    """As those of the temporary folders of a person's tests."""
+    """Such projects are the temporary folders of a user's tests."""
     counts = list[int]()
     for number in range(3 * MOST):
         assert run(tmp_path / str(number)).output == "done"
@@ -94,7 +94,7 @@ def test_the_runs_of_a_closed_journal_are_complete_and_can_be_read(tmp_path: Pat
     assert (tmp_path / "first" / "runs.sqlite").absolute() not in Store._open
     assert (past.status, [call["output"] for call in past.calls]) == ("ok", ["done"])
     use(tmp_path / "first")
-    listed = {found.run_id for found in agf.runs()}  # with the runs without a journal of other tests
+    listed = {found.run_id for found in agf.runs()}  # may include runs of other tests without a journal
     assert first.run_id in listed
     assert not listed & others
 
@@ -169,7 +169,7 @@ def test_a_row_for_a_closed_journal_is_refused(tmp_path: Path) -> None:
 def test_a_journal_that_cannot_be_opened_to_its_end_leaves_nothing_open(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process may reach its limit of descriptors at any of these."""
+    """A process may reach its limit of descriptors at any of these files."""
     path = tmp_path / "runs.sqlite"
     opened = list[Any]()
 

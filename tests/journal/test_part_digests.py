@@ -1,4 +1,4 @@
-"""Memory of a run is digested once, and again when it has changed."""
+"""The memory of a value is digested once in a run, and again only after it has changed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ N = 20_000
 
 
 class Run:
-    """A run that takes values apart."""
+    """A run that splits values into parts."""
 
     def __init__(self) -> None:
         self.digests = PartDigests()
 
     def take(self, value: Any, meanwhile: Callable[[], Any] = lambda: None) -> tuple[int, bool]:
-        """How many parts were digested, and whether nobody changed them ``meanwhile``."""
+        """Split a value. Returns the number of digested parts, and whether no part changed ``meanwhile``."""
         made: list[Any] = []
         checksums = Checksums()
         parted = take_apart(
@@ -41,7 +41,7 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame({name: np.arange(N) * 1.5 for name in "abc"})
 
 
-def test_what_two_values_share_is_digested_once() -> None:
+def test_shared_memory_of_two_values_is_digested_once() -> None:
     run, table = Run(), frame()
     assert run.take(table) == (3, True)
     assert run.take(table) == (0, True)
@@ -51,7 +51,7 @@ def test_what_two_values_share_is_digested_once() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 7, N - 1])
-def test_what_has_changed_in_place_is_digested_again(place: int) -> None:
+def test_memory_that_has_changed_is_digested_again(place: int) -> None:
     run, table = Run(), frame()
     run.take(table)
     table["b"].array[place] += 1e-9
@@ -60,7 +60,7 @@ def test_what_has_changed_in_place_is_digested_again(place: int) -> None:
     assert run.take(table)[1]
 
 
-def test_what_is_changed_while_it_is_digested_is_not_known() -> None:
+def test_the_digest_of_memory_that_changes_meanwhile_is_not_kept() -> None:
     run, array = Run(), np.arange(N) * 1.5
 
     def change() -> None:
@@ -71,7 +71,7 @@ def test_what_is_changed_while_it_is_digested_is_not_known() -> None:
     assert run.take(array) == (0, True)
 
 
-def test_memory_that_another_value_has_now_is_digested() -> None:
+def test_memory_that_now_belongs_to_another_value_is_digested() -> None:
     run = Run()
-    for number in range(50):  # at the places of those before
+    for number in range(50):  # at the addresses of earlier arrays
         assert run.take(np.full(N, number, float)) == (1, True)

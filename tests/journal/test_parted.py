@@ -1,4 +1,5 @@
-"""Values without their large buffers: exact round trips, parts of columns, and what is searched."""
+"""Values that are stored without their large buffers: exact round trips, parts of columns, and the search for
+secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ DAYS = pd.date_range("2026-01-01", periods=N, freq="h")
 
 
 class Memory:
-    """Parts in memory."""
+    """A store of parts in memory."""
 
     def __init__(self) -> None:
         self.parts: dict[str, bytes] = {}
@@ -61,7 +62,7 @@ class Rest:
 
 @dataclass
 class Fit:
-    """A class of the user."""
+    """A class of the user's."""
 
     name: str
     weights: Any
@@ -125,7 +126,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_a_value_comes_back_as_it_was(kind: str) -> None:
+def test_a_value_is_read_as_it_was_written(kind: str) -> None:
     memory, value = Memory(), VALUES[kind]()
     data = memory.stored(value)
     assert len(data) < 2 * LEAST
@@ -134,9 +135,9 @@ def test_a_value_comes_back_as_it_was(kind: str) -> None:
     assert same(value, back)
     if kind == "one array twice":
         assert back[0] is back[1]
-    if kind == "class":  # its code would count too
+    if kind == "class":  # the code of the class would count, too
         assert content_digest(value) is None
-    elif kind == "frame of kinds":  # it shares its dates with another frame: a call more, never a wrong result
+    elif kind == "frame of kinds":  # the frames share their dates, so one call is repeated at most
         assert content_digest(value)
     else:
         assert content_digest(value) == content_digest(VALUES[kind]()) == hashlib.sha256(data).hexdigest()
@@ -191,7 +192,7 @@ def test_large_data_is_not_copied_to_take_it_apart(kind: str) -> None:
         def drop(self) -> None:
             pass
 
-    take_apart(value, Nowhere)  # imports what it needs
+    take_apart(value, Nowhere)  # imports the modules that it needs
     tracemalloc.start()
     try:
         take_apart(value, Nowhere)
@@ -202,7 +203,7 @@ def test_large_data_is_not_copied_to_take_it_apart(kind: str) -> None:
 
 
 def of_arrow() -> pd.DataFrame:
-    """Columns of pandas with the memory of Arrow."""
+    """A frame of pandas whose columns use the memory of Arrow."""
     return pd.DataFrame(
         {
             "t": pd.array([f"word {n}" for n in range(N)], dtype="string[pyarrow]"),
@@ -295,7 +296,7 @@ ODD = [
 @pytest.mark.parametrize("form", ODD, ids=repr)
 def test_a_form_of_any_bytes_is_found_as_it_is(form: bytes) -> None:
     assert len(ODD) > FEW_FORMS
-    for size in (1, len(form) - 1, 50):  # the bytes that come before it
+    for size in (1, len(form) - 1, 50):  # the number of bytes before the secret
         search = Search(ODD)
         search.look(b"abc ac( E Z one some \xf6 \n a b c" + b"x" * size)
         search.look(form[:-2])
@@ -304,7 +305,7 @@ def test_a_form_of_any_bytes_is_found_as_it_is(form: bytes) -> None:
             search.look(form[-1:] + b"x")
 
 
-def test_what_was_searched_is_searched_again_for_other_texts() -> None:
+def test_a_searched_buffer_is_searched_again_for_other_texts() -> None:
     clean = set[str]()
     for kind in ("bytes of an array", "arrow", "frame"):
         value = HOLDING[kind]()
@@ -317,7 +318,7 @@ def test_what_was_searched_is_searched_again_for_other_texts() -> None:
     assert len(clean) >= 3
 
 
-def test_what_holds_a_text_is_never_counted_as_searched() -> None:
+def test_a_buffer_with_a_secret_never_counts_as_searched() -> None:
     clean = set[str]()
     for _ in range(2):
         with pytest.raises(HoldsSecret):

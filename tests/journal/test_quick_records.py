@@ -1,4 +1,4 @@
-"""The records of quick plain calls in a fan-out: durable, complete, and at most as many missing as there are slots."""
+"""The records of quick plain calls in a fan-out are durable and complete, and at most one for each slot is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fans import fan_out
 from tests.processes import script
 
 LONGEST = 60.0
-"""Seconds after which what is waited for will not come."""
+"""Seconds after which the awaited event will not come any more."""
 
 ELEMENTS = 200
 
@@ -56,7 +56,7 @@ def test_failures_and_opaque_values_have_records(tmp_path: Path) -> None:
     def work(x: int) -> Any:
         if x % 7 == 0:
             raise ValueError(x)
-        return {1: x} if x % 5 == 0 else x  # a key that is not a text: opaque
+        return {1: x} if x % 5 == 0 else x  # opaque, because its key is not a text
 
     with kept.journal_in(tmp_path) as path:
         made = run(work, "continue")
@@ -89,14 +89,14 @@ def test_a_failure_stops_the_calls_that_were_built_ahead(tmp_path: Path) -> None
         assert 50 in calls
         assert len(calls) < ELEMENTS
         kept.flush(path)
-        # The failed one, and calls that ran beside it and ended after the run.
+        # The failed call, and calls that ran beside it and ended after the run.
         unrecorded = len(calls) - finished(path)
         again = agf.resume(made.run_id, registry=_fixed(calls), raises=False)
         assert (again.status, again.output) == ("ok", list(range(ELEMENTS)))
         twice = {x for x, count in Counter(calls).items() if count == 2}
         assert 50 in twice
         assert len(twice) == unrecorded
-        assert len(calls) == ELEMENTS + len(twice)  # each other one once
+        assert len(calls) == ELEMENTS + len(twice)  # every other call was made once
 
 
 def _fixed(calls: list[int]) -> agf.Registry:
@@ -132,7 +132,7 @@ agf.run("main", {"xs": list(range(100))}, registry=registry)
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 @pytest.mark.parametrize("at", [0, 17, 99])
-def test_a_process_that_is_killed_forgets_at_most_the_calls_of_its_slots(tmp_path: Path, at: int) -> None:
+def test_a_killed_process_loses_at_most_the_records_of_its_slots(tmp_path: Path, at: int) -> None:
     path, text = tmp_path / "runs.sqlite", fan_out(limit=4)
     done = script(KILLED, tmp_path, str(path), str(at), text)
     assert done.returncode == -signal.SIGKILL, done.stderr

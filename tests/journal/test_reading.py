@@ -1,4 +1,4 @@
-"""The rows of a run are read as what was written, and each changed row is found."""
+"""The rows of a run are read as they were written, and a change of any cell is found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "another step": {"at": '["steps[1]"]'},
     "a long number": {"at": '["steps[0].do",1234567890123456789012]'},
 }
-"""Rows that a run writes, or that a reader leaves to those who use the value."""
+"""Rows that a run writes, and odd rows that the reader passes on."""
 
 
 def row(changes: dict[str, Any] | None = None, crc: int | None = None) -> Row:
@@ -59,7 +59,7 @@ def stored(connection: sqlite3.Connection, rows: tuple[Row, ...]) -> sqlite3.Cur
 
 
 def read(*rows: Row) -> list[Record] | str:
-    """The rows as SQLite returns them, read; or the error."""
+    """The records in the rows, as SQLite returns them, or the error."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         try:
             return list(read_records(stored(connection, rows)))

@@ -1,4 +1,4 @@
-"""The calls of a step in the journal: counted, paged, grouped, of live and of past runs."""
+"""The calls of a step in the journal: how they are counted, paged and grouped, in live and in past runs."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ steps:
         again = agf.resume(run.run_id, registry=registry, raises=False)
         calls = found(again)
         newest_first = calls.page(again.steps["steps[0].do"], 10)[::-1]
-        assert calls.number_attempts(newest_first) == [3, 2, 1]  # the attempt that was retried is not repeated
+        assert calls.number_attempts(newest_first) == [3, 2, 1]  # the earlier attempt is not listed twice
         assert calls.number_attempts([]) == []
         assert [call["attempt"] for call in agf.runs(run.run_id).calls] == [1, 2, 3]
 
@@ -168,7 +168,7 @@ PATHS = st.lists(st.tuples(STEPS, st.lists(st.integers(0, 3), max_size=3)), min_
 
 
 @given(PATHS, st.lists(STEPS, min_size=1, max_size=3).map(tuple))
-def test_a_call_is_of_a_step_as_a_path_is_within_one(parts: list[tuple[str, list[int]]], key: tuple[str, ...]) -> None:
+def test_a_call_belongs_to_the_steps_above_its_path(parts: list[tuple[str, list[int]]], key: tuple[str, ...]) -> None:
     at = tuple(bit for step, numbers in parts for bit in (step, *numbers))
     bare = tuple(step for step, _ in parts)
     assert is_of(at, key) is is_within(bare, key)  # type: ignore[arg-type]

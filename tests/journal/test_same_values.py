@@ -1,4 +1,4 @@
-"""Whether two stored values are the same, told by their bytes: nothing is unpickled."""
+"""The comparison of two stored values by their bytes, without unpickling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.journal.test_parted import Memory
 
 
 class Kept(NamedTuple):
-    """A value in the journal."""
+    """A stored value as the journal has it."""
 
     form: str | None
     data: str | bytes | None
@@ -45,11 +45,11 @@ class Point:
 
 
 class Shelf(list[Any]):
-    """A list of the user."""
+    """A list class of the user's."""
 
 
 class Names(dict[str, Any]):
-    """A mapping of the user."""
+    """A mapping class of the user's."""
 
 
 class Slotted:
@@ -60,7 +60,7 @@ class Slotted:
 
 
 class Made:
-    """It is made with a name for its argument: `NEWOBJ_EX`."""
+    """A class whose pickle passes the argument by name (`NEWOBJ_EX`)."""
 
     def __new__(cls, *, a: Any = None) -> Made:
         made = super().__new__(cls)
@@ -128,7 +128,7 @@ _SIMPLE = (int, float, str, bytes, tuple, type(None))
 @pytest.mark.parametrize("what", VALUES)
 def test_a_value_is_the_same_however_it_is_pickled(what: str) -> None:
     value = VALUES[what]
-    # The first protocols write objects in another way, the fourth byte arrays.
+    # The first protocols write objects in another way, and the fourth also byte arrays.
     protocols = (2, 3, 4, 5) if isinstance(value, _SIMPLE) and value != b"a" else (5,)
     kept = [pickled(value, protocol) for protocol in protocols]
     kept.append(Kept("pickle", pickletools.optimize(pickle.dumps(value, 5))))
@@ -247,7 +247,7 @@ def test_previews_that_differ_are_those_of_different_values(first: Kept, other: 
     assert is_same(first, other) is same
 
 
-def test_the_contents_of_what_is_not_stored_tell_different_values() -> None:
+def test_the_digests_of_unstored_values_distinguish_them() -> None:
     layout, another = b"l" * CONTENTS, b"m" * CONTENTS
     first = Kept("again", layout + b"a", "x")
     assert is_same(first, Kept("again", layout + b"a", "y")) is None, "equal ones say nothing"

@@ -1,4 +1,4 @@
-"""`Searches`: which buffers of a run are searched for secrets."""
+"""`Searches` remembers which buffers of a run were searched for which secrets."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_a_buffer_is_searched_again_for_other_texts(then: list[bytes]) -> None:
     searches = Searches()
     assert not finds(searches, [ABSENT])
     assert finds(searches, then)
-    # Also after the texts of before: what was clean of them is not clean of these.
+    # This holds even after earlier texts: a buffer without the old texts may contain the new ones.
     assert not finds(searches, [ABSENT])
     assert finds(searches, then)
 
 
 def test_a_buffer_is_not_searched_again_for_the_same_texts() -> None:
-    """The digest stands for the bytes: with one of other bytes the search shows that it does not look."""
+    """The digest stands for the bytes. A digest with other bytes shows that no search happens."""
     searches = Searches()
     searches.search([FIRST, OTHER], False).look_at(memoryview(b"nothing"), memoryview(b"nothing"), "text")
     assert not finds(searches, [OTHER, FIRST])
@@ -40,7 +40,7 @@ def test_a_buffer_is_not_searched_again_for_the_same_texts() -> None:
     assert finds(searches, [FIRST, OTHER], in_numbers=True)
 
 
-def test_a_search_that_goes_on_while_a_later_one_begins_keeps_its_own_buffers() -> None:
+def test_a_search_that_overlaps_a_later_search_keeps_its_own_buffers() -> None:
     searches = Searches()
     early = searches.search([ABSENT], False)
     late = searches.search([FIRST], False)

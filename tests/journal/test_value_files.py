@@ -1,4 +1,4 @@
-"""The folder of large values: what is read is what was written, whatever lies in the folder."""
+"""The folder of large values returns exactly what was written, whatever files are in the folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> ValueFiles:
 
 @pytest.fixture
 def other(files: ValueFiles) -> ValueFiles:
-    """Another process with the same folder."""
+    """Another process that uses the same folder."""
     return ValueFiles(files.folder, "2-0123456789ab")
 
 
@@ -75,7 +75,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and links")
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_what_is_not_what_was_written_is_never_read(kind: str, files: ValueFiles, other: ValueFiles) -> None:
+def test_a_damaged_file_is_never_read(kind: str, files: ValueFiles, other: ValueFiles) -> None:
     files.add(PART, memoryview(DATA))
     damaged_by(DAMAGES[kind])(files.folder / PART.digest)
     for each in (files, other):
@@ -85,7 +85,7 @@ def test_what_is_not_what_was_written_is_never_read(kind: str, files: ValueFiles
     if kind == "a folder":
         with pytest.raises(IsADirectoryError):
             files.add(PART, memoryview(DATA))
-    else:  # the value is stored again, and then it is sound
+    else:  # the value is stored again, and is then correct
         files.add(PART, memoryview(DATA))
         assert other.read(PART) == DATA
     assert not [name for name in names(files) if name.endswith(".part")]
@@ -112,7 +112,7 @@ def test_a_folder_that_is_a_link_is_neither_read_nor_written_nor_cleaned(files: 
     assert names(elsewhere) == [PART.digest]
 
 
-def test_only_what_nobody_needs_is_deleted(files: ValueFiles, tmp_path: Path) -> None:
+def test_only_unneeded_files_are_deleted(files: ValueFiles, tmp_path: Path) -> None:
     lock = ProcessLock(tmp_path / "owners")
     files.add(PART, memoryview(DATA))
     unneeded = Part(hashlib.sha256(b"old").hexdigest(), 3)
@@ -143,7 +143,7 @@ def test_a_tenth_of_the_disk_stays_free(files: ValueFiles, monkeypatch: pytest.M
     assert files.read(PART) == DATA
 
 
-def test_a_part_of_unknown_size_is_complete_or_not_there(files: ValueFiles) -> None:
+def test_a_part_of_unknown_size_is_complete_or_missing(files: ValueFiles) -> None:
     new, dropped = files.create(), files.create()
     for each in (new, dropped):
         each.write(DATA[:1000])
@@ -152,7 +152,7 @@ def test_a_part_of_unknown_size_is_complete_or_not_there(files: ValueFiles) -> N
     dropped.drop()
     assert not files.has(PART)
     files.keep(new)
-    new.drop()  # it has its name
+    new.drop()  # does nothing, because the file has its name already
     assert files.read(PART) == DATA
     assert names(files) == [PART.digest]
 
@@ -174,9 +174,7 @@ def test_no_clock_decides_what_is_read_and_what_is_deleted(
     lock.leave()
 
 
-def test_a_part_that_is_changed_while_it_is_read_is_what_was_written_or_an_error(
-    files: ValueFiles, other: ValueFiles
-) -> None:
+def test_a_part_that_changes_during_the_read_is_correct_or_an_error(files: ValueFiles, other: ValueFiles) -> None:
     data = bytes(range(256)) * 20_000
     part = Part(hashlib.sha256(data).hexdigest(), len(data))
     files.add(part, memoryview(data))
@@ -205,10 +203,8 @@ def test_a_part_that_is_changed_while_it_is_read_is_what_was_written_or_an_error
     assert other.read(part) == data
 
 
-def test_a_folder_that_loses_what_it_was_given_is_an_error_or_a_part_that_is_not_there(
-    files: ValueFiles, other: ValueFiles
-) -> None:
-    """A network folder may forget a file between two questions about it."""
+def test_a_folder_that_loses_a_file_is_an_error_or_a_missing_part(files: ValueFiles, other: ValueFiles) -> None:
+    """A network folder may lose a file between two requests for it."""
     files.add(PART, memoryview(DATA))
     path, ends = files.folder / PART.digest, threading.Event()
 
@@ -246,7 +242,7 @@ def test_writers_of_one_part_do_not_disturb_each_other(files: ValueFiles, other:
     def tolerant(one: ValueFiles) -> None:
         try:
             write(one)
-        except (PartError, FileNotFoundError):  # another one has deleted it
+        except (PartError, FileNotFoundError):  # another writer has deleted the file
             pass
         except BaseException as error:
             failures.append(error)
@@ -265,10 +261,10 @@ def test_writers_of_one_part_do_not_disturb_each_other(files: ValueFiles, other:
 
 @pytest.fixture(autouse=True)
 def no_open_files() -> Iterator[None]:
-    """Nothing stays open."""
+    """Check that no file stays open."""
     if not Path("/proc/self/fd").exists():
         yield
         return
     before = len(os.listdir("/proc/self/fd"))
     yield
-    assert len(os.listdir("/proc/self/fd")) <= before + 1  # "sparse" opens one
+    assert len(os.listdir("/proc/self/fd")) <= before + 1  # "sparse" opens one file

@@ -1,4 +1,4 @@
-"""How lines reach the file: whoever is told that a line is durable can read it, whoever else writes meanwhile."""
+"""The writer of the journal: a record that is reported as durable can be read, whoever else writes meanwhile."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from tests.engine import kept
 from tests.processes import script
 
 LONGEST = 60.0
-"""Seconds after which what is waited for will not come."""
+"""Seconds after which the awaited event will not come any more."""
 
 
 def line(number: int, value: Any = "x") -> tuple[Any, ...]:
     return (number, "finished", "[]", "", "tool", "t", 1.0, 2.0, None, 0, "json", value, None, None, None, None, 0)
 
 
-def told_and_read(store: Store, numbers: range) -> None:
-    """On a loop of this thread: eight tasks write, and look for each line when they are told of it."""
+def write_and_read(store: Store, numbers: range) -> None:
+    """On a loop of this thread, eight tasks write lines, and look for each line when the writer reports it as
+    durable."""
     with closing(sqlite3.connect(store.path)) as reading:
 
         async def write(some: range) -> None:
@@ -45,20 +46,20 @@ def told_and_read(store: Store, numbers: range) -> None:
         asyncio.run(main())
 
 
-def test_whoever_is_told_of_a_line_reads_it_on_whatever_thread_its_loop_is(tmp_path: Path) -> None:
+def test_a_durable_line_can_be_read_on_whatever_thread_its_loop_is(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         store, wrong = Store.at(path), list[BaseException]()
 
         def there(numbers: range) -> None:
             try:
-                told_and_read(store, numbers)
+                write_and_read(store, numbers)
             except BaseException as error:
                 wrong.append(error)
 
         beside = [threading.Thread(target=there, args=(range(n * 1_000, n * 1_000 + 160),)) for n in range(1, 4)]
         for thread in beside:
             thread.start()
-        there(range(160))  # this is the main thread, whose lines another one commits
+        there(range(160))  # on the main thread, whose lines another thread commits
         for thread in beside:
             thread.join()
         assert wrong == []
@@ -87,7 +88,7 @@ def test_a_line_is_written_also_while_a_call_blocks_its_loop(tmp_path: Path) -> 
 
         @agf.tool(where="loop", registry=registry)
         def looks() -> str:
-            """Blocks the loop until the other one's line is there."""
+            """Blocks the loop until the other call's line is durable."""
             until = time.monotonic() + LONGEST
             with closing(sqlite3.connect(path)) as reading:
                 while time.monotonic() < until:
@@ -98,7 +99,7 @@ def test_a_line_is_written_also_while_a_call_blocks_its_loop(tmp_path: Path) -> 
         assert agf.run(agf.load(BOTH, registry=registry), registry=registry).output["other"] == "seen"
 
 
-def test_a_loop_goes_on_while_another_process_holds_the_file(tmp_path: Path) -> None:
+def test_a_loop_continues_while_another_process_holds_the_file(tmp_path: Path) -> None:
     registry, turns = agf.Registry(), list[int]()
     with kept.journal_in(tmp_path) as path:
 
@@ -142,14 +143,14 @@ def test_lines_that_another_process_keeps_from_the_file_are_given_up_together(
 
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with store.writer._committing:  # all of them queue before one is looked at
+            with store.writer._committing:  # all lines are queued before the first is handled
                 loop = asyncio.new_event_loop()
                 told = loop.create_task(main())
                 loop.run_until_complete(asyncio.sleep(0))
             assert all(isinstance(one, JournalError) for one in loop.run_until_complete(told))
             loop.close()
             other.execute("ROLLBACK")
-    assert begun == [True]  # who waits for the file waits once, not once a line
+    assert begun == [True]  # the writer waits once for the file, not once for each line
 
 
 def test_the_log_begins_anew_when_it_is_long(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_the_log_is_as_short_each_time_it_begins_anew(tmp_path: Path) -> None:
             assert log.stat().st_size < LOG * 1.75
 
 
-def test_a_line_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_a_line_that_cannot_be_written_affects_no_other_line(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         store = Store.at(path)
 
@@ -198,7 +199,7 @@ def test_a_line_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) ->
             assert reading.execute("SELECT line FROM records ORDER BY line").fetchall() == [(1,), (3,)]
 
 
-def test_of_many_rows_all_are_written_but_those_that_cannot(tmp_path: Path) -> None:
+def test_all_rows_are_written_except_impossible_ones(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         store, failed = Store.at(path), list[JournalError]()
         rows = [line(1, "a"), line(2, []), line(3, "c"), line(3, "again"), line(4, "d")]
@@ -210,7 +211,7 @@ def test_of_many_rows_all_are_written_but_those_that_cannot(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("on_main", [False, True], ids=["a loop commits", "the thread commits"])
-def test_a_run_is_kept_alike_whoever_commits(on_main: bool, tmp_path: Path) -> None:
+def test_a_run_has_the_same_records_whoever_commits(on_main: bool, tmp_path: Path) -> None:
     registry = agf.Registry()
     agf.tool(lambda n: n + 1, name="inc", where="loop", registry=registry)
     text = """\
@@ -266,7 +267,7 @@ def test_every_element_is_durable_before_the_next_one_starts_in_its_slot(started
 
 
 def who_commits(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Fills with whether it was a loop, at each commit of the writer."""
+    """A list that gets, at each commit of the writer, whether a loop made it."""
     by_loop, commit = list[bool](), store.writer._commit
 
     def seen(loop: asyncio.AbstractEventLoop | None = None) -> bool:
@@ -278,7 +279,7 @@ def who_commits(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def written_one_by_one(store: Store, count: int, apart: bool) -> None:
-    """``count`` lines, each after the one before, on a loop of this thread or (``apart``) of another one."""
+    """Write ``count`` lines, each after the previous one, on a loop of this thread or (``apart``) of another thread."""
 
     async def main() -> None:
         for number in range(count):
@@ -298,7 +299,7 @@ def test_a_loop_commits_its_own_lines_and_does_not_wake_the_thread(
     with kept.journal_in(tmp_path) as path:
         by_loop = who_commits(Store.at(path), monkeypatch)
         written_one_by_one(Store.at(path), 400, apart=True)
-        assert sum(by_loop) > 200  # the thread takes what lies there for 10 ms: on a busy machine a few
+        assert sum(by_loop) > 200  # the thread commits a few lines that wait for 10 ms on a busy machine
         assert len(by_loop) - sum(by_loop) < 200
 
 
@@ -312,7 +313,7 @@ def test_the_main_thread_commits_nothing_where_an_interrupt_may_raise(
         assert not any(by_loop)
 
 
-def test_a_line_that_is_not_waited_for_any_more_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_a_cancelled_wait_for_a_line_affects_no_other_line(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         store = Store.at(path)
 
@@ -367,11 +368,11 @@ def test_no_line_is_written_and_no_log_is_moved_once_the_file_was_replaced(tmp_p
             assert reading.execute("SELECT count(*) FROM records").fetchone() == (0,)
 
 
-# --- when it is committed ---
+# --- when lines are committed ---
 
 
 def on_another_loop(main: Any) -> None:
-    """``main()`` on a loop of another thread, where the loop commits."""
+    """Run ``main()`` on a loop of another thread, where the loop commits."""
     wrong = list[BaseException]()
 
     def there() -> None:
@@ -396,7 +397,7 @@ def test_a_line_that_comes_alone_is_durable_in_the_turn_in_which_it_is_written(t
         store = Store.at(path)
 
         async def main() -> None:
-            # The thread commits the first one, and may still hold the file when the next one comes.
+            # The thread commits the first line, and may still hold the file when the next line comes.
             for number in range(2_000):
                 done = store.writer.write(ADD, line(number), at_once=True)
                 if done.done():
@@ -408,7 +409,7 @@ def test_a_line_that_comes_alone_is_durable_in_the_turn_in_which_it_is_written(t
         on_another_loop(main)
 
 
-def test_a_line_that_is_for_the_next_ones_is_durable_with_them(tmp_path: Path) -> None:
+def test_a_line_that_may_wait_is_durable_with_the_next_lines(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         store, failed = Store.at(path), list[JournalError]()
 

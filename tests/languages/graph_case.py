@@ -1,4 +1,4 @@
-"""A graph as a vector row: its tools, its run, what loading says of it."""
+"""Runs a graph that a vector row describes, and describes its problems."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.languages.loading import load, told, write_files
 
 
 def decoded(value: Any) -> Any:
-    """A row's value, with what JSON lacks."""
+    """A value of a row, with the values that JSON lacks."""
     if isinstance(value, list):
         return [decoded(item) for item in value]
     if not isinstance(value, dict):
@@ -52,7 +52,7 @@ def found_in(text: str) -> list[dict[str, Any]]:
 
 
 def edge_with(condition: str, state: Mapping[str, Any]) -> str:
-    """A graph with this condition on an edge, whose state is declared."""
+    """A graph with declared state keys and this condition on an edge."""
     edges = [
         {"from": "START", "to": "a"},
         {"from": "a", "to": "b", "condition": condition},
@@ -67,7 +67,7 @@ def edge_with(condition: str, state: Mapping[str, Any]) -> str:
 
 
 def registry_of(row: Mapping[str, Any]) -> agf.Registry:
-    """The row's functions, under the names its graphs call them by, its agent, and what its graphs call."""
+    """The functions, the agent and the flows that the graph of a row calls, under their names there."""
     registry, names = agf.Registry(), dict[str, Any]()
     exec(row.get("tools", ""), names)
     for text in (row["text"], *(text for name, text in row.get("files", {}).items() if "/" not in name)):
@@ -82,7 +82,7 @@ def registry_of(row: Mapping[str, Any]) -> agf.Registry:
 
 
 def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What became of a row: its state, its rounds, its warnings, or its error."""
+    """The outcome of a row: its state, its rounds, its warnings, or its error."""
     before, rounds, answers = Path.cwd(), [list[str]()], iter(row.get("answers", ()))
 
     def heard(event: Any) -> None:
@@ -111,7 +111,7 @@ def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normal(flow: agf.Flow) -> dict[str, Any]:
-    """A graph as data: what its text said, defaults filled in."""
+    """A graph as data, with the defaults filled in."""
     (walk,) = flow.body.steps
     assert isinstance(walk, Walk)
     assert isinstance(walk.join, Joining)

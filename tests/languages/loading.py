@@ -1,4 +1,4 @@
-"""A text as its language reads it: the definition, and all that is said of it."""
+"""Loads a text with its language, and collects the problems that are found."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def load(language: str, text: str) -> tuple[Definition, list[agf.Diagnostic]]:
 
 
 def nodes(text: str) -> tuple[list[Node], Diagnostics]:
-    """The documents of a text before a language reads them."""
+    """The YAML documents of a text, before a language reads them."""
     problems = Diagnostics()
     return list(documents(Source("test", text), problems, Bounds())), problems
 
 
 def write_files(row: Mapping[str, Any]) -> None:
-    """The files of a row, in the working folder."""
+    """Write the files of a row into the working folder."""
     for name, text in row.get("files", {}).items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
 
 
 def told(found: agf.Diagnostic) -> dict[str, Any]:
-    """The code of a finding, and the text under its caret."""
+    """The code of a problem, and the text under its caret."""
     return {"code": found.code, "at": found.span.text if found.span else None}
 
 
 def said(problems: Iterable[agf.Diagnostic], *severities: str) -> dict[str, list[dict[str, Any]]]:
-    """As vectors have it: `errors`, `warnings` and so on, where there are any."""
+    """The problems in the format of the vectors: `errors`, `warnings` and so on, as far as there are any."""
     found = {f"{name}s": [told(one) for one in problems if one.severity == name] for name in severities}
     return {name: rows for name, rows in found.items() if rows}

@@ -1,4 +1,4 @@
-"""Across languages: each calls each; caps, cancelling and progress go through, whoever calls whom."""
+"""All languages together: each calls each, and limits, cancellation and progress pass through the calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXTS = json.loads((VECTORS / "languages.json").read_text("utf-8"))["rows"]
 
 
 @pytest.mark.parametrize("row", TEXTS, ids=lambda row: row["text"][:40])
-def test_a_text_is_known_by_its_own_lines(row: dict[str, str]) -> None:
+def test_the_language_of_a_text_is_detected_by_its_lines(row: dict[str, str]) -> None:
     assert detect_language(row["text"]) == row["language"]
 
 
@@ -35,7 +35,7 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_strict_refuses_what_would_be_warned_about(language: str) -> None:
+def test_strict_turns_warnings_into_errors(language: str) -> None:
     warned = [row for row in DOCUMENTS[language] if "warnings" in row and "errors" not in row]
     assert warned
     for row in warned:
@@ -44,7 +44,7 @@ def test_strict_refuses_what_would_be_warned_about(language: str) -> None:
         assert {found["code"] for found in row["warnings"]} <= {found.code for found in caught.value.diagnostics}, row
 
 
-# What is called: it takes n, and gives {"twice": 2n} by way of something registered.
+# The inner flow takes n and gives {"twice": 2n}, by a call of something registered.
 INNER: Mapping[str, str] = {
     "pipeline": """\
 pipeline: inner
@@ -67,7 +67,7 @@ edges: [{from: START, to: double}, {from: double, to: END}]
 """,
 }
 
-# Who calls it, in each language's own way.
+# The outer flow, in each language's own way.
 OUTER: Mapping[str, str] = {
     "pipeline": """\
 pipeline: outer
@@ -89,7 +89,7 @@ edges: [{from: START, to: call}, {from: call, to: END}]
 """,
 }
 
-# The same once per element of a list: what each language fans out with.
+# The same for each element of a list, with the fan-out of each language.
 EACH_INNER: Mapping[str, str] = {
     "pipeline": """\
 pipeline: inner
@@ -144,7 +144,7 @@ GIVEN = {"n": 21, "ns": [1, 2], "lists": [{"ns": [1, 2]}, {"ns": [1, 2]}]}
 
 
 class Waiting:
-    """A tool that nobody ends: whether it was begun, and whether it was stopped."""
+    """A tool that never ends by itself, with whether it was begun and whether it was stopped."""
 
     def __init__(self) -> None:
         self.begun, self.stopped = threading.Event(), threading.Event()
@@ -191,7 +191,7 @@ def defined(registry: agf.Registry, inner: str, outer: str, each: bool = False) 
 
 
 def number(output: Any) -> int:
-    """What it came to: some languages give an object."""
+    """The number in an output, which is an object in some languages."""
     return int(output["twice"] if isinstance(output, dict) else output)
 
 
@@ -208,7 +208,7 @@ def test_each_language_calls_each_and_its_steps_stand_under_the_call(outer: str,
 
 
 @pairs
-def test_how_deep_fan_outs_nest_is_counted_through_every_call(outer: str, inner: str) -> None:
+def test_the_depth_of_fan_outs_is_counted_through_every_call(outer: str, inner: str) -> None:
     registry = kernel()
     flow = defined(registry, inner, outer, each=True)
     fine = agf.run(flow, GIVEN, registry=registry, limits=agf.Limits(fan_out_depth=2))
@@ -252,7 +252,7 @@ def test_a_cancel_reaches_the_innermost_call(outer: str, inner: str) -> None:
 
 
 @pairs
-def test_a_failure_inside_is_told_with_its_own_place(outer: str, inner: str) -> None:
+def test_a_failure_inside_is_reported_with_its_own_place(outer: str, inner: str) -> None:
     registry = kernel()
 
     def broken(n: int) -> int:

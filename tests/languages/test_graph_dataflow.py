@@ -1,4 +1,4 @@
-"""The data flow of a graph: which node reads the value of a key that which other node wrote."""
+"""The data flow of a graph: which node reads a value of which other node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Node = tuple[str, str]
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6),
 )
 def test_each_value_that_a_run_reads_is_a_wire(nodes: list[Node], jumps: list[tuple[int, int]]) -> None:
-    """Follow every path of at most ten nodes: the last writer of a key before its reader has a wire to it."""
+    """The test follows every path of at most ten nodes. The last writer of a key before its reader has a wire to the
+    reader."""
     edges = {(i, i + 1) for i in range(len(nodes) - 1)} | {
         (i, j) for i, j in jumps if i < len(nodes) and j < len(nodes)
     }

@@ -1,4 +1,4 @@
-"""Ten graphs of the kinds that YAMLGraph's examples are, each run from its prompt files to its end.
+"""Ten graphs like the examples of YAMLGraph, each run from its prompt files to its end.
 
 Their files are in notebooks/graphs, and the notebook graphs.ipynb shows them. A scripted model answers.
 """
@@ -85,7 +85,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> agf.Registry:
-    """The functions and the scripted model of the examples; the person has switched on imports and the shell."""
+    """The functions and the scripted model of the examples, with imports and the shell allowed."""
     monkeypatch.setattr(current, "settings", Settings(allow_import=True, allow_shell=True, journal=None))
     made = agf.Registry()
     made.tools.add(default_registry().tools["shell"])

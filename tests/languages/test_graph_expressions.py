@@ -1,4 +1,4 @@
-"""Value and condition expressions of graphs: the vectors, and the laws that no list of cases can show."""
+"""Value and condition expressions of graphs: the vectors, and laws that hold for all expressions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_expression_gives_what_its_vector_says(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in (*VALUES, *CONDITIONS) if "code" in row.get("error", {})], ids=lambda row: row["id"]
 )
-def test_a_wrong_expression_is_told_at_the_very_token(row: dict[str, Any]) -> None:
+def test_a_wrong_expression_is_reported_at_the_wrong_token(row: dict[str, Any]) -> None:
     language = "condition" if row["fn"] == "evaluate_condition" else "value"
     text = row["text"] if isinstance(row["text"], str) else next(iter(row["text"].values()))
     with pytest.raises(agf.AgfError) as caught:
@@ -59,12 +59,12 @@ def test_a_wrong_expression_is_told_at_the_very_token(row: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("row", CONDITIONS, ids=lambda row: row["id"])
-def test_a_graph_says_of_a_condition_what_is_wrong_with_it(row: dict[str, Any]) -> None:
+def test_a_wrong_condition_of_a_graph_is_reported(row: dict[str, Any]) -> None:
     assert found_in(edge_with(row["text"], row["state"])) == row.get("graph", [])
 
 
 def _typed(value: Any) -> Any:
-    """Values compared by type: 1 is neither true nor 1.0, nan is itself."""
+    """A value with its types: 1 is neither true nor 1.0, and nan equals itself."""
     if isinstance(value, dict):
         return {key: _typed(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -72,7 +72,7 @@ def _typed(value: Any) -> Any:
     return type(value), repr(value)
 
 
-# --- what is read of an object ---
+# --- attributes of objects ---
 
 
 class Thing:
@@ -95,7 +95,7 @@ class Thing:
     ("name", "value"),
     [("shown", 1), ("computed", 3), ("_hidden", None), ("method", None), ("__class__", None), ("absent", None)],
 )
-def test_of_an_object_only_what_is_shown_and_no_method_is_read(name: str, value: Any) -> None:
+def test_only_shown_attributes_of_an_object_are_read_and_no_methods(name: str, value: Any) -> None:
     assert resolve_template(f"{{state.thing.{name}}}", {"thing": Thing()}) == value
     assert evaluate_condition(f"thing.{name} == null", {"thing": Thing()}) is (value is None)
 
@@ -105,12 +105,12 @@ def test_a_missing_key_is_missing_though_dicts_have_a_method_of_its_name() -> No
         resolve_state_expression("{state.items}", {"rows": [1]})
 
 
-def test_a_property_that_raises_is_told_as_a_value_that_cannot_be_read() -> None:
+def test_a_property_that_raises_is_a_value_that_cannot_be_read() -> None:
     with pytest.raises(ValueError, match="cannot read 'broken' of an opaque Thing: RuntimeError: not today"):
         resolve_template("{state.thing.broken}", {"thing": Thing()})
 
 
-def test_what_is_opaque_is_not_computed_with() -> None:
+def test_an_opaque_value_is_not_computed_with() -> None:
     with pytest.raises(TypeError, match="an opaque Thing"):
         resolve_template("{state.thing + 1}", {"thing": Thing()})
     assert not evaluate_condition("a == b", {"a": Thing(), "b": Thing()})
@@ -131,7 +131,7 @@ def test_what_is_opaque_is_not_computed_with() -> None:
     ],
     ids=["text", "number", "list", "overflow", "shared"],
 )
-def test_what_grows_beyond_a_bound_is_told(text: str, state: dict[str, Any]) -> None:
+def test_a_value_that_grows_beyond_a_limit_is_an_error(text: str, state: dict[str, Any]) -> None:
     if "deep" in state:
         state["deep"] = [0]
         for _ in range(40):
@@ -140,7 +140,7 @@ def test_what_grows_beyond_a_bound_is_told(text: str, state: dict[str, Any]) -> 
         resolve_template(text, state)
 
 
-def test_an_expression_may_be_only_so_long() -> None:
+def test_an_expression_has_a_largest_length() -> None:
     with pytest.raises(ValueError, match="characters"):
         resolve_template("{state.a + '" + "x" * LONGEST + "'}", {})
     with pytest.raises(ValueError, match="characters"):

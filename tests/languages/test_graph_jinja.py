@@ -1,4 +1,5 @@
-"""Jinja2 in prompts: what a template gives, what is refused when it is loaded, and what its process stops."""
+"""Jinja2 in prompts: the result of a template, the refusals when it is loaded, and hostile templates in their
+process."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ TOO_LONG = ["{{ " + "(" * 2000 + "1" + ")" * 2000 + " }}", "{{ " + "9" * 5000 + 
 TOO_DEEP = "{% for a in items %}" * 30 + "{% endfor %}" * 30
 
 _DOUBLED = "{% set x = 'aaaaaaaaaa' %}"
-HOSTILE = [  # the time of the processor, or memory
+HOSTILE = [  # templates that would use all CPU time or memory
     "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}", "{{ range(10000000000) }}",
     "{{ 'a' * 10000000000 }}", "{{ [1] * 1000000000 }}", "{% for i in range(100000) %}{{ 'x' * 1000 }}{% endfor %}",
     "{% set x = 'a' * 1000 %}" + "{% set x = x ~ x %}" * 60 + "{{ x }}",
@@ -83,7 +84,7 @@ def test_a_template_gives_what_jinja_gives(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "text", [row["text"] for row in ROWS if "refused" in row] + TOO_LONG, ids=lambda text: ascii(text)[:60]
 )
-def test_what_no_template_can_do_is_refused_when_it_is_loaded(text: str) -> None:
+def test_an_impossible_template_is_refused_when_it_is_loaded(text: str) -> None:
     prompt, problems = read(text)
     assert prompt is None
     assert {(one.code, one.severity) for one in problems} == {("graph.template", "error")}
@@ -93,7 +94,7 @@ def test_what_no_template_can_do_is_refused_when_it_is_loaded(text: str) -> None
 @pytest.mark.parametrize(
     "text", [*(row["text"] for row in ROWS if "fails" in row), TOO_DEEP], ids=lambda text: ascii(text)[:60]
 )
-def test_what_the_sandbox_refuses_fails_with_a_place(text: str) -> None:
+def test_a_template_that_the_sandbox_refuses_fails_with_a_place(text: str) -> None:
     with pytest.raises(agf.StepError, match=r"graph\.template-(failed|limit)") as caught:
         fill(text)
     assert caught.value.diagnostic.span is not None
@@ -107,7 +108,7 @@ def hurried() -> Iterator[Renderer]:
 
 
 SECOND_EACH = (8, 12, 13, 17, 18, 19, 21, 23, 24, 27)
-"""Those that use up their second, as others do: 0, 9 and 14 are in `make test`."""
+"""The numbers of templates that use up their second. Of this kind, 0, 9 and 14 are in `make test`."""
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ print(RENDERER.process.pid, flush=True)
         ("", ""),
         ("", "os._exit(0)"),
         ("", "os.kill(os.getpid(), 9)"),
-        # A process that the kernel forked holds the pipes.
+        # A process that the kernel has forked holds the pipes.
         pytest.param(
             "child = os.fork()\nif not child: time.sleep(20); os._exit(0)",
             "os.kill(os.getpid(), 9)",
@@ -190,7 +191,7 @@ def test_the_process_ends_with_the_kernel(more: str, last: str) -> None:
     )
     pid = int(done.stdout.readline())
     done.wait()
-    # The end of the process is what ends the loop; pytest's own time limit ends a test that hangs.
+    # Only the end of the process ends the loop. The time limit of pytest ends a test that hangs.
     while is_running(pid):
         threading.Event().wait(0.1)
 
@@ -200,7 +201,7 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    try:  # a container's first process may not collect the status of a process that ended
+    try:  # the first process of a container may not collect the status of ended processes
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False

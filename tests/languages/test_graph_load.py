@@ -1,4 +1,5 @@
-"""Graph documents: what a text means, or everything that is wrong with it. The rows are the language."""
+"""Loading of graph documents: the flow that a text describes, or all its errors. The rows are the rules of the
+language."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_the_example_of_a_value_is_read_without_an_error(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_key_stands_in_a_document_that_is_accepted(kind: MappingSpec) -> None:
+def test_every_key_occurs_in_an_accepted_document(kind: MappingSpec) -> None:
     used: set[str] = set()
     for row in [row for row in (*ROWS, *RUNS) if "ok" in row]:
         used |= _keys_of(kind, plain(nodes(row["text"])[0][0]))
@@ -77,7 +78,7 @@ def test_every_key_stands_in_a_document_that_is_accepted(kind: MappingSpec) -> N
 
 
 def _keys_of(kind: MappingSpec, document: dict[str, Any]) -> set[str]:
-    """The keys that mappings of this kind have in a document."""
+    """The keys that the mappings of this kind have in a document."""
     inside = [*document["nodes"].values()]
     inside += [node["node"] for node in inside if "node" in node]
     sessions = {"llm", "agent", "router"}
@@ -92,7 +93,7 @@ def _keys_of(kind: MappingSpec, document: dict[str, Any]) -> set[str]:
         "export": [*(document.get("exports") or {}).values()],
         "graph": [document],
     }
-    for name in NODES:  # the three that ask an agent have most of their keys in common
+    for name in NODES:  # the three kinds that ask an agent share most of their keys
         alike = sessions if name in sessions else {name}
         held[name] = [node for node in inside if node.get("type", "llm") in alike]
     return {name for mapping in held[kind.name] for name in mapping}
@@ -116,10 +117,10 @@ def test_the_json_schema_and_the_loader_agree() -> None:
             assert not accepts(plain(found[0])), row["id"]
 
 
-# --- as a language of the house ---
+# --- graphs among the languages ---
 
 
-def test_the_language_is_told_from_the_text_and_its_expressions_are_evaluated_by_name() -> None:
+def test_the_language_is_detected_and_its_expressions_are_evaluated_by_its_name() -> None:
     registry = agf.Registry()
     flow = agf.define("name: g\nnodes: {a: {type: passthrough}}\nedges: [{from: START, to: a}]", registry=registry)
     assert flow.language == "graph"

@@ -1,4 +1,5 @@
-"""Prompt files and what nodes ask: folders, roles, schemas, models, and the steps around a request."""
+"""Prompt files of graphs, and the requests that nodes make: folders, roles, schemas, models, and the steps around
+them."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Model:
-    """A scripted model that keeps what it received."""
+    """A scripted model that records the requests that it receives."""
 
     def __init__(self, *replies: Any) -> None:
         self.replies, self.heard, self.asked = list(replies), list[list[tuple[str, str]]](), list[AgentInfo]()
@@ -63,7 +64,7 @@ PLACES = {
     "prompts/ask.yaml": {},
     "flows/prompts/ask.yml": {},
 }
-"""In the order in which they are searched, each with the settings that search it."""
+"""The folders in the order of the search, each with the settings that include it."""
 
 
 def found(folder: Path, name: str, settings: dict[str, Any], where: str = "") -> str:
@@ -124,7 +125,7 @@ def test_a_template_that_fails_names_the_line_of_its_file(folder: Path) -> None:
     assert (problem.span.source.name, problem.span.place) == ("prompts/ask.yaml", (4, 3))
 
 
-def test_a_file_that_is_too_large_or_no_text_is_refused(folder: Path) -> None:
+def test_a_file_that_is_too_large_or_not_text_is_refused(folder: Path) -> None:
     (folder / "prompts").mkdir()
     for content in (b"user: " + b"a" * 1_000_001, b"user: \xff\n"):
         (folder / "prompts" / "ask.yaml").write_bytes(content)
@@ -144,7 +145,7 @@ def test_the_system_prompt_is_a_message_of_its_own() -> None:
     assert model.heard == [[("system-prompt", "Be brief, Ada"), ("user-prompt", "Greet Ada")]]
 
 
-def test_it_comes_after_the_instructions_of_the_agent() -> None:
+def test_the_system_prompt_comes_after_the_instructions_of_the_agent() -> None:
     model = Model("hello")
     agf.model_agent("clerk", model=FunctionModel(model.answer), instructions="Be polite", registry=model.registry)
     model.run(SPOKEN.replace("state_key: r", "state_key: r, identity: clerk"), {"n": "Ada"})
@@ -155,7 +156,7 @@ def test_it_comes_after_the_instructions_of_the_agent() -> None:
     ]
 
 
-def test_a_function_gets_it_as_a_parameter_or_before_the_prompt() -> None:
+def test_a_function_gets_the_system_prompt_as_a_parameter_or_before_the_prompt() -> None:
     registry, heard = agf.Registry(), list[Any]()
     agf.agent(lambda prompt, system: heard.append((prompt, system)), name="two", registry=registry)
     agf.agent(lambda prompt: heard.append(prompt), name="one", registry=registry)
@@ -351,7 +352,7 @@ def test_an_object_without_a_text_is_not_exported(tmp_path: Path) -> None:
     "more", ["", ", parse_json: true", ", skip_if_exists: true", ", parse_json: true, skip_if_exists: true"]
 )
 @pytest.mark.parametrize("in_map", [False, True])
-def test_the_keys_around_a_request_go_together(kind: str, how: str, more: str, in_map: bool) -> None:
+def test_the_keys_around_a_request_can_be_combined(kind: str, how: str, more: str, in_map: bool) -> None:
     registry, tried = agf.Registry(), list[int]()
 
     @agf.agent(registry=registry, default=True)

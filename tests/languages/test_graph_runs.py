@@ -1,4 +1,4 @@
-"""tests/vectors/graph_runs.json: whole graphs, from text to their final state, round by round."""
+"""Whole graphs run from their text to their final state, round by round (tests/vectors/graph_runs.json)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_graph_runs_as_its_vector_says(row: dict[str, Any]) -> None:
     assert typed(run_case(row)) == typed(wanted)
 
 
-# --- what rows cannot say ---
+# --- cases that rows cannot describe ---
 
 
 def graph(text: str, registry: agf.Registry, input: Any = None, **how: Any) -> agf.Run:
@@ -40,7 +40,7 @@ def one(node: str, more: str = "") -> str:
     return more + ONE.format(node=node)
 
 
-def test_a_key_that_the_other_flow_does_not_return_is_told() -> None:
+def test_a_key_that_the_other_flow_does_not_return_is_reported() -> None:
     registry = agf.Registry()
     agf.define("{pipeline: other, steps: [{transform: {value: '7', output: z}}]}", registry=registry)
     node = "{type: subgraph, graph: other, input_mapping: {}, output_mapping: {n: output, m: z}}"
@@ -50,7 +50,7 @@ def test_a_key_that_the_other_flow_does_not_return_is_told() -> None:
     assert warning == ("graph.subgraph-mapping", "z")
 
 
-def test_an_answer_that_is_no_choice_of_a_question_fails_the_node() -> None:
+def test_an_answer_that_is_not_a_choice_fails_the_node() -> None:
     node = '{type: interrupt, message: "Publish?", choices: ["yes", "no"], resume_key: said}'
     flow = agf.load(one(node), "graph")
     assert agf.run(flow, ask=lambda question: "no").output["said"] == "no"
@@ -83,7 +83,7 @@ edges: [{from: START, to: a}, {from: a, to: b}]
     assert heard[1] == ["Be brief\n\nMore on tea", {"t": "tea"}, ["search"]]
 
 
-def test_a_prompt_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_may_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ask.yaml").write_text("system: Be brief\nuser: Greet {name}\n", encoding="utf-8")
     (tmp_path / "ask.txt").write_text("Greet {name} twice", encoding="utf-8")
@@ -101,7 +101,7 @@ def test_a_prompt_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
         agf.load(one("{type: llm, prompt: ../ask.txt}"), "graph", registry=registry)
 
 
-def test_a_function_that_looks_for_a_key_of_yamlgraph_is_told() -> None:
+def test_a_function_that_reads_a_key_of_yamlgraph_gets_a_hint() -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)

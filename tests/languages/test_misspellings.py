@@ -1,8 +1,8 @@
-"""tests/vectors/misspellings.json: one misspelt name at each place of each language, and what is said about it.
+"""One misspelt name at each place of each language, and the messages about it (tests/vectors/misspellings.json).
 
-``found`` has the errors and warnings about ``word`` before the first step; ``when``: ``check`` when the text is
-defined, ``run`` when it is run with the input `GIVEN`. ``silent`` marks a row where nothing is said: a known fault of
-that language.
+``found`` has the errors and warnings about ``word`` before the first step. ``when`` is ``check`` for a message about
+the definition, and ``run`` for a message about a run with the input `GIVEN`. ``silent`` marks a row without any
+message: a known fault of that language.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def kernel() -> tuple[agf.Registry, list[str]]:
 
 
 def told(row: dict[str, Any]) -> list[dict[str, str]]:
-    """What is said about the word when the text is defined, and before the first step of its run."""
+    """The messages about the word when the text is defined, and before the first step of its run."""
     registry, calls = kernel()
     found: dict[tuple[str, str], str] = {}
 
@@ -83,7 +83,7 @@ def told(row: dict[str, Any]) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['language']}: {row['place']}" for row in ROWS])
-def test_a_misspelt_name_is_told_before_the_first_step(row: dict[str, Any]) -> None:
+def test_a_misspelt_name_is_reported_before_the_first_step(row: dict[str, Any]) -> None:
     assert told(row) == row["found"]
     assert bool(row["found"]) is not row.get("silent", False)
 

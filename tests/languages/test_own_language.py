@@ -1,4 +1,4 @@
-"""A language of another package: the one of docs/howto/language.md as it stands there, and broken ones."""
+"""Languages of other packages: the one of docs/howto/language.md exactly as the page has it, and broken ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULE = next(text for kind, text in BLOCKS if kind == "python")
 
 
 def installed(folder: Path, module: str, entry: str = "lines = lines_language:LINES") -> Path:
-    """A folder with an installed package, as pip leaves it."""
+    """Write a folder with an installed package, as pip leaves it."""
     info = folder / "lines_language-1.0.dist-info"
     info.mkdir(parents=True)
     (folder / "lines_language.py").write_text(module, "utf-8")
@@ -53,7 +53,7 @@ def test_the_entry_point_of_the_page_is_the_one_that_is_read() -> None:
 
 
 def changed(module: str, diff: str) -> str:
-    """The module with the lines of one diff of the page."""
+    """The module after the changes of one diff of the page."""
     lines = diff.splitlines(keepends=True)
     old, new = ("".join(line[1:] for line in lines if line[0] in signs) for signs in (" -", " +"))
     assert module.count(old) == 1
@@ -74,12 +74,12 @@ def test_the_solution_of_the_exercise_does_what_the_exercise_asks(tmp_path: Path
     assert "[lines.syntax]" in shown
 
 
-def test_a_definition_without_a_call_is_told(tmp_path: Path) -> None:
+def test_a_definition_without_a_call_is_reported(tmp_path: Path) -> None:
     shown = printed(installed(tmp_path / "site", MODULE), "import agf_magics as agf\nagf.load('lines report', 'lines')")
     assert "[lines.no-call]" in shown
 
 
-def test_it_is_drawn_run_by_a_pipeline_and_resumed(tmp_path: Path) -> None:
+def test_a_flow_of_the_language_is_drawn_run_by_a_pipeline_and_resumed(tmp_path: Path) -> None:
     shown = printed(
         installed(tmp_path / "site", MODULE),
         "import agf_magics as agf\nworks = []\n@agf.tool\ndef half(n: int) -> int:\n    return n // 2",
@@ -105,9 +105,7 @@ def test_it_is_drawn_run_by_a_pipeline_and_resumed(tmp_path: Path) -> None:
         ("", "lines = lines_language:LINES", "cannot be imported: AttributeError"),
     ],
 )
-def test_a_language_that_cannot_be_used_is_told_with_its_package(
-    module: str, entry: str, why: str, tmp_path: Path
-) -> None:
+def test_an_unusable_language_is_reported_with_its_package(module: str, entry: str, why: str, tmp_path: Path) -> None:
     name = entry.split(" ")[0]
     shown = printed(installed(tmp_path / "site", module, entry), f"import agf_magics as agf\nagf.load('x', '{name}')")
     assert "[define.language]" in shown
@@ -121,5 +119,5 @@ def test_no_other_package_replaces_one_of_the_four(tmp_path: Path) -> None:
     assert "imported" not in printed(site, "import agf_magics as agf\nagf.load('[{_tool: a}]', 'plan')")
 
 
-def test_an_unknown_language_is_told_the_nearest_one(tmp_path: Path) -> None:
+def test_the_error_of_an_unknown_language_names_the_nearest_one(tmp_path: Path) -> None:
     assert "did you mean policy?" in printed(tmp_path, "import agf_magics as agf\nagf.load('x', 'polcy')")

@@ -1,4 +1,4 @@
-"""Pipeline documents: what a text means, or everything that is wrong with it. The rows are the language."""
+"""Loading of pipeline documents: the flow of a text, or all its errors. The rows are the rules of the language."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_documents(row: dict[str, Any]) -> None:
 
 
 def normal(definition: Definition) -> dict[str, Any]:
-    """A definition as data: what its text said, defaults filled in."""
+    """A definition as data, with the defaults filled in."""
     flow, result = definition.flow, dict[str, Any]()
     if flow is not None:
         steps = [step_of(step) for step in flow.body.steps]
@@ -59,7 +59,7 @@ def normal(definition: Definition) -> dict[str, Any]:
 
 
 def step_of(step: Step) -> dict[str, Any]:
-    if isinstance(step, Branches) and step.word != "parallel":  # a call with a policy for its failures
+    if isinstance(step, Branches) and step.word != "parallel":  # a call with an on_error
         (call,) = step.branches.values()
         return step_of(call) | {"on_error": policy_of(step)} | output_of(step)
     fields = {"kind": step.word, **SHAPES[type(step)](step), **output_of(step)}
@@ -153,7 +153,7 @@ SHAPE = {
     *(f"schema.{what}" for what in ("unknown-key", "missing-key", "type-shape", "unknown-type", "fields", "values")),
     "pipeline.document-shape",
 }
-"""What a JSON Schema can tell as well as the loader."""
+"""The error codes that a JSON Schema can find as well as the loader."""
 
 
 def test_the_json_schema_in_docs_is_the_one_the_tables_make() -> None:
@@ -171,7 +171,7 @@ def test_the_json_schema_and_the_loader_agree() -> None:
         codes = {error["code"] for error in row.get("errors", ())}
         if not codes:
             assert all(accepts(plain(node)) for node in found), row["id"]
-        # To JSON Schema 2.0 is an integer, and no value is null.
+        # For JSON Schema, 2.0 is an integer and no value is null.
         elif codes & SHAPE and row["id"] not in ("max-parallel-float", "over-without-a-value"):
             assert not all(accepts(plain(node)) for node in found), row["id"]
 
@@ -185,17 +185,17 @@ def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None
     assert set(LANGUAGES["pipeline"].functions) == set(FUNCTIONS)
 
 
-# --- what a frame becomes ---
+# --- the labels of values ---
 
 FRAME = {"ctx": {"doc": "d"}, "pipe": "before"}
 
 
-def test_the_labels_of_what_is_no_json_say_what_it_is() -> None:
+def test_the_labels_of_values_that_are_not_json_name_their_type() -> None:
     assert labels(object()) == ("an opaque object",)
     assert labels([float("nan")]) == ("[nan]",)
 
 
-# --- what a call is given ---
+# --- the arguments of a call ---
 
 
 def args_of(step: str) -> Any:
@@ -204,7 +204,7 @@ def args_of(step: str) -> Any:
     return invoke.args
 
 
-def test_a_listed_name_that_is_absent_is_told_at_its_place() -> None:
+def test_a_listed_name_that_is_missing_is_reported_at_its_place() -> None:
     with pytest.raises(agf.StepError) as told:
         args_of("call: {pipeline: q, pass: [doc, zz]}").build(FRAME)
     found = told.value.diagnostic
@@ -245,7 +245,7 @@ def test_an_input_that_names_nothing_is_refused(given: Any) -> None:
 # --- places ---
 
 
-def test_ids_say_where_a_step_stands() -> None:
+def test_the_id_of_a_step_is_its_place() -> None:
     flow = loaded(
         "for_each: {on_error: abort, do: {call: {pipeline: q}}, collect: {transform: {value: pipe}}}",
         "parallel: {branches: {x.y: {transform: {value: '1'}}, b: {shell: {command: ls}}}, collect: {tool: {name: t}}}",

@@ -1,4 +1,4 @@
-"""tests/vectors/pipeline_runs.json: whole pipelines, from text to output, stores and calls."""
+"""Whole pipelines run from their text to their output, stores and calls (tests/vectors/pipeline_runs.json)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_value_without_a_text_selects_no_case(value: Any) -> None:
     assert run.error.code == "step.no-case"
 
 
-def test_a_number_of_too_many_digits_is_beyond_a_bound() -> None:
+def test_a_number_with_too_many_digits_is_an_error() -> None:
     registry = agf.Registry()
     agf.tool(lambda: {"n": 10**5_000}, name="count", registry=registry)
     text = (

@@ -1,4 +1,4 @@
-"""Plans in their contexts: what rows of calls cannot say."""
+"""Plans and their contexts, in cases that vector rows of calls cannot describe."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def run(text: str, registry: agf.Registry, **more: Any) -> agf.Run:
     return agf.run(flow, registry=registry, **more)
 
 
-# --- what a plan gives ---
+# --- the output of a plan ---
 
 
-def test_its_output_is_read_when_nothing_runs_any_more(registry: agf.Registry) -> None:
+def test_the_output_is_read_when_no_call_runs_any_more(registry: agf.Registry) -> None:
     done = run(plan("_tool: one, _outputPath: †state.a", output="{a: †state.a, b: †state.b || 7}"), registry)
     assert done.output == {"a": 1, "b": 7}
     assert done.stores == {"state": {"a": 1}, "output": {"a": 1, "b": 7}}
@@ -107,7 +107,7 @@ def test_a_failed_call_is_raised_at_the_end_and_everything_else_is_done_first(re
     assert agf.run("p", registry=registry, raises=False).status == "error"
 
 
-def test_every_failure_is_told_at_once(registry: agf.Registry) -> None:
+def test_all_failures_are_reported_together(registry: agf.Registry) -> None:
     text = (
         "name: p\ncalls:\n- {_tool: boom, _outputPath: †state.a}\n- {_tool: inc, n: †state.z, _outputPath: †state.b}\n"
     )
@@ -142,7 +142,7 @@ def test_a_branch_is_a_number_or_a_path() -> None:
         agf.planning.branch(None, 1)  # type: ignore[arg-type]
 
 
-# --- what a tool may ask for ---
+# --- the parameters that a tool may have ---
 
 
 def test_a_tool_that_asks_is_given_its_call_and_the_messages_of_its_scopes(registry: agf.Registry) -> None:
@@ -170,7 +170,7 @@ def test_a_tool_that_asks_is_given_its_call_and_the_messages_of_its_scopes(regis
     assert asked[2] == []
 
 
-def test_arguments_that_do_not_fit_the_tool_are_told_before_anything_runs(registry: agf.Registry) -> None:
+def test_wrong_arguments_of_a_tool_are_reported_before_anything_runs(registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         run(
             "{name: p, calls: [{_tool: inc, m: 1, _outputPath: †state.r}, {_tool: nobody, _outputPath: †state.s}]}",
@@ -199,7 +199,7 @@ def test_a_flow_of_any_language_is_called_with_a_log_of_its_own(registry: agf.Re
 THOUGHT = "_tool: think, about: †input.x, _output: [1, 2], _outputPath: †state.t"
 
 
-def test_a_tool_may_be_latent_by_a_message_or_by_what_was_said_when_the_plan_was_defined(
+def test_a_tool_may_be_latent_by_a_message_or_by_an_option_of_the_definition(
     registry: agf.Registry, tmp_path: Path
 ) -> None:
     told = "[{type: tool, tool: {think: {properties: {about: {type: string}}}}}]"
@@ -228,7 +228,7 @@ def test_a_latent_tool_needs_its_answer_and_only_plans_have_any(registry: agf.Re
         assert (found.code, found.span.text if found.span else "") == (code, at)
 
 
-def test_what_is_fired_is_not_waited_for_and_leaves_nothing(registry: agf.Registry) -> None:
+def test_a_background_call_is_not_waited_for_and_leaves_nothing(registry: agf.Registry) -> None:
     told: list[Any] = []
 
     async def slow(v: int) -> agf.planning.Message:
@@ -260,7 +260,7 @@ def test_a_lazy_plan_calls_nothing(registry: agf.Registry) -> None:
     assert why == "the plan has mode: lazy, which makes no calls"
 
 
-def test_a_call_that_a_person_refuses_is_not_made(registry: agf.Registry) -> None:
+def test_a_call_that_the_user_refuses_is_not_made(registry: agf.Registry) -> None:
     asked: list[str] = []
 
     def ask(question: Any) -> bool:
@@ -282,7 +282,7 @@ def test_a_call_that_a_person_refuses_is_not_made(registry: agf.Registry) -> Non
     assert asked == ["call echo(v=2)?"]
 
 
-def test_a_person_puts_other_arguments_or_a_result_in_the_place_of_a_call(registry: agf.Registry) -> None:
+def test_the_user_may_replace_the_arguments_or_the_result_of_a_call(registry: agf.Registry) -> None:
     put: dict[str, Any] = {"echo": {"v": 20}, "boom": {"_output": 7}, "inc": {"n": 100}}
     offered: list[Any] = []
 
@@ -302,7 +302,7 @@ def test_a_person_puts_other_arguments_or_a_result_in_the_place_of_a_call(regist
     assert offered == [({"v": 2}, "_output"), ({}, "_output"), ({"n": 20}, "_output")]
     calls = [message["_call"] for message in agf.context("p", registry=registry).log]
     assert sorted(({**call, "_outputPath": None} for call in calls), key=lambda call: str(call["_tool"])) == [
-        {"_tool": "boom", "_output": 7, "_outputPath": None},  # echo and boom end in either order
+        {"_tool": "boom", "_output": 7, "_outputPath": None},  # echo and boom may end in any order
         {"_tool": "echo", "v": 20, "_outputPath": None},
         {"_tool": "inc", "n": 100, "_outputPath": None},
     ]
@@ -330,7 +330,7 @@ def test_a_message_of_a_changed_call_that_fails_has_the_changed_call(registry: a
         ({"_output": 1, "v": 2}, "either other arguments or '_output': with a result there is no call"),
     ],
 )
-def test_what_cannot_be_put_in_the_place_of_a_call_is_asked_for_again_and_then_cancels_it(
+def test_a_wrong_replacement_is_asked_for_again_and_then_cancels_the_call(
     registry: agf.Registry, put: Any, told: str
 ) -> None:
     @agf.tool(registry=registry)
@@ -353,7 +353,7 @@ def test_what_cannot_be_put_in_the_place_of_a_call_is_asked_for_again_and_then_c
     assert told in str(done.error)
 
 
-def test_what_is_put_in_the_place_of_a_delegated_call_is_the_input_of_its_flow(registry: agf.Registry) -> None:
+def test_the_replacement_of_a_delegated_call_is_the_input_of_its_flow(registry: agf.Registry) -> None:
     agf.define("{name: inner, calls: [], output: †input.v}", "plan", registry=registry)
     text = plan("_delegate: inner, v: 2, _outputPath: †state.a", confirm="true")
     assert run(text, registry, ask=lambda question: {"v": 5}).stores == {"state": {"a": 5}}
@@ -363,7 +363,7 @@ def test_what_is_put_in_the_place_of_a_delegated_call_is_the_input_of_its_flow(r
     assert "the call has no argument '_tool'" in str(refused)
 
 
-def test_a_secret_that_a_person_puts_in_a_call_is_told_to_its_tool_alone(registry: agf.Registry) -> None:
+def test_a_secret_that_the_user_puts_into_a_call_reaches_only_its_tool(registry: agf.Registry) -> None:
     given: list[str] = []
 
     @agf.tool(registry=registry, secret=["token"])
@@ -438,7 +438,7 @@ COUNT = "{name: p, calls: [{_tool: inc, n: '†state.n || 0', _outputPath: †st
 def test_a_run_begins_with_an_empty_context_unless_it_names_one(registry: agf.Registry) -> None:
     runs = [run(COUNT, registry) for _ in range(3)]
     assert [(done.output, done.note) for done in runs] == [(1, "")] * 3
-    assert len(agf.context("p", registry=registry)) == 2  # those of the last run
+    assert len(agf.context("p", registry=registry)) == 2  # the messages of the last run
     named = run(COUNT.replace("name: p", "name: q, context: p"), registry)
     assert (named.output, named.note) == (2, "reads 2 earlier messages of the context 'p'")
 
@@ -459,7 +459,7 @@ def test_runs_of_one_plan_at_once_do_not_share_a_context(registry: agf.Registry)
     assert [one.wait().stores for one in (first, second)] == [{"state": {"a": True}}] * 2
 
 
-def test_a_context_goes_on_from_run_to_run_and_is_begun_anew_when_asked(registry: agf.Registry) -> None:
+def test_a_context_continues_from_run_to_run_and_can_be_begun_anew(registry: agf.Registry) -> None:
     text = "{name: p, context: p, calls: [{_tool: inc, n: '†state.n || 0', _outputPath: †state.n}], output: †state.n}"
     assert [run(text, registry).output for _ in range(3)] == [1, 2, 3]
     held = agf.context("p", registry=registry)
@@ -516,7 +516,7 @@ def test_a_plan_without_a_name_runs_on_a_context_of_its_own(registry: agf.Regist
     assert caught.value.code == "define.no-name"
 
 
-def test_what_was_done_is_kept_when_a_run_is_stopped(registry: agf.Registry) -> None:
+def test_a_stopped_run_keeps_its_results(registry: agf.Registry) -> None:
     async def main() -> agf.Run:
         text = plan("_tool: one, _outputPath: †state.a", "_tool: wait, v: †state.a, _outputPath: †state.b")
         flow = agf.define(text, "plan", registry=registry)
@@ -539,7 +539,7 @@ def test_what_was_done_is_kept_when_a_run_is_stopped(registry: agf.Registry) -> 
     agf.context("p", registry=registry).clear()
 
 
-def test_a_context_is_saved_and_loaded_but_for_what_is_no_json(registry: agf.Registry, tmp_path: Path) -> None:
+def test_a_context_is_saved_and_loaded_except_values_that_are_not_json(registry: agf.Registry, tmp_path: Path) -> None:
     table, marks = object(), {"$opaque": 1, "$$opaque": {"type": "x"}}
     agf.tool(lambda: {"table": table, "n": 1.5, "marks": marks, "nan": float("nan")}, name="make", registry=registry)
     run("{name: p, calls: [{_tool: make, _outputPath: †state.made}]}", registry)
@@ -605,7 +605,7 @@ def test_a_planner_without_an_answer_is_not_asked_for_ever(registry: agf.Registr
 
 
 @pytest.mark.parametrize("said", [None, 3, "text", {"output": 1}, [{"_tool": object()}]])
-def test_what_is_no_plan_is_told_to_be_none(said: Any, registry: agf.Registry) -> None:
+def test_a_reply_that_is_not_a_plan_is_reported(said: Any, registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         agf.planning.run_planner(lambda messages: said, registry=registry)
     assert caught.value.code == "run.planner"
@@ -635,7 +635,7 @@ def test_plain_functions_of_one_plan_run_at_once(registry: agf.Registry) -> None
     assert run(text, registry).stores == {"state": {"x0": True, "x1": True, "x2": True}}
 
 
-def test_a_flow_that_is_fired_is_not_waited_for_and_its_failure_is_a_warning(registry: agf.Registry) -> None:
+def test_a_background_flow_is_not_waited_for_and_its_failure_is_a_warning(registry: agf.Registry) -> None:
     ended, told = list[str](), list[Any]()
 
     async def slow(v: int) -> int:
@@ -667,7 +667,7 @@ def test_a_flow_that_is_fired_is_not_waited_for_and_its_failure_is_a_warning(reg
 
 
 @pytest.mark.parametrize("listens", [False, True])
-def test_the_steps_of_a_flow_that_is_fired_are_not_part_of_the_run(listens: bool, registry: agf.Registry) -> None:
+def test_the_steps_of_a_background_flow_are_not_part_of_the_run(listens: bool, registry: agf.Registry) -> None:
     ended, events = asyncio.Event(), list[Any]()
 
     async def wait(v: int) -> int:
@@ -743,7 +743,7 @@ def test_every_call_of_any_plan_ends_once(calls: list[dict[str, Any]], ordered: 
     assert sorted(ends) == sorted((f"calls[{i}]",) for i in range(len(calls)))
 
 
-def test_what_a_run_kept_can_be_written_as_json() -> None:
+def test_the_messages_of_a_run_can_be_written_as_json() -> None:
     own = agf.Registry()
     flow = agf.define("name: p\nstate: {b: [1]}\ncalls: []\n", "plan", registry=own)
     assert json.loads(json.dumps(agf.run(flow, registry=own).stores)) == {"state": {"b": [1]}}

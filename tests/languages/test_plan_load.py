@@ -1,4 +1,5 @@
-"""Plan documents: what a text means, or everything that is wrong with it. The rows are the language."""
+"""Loading of plan documents: the flow that a text describes, or all its errors. The rows are the rules of the
+language."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def test_documents(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "ok" in row], ids=lambda row: row["title"])
-def test_what_loads_conforms_to_the_schema(row: dict[str, Any]) -> None:
+def test_a_correct_document_conforms_to_the_schema(row: dict[str, Any]) -> None:
     ((node,), _) = nodes(row["text"])
     jsonschema.Draft202012Validator(SCHEMA).validate(plain(node))
 
@@ -64,7 +65,7 @@ def test_what_loads_conforms_to_the_schema(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "title", ["unknown keys", "methods", "bad call", "types", "no calls", "calls no list", "scalar", "instances"]
 )
-def test_what_does_not_load_does_not_conform(title: str) -> None:
+def test_a_wrong_document_does_not_conform_to_the_schema(title: str) -> None:
     (row,) = [row for row in ROWS if row["title"] == title]
     ((node,), _) = nodes(row["text"])
     assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(plain(node))
@@ -106,13 +107,13 @@ def test_a_path_of_too_many_destinations_is_refused() -> None:
     assert [found.code for found in problems] == ["plan.bad-output-path"]
 
 
-def test_an_error_is_told_at_its_line_in_yaml_and_in_json() -> None:
+def test_an_error_is_reported_at_its_line_in_yaml_and_in_json() -> None:
     for text in ("- _tool: a\n  v: †state.\n", '[{"_tool": "a",\n  "v": "†state."}]'):
         (problem,) = load("plan", text)[1]
         assert problem.span.place[0] == 2
 
 
-def test_what_a_plan_is_told_first_is_messages() -> None:
+def test_the_first_input_of_a_plan_is_messages() -> None:
     flow = loaded(
         "input: {n: 1}\nstate: {x: 2}\ndata: 3\nmessages: [{type: data, kind: k, data: 4}]\n"
         "instances: [{state: {x: 5}}]\ncalls: []\n"
@@ -153,7 +154,7 @@ def test_a_kind_that_a_call_writes_may_have_a_dollar_too() -> None:
     assert second.authored["_outputPath"] == "†report.total"
 
 
-def test_a_sentence_that_begins_with_a_dagger_is_told_how_to_be_one() -> None:
+def test_a_sentence_that_begins_with_a_dagger_gets_a_hint() -> None:
     (problem,) = load("plan", "- {_tool: a, v: † see below}\n")[1]
     assert "††" in str(problem.hint)
 
@@ -189,7 +190,7 @@ PLANS = st.fixed_dictionaries(
 
 
 @given(st.one_of(DOCUMENTS, PLANS))
-def test_whatever_a_document_says_it_is_loaded_or_told_what_is_wrong(document: Any) -> None:
+def test_any_document_is_loaded_or_gets_an_error(document: Any) -> None:
     definition, problems = load("plan", json.dumps(document, ensure_ascii=False))
     assert (definition.flow is None) == any(found.severity == "error" for found in problems)
     assert all(found.span is not None for found in problems)

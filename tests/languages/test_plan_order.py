@@ -1,4 +1,4 @@
-"""The order in which ends are stored where calls write one over the other, and how often it looks at whom."""
+"""The order in which results are stored if calls write over each other, and the cost of keeping this order."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_who_is_stored_out_of_turn_frees_those_behind_it_when_its_turn_would_hav
     for number in (2, 3):
         order.ended(number)
     assert order.next_to_store() is None
-    order.stored(2)  # nobody is left to wait for
+    order.stored(2)  # no call is left to wait for
     order.stored(0)
     assert order.next_to_store() is None
     order.stored(1)
@@ -135,7 +135,7 @@ def test_many_who_are_stored_out_of_turn_cost_what_they_are() -> None:
 
 @pytest.mark.parametrize("reads", ["", ", n: †state.mine%d"])
 def test_thousands_of_calls_that_write_one_place_are_looked_at_once_each(reads: str) -> None:
-    """Whether they race is told without comparing each with each."""
+    """The check for races does not compare each call with each other."""
 
     def act(count: int) -> None:
         line = f"- {{_tool: same{reads}, _outputPath: '†state.all && †state.mine%d', _outputMethod: push}}\n"
@@ -165,6 +165,6 @@ def test_a_run_that_begins_and_ends_in_a_large_context_costs_what_its_calls_cost
         return work(act)
 
     ended = FlowResult(None, {})
-    cost(1)  # what is made once is made
-    assert abs(cost(10) - cost(1_000)) <= 3  # the calls that format the time of a message, once in a second
+    cost(1)  # fills the caches
+    assert abs(cost(10) - cost(1_000)) <= 3  # tolerates the calls that format the time of a message once in a second
     assert len(ended.stores["state"]) == 1_001

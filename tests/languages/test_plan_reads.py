@@ -1,4 +1,4 @@
-"""Reading a reference from a context: the rows are the language, the laws hold for every context."""
+"""Reading a reference from the context of a plan: the rows are the rules, and the laws hold for every context."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ MESSAGES = st.lists(st.one_of(st.builds(output, PATHS, VALUES, METHODS, OWNERS),
 
 
 def folded(messages: list[dict[str, Any]], path: tuple[str, ...], instance: str | None) -> Any:
-    """The same value by applying everything that was ever said, in its order."""
+    """The same value, computed by applying all messages in their order."""
     found = [one for message in messages if (one := read_content(message)) is not None]
     layers = [one for one in found if one.instance is None], [one for one in found if one.instance == instance]
     writings = [w for layer in (layers if instance else layers[:1]) for one in layer for w in one.writings]
@@ -109,13 +109,13 @@ READ = ["†k", "†k.a", "†k.b", "†k.0", "†k.1", "†k.a.b", "†k.a.0", 
 @given(MESSAGES)
 def test_a_scan_from_the_newest_and_a_fold_of_everything_agree(messages: list[dict[str, Any]]) -> None:
     log = Log(messages)
-    for path, instance in itertools.product(READ, (None, "①")):  # 12,000 readings with all examples
+    for path, instance in itertools.product(READ, (None, "①")):  # 12,000 reads over all examples
         reference = parse(Source("", path).span())
         assert isinstance(reference, Reference)
         try:
             wanted = folded(messages, reference.path, instance)
         except Conflict:
-            continue  # older than what a scan looks at, perhaps: the scan is what counts
+            continue  # perhaps older than the messages of the scan, which decides
         assert repr(log.read(reference, instance)) == repr(wanted), path
 
 
@@ -123,7 +123,7 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)  # type: 
 REFERENCES: st.SearchStrategy[Expression] = st.builds(
     Reference,
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,5}", fullmatch=True),
-    st.lists(TEXTS.map(same_name), max_size=3).map(tuple),  # as a path has its names
+    st.lists(TEXTS.map(same_name), max_size=3).map(tuple),  # normalised like the names of a path
     st.sampled_from([None, "*", "①", "employee_B"]),
 )
 DEFAULTS: st.SearchStrategy[Expression] = st.builds(
@@ -140,7 +140,7 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS)
-def test_what_is_printed_is_read_as_it_was(expression: Expression) -> None:
+def test_a_printed_reference_is_read_as_the_same_reference(expression: Expression) -> None:
     assert parse(Source("", str(expression)).span()) == expression
 
 
@@ -150,11 +150,11 @@ def test_any_text_is_read_or_refused_at_a_place(text: str) -> None:
     assert said in ("plan.bad-reference", "plan.bad-expression") or parse(Source("", str(said)).span()) == said
 
 
-# --- what a reading costs ---
+# --- the cost of a read ---
 
 
 class Counted(list[Any]):
-    """The writes of a log, counting how many are looked at."""
+    """The writes of a log, which counts how many of them are read."""
 
     looked_at = 0
 
@@ -176,7 +176,7 @@ def other_messages(count: int) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("count", [0, 10, 20_000])
-def test_what_nobody_reads_costs_a_reading_nothing(count: int) -> None:
+def test_unread_messages_do_not_cost_a_read(count: int) -> None:
     wanted = [output("†state.user", {"name": "A"}), output("†state.user.age", 7)]
     before = [output("†state.user", {"name": str(i)}) for i in range(count)]
     log = Log([*before, *wanted, *other_messages(count)])
@@ -191,7 +191,7 @@ def test_as_many_pushes_as_there_are_messages_are_one_list() -> None:
     assert resolve(log, "†state.log") == list(range(20_000))
 
 
-def test_a_log_that_grows_leaves_what_it_was() -> None:
+def test_a_growing_log_does_not_change_earlier_logs() -> None:
     first = Log([output("†state.x", 1)])
     second = first.append(output("†state.x", 2))
     other = first.append(output("†state.x", 3), output("†state.y", 4))
@@ -203,7 +203,7 @@ def test_a_log_that_grows_leaves_what_it_was() -> None:
         resolve(second, "†state.y")
 
 
-# --- what rows cannot say ---
+# --- cases that rows cannot describe ---
 
 
 @pytest.mark.parametrize(
@@ -245,18 +245,18 @@ def test_an_opaque_value_is_the_same_object() -> None:
     assert resolve([output("†state.table", table)], "†state.table") is table
 
 
-def test_an_error_names_what_was_not_found() -> None:
+def test_an_error_names_the_missing_value() -> None:
     with pytest.raises(agf.StepError, match=r"†state[.]nope") as caught:
         resolve([output("†state.x", 1)], "†state.nope || †input.nope")
     assert caught.value.code == "plan.not-found"
 
 
-def test_a_model_is_not_shown_who_wrote_what() -> None:
+def test_a_model_does_not_see_the_writers_of_messages() -> None:
     message = {**output("†state.x", 1, "push", "①"), "_date": "2025-10-26T12:00:00Z"}
     assert render(message) == {"type": "data", "kind": "state", "_instance": "①", "data": {"x": 1}}
 
 
-def test_what_is_no_list_of_messages_is_refused() -> None:
+def test_a_wrong_list_of_messages_is_refused() -> None:
     for messages in ({"type": "data"}, None, [1], "text"):
         with pytest.raises(agf.StepError) as caught:
             resolve(messages, "†state")  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Whole plans: what calls are made, in which order, what the context says afterwards. The rows are the language."""
+"""Whole plans: their calls, the order of the calls, and the context afterwards. The rows are the rules of the
+language."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
 class Case:
-    """One row: its tools, its run, what was told of it."""
+    """A row with its tools, its run, and the events of the run."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.row = row
@@ -48,7 +49,7 @@ class Case:
     async def main(self) -> agf.Run:
         flow = agf.define(self.text, "plan", registry=self.registry)
         run = await agf.arun(flow, registry=self.registry, on_event=self.told.append, raises=False)
-        await asyncio.sleep(1000)  # what was fired comes to its end
+        await asyncio.sleep(1000)  # lets background calls end
         return run
 
     @property
@@ -56,7 +57,7 @@ class Case:
         return self.registry.contexts["p"].log
 
     def name(self, at: tuple[Any, ...]) -> str:
-        """``0@②`` for a moment of call 0."""
+        """The name of a moment of a call, as ``0@②`` for call 0."""
         index = at[0].removeprefix("calls[").removesuffix("]")
         return index if len(at) == 1 else f"{index}@{self.log.instances[at[1]]}"
 

@@ -1,5 +1,6 @@
-"""Conditions: which group matches, what is told of a condition, and why one will never be met. The rows are the
-language.
+"""Conditions of policies: which group matches, what is wrong with a condition, and why it can never match.
+
+The rows are the rules of the language.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def test_several_operators_match_where_each_does(low: Any, high: Any, value: Any
 
 
 @given(NUMBERS, VALUES)
-def test_only_a_number_is_above_below_or_at_one(bound: Any, value: Any) -> None:
+def test_only_numbers_are_compared_with_a_number(bound: Any, value: Any) -> None:
     number = type(value) in (int, float)
     assert [matches({name: bound}, value) for name in ("gt", "lte")].count(True) == (1 if number else 0)
     assert [matches({name: bound}, value) for name in ("lt", "gte")].count(True) == (1 if number else 0)
@@ -95,7 +96,7 @@ def test_every_operator_of_the_schema_is_one_and_no_other() -> None:
     assert set(schema()["$defs"]["Operators"]["properties"]) == set(OPERATORS)
 
 
-def test_a_pattern_nested_too_deep_is_told() -> None:
+def test_a_pattern_nested_too_deep_is_reported() -> None:
     _, problems = read(json.dumps({"args_match": {"parent.input.v": {"pattern": "(" * 50_000 + ")" * 50_000}}}))
     assert [found.code for found in problems] == ["policy.bad-pattern"]
     assert "100,000 characters" in problems.errors[0].message

@@ -1,4 +1,4 @@
-"""Agent Format documents: what a text says, or everything that is wrong with it. The rows are the language."""
+"""Agent Format documents: the content of a text, or all its errors. The rows are the rules of the language."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def test_documents(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
-def test_whatever_the_schema_refuses_is_told_and_whatever_it_accepts_is_not(row: dict[str, Any]) -> None:
+def test_the_loader_refuses_the_same_documents_as_the_schema(row: dict[str, Any]) -> None:
     found, _ = nodes(row["text"])
     if not found or not isinstance(found[0], Fields) or "schema_version" not in found[0].fields:
         return  # another form, or none
-    # In Python, with which the library searches, `$` is also before a final newline; in JSON Schema it is not.
+    # The library searches with Python, where `$` also matches before a final newline. In JSON Schema it does not.
     python = json.loads(json.dumps(schema()).replace('$"', '\\\\Z"'))
     valid = jsonschema.Draft202012Validator(python).is_valid(plain(found[0]))
     codes = {error["code"] for error in row.get("errors", ())}
@@ -59,7 +59,7 @@ RULES: Mapping[str, Mapping[str, Any]] = {"the document": schema(), **schema()["
 
 
 @pytest.mark.parametrize(("name", "rule"), RULES.items(), ids=RULES)
-def test_each_field_says_what_it_is(name: str, rule: Mapping[str, Any]) -> None:
+def test_each_field_has_a_description(name: str, rule: Mapping[str, Any]) -> None:
     for key, field in rule.get("properties", {}).items():
         behind = schema()["$defs"][field["$ref"].rpartition("/")[2]] if "$ref" in field else {}
         assert (name, key) == ("SchemaRef", "type") or field.get("description") or behind.get("description"), key
@@ -98,13 +98,13 @@ def test_a_name_that_is_nearly_a_field_gets_that_as_its_hint(name: str) -> None:
         if len(key) > 2:
             wrong = key[0] + key[2] + key[1] + key[3:] if key[1] != key[2] else key[:-1]
             document = AT[name](wrong)
-            document.pop(key, None)  # a field that is there is not meant a second time
+            document.pop(key, None)  # an existing field is not suggested again
             _, problems = load("policy", json.dumps(document))
             hints = [found.hint or "" for found in problems if found.span and found.span.text.strip('"') == wrong]
             assert any(f"did you mean {key}?" in hint for hint in hints), (wrong, problems)
 
 
-# --- whatever stands in a document ---
+# --- random changes of a document ---
 
 DOCUMENTS = [plain(node) for row in ROWS for node in nodes(row["text"])[0][:1]]
 JUNK: list[Any] = [
@@ -116,7 +116,7 @@ JUNK: list[Any] = [
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every mapping and list in a value, with each of its keys or indices."""
+    """Every mapping and list in a value, with each key or index."""
     inside = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {}
     for key, inner in inside.items():
         yield value, key
@@ -124,7 +124,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @given(st.data())
-def test_whatever_stands_somewhere_in_a_document_is_told_and_nothing_is_raised(data: st.DataObject) -> None:
+def test_any_value_at_any_place_is_reported_and_raises_nothing(data: st.DataObject) -> None:
     changed = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
     for _ in range(data.draw(st.integers(1, 3))):
         if found := list(places(changed)):
@@ -137,7 +137,7 @@ def test_whatever_stands_somewhere_in_a_document_is_told_and_nothing_is_raised(d
     assert all(str(found) for found in problems)
 
 
-# --- what data cannot say ---
+# --- cases that rows cannot describe ---
 
 
 def test_a_whole_number_written_with_a_point_is_a_whole_number() -> None:

@@ -1,4 +1,4 @@
-"""Policies as they are loaded: what each comes to as steps, and what is wrong with it that its rows cannot say."""
+"""Policies as they are loaded: the steps that each becomes, and errors that vector rows cannot describe."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loaded(text: str) -> agf.Flow:
 
 
 def document(policy: str, agents: str = "a b c", head: str = "", interface: str = "{input: {}, output: {}}") -> str:
-    """A whole document around a policy in flow style."""
+    """A complete document around a policy in flow style."""
     space = "\n".join(f"    - {{alias: {alias}, source: {alias}.agf.yaml}}" for alias in agents.split())
     space = f"action_space:\n  local_agents:\n{space}\n" if agents else ""
     return f"{HEAD}interface: {interface}\n{head}{space}execution_policy: {policy}\n"
@@ -53,7 +53,7 @@ def only(flow: agf.Flow, kind: type[Step]) -> Any:
     return found
 
 
-# --- what each policy comes to ---
+# --- the steps of each policy ---
 
 
 def test_a_sequence_is_its_steps_and_the_step_that_makes_the_output() -> None:
@@ -115,7 +115,7 @@ def test_a_vendors_policy_is_called_with_its_configuration() -> None:
 # --- forms of a document ---
 
 
-# --- what is wrong ---
+# --- errors ---
 
 
 def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
@@ -126,10 +126,10 @@ def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
     assert "fold" in found.hint
 
 
-# --- what is not here ---
+# --- missing servers and agents ---
 
 
-def test_what_nobody_can_give_refuses_the_run() -> None:
+def test_an_impossible_requirement_refuses_the_run() -> None:
     governance = "[{policy_ref: acme.pii}, {policy_ref: acme.log, required: false}]"
     head = f"memory: {{required: true}}\nconstraints: {{governance_policies: {governance}}}\n"
     definition, found = load("policy", document(sequential("{agent: a}"), head=head))
@@ -142,7 +142,7 @@ def test_what_nobody_can_give_refuses_the_run() -> None:
     ]
 
 
-def test_servers_and_remote_agents_refuse_what_a_model_would_need() -> None:
+def test_missing_servers_and_remote_agents_refuse_the_run_of_a_model() -> None:
     far = "mcp_servers: [{alias: db}], remote_agents: [{alias: far}]"
     space = f"action_space: {{{far}, local_agents: [{{alias: a, source: a.yaml}}]}}\n"
     model = loaded(document("{id: agf.react, config: {instructions: x, model: m}}", agents="", head=space))
@@ -156,7 +156,7 @@ def test_servers_and_remote_agents_refuse_what_a_model_would_need() -> None:
     assert codes(steps) == [("policy.not-supported", "far")]
 
 
-def test_constraints_become_what_the_engine_counts() -> None:
+def test_constraints_become_limits_of_the_engine() -> None:
     budget = "budget: {max_token_usage: 5, max_duration_seconds: 4}"
     limits = "limits: {max_llm_calls: 3, max_tool_calls: 0, max_delegation_depth: 1}"
     caps = loaded(document(sequential("{agent: a}"), head=f"constraints: {{{budget}, {limits}}}\n")).declared.own_limits
@@ -184,7 +184,7 @@ def test_the_input_is_checked_before_the_first_step_and_nothing_is_filled_in() -
     }
 
 
-def test_what_is_opaque_passes_where_no_interface_asks_for_json() -> None:
+def test_an_opaque_value_passes_where_no_interface_requires_json() -> None:
     opaque = object()
     open_ = loaded(document(sequential("{agent: a}")))
     assert open_.end({"parent": {"input": {}}, "output()": opaque}).output is opaque
@@ -194,7 +194,7 @@ def test_what_is_opaque_passes_where_no_interface_asks_for_json() -> None:
     assert caught.value.diagnostic.message == "the output is not JSON: x[0] is an opaque object"
 
 
-def test_what_is_kept_is_the_outputs_by_alias() -> None:
+def test_the_outputs_are_stored_by_their_aliases() -> None:
     flow = loaded(document(sequential("{agent: a}", "{agent: parent}"), agents="a parent"))
     frame = flow.start(FlowInput({}))
     for step, value in zip(flow.body.steps, ("x", "y"), strict=False):

@@ -1,4 +1,4 @@
-"""Path expressions: what they are, what they give, and what an agent gets of it. The rows are the language."""
+"""Path expressions of policies: their form, their value, and what an agent gets of it. The rows are the rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows(name: str) -> Any:
 
 
 def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
-    """Whether the row is an error; then it was told."""
+    """Whether the row is an error, which was then reported."""
     if "error" not in row:
         return False
     with pytest.raises(agf.AgfError) as caught:
@@ -53,7 +53,7 @@ def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
 def resolve_path(
     path: Path | str, context: Frame, schema: Mapping[str, Any] | None = None, field: str | None = None
 ) -> Any:
-    """The value of a path; with the ``schema`` of an agent's input the value that its ``field`` gets."""
+    """The value of a path. With the ``schema`` of an agent's input, the value that its ``field`` gets."""
     path = parse_path(path, "batch") if isinstance(path, str) else path
     if schema is None or field is None:
         return path.evaluate(context)
@@ -64,7 +64,7 @@ def resolve_path(
 def batch_inputs(
     mapping: Mapping[str, Path | str], context: Frame, most: int = 0, schema: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """The input of each call of a batch; ``most``: the largest number of calls, 0 means all."""
+    """The input of each call of a batch. ``most``: the largest number of calls; 0 means all."""
     paths = {name: parse_path(path, "batch") if isinstance(path, str) else path for name, path in mapping.items()}
     if wrong := iteration_problem(paths, None):
         raise agf.DefinitionError(wrong)
@@ -84,7 +84,7 @@ def batch_inputs(
 
 
 @rows("path_grammar.json")
-def test_a_text_is_a_path_or_is_told_why_not(row: dict[str, Any]) -> None:
+def test_a_text_is_a_path_or_gets_an_error(row: dict[str, Any]) -> None:
     def read() -> Path:
         path = parse_path(row["text"], row["where"])
         if problem := source_problem(path, row.get("agents", [path.source]), row.get("ran", [path.source])):
@@ -100,7 +100,7 @@ def test_a_text_is_a_path_or_is_told_why_not(row: dict[str, Any]) -> None:
 
 
 @rows("path_resolution.json")
-def test_what_a_path_gives(row: dict[str, Any]) -> None:
+def test_a_path_has_its_value(row: dict[str, Any]) -> None:
     given_ = partial(resolve_path, row["path"], row["context"], row.get("schema"), row.get("field"))
     if not told(given_, row):
         value, wanted = given_(), MISSING if "absent" in row else row["value"]
@@ -109,7 +109,7 @@ def test_what_a_path_gives(row: dict[str, Any]) -> None:
 
 
 @rows("path_batch.json")
-def test_what_each_call_of_a_batch_is_given(row: dict[str, Any]) -> None:
+def test_each_call_of_a_batch_gets_its_input(row: dict[str, Any]) -> None:
     context = {"parent": {"input": row["input"]}}
     given_ = partial(batch_inputs, row["mapping"], context, row.get("most", 0), row.get("schema"))
     assert told(given_, row) or given_() == row["inputs"]
@@ -163,7 +163,7 @@ def test_a_path_prints_back_to_itself(text: str, where: Where) -> None:
 
 
 @given(st.lists(PIECES, max_size=9).map("".join), WHERES)
-def test_any_text_is_a_path_or_is_told_in_one_finding_inside_of_it(text: str, where: Where) -> None:
+def test_any_text_is_a_path_or_gets_one_error_inside_of_it(text: str, where: Where) -> None:
     try:
         assert str(parse_path(text, where)) == text
     except agf.DefinitionError as error:
@@ -176,7 +176,7 @@ def test_any_text_is_a_path_or_is_told_in_one_finding_inside_of_it(text: str, wh
 
 
 @given(SCHEMAS, st.dictionaries(st.sampled_from("fgh"), SOURCES, max_size=3), st.tuples(VALUES, VALUES, VALUES))
-def test_what_is_delivered_under_a_schema_conforms_to_it(
+def test_a_delivered_value_conforms_to_its_schema(
     schema: dict[str, Any], mapping: dict[str, str], values: tuple[Any, Any, Any]
 ) -> None:
     frame: Frame = {"parent": {"input": values[0]}, "one": {"input": values[1], "output": values[2]}}
@@ -185,12 +185,12 @@ def test_what_is_delivered_under_a_schema_conforms_to_it(
         given_ = delivery.build(frame, schema)
     except agf.StepError:
         return
-    # Null is handed to an optional field whatever its type (AMB-6).
+    # An optional field gets null whatever its type is (AMB-6).
     assert all(given_[name] is not None for name in schema["required"])
     jsonschema.Draft202012Validator(schema).validate({n: v for n, v in given_.items() if v is not None})
 
 
-# --- what data cannot say ---
+# --- cases that rows cannot describe ---
 
 TAKES_ONE = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
 
@@ -231,7 +231,7 @@ def test_a_default_is_handed_out_as_a_copy() -> None:
     assert TAKES_ONE.build({"parent": {"input": {}}}, wanted) == {"f": []}
 
 
-def test_what_is_opaque_is_passed_where_no_type_is_asked_for_and_is_of_none() -> None:
+def test_an_opaque_value_passes_where_no_type_is_required() -> None:
     thing = object()
     frame: Frame = {"parent": {"input": {"a": thing}}}
     assert TAKES_ONE.build(frame, {"properties": {"f": {}}})["f"] is thing

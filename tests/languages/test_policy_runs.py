@@ -1,4 +1,4 @@
-"""tests/vectors/policy_runs.json: whole policies, from text to output, warnings and calls."""
+"""Whole policies run from their text to their output, warnings and calls (tests/vectors/policy_runs.json)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _run(row: dict[str, Any], registry: agf.Registry) -> agf.Run:
 
 
 def mapped(function: Any, given: Any) -> Any:
-    """The output of an agent with the field ``n`` of the input mapped to its field ``n``."""
+    """The output of an agent whose field ``n`` is mapped from the field ``n`` of the input."""
     registry = agf.Registry()
     agf.agent(function, name="f", registry=registry)
     text = "id: agf.sequential\nconfig:\n  steps:\n  - {agent: f, input_mapping: {n: parent.input.n}}\n"

@@ -1,5 +1,7 @@
-"""R1: the vectors, what they cannot say (bounds, opaque values, places), and a law: what is written again is the same
-expression."""
+"""R1: the vectors, and rules that they cannot describe: limits, opaque values, and places.
+
+A law holds for all expressions: an expression that is written again is the same expression.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,7 @@ def _key(key: str) -> str:
 
 
 def strictly(value: Any) -> Any:
-    """A form in which JSON values of different types differ."""
+    """A form of a JSON value that differs for different types."""
     if type(value) is dict:
         return {key: strictly(part) for key, part in value.items()}
     return list(map(strictly, value)) if type(value) is list else (type(value).__name__, repr(value))
@@ -103,7 +105,7 @@ def names_of(row: dict[str, Any]) -> Names:
 
 
 class Opaque:
-    """Whatever is asked of it, it answers wrongly."""
+    """An object that gives a wrong answer to every operation."""
 
     def __bool__(self) -> bool:
         return False
@@ -162,7 +164,7 @@ def value(text: str, **ctx: Any) -> Any:
 
 
 def wrong(text: str, **ctx: Any) -> tuple[str, str]:
-    """The code and the text under the caret."""
+    """The code of the error, and the text under the caret."""
     with pytest.raises(agf.AgfError) as caught:
         value(text, **ctx)
     diagnostic = caught.value.diagnostic
@@ -204,7 +206,7 @@ def assert_place(error: agf.AgfError, row: dict[str, Any]) -> None:
 # ---- what an error says -------------------------------------------------------------------------------------------
 
 
-def test_a_missing_field_is_shown_with_the_nearest_there_is() -> None:
+def test_a_missing_field_is_reported_with_the_nearest_name() -> None:
     with pytest.raises(agf.StepError) as caught:
         value("review.pased and 'OK' or 'NO'", review={"passed": True})
     assert str(caught.value).split("\n") == [
@@ -216,7 +218,7 @@ def test_a_missing_field_is_shown_with_the_nearest_there_is() -> None:
     ]
 
 
-def test_a_name_that_is_not_visible_says_how_to_hand_it_on() -> None:
+def test_the_error_of_an_invisible_name_says_how_to_pass_it() -> None:
     names = Names({"ctx": ("ctx",)}, hidden={"item": "hand it on with pass"})
     with pytest.raises(agf.StepError) as caught:
         r1("item.name", names).evaluate({"ctx": {}})
@@ -229,7 +231,7 @@ def test_a_name_that_is_not_visible_says_how_to_hand_it_on() -> None:
 # ---- opaque values ------------------------------------------------------------------------------------------------
 
 
-def test_an_opaque_value_is_handed_on() -> None:
+def test_an_opaque_value_is_passed_on() -> None:
     thing = Opaque()
     assert value("thing", thing=thing) is thing
     assert value("{a: [thing]}", thing=thing)["a"][0] is thing
@@ -324,7 +326,7 @@ def test_operators_of_different_strength_are_as_deep_as_they_nest() -> None:
     assert wrong(text, n=1)[0] == "r1.too-deep"
 
 
-def test_what_is_flat_may_be_long() -> None:
+def test_a_flat_expression_may_be_long() -> None:
     assert value("[" + ", ".join(["1"] * 2_000) + "]") == [1] * 2_000
 
 
@@ -355,7 +357,7 @@ def test_nested_loops_have_a_bound() -> None:
     assert value("count(map(xs, a -> find(xs, b -> b == a)))", xs=[1] * 1_000) == 1_000
 
 
-def test_what_a_lambda_builds_is_charged() -> None:
+def test_values_that_a_lambda_builds_are_counted() -> None:
     assert wrong("map(xs, x -> ctx.s + x)", xs=["a"] * 1_000, s="x" * (MOST_WORK // 500))[0] == "r1.too-large"
     assert wrong("map(xs, x -> sum(xs) + x)", xs=[1] * 10_000) == ("r1.too-large", "sum")
     assert wrong("map(xs, x -> join(words, s))", xs=[1] * 1_000, words=["a"] * 1_000, s="x" * 1_000) == (
@@ -363,7 +365,7 @@ def test_what_a_lambda_builds_is_charged() -> None:
     )  # fmt: skip
 
 
-def test_comparing_what_shares_its_parts_ends() -> None:
+def test_comparing_values_with_shared_parts_ends() -> None:
     a: Any = [1]
     b: Any = [1]
     for _ in range(60):
@@ -372,7 +374,7 @@ def test_comparing_what_shares_its_parts_ends() -> None:
     assert value("a == [a]", a=a) is False
 
 
-def test_what_a_lambda_compares_is_charged() -> None:
+def test_comparisons_of_a_lambda_are_counted() -> None:
     long = {"xs": [1] * 1_000, "a": list(range(100_000)), "b": list(range(100_000))}
     assert value("a == b", **long) is True
     assert wrong("map(xs, x -> a == b)", **long) == ("r1.too-large", "==")
@@ -384,7 +386,7 @@ def test_a_value_deeper_than_the_stack_can_be_compared() -> None:
     for _ in range(100_000):
         a, b = [a], [b]
     assert value("a == b", a=a, b=b) is True
-    while a:  # taken apart by hand: freeing it at once would recurse
+    while a:  # taken apart step by step, because freeing it at once would recurse
         a, b = a[0], b[0]
 
 
@@ -472,13 +474,13 @@ def plain(node: Any) -> Any:
 
 
 @given(EXPRESSIONS)
-def test_what_is_written_again_is_the_same_expression(text: str) -> None:
+def test_an_expression_written_again_is_the_same_expression(text: str) -> None:
     node = r1(text).node
     assert plain(r1(show(node)).node) == plain(node)
 
 
 @given(st.text(st.sampled_from("ab1 .,:+-*/()[]{}<>=!'\"\\&|?#é\n")) | st.text(max_size=20))
-def test_whatever_is_parsed_is_an_expression_or_one_error_in_its_text(text: str) -> None:
+def test_any_text_is_an_expression_or_one_error_in_its_text(text: str) -> None:
     try:
         r1(text)
     except agf.DefinitionError as error:

@@ -1,4 +1,4 @@
-"""A function of R1 is one row: all that knows functions reads it."""
+"""A function of R1 is one row of a table, and every part of the package that needs functions reads this row."""
 
 from __future__ import annotations
 
@@ -143,6 +143,6 @@ NODES: dict[Kind | None, type] = {"lambda": Each, "path": Get}
 
 @pytest.mark.parametrize("row", FUNCTIONS.values(), ids=lambda row: row.name)
 def test_the_form_of_a_function_is_an_expression(row: Function) -> None:
-    """The hints paste it."""
+    """It must be one, because hints paste it."""
     node = r1(row.form).node
     assert type(node) is NODES.get(row.second, Call)

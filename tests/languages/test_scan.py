@@ -1,4 +1,4 @@
-"""What the small grammars share."""
+"""The scanner that the small grammars share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The JSON Schemas for editors: what the site offers is what loaders read by, and they know a good text from a bad."""
+"""The JSON Schemas for editors: the files on the site are those of the loaders, and they tell right texts from wrong
+ones."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def test_the_file_is_up_to_date_and_a_schema(language: str) -> None:
 
 
 def document(language: str) -> Any:
-    """The one that the magic's help shows; of a policy alone what stands around it is added."""
+    """The document in the help of the magic. For a policy alone, a document is put around it."""
     body = COMMANDS[language].example.split("\n", 1)[1]
     (node,), _ = nodes(body)
     found = plain(node)
@@ -36,7 +37,7 @@ def document(language: str) -> Any:
 
 
 @each
-def test_an_editor_takes_a_document_and_not_one_that_lacks_what_it_is_about(language: str) -> None:
+def test_an_editor_accepts_a_document_and_refuses_one_without_its_main_key(language: str) -> None:
     judge = jsonschema.Draft202012Validator(schemas.SCHEMAS[language])
     good = document(language)
     assert not [error.message for error in judge.iter_errors(good)]
@@ -44,7 +45,7 @@ def test_an_editor_takes_a_document_and_not_one_that_lacks_what_it_is_about(lang
     assert list(judge.iter_errors({key: value for key, value in good.items() if key != needed}))
 
 
-def test_the_site_has_them_all() -> None:
+def test_the_site_has_all_schemas() -> None:
     assert {path.name for path in Path(schemas.__file__).parent.glob("*.schema.json")} == {
         schemas.file(language).name for language in LANGUAGES
     }

@@ -1,4 +1,4 @@
-"""Prompt templates: what is replaced, what stays, what is warned about (decision P3)."""
+"""Prompt templates: which parts are replaced, which stay, and which get a warning (decision P3)."""
 
 from __future__ import annotations
 
@@ -53,29 +53,29 @@ def test_a_template_is_filled_as_its_row_says(row: dict[str, Any]) -> None:
         assert found.evaluate(frame) == row["ok"]
 
 
-def test_a_name_that_the_input_brings_is_told_with_the_nearest_and_the_way_to_say_it() -> None:
+def test_a_misspelt_input_is_reported_with_the_nearest_name_and_the_fix() -> None:
     (warning,) = template("{doc}", "docs").warnings
     assert warning.hint == "did you mean docs? if the input has it, write {ctx.doc}"
 
 
-def test_a_name_that_is_not_visible_fails_and_says_how_to_hand_it_on() -> None:
+def test_an_invisible_name_fails_and_the_error_says_how_to_pass_it() -> None:
     with pytest.raises(agf.StepError) as caught:
         filled("{acc}")
     hint = caught.value.diagnostic.hint
     assert hint.startswith("hand it on with pass")
 
 
-def test_it_knows_what_it_reads() -> None:
+def test_a_template_knows_the_names_that_it_reads() -> None:
     found = [(ref.path, ref.certain) for ref in template("{ctx.a.b} {review} {doc} {x y}", "review").reads()]
     assert found == [(("ctx", "a", "b"), True), (("ctx", "review"), True), (("ctx", "doc"), False)]
 
 
-def test_what_has_no_text_form_is_refused() -> None:
+def test_a_value_without_a_text_form_is_refused() -> None:
     assert wrong("{v}", v=object()) == ("pipeline.template-value", "v")
     assert wrong("{v}", v=[object()]) == ("pipeline.template-value", "v")
 
 
-def test_what_is_too_large_to_be_written_is_refused() -> None:
+def test_a_value_that_is_too_large_to_be_written_is_refused() -> None:
     shared: Any = ["text"]
     for _ in range(60):
         shared = [shared, shared]
@@ -84,11 +84,11 @@ def test_what_is_too_large_to_be_written_is_refused() -> None:
     for _ in range(5_000):
         deep = [deep]
     assert wrong("{v}", v=deep) == ("pipeline.template-value", "v")
-    assert len(filled("{v}", v="x" * (LONGEST_WRITTEN + 1))) == LONGEST_WRITTEN + 1  # a text is handed on as it is
+    assert len(filled("{v}", v="x" * (LONGEST_WRITTEN + 1))) == LONGEST_WRITTEN + 1  # a text is passed on unchanged
 
 
 @given(st.text(st.sampled_from('{}ctx. v\n+()"é')))
-def test_whatever_a_text_holds_it_is_a_template(text: str) -> None:
+def test_any_text_is_a_template(text: str) -> None:
     found = template(text)
     with contextlib.suppress(agf.StepError):
         assert "{ctx.v}" not in str(found.evaluate({"ctx": {"v": "{v}"}, "pipe": None, "item": None}))

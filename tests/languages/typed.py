@@ -1,4 +1,4 @@
-"""Values compared by their JSON type."""
+"""Converts values so that they are compared by their JSON type, too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def typed(value: Any) -> Any:
-    """A form in which 1 is neither true nor 1.0."""
+    """A form of a value in which 1 is neither true nor 1.0."""
     if isinstance(value, dict):
         return {key: typed(inner) for key, inner in value.items()}
     if isinstance(value, list):

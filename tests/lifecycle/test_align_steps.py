@@ -1,4 +1,4 @@
-"""Which step of a definition is which of an earlier or another one, whatever an edit moved."""
+"""Alignment of two definitions: which step is the same as which step of an earlier or another definition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agf_magics.lifecycle.past.align_steps import MOST_COMPARED, align
 from tests.languages.loading import load
 
 Steps = list[str]
-"""The steps of a definition: a tool by its name, a transform by its value in parentheses."""
+"""The steps of a definition in short: a tool is its name, a transform is its value in parentheses."""
 
 
 def rows_of(steps: Steps) -> list[Row]:
@@ -23,14 +23,14 @@ def rows_of(steps: Steps) -> list[Row]:
 
 
 def aligned(before: Steps, now: Steps, *, is_same_flow: bool = True) -> dict[int, int]:
-    """The number of each step now, and that of the same step before."""
+    """The number of each current step, with the number of the same step before."""
     first, other = rows_of(before), rows_of(now)
     found = align(first, other, is_same_flow)
     return {other.index(row): first.index(found[row.key]) for row in other if row.key in found}
 
 
 CASES: dict[str, tuple[Steps, Steps, dict[int, int], dict[int, int]]] = {
-    # what: the steps before, the steps now, the same ones of one flow, the same ones of two flows
+    # what: the steps before, the current steps, the equal steps within one flow, the equal steps of two flows
     "nothing changed": (["a", "b"], ["a", "b"], {0: 0, 1: 1}, {0: 0, 1: 1}),
     "inserted": (["a", "b"], ["a", "c", "b"], {0: 0, 2: 1}, {0: 0, 2: 1}),
     "removed": (["a", "c", "b"], ["a", "b"], {0: 0, 1: 2}, {0: 0, 1: 2}),

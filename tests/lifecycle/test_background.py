@@ -1,4 +1,4 @@
-"""Runs in the background: the handle, who may wait for it, what stops it and what does not."""
+"""Runs in the background: the handle, who may wait for it, what stops the run and what does not."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agf_magics.lifecycle.runs.live import live
 from tests.engine.jobs import start as start_job
 
 PATIENCE = 60.0
-"""Seconds after which what should have happened is thought never to happen."""
+"""Seconds after which the awaited event will not come any more."""
 
 
 class Gates:
-    """Tools that wait until the test lets them go."""
+    """Tools that wait until the test releases them."""
 
     def __init__(self) -> None:
         self.registry = agf.Registry()
@@ -83,7 +83,7 @@ def gates() -> Iterator[Gates]:
         assert run.wait(PATIENCE).done
 
 
-def test_a_run_is_handed_back_while_it_goes_on(gates: Gates) -> None:
+def test_a_run_is_returned_while_it_continues(gates: Gates) -> None:
     run = gates.start()
     gates.at_the_gate()
     assert (run.status, run.done) == ("running", False)
@@ -103,7 +103,7 @@ def test_waiting_has_a_limit_of_its_own(gates: Gates) -> None:
     assert not run.done
 
 
-def test_its_error_is_raised_by_result_alone(gates: Gates) -> None:
+def test_the_error_of_a_run_is_raised_by_result_alone(gates: Gates) -> None:
     run = gates.start("fail")
     assert run.wait().status == "error"
     with pytest.raises(agf.StepError, match="no pears"):
@@ -111,14 +111,14 @@ def test_its_error_is_raised_by_result_alone(gates: Gates) -> None:
     assert run.error is not None
 
 
-def test_what_is_wrong_is_told_at_once_and_nothing_is_started(gates: Gates) -> None:
+def test_a_wrong_start_is_refused_at_once_and_nothing_is_started(gates: Gates) -> None:
     before = tuple(live)
     with pytest.raises(agf.DefinitionError):
         start("pipeline: p\nsteps:\n- tool: {name: nobody}\n", registry=gates.registry)
     assert tuple(live) == before
 
 
-def test_cancel_stops_it_and_result_says_so(gates: Gates) -> None:
+def test_cancel_stops_a_run_and_result_says_so(gates: Gates) -> None:
     run = gates.start("soft_gate")
     gates.at_the_gate()
     run.cancel("enough")
@@ -145,7 +145,7 @@ def test_a_run_cancelled_before_it_began_ends_too(gates: Gates) -> None:
     assert run not in live.running
 
 
-def test_it_is_awaited_on_any_loop(gates: Gates) -> None:
+def test_a_run_is_awaited_on_any_loop(gates: Gates) -> None:
     async def wait() -> tuple[str, str]:
         run = gates.start()
         asyncio.get_running_loop().call_later(0, gates.open.set)
@@ -155,7 +155,7 @@ def test_it_is_awaited_on_any_loop(gates: Gates) -> None:
     assert asyncio.run(wait()) == ("ok", "agf-worker")
 
 
-def test_awaiting_raises_its_error(gates: Gates) -> None:
+def test_awaiting_raises_the_error_of_the_run(gates: Gates) -> None:
     async def wait() -> None:
         await gates.start("fail")
 
@@ -163,7 +163,7 @@ def test_awaiting_raises_its_error(gates: Gates) -> None:
         asyncio.run(wait())
 
 
-def test_who_stops_awaiting_does_not_stop_the_run(gates: Gates) -> None:
+def test_a_cancelled_await_does_not_stop_the_run(gates: Gates) -> None:
     async def wait() -> agf.Run:
         run = gates.start()
         waiting = asyncio.ensure_future(_awaited(run))
@@ -194,7 +194,7 @@ def test_an_interrupt_ends_the_waiting_and_not_the_run(gates: Gates) -> None:
     assert run.result().status == "ok"
 
 
-def test_fifty_at_once(gates: Gates) -> None:
+def test_fifty_runs_work_at_once(gates: Gates) -> None:
     runs = [gates.start() for _ in range(50)]
     gates.at_the_gate(50)
     assert {run.status for run in runs} == {"running"}
@@ -225,7 +225,7 @@ def test_a_tool_that_waits_for_the_background_can_be_stopped(gates: Gates) -> No
     gates.at_the_gate()
     run.cancel("enough")
     assert run.wait().status == "cancelled"
-    assert run.steps["steps[0]"].state == "cancelled"  # and was not left behind
+    assert run.steps["steps[0]"].state == "cancelled"  # the step was not left running
     (inner,) = (other for other in gates.runs if other is not run)
     assert inner.status == "running"
 
@@ -242,7 +242,7 @@ def test_a_tool_of_the_waiting_thread_is_refused(gates: Gates) -> None:
         assert agf.run(text, registry=registry).status == "ok"
 
 
-def test_only_the_last_ones_are_kept(gates: Gates) -> None:
+def test_only_the_last_runs_are_kept(gates: Gates) -> None:
     runs = [gates.start("soft_gate", dry=True).wait() for _ in range(live.MAX_ENDED + 5)]
     assert {run.status for run in runs} == {"ok"}
     assert len(live.ended) == live.MAX_ENDED
@@ -258,7 +258,7 @@ def test_a_run_on_a_loop_of_ones_own_can_be_cancelled_from_the_list(gates: Gates
         (run,) = live.running
         run.cancel("from the list")
         assert await running is run
-        await asyncio.sleep(0)  # the task around it was not cancelled
+        await asyncio.sleep(0)  # would raise if the task around the run were cancelled
         return run
 
     run = asyncio.run(main())

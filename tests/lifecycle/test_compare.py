@@ -1,4 +1,4 @@
-"""Two runs side by side: which step is which, after an edit and of different flows."""
+"""The comparison of two runs: which steps are the same after an edit, or in different flows."""
 
 from itertools import pairwise
 
@@ -143,7 +143,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("language", "first", "other", "expected"), CASES.values(), ids=CASES)
-def test_a_step_is_compared_with_itself_wherever_it_stands(
+def test_a_step_is_compared_with_itself_at_any_place(
     registry: agf.Registry, language: str, first: str, other: str, expected: dict[str, str]
 ) -> None:
     compared = ran(registry, language, first).compare(ran(registry, language, other))
@@ -179,12 +179,12 @@ def test_a_value_that_differs_has_the_path_of_the_first_run(registry: agf.Regist
     assert values["steps[1] output"] == ("clean(k)", "clean(v)")
 
 
-def test_what_differs_is_displayed_first(registry: agf.Registry) -> None:
+def test_differences_are_displayed_first(registry: agf.Registry) -> None:
     names = ["load", "clean", "dedupe"]
     before = ran(registry, "pipeline", pipeline(*(tool(name, name) for name in names)))
     after = ran(registry, "pipeline", pipeline(*(tool(name, name, "j" if name == "dedupe" else "k") for name in names)))
     found = before.compare(after)
-    assert [row["name"] for row in found] == names  # as data: in the order of the flow
+    assert [row["name"] for row in found] == names  # the data is in the order of the flow
     head, *rows = repr(found).split("\n\n")[0].split("\n")[1:]
     assert head.split()[:2] == ["name", "differs"]
     assert [row.split()[0] for row in rows] == ["dedupe", "load", "clean"]
@@ -214,7 +214,8 @@ steps:
 
 
 def test_a_comparison_says_what_was_reused_and_which_steps_have_no_call(registry: agf.Registry) -> None:
-    steps = (LOAD, "- transform: {value: ctx.raw, output: same}\n", each("clean", "all"), TEXT)
+    same = "- transform: {value: ctx.raw, output: same}\n"
+    steps = (LOAD, same, same, each("clean", "all"), TEXT)
     first = ran(registry, "pipeline", pipeline(*steps))
     again = agf.runs(agf.run("main", INPUT, registry=registry, reuse=first.run_id).run_id)
     compared = first.compare(again)

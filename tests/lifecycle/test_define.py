@@ -1,4 +1,4 @@
-"""``define`` and ``load``: where a flow has its name from."""
+"""``define`` and ``load``: the places from which a flow gets its name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_name_can_be_given_to_any_definition(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "name"), [(POLICY, "policy"), (CALLS, "plan"), (PIPELINE, "p")])
-def test_without_one_a_loaded_flow_has_the_name_of_its_document_or_language(text: str, name: str) -> None:
+def test_without_a_name_a_loaded_flow_has_that_of_its_document_or_language(text: str, name: str) -> None:
     assert agf.load(text, registry=agf.Registry()).name == name
 
 

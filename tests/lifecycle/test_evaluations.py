@@ -1,4 +1,4 @@
-"""What steps without calls read and gave, each time."""
+"""The evaluations of steps without calls: what each read and gave, each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exported runs are opened elsewhere: the same steps, values and errors, and nothing of a stranger runs."""
+"""Exported runs that are opened elsewhere show the same steps, values and errors, and run no code of a stranger."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ steps:
 
 @pytest.fixture
 def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A run of which one element failed and one value is no JSON."""
+    """A run with a failed element and a value that is not JSON."""
     monkeypatch.chdir(tmp_path)
     registry = Registry()
 
@@ -55,7 +55,7 @@ def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return content
 
 
-def test_an_imported_run_shows_what_the_exported_one_did(exported: dict[str, Any]) -> None:
+def test_an_imported_run_shows_the_same_as_the_exported_run(exported: dict[str, Any]) -> None:
     run = agf.import_run("run.json")
     assert (run.status, run.name, run.input["words"]) == ("ok", "fruits", ["pear", "<b>stone</b>", "fig"])
     assert [call["status"] for call in run.calls] == ["ok", "failed", "ok", "ok"]

@@ -1,4 +1,5 @@
-"""Real processes killed by SIGKILL in the middle of calls: what is resumed at last is what was never killed."""
+"""Real processes are killed by SIGKILL during calls: the last resumed run has the same end as a run that was never
+killed."""
 
 from __future__ import annotations
 
@@ -157,7 +158,7 @@ SCENARIOS: dict[str, tuple[list[tuple[str, str]], Any]] = {
 
 
 class Folder:
-    """Where one scenario's processes run."""
+    """The folder in which the processes of one scenario run."""
 
     def __init__(self, path: Path, name: str, killed: list[str]) -> None:
         """``killed``: the calls that end their process the first time that they are made."""
@@ -176,7 +177,7 @@ class Folder:
         return found.read_text().splitlines() if found.exists() else []
 
     def kept(self) -> list[str]:
-        """What was given to the calls whose end is in the journal."""
+        """The arguments of the calls whose end is in the journal."""
         with closing(sqlite3.connect(self.path / "runs.sqlite")) as connection:
             rows = connection.execute("SELECT at, tries FROM records WHERE what='finished' ORDER BY line").fetchall()
         return [f"{at} {tries}" for at, tries in rows]
@@ -187,14 +188,12 @@ class Folder:
 
 
 SAMPLE = 5
-"""One call of so many is killed in `make test`."""
+"""`make test` kills one of this many calls."""
 
 
 @pytest.mark.law
 @pytest.mark.parametrize("name", slow_but(["fan-outs and nested calls"], SCENARIOS))
-def test_a_process_killed_in_a_call_comes_to_the_end_of_one_that_was_not(
-    name: str, tmp_path: Path, thorough: bool
-) -> None:
+def test_a_run_whose_process_is_killed_in_a_call_has_the_same_end(name: str, tmp_path: Path, thorough: bool) -> None:
     spared = Folder(tmp_path / "spared", name, [])
     assert spared.session() == 0
     made = Counter(spared.words("begun"))
@@ -204,14 +203,14 @@ def test_a_process_killed_in_a_call_comes_to_the_end_of_one_that_was_not(
     while killed.session() != 0:
         sessions += 1
         assert sessions <= len(chosen)
-        assert killed.kept()[: len(before)] == before  # nothing that was kept is lost
+        assert killed.kept()[: len(before)] == before  # no record is lost
         before = killed.kept()
     assert sessions == len(chosen), "every chosen call was killed once"
     assert killed.end == spared.end
     assert killed.end[0] == "ok"
     assert set(killed.words("ended")) == set(made)
     assert len(set(killed.kept())) == len(killed.kept()) == sum(made.values()), "no finished call is kept twice"
-    # A call begins again when it was cut: once for its own death, and once for each that died beside it.
+    # A call is repeated after it was cut: once for its own death, and once for each death beside it.
     alone = name in ("steps and a fold", "a graph with a loop", "a policy's loop")
     assert not alone or Counter(killed.words("ended")) == made
     assert not alone or Counter(killed.words("begun")) == made + Counter(chosen)

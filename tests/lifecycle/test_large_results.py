@@ -1,4 +1,4 @@
-"""Results of any size: a resumed or repeated run reads them, and never a wrong one."""
+"""Results of any size: a resumed or repeated run reads them, and never gets a wrong result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ N = 2_000_000
 
 @dataclass
 class Fit:
-    """A class of the user with an array of 16 MB."""
+    """A class of the user's with an array of 16 MB."""
 
     name: str
     weights: Any
@@ -67,7 +67,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 @pytest.fixture(autouse=True)
 def all_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every result took longer than it takes to store it."""
+    """Pretend that every result took longer to make than to store, so that all are stored."""
     monkeypatch.setattr(value_files, "RATE", 1e18)
 
 
@@ -78,11 +78,11 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 
 SEEN: list[Any] = []
-"""What the last tool got: not in its function, which has no digest with so much data."""
+"""The arguments of the last tool. They are outside of its function, which would have no digest with so much data."""
 
 
 class Session:
-    """Tools that note their calls; the last one fails while ``fails`` has an element."""
+    """Tools that record their calls. The last one fails while ``fails`` has an element."""
 
     def __init__(self, make: Callable[[], Any], grow: Callable[[Any], Any] = lambda data: data) -> None:
         self.made, self.fails = made, fails = list[str](), [True]
@@ -107,7 +107,7 @@ class Session:
         agf.define(MAIN, registry=registry)
 
     def edit(self, make: Callable[[], Any], grow: Callable[[Any], Any] = lambda data: data) -> None:
-        """Write the first tools again."""
+        """Define the first tools again."""
         made = self.made
 
         @agf.tool(registry=self.registry)
@@ -149,7 +149,7 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_large_result_is_not_made_again(kind: str, path: Path) -> None:
+def test_a_large_result_is_not_computed_again(kind: str, path: Path) -> None:
     session = Session(KINDS[kind])
     failed = session.run()
     assert (failed.error is not None, codes(failed)) == (True, [])
@@ -159,14 +159,19 @@ def test_a_large_result_is_not_made_again(kind: str, path: Path) -> None:
     one, other = SEEN
     assert type(one) is type(before[0])
     assert same_value(before[0], one)
-    if kind not in ("rows", "frames in a list", "text", "bytes"):  # these are copied, or cannot be changed
+    if kind not in (
+        "rows",
+        "frames in a list",
+        "text",
+        "bytes",
+    ):  # values of these kinds are copied, or cannot be changed
         assert (one is other) == (before[0] is before[1])
     assert same_value(agf.runs(failed.run_id).load("steps[1]"), one)
-    # What all steps pass on is there once.
+    # A value that all steps pass on is stored once.
     assert sum(file.stat().st_size for file in values_in(path)) < 33_000_000
 
 
-def test_identical_calls_of_later_runs_are_not_made(path: Path) -> None:
+def test_identical_calls_of_later_runs_are_not_repeated(path: Path) -> None:
     def grown(frame: Any) -> Any:
         return frame.assign(c=frame["a"] * 2)
 
@@ -227,14 +232,14 @@ def test_a_run_that_changed_an_object_makes_the_call_again(path: Path) -> None:
 
 def test_a_step_that_writes_into_a_column_in_place_is_made_again(path: Path) -> None:
     def grow(frame: Any) -> Any:
-        frame["a"].array[7] += 1.0  # pandas copies nothing
+        frame["a"].array[7] += 1.0  # changes the frame itself, because pandas copies nothing
         return frame
 
     session = Session(KINDS["pandas"], grow)
     failed = session.run()
     assert "journal.unkept" in codes(failed)
     assert session.resume(failed).output == "done"
-    # What was made before may have been changed while it was stored: then it is made again too.
+    # An earlier result may have been changed while it was stored. Then it is made again, too.
     assert "grow" in session.made
     assert SEEN[0]["a"].tolist()[6:9] == [9.0, 11.5, 12.0]
 
@@ -252,10 +257,10 @@ steps:
 
 @pytest.mark.parametrize("rate", [1e18, 1e-3], ids=["stored", "not stored"])
 @pytest.mark.parametrize("kind", ["numpy", "pandas", "dataclass"])
-def test_what_was_changed_between_two_calls_counts_as_changed_by_the_later_one(
+def test_a_change_between_two_calls_counts_for_the_later_call(
     kind: str, rate: float, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call is followed by one look at what it got, and none comes before the next one."""
+    """After each call its arguments are checked once, and no check comes before the next call."""
     monkeypatch.setattr(value_files, "RATE", rate)
     session = Session(KINDS[kind])
     held, make = SEEN, KINDS[kind]
@@ -300,7 +305,7 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
 def test_a_damaged_part_is_never_read_and_its_call_is_made_again(damage: str, path: Path) -> None:
     session = Session(KINDS["numpy"], lambda data: data + 1.0)
     failed = session.run()
-    Store.close_all()  # another process
+    Store.close_all()  # as in another process
     for file in values_in(path):
         DAMAGES[damage](file)
     with pytest.raises(agf.DefinitionError) as refused:
@@ -310,13 +315,13 @@ def test_a_damaged_part_is_never_read_and_its_call_is_made_again(damage: str, pa
     assert (ended.output, session.made) == ("done", ["load", "grow", "last"])
     assert codes(ended) == ["journal.lost-value"] * 2
     assert np.array_equal(SEEN[0], KINDS["numpy"]() + 1.0)
-    # It is stored again.
+    # The value is stored again.
     Store.close_all()
     assert np.array_equal(agf.runs(failed.run_id).load("steps[1]"), SEEN[0])
 
 
 @pytest.mark.parametrize("other", [True, False])
-def test_a_lost_result_that_is_another_one_now_is_a_warning(other: bool, path: Path) -> None:
+def test_a_lost_result_that_is_different_now_is_a_warning(other: bool, path: Path) -> None:
     session = Session(KINDS["numpy"], lambda data: data + 1.0)
     failed = session.run()
     for file in values_in(path):
@@ -324,7 +329,7 @@ def test_a_lost_result_that_is_another_one_now_is_a_warning(other: bool, path: P
     if other:
         session.edit(lambda: np.arange(N) * 2.5, lambda data: data + 1.0)
     ended = session.resume(failed)
-    # The last of the three has returned the object of the one before it, so it is not needed alone.
+    # The last of the three calls has returned the object of the previous one, so no call needs it alone.
     count = {code: codes(ended).count(code) for code in ("journal.lost-value", "journal.not-the-same")}
     assert list(count.values()) == ([2, 2] if other else [2, 0])
 
@@ -387,7 +392,7 @@ def test_a_class_that_is_gone_makes_the_call_again(path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("other", [None, 2.5, 1.5 + 1e-9])
 @pytest.mark.parametrize("kind", ["numpy", "pandas"])
-def test_what_is_quicker_to_make_is_made_again(
+def test_a_result_that_is_quick_to_make_is_made_again(
     kind: str, other: float | None, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_files, "RATE", 1e-3)
@@ -450,7 +455,7 @@ def test_a_run_ends_where_a_result_must_be_stored_and_cannot(why: str, kind: str
     assert (run.status, made, codes(run)) == ("error", ["book"], [])
     assert getattr(run.error, "code", "") == "journal.unstored"
     assert ("File too large" if why == "a full disk" else "cannot be pickled") in str(run.error)
-    if kind == "tool":  # a person decides whether it is called again
+    if kind == "tool":  # the user decides whether it is called again
         waits = agf.resume(run.run_id, registry=registry, raises=False, ask=None)
         assert (waits.status, made) == ("waiting", ["book"])
 
@@ -483,7 +488,7 @@ def test_a_disk_that_fills_in_the_middle_leaves_nothing(path: Path) -> None:
 
 
 def mount(*words: str) -> None:
-    """Run `mount`; the test is skipped where that is not allowed."""
+    """Run `mount`, or skip the test where that is not allowed."""
     if not shutil.which("mount") or subprocess.run(["mount", *words], check=False, capture_output=True).returncode:
         pytest.skip("nothing can be mounted here")
 
@@ -500,7 +505,7 @@ def disk(path: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(path)], check=False)
 
 
-def test_a_folder_that_is_read_only_is_read_and_what_is_new_is_a_warning(path: Path) -> None:
+def test_a_read_only_folder_is_read_and_a_new_result_is_a_warning(path: Path) -> None:
     with disk(path.parent / "values", "200m") as values:
         session = Session(KINDS["numpy"])
         failed = session.run()
@@ -600,7 +605,7 @@ SECRETS: dict[str, Callable[[int], Any]] = {
 
 @pytest.mark.parametrize("other", [True, False])
 @pytest.mark.parametrize("kind", SECRETS)
-def test_a_value_with_a_secret_that_is_another_one_now_is_a_warning(
+def test_a_value_with_a_secret_that_is_different_now_is_a_warning(
     kind: str, other: bool, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", SECRET)
@@ -621,8 +626,8 @@ def test_a_value_with_a_secret_that_is_another_one_now_is_a_warning(
 def test_the_digest_of_a_value_with_a_secret_is_no_digest_of_the_secret(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two calls return the same, two runs return the same: each has other bytes, and none that can be made without
-    the key."""
+    """Two calls, or two runs, return the same value. Their digests differ, and nobody can compute them without the
+    key."""
     monkeypatch.setenv("SERVICE_API_KEY", SECRET)
     registry = agf.Registry()
     agf.tool(lambda: SECRET, name="make", registry=registry)
@@ -672,7 +677,7 @@ def test_a_column_that_was_stored_before_its_secret_was_known_is_searched_again(
     )
     run = agf.run("late", registry=registry)
     told = [place for place in range(5) if any(f"steps[{place}]" in str(each) for each in run.warnings)]
-    # The second table may still be written when the secret is known.
+    # The second table may still be written when the secret becomes known.
     assert [place for place in told if place != 1] == [2, 4], "the key itself, and the column that has it"
 
 
@@ -783,13 +788,13 @@ def test_the_oldest_runs_go_until_the_values_have_room(path: Path) -> None:
     assert len(list(agf.runs())) == 2
 
 
-def test_a_run_that_goes_on_keeps_its_values_while_others_are_deleted(path: Path) -> None:
+def test_a_running_run_keeps_its_values_while_others_are_deleted(path: Path) -> None:
     session = Session(KINDS["numpy"])
     session.fails.clear()
     old = session.run()
 
     def grow(data: Any) -> Any:
-        past_runs.delete([old.run_id])  # the only other run with these bytes
+        past_runs.delete([old.run_id])  # deletes the only other run with these bytes
         return data
 
     session.edit(KINDS["numpy"], grow)
@@ -798,7 +803,7 @@ def test_a_run_that_goes_on_keeps_its_values_while_others_are_deleted(path: Path
 
 
 def recorded_in(folder: Path, names: str = "frame") -> tuple[Path, agf.Registry]:
-    """A recording of a run whose tool returns a value of 12 MB, a small table, or a class of the user."""
+    """A recording of a run whose tool returns a value of 12 MB, a small table, or an object of the user's class."""
     registry, fit = agf.Registry(), Fit("fit", np.arange(N) * 1.5)
     returned = {"rows": KINDS["rows"](), "frame": KINDS["pandas"](), "small": pd.DataFrame({"a": [1]}), "fit": fit}
     for name, value in returned.items():
@@ -807,7 +812,7 @@ def recorded_in(folder: Path, names: str = "frame") -> tuple[Path, agf.Registry]
     agf.define(f"pipeline: recorded\nsteps:\n{steps}", registry=registry)
     folder.mkdir(exist_ok=True)
     recorded = agf.record(agf.run("recorded", registry=registry), folder / "run.agf")
-    for name in returned:  # none of them is called again
+    for name in returned:  # no tool is called again
         agf.tool(lambda: 1 / 0, name=name, registry=registry)
     return recorded, registry
 
@@ -822,7 +827,7 @@ def test_a_recording_has_objects_and_is_moved_with_its_folder(path: Path, tmp_pa
         assert same_value(stores[name], KINDS[kind]())
     assert stores["small"].equals(pd.DataFrame({"a": [1]}))
     assert same_value(stores["fit"], Fit("fit", np.arange(N) * 1.5))
-    # What is recorded again has only the files that it needs.
+    # A new recording has only the files that it needs.
     recorded_in(tmp_path / "moved", "small")
     assert not (tmp_path / "moved" / "run.agf.values").exists()
 

@@ -1,4 +1,4 @@
-"""A process is killed at a system call of storing a large value: what is resumed is what was never killed."""
+"""A process is killed at each system call of storing a large value: the resumed run has the right result."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ OUTPUT = float(sum(range(1_500_000)) * 2.0) + 100_000
 
 
 def session(folder: Path, last: int) -> Any:
-    """What a session prints; None: it was killed."""
+    """Run a session. Returns its output, or None if it was killed."""
     ran = script(SESSION, folder, str(last))
     if ran.returncode == -signal.SIGKILL:
         return None

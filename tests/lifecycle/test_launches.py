@@ -1,4 +1,4 @@
-"""The launches that an agent outside a run is given: their envelopes, and that nobody inside a run has them."""
+"""The launch functions for agents outside a run: their answers, and that nobody inside a run has them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_run_that_was_started(registry: agf.Registry, name: str, what: str) ->
     assert later(registry, started)["data"]["output"] == 2
 
 
-def test_a_run_that_goes_on_is_started_and_one_that_was_cancelled_says_so(registry: agf.Registry) -> None:
+def test_a_working_run_is_started_and_a_cancelled_run_is_cancelled(registry: agf.Registry) -> None:
     @agf.tool(registry=registry)
     async def doze() -> None:
         await asyncio.sleep(3600)
@@ -88,7 +88,7 @@ def test_a_run_that_goes_on_is_started_and_one_that_was_cancelled_says_so(regist
     assert "enough" in found["data"]["error"]
 
 
-def test_a_run_that_failed_tells_why(registry: agf.Registry) -> None:
+def test_a_failed_run_says_why(registry: agf.Registry) -> None:
     found = call(registry, "run_pipeline", "broken")
     assert found["status"] == "error"
     assert "no pears" in found["data"]["error"]
@@ -108,7 +108,7 @@ def test_a_run_that_failed_tells_why(registry: agf.Registry) -> None:
         ("run_pipeline", ["add", {1: 2}], "run.input"),
         ("run_pipeline_inline", [""], "definition is required"),
         ("run_pipeline_inline", [{"pipeline": "p"}], "definition is required"),
-        ("run_pipeline_inline", ["add"], "pipeline.document-shape"),  # a name is no definition, and no file either
+        ("run_pipeline_inline", ["add"], "pipeline.document-shape"),  # a name is neither a definition nor a file
         ("run_pipeline_inline", ["pipeline: [\n"], "yaml."),
         ("run_pipeline_inline", ["pipeline: p\nsteps:\n- tool: {name: nobody}\n"], "flow.unknown-tool"),
         ("run_pipeline_inline_async", ["pipeline: p\nsteps:\n- tool: {name: nobody}\n"], "flow.unknown-tool"),
@@ -116,7 +116,7 @@ def test_a_run_that_failed_tells_why(registry: agf.Registry) -> None:
         ("run_result", [None], "run_id is required"),
     ],
 )
-def test_what_the_caller_did_wrong_is_an_answer(registry: agf.Registry, name: str, given: list[Any], said: str) -> None:
+def test_a_mistake_of_the_caller_is_an_answer(registry: agf.Registry, name: str, given: list[Any], said: str) -> None:
     before = tuple(live)
     found = call(registry, name, *given)
     assert (found["status"], list(found["data"])) == ("error", ["error"])
@@ -155,7 +155,7 @@ def test_the_result_of_a_run_that_an_earlier_kernel_made_is_in_the_journal(
         assert call(registry, "run_result", started["data"]["run_id"][:-1])["status"] == "error"
 
 
-def test_what_is_no_json_is_named(registry: agf.Registry) -> None:
+def test_values_that_are_not_json_are_named(registry: agf.Registry) -> None:
     agf.tool(lambda: {"a": [object(), math.nan], "b": (1, 2)}, name="odd", registry=registry)
     found = call(registry, "run_pipeline_inline", "pipeline: p\nsteps:\n- tool: {name: odd}\n")
     assert found["data"]["output"] == {"a": ["<an opaque object>", "<a number>"], "b": [1, 2]}
@@ -183,7 +183,7 @@ def test_every_registered_flow_is_offered_with_its_description_and_what_it_reads
     assert all(tool.__doc__ and tool.__name__ == name for name, tool in tools.items())
 
 
-def test_what_it_may_read_is_optional(registry: agf.Registry) -> None:
+def test_inputs_that_a_flow_may_read_are_optional(registry: agf.Registry) -> None:
     agf.define("pipeline: hi\nsteps:\n- transform: {value: \"ctx.a + get(ctx, 'b', '!')\"}\n", registry=registry)
     hi = launch_tools(registry=registry)["pipeline__hi"]
     required = {p.name: p.default is p.empty for p in inspect.signature(hi).parameters.values()}
@@ -191,7 +191,7 @@ def test_what_it_may_read_is_optional(registry: agf.Registry) -> None:
     assert hi(a="so")["data"]["output"] == "so!"
 
 
-def test_names_that_no_parameter_can_have_are_given_as_one_object(registry: agf.Registry) -> None:
+def test_names_that_no_parameter_can_have_are_passed_as_one_object(registry: agf.Registry) -> None:
     agf.define("pipeline: odd\nsteps:\n- transform: {value: ctx.class + ctx.n}\n", registry=registry)
     odd = launch_tools(registry=registry)["pipeline__odd"]
     assert list(inspect.signature(odd).parameters) == ["input"]
@@ -288,10 +288,10 @@ def test_the_public_functions_use_the_registry_of_the_process() -> None:
         agf.registry.flows.remove("add_in_public")
 
 
-# --- whose runs they are ---
+# --- the owner of a run ---
 
 
-def test_an_agents_runs_are_its_own_and_may_use_what_it_may_use(registry: agf.Registry) -> None:
+def test_an_agent_sees_its_own_runs_which_have_its_rights(registry: agf.Registry) -> None:
     agf.agent(lambda prompt: "", name="bob", tools=["fail", "run_pipeline_inline", "run_result"], registry=registry)
     text = "pipeline: p\nsteps:\n- agent: {prompt: who}\n"
     assert call(registry, "run_pipeline_inline", text)["data"]["output"] == "user: fail, secret"
@@ -301,7 +301,7 @@ def test_an_agents_runs_are_its_own_and_may_use_what_it_may_use(registry: agf.Re
     assert sorted(launch_tools(registry=registry, identity="bob")) == ["run_pipeline_inline", "run_result"]
 
 
-def test_an_agent_that_is_not_registered_is_told_with_the_nearest_one(registry: agf.Registry) -> None:
+def test_an_unknown_agent_is_reported_with_the_nearest_name(registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError, match="did you mean alice") as caught:
         launch_tools(registry=registry, identity="alicia")
     assert caught.value.code == "flow.unknown-agent"
@@ -335,7 +335,7 @@ def test_python_code_inside_a_run_cannot_launch(registry: agf.Registry, name: st
     assert tuple(live) == before
 
 
-def test_nor_can_an_agent_a_coroutine_or_a_run_of_a_run(registry: agf.Registry) -> None:
+def test_an_agent_a_coroutine_and_a_run_of_a_run_cannot_launch(registry: agf.Registry) -> None:
     launch = launches(registry)["run_pipeline"]
 
     async def later_on() -> Any:
@@ -355,10 +355,10 @@ def test_nor_can_an_agent_a_coroutine_or_a_run_of_a_run(registry: agf.Registry) 
             agf.run(text, registry=registry)
         with pytest.raises(agf.StepError, match="inside a run"):
             asyncio.run(agf.arun(text, registry=registry))
-    assert launch()["status"] == "ok"  # out here again
+    assert launch()["status"] == "ok"  # outside of the run again
 
 
-def test_a_tool_may_still_run_and_gets_no_more_than_it_was_granted(registry: agf.Registry) -> None:
+def test_a_tool_may_start_a_run_with_no_more_than_its_own_rights(registry: agf.Registry) -> None:
     inner = "pipeline: q\nsteps:\n- tool: {name: secret}\n"
 
     @agf.agent(tools=["fail"], registry=registry)

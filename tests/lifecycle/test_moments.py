@@ -1,4 +1,4 @@
-"""What a run had at each moment, evaluated from its journal: in each language, of live and of past runs."""
+"""The state of a run at each moment, computed from its journal, in each language, for live and past runs."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_nothing_is_called(tmp_path: Path) -> None:
     assert Path(path).read_text() == "called\n"
 
 
-def test_more_moments_than_the_most_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_above_the_limit_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "MOST_MOMENTS", 3)
     registry = agf.Registry()
     agf.define(LOOP, "graph", name="g", registry=registry)
@@ -176,7 +176,7 @@ def test_a_run_without_a_journal_is_refused() -> None:
         find_moments(run)
 
 
-def test_a_plan_begins_with_its_context_of_then() -> None:
+def test_a_plan_begins_with_its_earlier_context() -> None:
     registry = tools(first=lambda n: n)
     calls = "- {_tool: first, n: 1, _outputPath: †state.a, _outputMethod: push}"
     agf.define(f"name: p\ncontext: tally\ncalls:\n{calls}", "plan", registry=registry)
@@ -196,8 +196,8 @@ ANSWERED = {
 
 
 @pytest.mark.parametrize("who", ANSWERED)
-def test_the_moments_of_a_model_s_run_are_known_where_that_model_is_not(who: str) -> None:
-    """The registry of this process, by which a run of the journal is evaluated, has none of them."""
+def test_the_moments_of_a_run_with_a_model_are_known_without_the_model(who: str) -> None:
+    """The registry of this process, with which a past run is evaluated, has no model."""
     registry = tools(price=lambda fruit: 7)
     name, identity = ANSWERED[who]
 

@@ -1,4 +1,4 @@
-"""Recordings whose calls get and return objects: a call is found by what is in them."""
+"""Recordings whose calls get and return objects: a call is found by the content of its objects."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Sales:
 
 
 def column(day: int, size: int = 41) -> Any:
-    """A column whose beginning and end are the same for all days."""
+    """A column with the same beginning and end on all days."""
     values = np.zeros(size)
     values[size // 2] = day
     return values
 
 
 LARGE = 1_500_000
-"""Numbers that are stored in parts."""
+"""The count of numbers that is large enough to be stored in parts."""
 
 OBJECTS: dict[str, tuple[Callable[[int], Any], Callable[[Any], Any]]] = {
     "a table of pandas": (lambda day: pd.DataFrame({"v": column(day)}), lambda it: it["v"].sum()),
@@ -64,12 +64,12 @@ OBJECTS: dict[str, tuple[Callable[[int], Any], Callable[[Any], Any]]] = {
 
 
 class Chain:
-    """A tool that loads an object for each day, and one that gets it. They count their calls."""
+    """A tool that loads an object for each day, and a tool that gets it. Both count their calls."""
 
     def __init__(self, load: Callable[[int], Any], total: Callable[[Any], Any]) -> None:
         self.registry, self.made = agf.Registry(), list[str]()
 
-        # A tool that must not be repeated has its result stored, however quick it is.
+        # The result of a tool that must not be repeated is stored, however quick the tool is.
         @agf.tool(name="load", registry=self.registry, reuse=False)
         def load_tool(day: int) -> Any:
             self.made.append(f"load {day}")
@@ -143,7 +143,7 @@ def test_a_line_without_a_digest_is_not_that_of_a_call_with_objects() -> None:
         assert chain.run(1).output == [1]
 
 
-def test_arguments_that_cannot_be_compared_are_never_taken_for_others() -> None:
+def test_arguments_that_cannot_be_compared_are_never_equal() -> None:
     chain = Chain(lambda day: [threading.Lock(), day], lambda it: it[1])
     for day in (1, 2, 1):
         with agf.replay("run.agf", missing="record"):
@@ -153,7 +153,7 @@ def test_arguments_that_cannot_be_compared_are_never_taken_for_others() -> None:
         assert chain.run(2).output == [2]
 
 
-def test_redact_may_leave_out_what_it_does_not_want() -> None:
+def test_redact_may_leave_out_lines() -> None:
     def redact(line: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in line.items() if key != "contents"}
 
@@ -200,7 +200,7 @@ def test_calls_are_added_to_a_file_of_any_editor(mark: str) -> None:
 
 
 def test_a_pickle_of_some_size_is_a_file_beside_the_recording() -> None:
-    # Objects of one kind in one list have a pickle without large buffers.
+    # Objects of one kind in a list have a pickle without large buffers.
     chain = Chain(lambda day: [column(day, 7_000) for _ in range(3)], lambda it: it[2].sum())
     path = chain.recorded(1, 2)
     assert path.stat().st_size < 20_000

@@ -1,4 +1,4 @@
-"""Runs replay from a recording: the same end, and no call is made."""
+"""Runs replay from a recording: they have the same end, and make no call."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_replayed_run_has_the_end_of_the_recorded_run(
         agf.record(run, "run.agf")
     _, lines = recordings.read_calls(Path("run.agf"))
     if any(call.opaque for call in lines) or run.status in ("waiting", "cancelled"):
-        return  # its values are not in the file; it has no end
+        return  # the file does not have its values, so it has no end
     again = World(language, row)
     with agf.replay("run.agf") as played:
         end = again.run()
@@ -122,10 +122,10 @@ def test_a_missing_call_is_never_dropped_and_names_the_nearest_one() -> None:
     shop = Shop()
     path = recorded(shop, "fig", "pear")
     with pytest.warns(UserWarning, match=r"replay\.unused"), agf.replay(path):
-        run = shop.run("kiwi", raises=False)  # on_error: continue does not drop it
+        run = shop.run("kiwi", raises=False)  # on_error: continue does not drop the element
     assert run.error.code == "replay.missing"
     assert 'the nearest recorded call has fruit = "fig", this one "kiwi"' in str(run.error)
-    assert sorted(shop.asked) == ["fig", "pear"]  # its elements begin on two threads
+    assert sorted(shop.asked) == ["fig", "pear"]  # the elements begin on two threads
 
 
 def test_a_recording_of_another_definition_says_whose_it_is() -> None:
@@ -166,7 +166,7 @@ def test_calls_that_nobody_made_again_are_an_error_if_that_is_wanted() -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.filterwarnings("error")
-def test_after_a_failure_nothing_is_said_about_calls_that_were_not_made(strict: bool) -> None:
+def test_after_a_failure_calls_that_were_not_made_are_not_reported(strict: bool) -> None:
     shop = Shop()
     path = recorded(shop, "fig", "pear")
     with pytest.raises(agf.StepError, match=r"replay\.missing"), agf.replay(path, strict=strict):
@@ -242,7 +242,7 @@ def test_a_recording_names_no_folder_host_or_user(tmp_path: Path) -> None:
     assert str(Path.home()) not in text
 
 
-def test_a_result_that_cannot_be_pickled_is_told_when_it_is_needed() -> None:
+def test_a_result_that_cannot_be_pickled_is_reported_when_it_is_needed() -> None:
     registry = agf.Registry()
     lock = threading.Lock()
 
@@ -292,12 +292,12 @@ def test_a_model_session_replays_with_the_server_stopped(monkeypatch: pytest.Mon
             agf.record(run, "run.agf")
         assert len(server.requests) == 2
     monkeypatch.delenv("OPENAI_API_KEY")
-    shop.registry.choose("openai:another")  # neither a key nor a server
+    shop.registry.choose("openai:another")  # without a key and without a server
     shop.asked.clear()
     with agf.replay("run.agf", strict=True):
         again = shop.run("pear", text=SESSION)
     assert (again.output, shop.asked) == (run.output, [])
-    assert again.usage.requests == 0  # it cost nothing
+    assert again.usage.requests == 0  # the replay cost nothing
     with agf.replay("run.agf", only="models"):
         assert shop.run("pear", text=SESSION).output == run.output
     assert shop.asked == ["fig", "pear"]
@@ -339,7 +339,7 @@ def test_a_replayed_call_is_not_sent_to_a_worker() -> None:
         assert shop.run("fig", "pear", on="processes:1").output == [7.0, 2.5]
 
 
-def test_it_holds_for_awaited_runs_and_ends_with_its_context() -> None:
+def test_a_replay_holds_for_awaited_runs_and_ends_with_its_context() -> None:
     shop = Shop()
     path = recorded(shop, "fig")
     shop.asked.clear()
@@ -389,7 +389,7 @@ LINE = b'{"what": "finished", "kind": "tool", "name": "t", "given": {}, "value":
         (HEAD + b'{"what":"failed","kind":"a","name":"b","given":1,"error":{"said":[]}}', 2, "the 'error' is not one"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_recording_is_told_with_its_line(content: bytes, line: int, why: str) -> None:
+def test_a_file_that_is_not_a_recording_is_reported_with_its_line(content: bytes, line: int, why: str) -> None:
     Path("bad.agf").write_bytes(content)
     with pytest.raises(agf.DefinitionError) as caught:
         Replay(Path("bad.agf"))
@@ -401,13 +401,13 @@ def test_a_file_that_is_no_recording_is_told_with_its_line(content: bytes, line:
 def test_a_line_without_an_end_is_read_to_its_bound_only(monkeypatch: pytest.MonkeyPatch) -> None:
     with Path("bad.agf").open("wb") as file:
         file.write(HEAD + b'{"value": "')
-        file.truncate(1_000_000_000)  # a hole: it takes no room on the disk
+        file.truncate(1_000_000_000)  # a sparse file, which uses no space on the disk
     monkeypatch.setattr(recordings, "MOST_LINE", 100_000)
     with pytest.raises(agf.DefinitionError, match="a line has more than 100,000 bytes"):
         Replay(Path("bad.agf"))
 
 
-def test_a_file_that_is_not_there_and_one_that_cannot_be_written_are_told() -> None:
+def test_a_missing_file_and_a_read_only_file_are_reported() -> None:
     for wrong in ("no.agf", "."):
         with pytest.raises(agf.DefinitionError) as caught:
             Replay(Path(wrong))
@@ -441,7 +441,7 @@ def test_the_command_line_records_and_replays(tmp_path: Path) -> None:
     assert "asked" in first.stdout
     assert "wrote run.agf" in first.stderr
     assert again.stdout.split() == ["[", "7.0", "]"]
-    assert missing.returncode == 2  # as for every wrong word of a line
+    assert missing.returncode == 2  # the exit code of every wrong word of a line
     assert "replay.file" in missing.stderr
 
 
@@ -497,7 +497,7 @@ def test_code_of_pydantic_ai_itself_gets_the_recorded_replies(monkeypatch: pytes
         agent.run_sync("What do figs cost?")
 
 
-def test_a_structured_answer_is_given_to_pydantic_ai_as_it_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_structured_answer_is_given_to_pydantic_ai_in_its_form(monkeypatch: pytest.MonkeyPatch) -> None:
     from pydantic import BaseModel
     from pydantic_ai import Agent
 
@@ -518,7 +518,7 @@ def test_a_structured_answer_is_given_to_pydantic_ai_as_it_takes_it(monkeypatch:
     assert agent.run_sync("What do figs cost?").output == Price(fruit="fig", price=7.0)
 
 
-def test_a_model_of_a_file_that_is_no_recording_is_refused() -> None:
+def test_a_model_of_a_wrong_recording_is_refused() -> None:
     Path("x.agf").write_text("{}")
     with pytest.raises(agf.DefinitionError, match=r"replay\.format"):
         agf.replay_model("x.agf")

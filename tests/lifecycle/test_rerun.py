@@ -1,4 +1,4 @@
-"""A run is repeated from a step on: what is called again, and what is reused."""
+"""A run is repeated from a step on: some calls are made again, and the other results are reused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "calls"
         self.registry = Registry()
-        path = str(self.file)  # a function that closes over an object with a registry has no digest
+        path = str(self.file)  # a function that captures the registry would have no digest
 
         async def note(word: str) -> str:
             with open(path, "a") as file:
@@ -133,7 +133,7 @@ def test_a_graph_follows_its_edges_and_reuses_the_visits_before_the_step(world: 
     assert world.again(run, step) == calls
 
 
-def test_another_input_repeats_what_reads_it_also_before_the_step(world: World) -> None:
+def test_another_input_repeats_its_readers_even_before_the_step(world: World) -> None:
     agf.define("pipeline: main\nsteps:\n- tool: {name: note, args: {word: !expr ctx.one}}\n"
                "- tool: {name: note, args: {word: two}}\n- tool: {name: note, args: {word: three}}",
                registry=world.registry)  # fmt: skip

@@ -1,4 +1,4 @@
-"""A run taken up again comes to the same end as one that was never interrupted, and makes no finished call twice."""
+"""A resumed run has the same end as a run that was never interrupted, and makes no finished call twice."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Calls = list[tuple[str, Any]]
 
 
 def world(calls: Calls, texts: list[str]) -> agf.Registry:
-    """Tools that write down what they were called with; ``flaky`` fails for what begins with x, ``once`` the first
-    time it is called with a word."""
+    """Tools that record their arguments. ``flaky`` fails for words that begin with x, ``once`` at its first call with
+    each word."""
     registry = agf.Registry()
 
     @agf.tool(registry=registry, where="loop")
@@ -154,7 +154,7 @@ SCENARIOS = {
 
 
 def told(run: agf.Run) -> tuple[Any, ...]:
-    """All of its outcome that must be the same."""
+    """All parts of the outcome that must be the same."""
     error = (run.error.code, run.error.diagnostic.message, run.error.where) if run.error else None
     return run.status, run.output, dict(run.stores), error, run.sessions
 
@@ -164,7 +164,7 @@ def finished(path: Path) -> list[str]:
 
 
 def holds(texts: list[str], folder: Path) -> None:
-    """Cut after every line of its journal, the run comes to the same end, without a call that had come to its own."""
+    """Check that the run has the same end after a cut at each line of its journal, and repeats no finished call."""
     calls: Calls = []
     registry = world(calls, texts)
     with kept.journal_in(folder / "whole") as whole:
@@ -185,7 +185,7 @@ def holds(texts: list[str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_run_cut_after_any_line_comes_to_the_same_end(name: str, tmp_path: Path) -> None:
+def test_a_run_that_is_cut_after_any_line_has_the_same_end(name: str, tmp_path: Path) -> None:
     holds(SCENARIOS[name], tmp_path)
 
 
@@ -194,7 +194,7 @@ def test_a_run_cut_after_any_line_comes_to_the_same_end(name: str, tmp_path: Pat
 
 @st.composite
 def steps(draw: st.DrawFn, depth: int = 2) -> str:
-    """A step in YAML, of any kind."""
+    """A random step in YAML, of any kind."""
     word = draw(st.sampled_from(["a", "xb", "c"]))
     kinds = ["tool", "flaky", "agent", "transform", *(["for_each", "parallel", "fold"] if depth else [])]
     inner = steps(depth - 1) if depth else st.nothing()
@@ -219,7 +219,7 @@ def steps(draw: st.DrawFn, depth: int = 2) -> str:
 
 @settings(max_examples=20)
 @given(parts=st.lists(steps(), min_size=1, max_size=3), where=st.floats(0, 1))
-def test_any_pipeline_cut_anywhere_comes_to_the_same_end(parts: list[str], where: float) -> None:
+def test_any_pipeline_that_is_cut_anywhere_has_the_same_end(parts: list[str], where: float) -> None:
     texts = ["pipeline: main\nsteps:\n" + "".join(f"- {part}\n" for part in parts)]
     with TemporaryDirectory() as folder:
         calls: Calls = []
@@ -232,13 +232,13 @@ def test_any_pipeline_cut_anywhere_comes_to_the_same_end(parts: list[str], where
             found = told(agf.resume("main", registry=world(again, texts), raises=False))
             assert finished(path)[: len(done)] == done
     assert found[:3] == wanted[:3]
-    if wanted[0] == "ok":  # else what runs beside a failure may or may not have begun
+    if wanted[0] == "ok":  # otherwise other steps may or may not have begun before the failure
         assert len(again) >= len(calls) - len(done)
-    if "xb" not in texts[0]:  # else what runs beside a failure may have been stopped, or not
+    if "xb" not in texts[0]:  # otherwise other steps may or may not have been stopped by the failure
         assert len(again) == len(calls) - len(done)
 
 
-# --- what is taken up ---
+# --- which calls are repeated ---
 
 
 def test_a_failed_run_makes_its_last_attempt_again_and_nothing_else(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_failed_run_makes_its_last_attempt_again_and_nothing_else(tmp_path: Pa
     assert calls == [("flaky", "xc"), ("flaky", "d")]
 
 
-def test_what_was_dropped_stays_dropped_though_it_would_succeed_now(tmp_path: Path) -> None:
+def test_a_dropped_element_stays_dropped_though_it_would_succeed_now(tmp_path: Path) -> None:
     text = FAN_OUT + "- tool: {name: gone, args: {}}\n"
     calls: Calls = []
     registry = world(calls, [])
@@ -281,7 +281,7 @@ def test_what_was_dropped_stays_dropped_though_it_would_succeed_now(tmp_path: Pa
     assert calls == []
 
 
-def test_the_definitions_are_those_of_the_journal_and_the_tools_those_of_now(tmp_path: Path) -> None:
+def test_the_definitions_are_those_of_the_journal_and_the_tools_are_current(tmp_path: Path) -> None:
     calls: Calls = []
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=world(calls, SCENARIOS["nested"]), raises=False)
@@ -294,7 +294,7 @@ def test_the_definitions_are_those_of_the_journal_and_the_tools_those_of_now(tmp
     assert ("note", "edited") not in calls
 
 
-def test_a_run_whose_tool_is_gone_is_refused_and_can_be_taken_up_later(tmp_path: Path) -> None:
+def test_a_run_without_its_tool_is_refused_and_can_be_resumed_later(tmp_path: Path) -> None:
     calls: Calls = []
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=world(calls, [LINEAR]))
@@ -307,7 +307,7 @@ def test_a_run_whose_tool_is_gone_is_refused_and_can_be_taken_up_later(tmp_path:
         assert agf.resume("main", registry=world(calls, [LINEAR])).status == "ok"
 
 
-def test_caps_go_on_counting(tmp_path: Path) -> None:
+def test_limits_continue_to_count(tmp_path: Path) -> None:
     text = "pipeline: main\nsteps:\n" + "- agent: {prompt: hi}\n" * 4
     calls: Calls = []
     with kept.journal_in(tmp_path) as path:
@@ -338,7 +338,7 @@ edges:
 """
 
 
-def test_a_question_is_asked_once_and_a_waiting_run_is_taken_up_with_its_answer(tmp_path: Path) -> None:
+def test_a_question_is_asked_once_and_a_waiting_run_is_resumed_with_its_answer(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def answer(question: Any) -> str:
@@ -385,7 +385,7 @@ def test_a_run_that_has_ended_or_is_running_cannot_be_resumed(tmp_path: Path) ->
     assert (running.value.code, ended.value.code) == ("journal.running", "journal.finished")
 
 
-def test_what_is_fired_and_forgotten_is_never_fired_again(tmp_path: Path) -> None:
+def test_a_background_call_is_never_repeated(tmp_path: Path) -> None:
     text = "name: main\ncalls:\n- {_tool: note, word: fired}\n- {_tool: note, word: b, _outputPath: †state.b}\n"
     calls: Calls = []
     registry = world(calls, [])
@@ -400,7 +400,7 @@ def test_what_is_fired_and_forgotten_is_never_fired_again(tmp_path: Path) -> Non
     assert ("note", "fired") not in again
 
 
-def test_a_way_that_was_chosen_on_the_line_is_taken_again(tmp_path: Path) -> None:
+def test_an_option_of_the_line_holds_for_the_resumed_run(tmp_path: Path) -> None:
     call = "- {{_tool: {}, word: {}, _outputPath: †state.{}}}\n"
     plan = f"name: both\ncalls:\n{call.format('double', 'a', 'x')}{call.format('flaky', 'x', 'y')}"
     with kept.journal_in(tmp_path):
@@ -428,8 +428,8 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize("shape", TOGETHER)
-def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str, tmp_path: Path) -> None:
-    """An interrupted run whose journal has the failure but not the end: no call is made when it is resumed."""
+def test_an_earlier_failure_ends_the_others_before_they_are_called_again(shape: str, tmp_path: Path) -> None:
+    """The journal of the interrupted run has the failure but not the end. The resumed run makes no call."""
     called: list[str] = []
 
     def world() -> agf.Registry:
@@ -566,7 +566,7 @@ def test_a_failure_that_a_step_rescued_is_not_tried_again(tmp_path: Path) -> Non
 
 
 def test_a_run_that_the_exit_of_its_process_cut_off_ends_after_its_steps(tmp_path: Path) -> None:
-    """Its end is taken back, and no record has the end of the call that was stopped."""
+    """The end of the run was removed, and no record has the end of the stopped call."""
     registry, started = agf.Registry(), threading.Event()
 
     @agf.tool(registry=registry)

@@ -1,4 +1,4 @@
-"""Every vector of every language, its journal cut after its lines: taken up again it comes to the same end."""
+"""Every vector of every language is cut after lines of its journal and resumed: the run has the same end."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.languages.test_plan_runs import Case, undated
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 CUTS = 2
-"""Places at which a journal is cut, at most; `make laws` cuts after each line."""
+"""The largest number of places at which a journal is cut. `make laws` cuts after each line."""
 
 OUTSIDE = ("state[", "state.", "meet(", "global ", "__defaults__", "next(", "pop(", "append(", "setdefault(")
-"""What a row's tools keep outside of the run: in another world it is not what it was."""
+"""Words of tools that keep a state outside of the run. In a new world this state is lost."""
 
 
 def rows(language: str) -> Iterator[Any]:
@@ -38,7 +38,7 @@ def rows(language: str) -> Iterator[Any]:
 
 
 class World:
-    """What a row needs to be run: made anew for every session, as a kernel is."""
+    """Everything that a run of a row needs. It is made anew for every session, as in a new kernel."""
 
     def __init__(self, language: str, row: dict[str, Any]) -> None:
         self.language, self.row = language, row
@@ -64,7 +64,7 @@ class World:
         return self._virtual(agf.arun(flow, given, registry=self.registry, limits=limits, raises=False, ask=self.ask))
 
     def take_up(self) -> agf.Run:
-        """Go on with the only run of the journal; the person who had answered is asked nothing twice."""
+        """Resume the only run of the journal. The user who had answered is not asked again."""
         if self.case:
             self.case.registry.contexts.remove("p") if "p" in self.case.registry.contexts else None
         return self._virtual(kept.take_up(registry=self.registry, ask=self.ask))
@@ -72,7 +72,7 @@ class World:
     def _virtual(self, work: Any) -> agf.Run:
         async def main() -> agf.Run:
             run: agf.Run = await work
-            await asyncio.sleep(1000)  # what was fired comes to its end
+            await asyncio.sleep(1000)  # lets background calls end
             return run
 
         return run_virtual(main())
@@ -85,11 +85,11 @@ class World:
 
 @pytest.mark.law
 @pytest.mark.parametrize(("language", "row"), [*rows("pipeline"), *rows("policy"), *rows("plan"), *rows("graph")])
-def test_a_vector_cut_anywhere_comes_to_the_same_end(
+def test_a_vector_that_is_cut_anywhere_has_the_same_end(
     language: str, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thorough: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for module in (perform, host):  # a turn every 10 ms of the wall clock would change the order
+    for module in (perform, host):  # turns by the clock would change the order
         monkeypatch.setattr(module, "TURN", float("inf"))
     write_files(row)
     with kept.journal_in(tmp_path / "whole") as whole:

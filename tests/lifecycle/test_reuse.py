@@ -1,4 +1,4 @@
-"""``reuse``: what is the same in an earlier run is taken from it, and nothing else."""
+"""``reuse``: results of identical calls are taken from earlier runs, and no other results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fans import fan_out
 
 
 class Calls:
-    """What was called, in a file: a tool that holds what changes is never the same tool again."""
+    """The calls in a file, because a tool with changing fields is never the same tool again."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "calls.txt"
@@ -90,7 +90,7 @@ def run(text: str, calls: Calls, *, reuse: bool | str = False, path: str = "a.cs
     return agf.run(text, {"path": path}, registry=world(calls, **made), reuse=reuse)
 
 
-def test_an_equal_run_calls_nothing_and_comes_to_the_same(calls: Calls) -> None:
+def test_an_equal_run_calls_nothing_and_has_the_same_end(calls: Calls) -> None:
     first = run(BOTH, calls)
     again = run(BOTH, calls, reuse=True)
     assert (again.output, again.stores) == (first.output, first.stores)
@@ -98,7 +98,7 @@ def test_an_equal_run_calls_nothing_and_comes_to_the_same(calls: Calls) -> None:
     assert [row.earlier for row in again.steps.values()] == [1, 1, 1]
 
 
-def test_what_stands_after_an_edit_and_is_the_same_call_is_taken_too(calls: Calls) -> None:
+def test_an_identical_call_after_an_edited_step_is_reused_too(calls: Calls) -> None:
     run(BOTH, calls)
     edited = BOTH.replace("steps:\n", 'steps:\n- transform: {value: "1", output: one}\n').replace("shout", "shout")
     calls.clear()
@@ -115,7 +115,7 @@ def test_what_stands_after_an_edit_and_is_the_same_call_is_taken_too(calls: Call
         (BOTH, {"reuse_of_load": False}, ["load"]),
     ],
 )
-def test_only_what_changed_and_what_follows_from_it_is_called(
+def test_only_changed_steps_and_those_that_depend_on_them_are_called(
     calls: Calls, text: str, how: dict[str, Any], called: list[str]
 ) -> None:
     run(BOTH, calls)
@@ -125,7 +125,7 @@ def test_only_what_changed_and_what_follows_from_it_is_called(
     assert calls.made == called
 
 
-def test_a_failed_run_gives_what_it_did_and_the_failure_is_tried_again(calls: Calls) -> None:
+def test_results_of_a_failed_run_are_reused_and_its_failed_call_is_repeated(calls: Calls) -> None:
     broken = BOTH.replace("{text: !expr said}", '{text: !expr "said - 1"}')
     with pytest.raises(agf.StepError):
         run(broken, calls)
@@ -133,7 +133,7 @@ def test_a_failed_run_gives_what_it_did_and_the_failure_is_tried_again(calls: Ca
     assert calls.made == ["load", "carol", "shout"]
 
 
-def test_the_run_that_is_named_is_the_one_that_gives(calls: Calls) -> None:
+def test_results_come_from_the_named_run(calls: Calls) -> None:
     first = run(BOTH, calls)
     run(BOTH, calls, path="b.csv")
     calls.clear()
@@ -210,7 +210,7 @@ EVERY = {
 
 
 @pytest.mark.parametrize("language", EVERY)
-def test_it_is_the_same_in_every_language(calls: Calls, language: str) -> None:
+def test_every_language_reuses_in_the_same_way(calls: Calls, language: str) -> None:
     registry = world(calls)
     agf.define(EVERY[language], language, name="main", registry=registry)
     first = agf.run("main", {"path": "x"}, registry=registry)
@@ -223,7 +223,7 @@ def test_it_is_the_same_in_every_language(calls: Calls, language: str) -> None:
 def test_for_each_call_the_newest_result_of_all_runs_of_the_flow_is_reused(calls: Calls) -> None:
     complete = run(BOTH, calls)
     with pytest.raises(agf.StepError):
-        run(BOTH.replace("say {rows}", "{rows[0]}"), calls, path="b.csv", reads=lambda: 1 / 0)  # it has no result
+        run(BOTH.replace("say {rows}", "{rows[0]}"), calls, path="b.csv", reads=lambda: 1 / 0)  # this run has no result
     calls.clear()
     again = run(BOTH, calls, reuse=True)
     assert calls.made == []
@@ -267,7 +267,7 @@ def test_a_run_that_reused_has_rows_of_its_own(tmp_path: Path) -> None:
 
     given = {"xs": list(range(300))}
     runs = [agf.run(WIDE, given, registry=registry)]
-    for _ in range(2):  # the second one finds only the first one that reused
+    for _ in range(2):  # the second run finds only the first run, which reused itself
         runs.append(agf.run(WIDE, given, registry=registry, reuse=True))
         store = Store.at(Path(str(current.settings.journal)))
         forget(store, [head for head in list_runs(store) if head.run_id != runs[-1].run_id])
@@ -280,7 +280,7 @@ MANY = fan_out(on_error="continue", name="many")
 
 
 def counting(calls: Calls) -> agf.Registry:
-    """A tool whose results differ with each call."""
+    """A registry with a tool whose results differ at each call."""
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -326,7 +326,7 @@ def test_results_that_a_newer_run_has_need_not_be_read(calls: Calls, runs: list[
 
 
 def change(run_id: str) -> None:
-    """Change the values of a run; their checksums stay."""
+    """Change the values of a run, but not their checksums."""
     num = {head.run_id: head.num for head in list_runs(Store.at(Path(current.settings.journal or "")))}[run_id]
     Store.close_all()
     with closing(sqlite3.connect(current.settings.journal or "")) as connection:
@@ -367,7 +367,7 @@ steps:
 
 @pytest.mark.parametrize("where", ["loop", "kernel", "thread", "async"])
 def test_a_call_that_changed_a_table_is_made_again(calls: Calls, tmp_path: Path, where: str) -> None:
-    """All steps share the table: without the call, those after it would get an unchanged one."""
+    """All steps share the table. Without the call, later steps would get the table unchanged."""
     registry = agf.Registry()
 
     def widen(frame: Any, names: list[str]) -> int:
@@ -381,7 +381,7 @@ def test_a_call_that_changed_a_table_is_made_again(calls: Calls, tmp_path: Path,
 
     def width(frame: Any, names: list[str]) -> int:
         calls.append("width")
-        names.append("y")  # its own list: nothing that others see
+        names.append("y")  # changes only its own copy
         return int(frame.shape[1])
 
     place: dict[str, Any] = {} if where == "async" else {"where": where}

@@ -1,4 +1,4 @@
-"""Runs selected by flow, status and time, as a table; the states of a run."""
+"""The list of runs, selected by flow, status and time, and the states of a run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_runs_are_selected_by_flow_status_and_time_and_are_a_table() -> None:
         ({"run_id": "p", "status": "ok"}, "journal.unknown-run"),
     ],
 )
-def test_a_wrong_filter_says_what_there_is(given: dict[str, Any], code: str) -> None:
+def test_the_error_of_a_wrong_filter_lists_the_choices(given: dict[str, Any], code: str) -> None:
     with pytest.raises(agf.DefinitionError) as refused:
         agf.runs(**given)
     assert refused.value.code == code
@@ -70,7 +70,7 @@ def test_a_wrong_filter_says_what_there_is(given: dict[str, Any], code: str) -> 
         (datetime.fromtimestamp(999_000.0).isoformat(sep=" "), 1_000.0),
     ],
 )
-def test_a_time_is_so_long_ago(when: object, seconds: float) -> None:
+def test_a_time_may_be_a_duration_before_now(when: object, seconds: float) -> None:
     assert seconds_of(when, 1_000_000.0) == 1_000_000.0 - seconds
 
 
@@ -84,7 +84,7 @@ def test_a_graph_has_a_state_after_each_round_live_and_later() -> None:
 
 
 def test_the_clock_of_a_run_stands_still_between_its_sessions() -> None:
-    """It began at 100, failed at 110, and was resumed at 500 and at 1,000."""
+    """The run began at 100, failed at 110, and was resumed at 500 and at 1,000."""
     head = RunHead(0, "r", "r", "pipeline", "ok", 100.0, 1003.0, "", ((110.0, 500.0), (520.0, 1000.0)))
     assert head.seconds == 10 + 20 + 3
     clock = {105.0: 5.0, 110.0: 10.0, 300.0: 10.0, 505.0: 15.0, 1001.0: 31.0, 90.0: 0.0}
@@ -129,12 +129,12 @@ def test_a_resumed_run_and_its_steps_took_the_same_in_all_views() -> None:
     (one,) = agf.runs()
     past = agf.runs(one.run_id)
     assert one.seconds == past.seconds == past.progress.seconds
-    assert past.seconds < (past.ended - past.started).total_seconds()  # the pause is not in it
+    assert past.seconds < (past.ended - past.started).total_seconds()  # without the pause
     assert past.seconds >= failed.seconds
     for row in (row for row in first.rows.values() if row.finished and row.word != "transform"):
         live, kept = (progress.rows[row.key] for progress in (run.progress, past.progress))
         assert live.seconds == pytest.approx(kept.seconds)
-        assert kept.seconds == row.seconds or row.word == "for_each"  # not made again
+        assert kept.seconds == row.seconds or row.word == "for_each"  # the step did not run again
         assert live.when - run.progress.when == pytest.approx(kept.when - past.progress.when)
     assert (one.look, one.dropped, run.progress.failed) == ("dropped", 1, 1)
     assert "! ok, 1 dropped" in repr(agf.runs())
@@ -191,6 +191,25 @@ def test_a_step_without_calls_stands_between_its_neighbours_in_a_resumed_run() -
         assert first.ended < in_branch.when <= both.ended
         assert again.when == pytest.approx(both.ended, rel=0, abs=1e-5)
         assert again.ended < last.when <= last.ended <= progress.ended
+
+
+def test_an_error_in_a_table_does_not_repeat_what_its_row_says() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def fails() -> None:
+        raise TimeoutError("30 s")
+
+    for output, shown in (("", "TimeoutError: 30 s"), (", output: word", "tool 'fails' failed: TimeoutError: 30 s")):
+        step = f"{{tool: {{name: fails, args: {{}}{output}}}}}"
+        with pytest.raises(agf.StepError):
+            agf.run(f"{{pipeline: bad, steps: [{step}]}}", registry=registry)
+        run = agf.runs("bad")
+        (call,) = repr(run.calls).split("\n")[1:]
+        (traced,) = repr(run.trace).split("\n")[1:]
+        assert call.endswith("  TimeoutError: 30 s")
+        assert traced.endswith(f"  {shown}")
+        assert run.trace[0]["error"] == run.calls[0]["error"] == "tool 'fails' failed: TimeoutError: 30 s"
 
 
 def test_the_list_of_runs_has_the_errors() -> None:

@@ -1,4 +1,4 @@
-"""The steps that are marked as stale are those that ``--reuse`` runs again, in each language."""
+"""The steps that are marked as stale are exactly those that ``--reuse`` runs again, in each language."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ INPUT = {"start": "begin", "items": ["x", "y"]}
 
 
 class World:
-    """The functions, each with a version, and the definitions."""
+    """The functions, each with a version, and the definitions that call them."""
 
     def __init__(self, versions: Mapping[str, str] | None = None, *, constant: bool = False) -> None:
-        """``constant``: all versions of a function have the same results."""
+        """``constant``: whether all versions of a function have the same results."""
         self.registry = agf.Registry()
         for name in TOOLS:
             function = versioned(name, (versions or {}).get(name, ""), constant)
@@ -144,7 +144,7 @@ def versioned(name: str, version: str, constant: bool) -> Any:
 
 
 def said(name: str, version: str, constant: bool) -> Any:
-    """An agent of a policy: `a0` for the function `t0`."""
+    """An agent of a policy, named `a0` for the function `t0`."""
 
     def call(x: Any, z: Any = None) -> dict[str, str]:
         return {"said": f"{name}{'' if constant else version}({x}, {z})"} if version is not None else {}
@@ -161,13 +161,13 @@ def _journal(tmp_path: Path) -> Iterator[None]:
 
 @contextmanager
 def fresh_journal() -> Iterator[None]:
-    """A journal for one example of a law."""
+    """A new journal for one example of a law."""
     with tempfile.TemporaryDirectory() as folder, journal_in(Path(folder)):
         yield
 
 
 def run_again(run: agf.Run) -> set[str]:
-    """The steps that made a call, and did not reuse its result."""
+    """The steps that made a call instead of reusing a result."""
     return {row.id for row in run.steps.values() if isinstance(row.step, Invoke) and row.started > row.earlier
             and not any(other.startswith(f"{row.id}/") for other in run.steps)}  # fmt: skip
 
@@ -176,7 +176,7 @@ def edited(text: str, edit: str) -> str:
     match edit:
         case "literal":
             return text.replace("LITERAL", "edited")
-        case "removed":  # the last step
+        case "removed":  # removes the last step
             return text[: text.rindex("\n- ")] + "\n" if "calls:" in text or "pipeline:" in text else text
         case "inserted":
             new = {
@@ -426,7 +426,7 @@ steps:
     later = agf.stale(run, registry=edited_since)
     assert [row["step"] for row in later if row["is_retry"]] == ["steps[0].do"]
     assert later.summary == "2 steps would run again, 1 of them only to try a failure again"
-    other = agf.stale(run, input={"items": [1, 2, 3, 4, 5]}, registry=registry)  # an element that the run lacks
+    other = agf.stale(run, input={"items": [1, 2, 3, 4, 5]}, registry=registry)  # with an element that the run lacks
     assert state_of(other)["steps[1]"] == "again"
 
 
@@ -597,7 +597,7 @@ def asking(price: float, prefix: str = "") -> agf.Registry:
     ("now", "edit", "again"),
     [
         ({"price": 7.0}, ("", ""), 0),
-        ({"price": 8.0}, ("", ""), 3),  # the tool, the request after it, the note
+        ({"price": 8.0}, ("", ""), 3),  # runs the tool, the next request and the note
         ({"price": 7.0}, ("figs cost", "plums cost"), 3),
         ({"price": 7.0, "prefix": "> "}, ("", ""), 1),
     ],
@@ -674,7 +674,7 @@ def test_a_value_whose_class_is_gone_makes_its_call_run_again(monkeypatch: pytes
     assert agf.stale(run, registry=registry).again == ("steps[0]", "steps[1]")
 
 
-def test_without_a_journal_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_is_refused_without_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = tools(first=lambda n: n, second=lambda n: n)
     agf.define(TWO, registry=registry)
     run = agf.run("two", {"n": 1}, registry=registry)
@@ -683,7 +683,7 @@ def test_without_a_journal_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class Watched:
-    """A sequence whose reading is code of a user."""
+    """A sequence that runs the user's code when it is read."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Large results that cannot change are written while the next steps run, and recorded in their order."""
+"""Large results that cannot change are written while the next steps run, and are recorded in their order."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WAIT: dict[str, Callable[[], Any]] = {
 
 
 class Disk:
-    """The module os, whose `write` waits until it may, and says so."""
+    """A stand-in for the module os, whose `write` waits for permission, and reports that it waits."""
 
     def __init__(self) -> None:
         self.may_write = threading.Event()
@@ -75,7 +75,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    """Every result took longer than it takes to store it."""
+    """Pretend that every result took longer to make than to store, so that all are stored."""
     disk = Disk()
     monkeypatch.setattr(value_files, "RATE", 1e18)
     monkeypatch.setattr(value_files, "os", disk)
@@ -93,7 +93,7 @@ steps:
 
 
 def tools(disk: Disk, make: Callable[[], Any], then: Callable[[], Any], **options: Any) -> agf.Registry:
-    """Three tools that note their calls: `load` makes a large result, the others get nothing of it."""
+    """Three tools that record their calls. `load` makes a large result, which the other two do not get."""
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -116,7 +116,7 @@ def tools(disk: Disk, make: Callable[[], Any], then: Callable[[], Any], **option
 
 
 def finished(path: Path) -> list[str]:
-    """The steps with a result in the file, in order."""
+    """The steps with a result in the file, in their order."""
     kept.flush(path)
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
@@ -163,7 +163,7 @@ def test_a_step_waits_for_a_result_that_may_change(kind: str, path: Path, disk: 
     assert disk.seen.index("then") > disk.seen.index("written")
 
 
-def test_a_call_with_an_effect_begins_after_all_that_was_before_it(path: Path, disk: Disk) -> None:
+def test_a_call_with_an_effect_begins_after_all_earlier_results_are_stored(path: Path, disk: Disk) -> None:
     recorded = list[list[str]]()
     registry = tools(disk, GO_ON["polars"], lambda: recorded.append(finished(path)), reuse=False)
     run = agf.start("two", registry=registry)
@@ -186,7 +186,7 @@ CHANGES = {"pandas": change_pandas, "polars": change_polars}
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_what_the_next_step_changes_is_stored_as_it_was(kind: str, path: Path, disk: Disk) -> None:
+def test_a_result_is_stored_as_it_was_before_the_next_step_changes_it(kind: str, path: Path, disk: Disk) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -224,12 +224,12 @@ ENDS = ("error", "cancelled")
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_run_that_ends_early_records_what_is_being_written(end: str, path: Path, disk: Disk) -> None:
+def test_a_run_that_ends_early_records_results_that_are_being_written(end: str, path: Path, disk: Disk) -> None:
     stops = threading.Event()
 
     def then() -> int:
         assert disk.begun.wait(60)
-        if stops.is_set():  # resumed
+        if stops.is_set():  # in the resumed run
             return 1
         stops.set()
         if end == "error":
@@ -247,7 +247,7 @@ def test_a_run_that_ends_early_records_what_is_being_written(end: str, path: Pat
     assert (again.output, disk.seen.count("load")) == ("done", 1)
 
 
-def test_a_run_that_is_out_of_time_ends_without_what_is_being_written(path: Path, disk: Disk) -> None:
+def test_a_run_that_is_out_of_time_ends_without_results_that_are_being_written(path: Path, disk: Disk) -> None:
     registry = tools(disk, GO_ON["polars"], lambda: 1)
     run = agf.run("two", registry=registry, limits=agf.Limits(timeout=1), raises=False)
     assert (run.error.code, finished(path)) == ("limit.timeout", [])
@@ -258,7 +258,7 @@ def test_a_run_that_is_out_of_time_ends_without_what_is_being_written(path: Path
     assert [one for one in disk.seen if one != "written"] == ["load", "then", "last"]
 
 
-def test_other_runs_go_on_while_a_run_ends(path: Path, disk: Disk) -> None:
+def test_other_runs_continue_while_a_run_ends(path: Path, disk: Disk) -> None:
     registry = agf.Registry()
     agf.tool(GO_ON["polars"], name="load", registry=registry)
     agf.define("pipeline: one\nsteps:\n- tool: {name: load}", registry=registry)

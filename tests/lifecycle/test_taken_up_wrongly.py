@@ -1,4 +1,4 @@
-"""Taking up a run as a person might by mistake: with another input, by what is no id, by no id at all."""
+"""Mistakes of a user who resumes a run: another input, a wrong id, or no id."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def registry(tmp_path: Path) -> Iterator[agf.Registry]:
 
 
 @pytest.mark.parametrize("other", [{"pears": 5}, {"plums": 1}, {"pears": 3, "plums": 1}])
-def test_another_input_is_refused_and_the_run_can_still_be_taken_up(
+def test_another_input_is_refused_and_the_run_can_still_be_resumed(
     registry: agf.Registry, other: dict[str, Any]
 ) -> None:
     failed = agf.run("sale", {"pears": 3}, registry=registry, raises=False)
@@ -53,28 +53,28 @@ def test_an_input_that_is_no_mapping_is_refused(registry: agf.Registry) -> None:
 
 
 @pytest.mark.parametrize("named", [5, b"sale", agf.registry])
-def test_what_is_no_id_names_no_run(registry: agf.Registry, named: Any) -> None:
+def test_a_wrong_id_names_no_run(registry: agf.Registry, named: Any) -> None:
     for ask in (agf.resume, agf.runs):
         with pytest.raises(agf.DefinitionError) as caught:
             ask(named)
         assert caught.value.code == "journal.unknown-run"
 
 
-def test_a_beginning_that_several_ids_have_is_told_with_them(registry: agf.Registry) -> None:
+def test_an_ambiguous_beginning_of_an_id_is_reported_with_the_ids(registry: agf.Registry) -> None:
     ids = [agf.run("sale", {"pears": 3}, registry=registry, raises=False).run_id for _ in range(2)]
     with pytest.raises(agf.DefinitionError, match="2 runs have ids that begin with 'sale-'") as caught:
         find_past_run("sale-")
     assert all(id in (caught.value.diagnostic.hint or "") for id in ids)
 
 
-def test_a_run_that_has_only_just_begun_is_going_on(registry: agf.Registry) -> None:
+def test_a_run_that_has_just_begun_is_running(registry: agf.Registry) -> None:
     blocked, free = threading.Event(), threading.Event()
 
     async def blocker(host: Host) -> None:
         blocked.set()
         assert free.wait(60)
 
-    job = start(blocker)  # until it ends the loop can begin nothing, and so nothing of the run is written
+    job = start(blocker)  # blocks the loop, so that nothing of the run is written
     assert blocked.wait(60)
     going = agf.start("sale", {"pears": 3}, registry=registry)
     for named in (going.run_id, "sale"):
@@ -96,14 +96,14 @@ edges: [{from: START, to: ask}, {from: ask, to: END}]
 
 
 @pytest.mark.parametrize(("answer", "said"), [("green", "green"), ("2", "green"), (2, "green"), ("RED", "red")])
-def test_a_choice_is_given_as_it_is_typed(registry: agf.Registry, answer: Any, said: str) -> None:
+def test_a_choice_is_passed_as_it_is_typed(registry: agf.Registry, answer: Any, said: str) -> None:
     agf.define(ASKS, "graph", registry=registry)
     agf.start("asks", registry=registry).wait()
     assert agf.resume("asks", registry=registry, answer=answer).output["said"] == said
 
 
 @pytest.mark.parametrize("answer", ["blue", 3, True, ["red"]])
-def test_what_is_none_of_the_choices_is_refused_and_asked_again(registry: agf.Registry, answer: Any) -> None:
+def test_an_answer_that_is_not_a_choice_is_refused_and_asked_again(registry: agf.Registry, answer: Any) -> None:
     agf.define(ASKS, "graph", registry=registry)
     agf.start("asks", registry=registry).wait()
     refused = agf.resume("asks", registry=registry, answer=answer, raises=False)
@@ -111,7 +111,7 @@ def test_what_is_none_of_the_choices_is_refused_and_asked_again(registry: agf.Re
     assert agf.resume("asks", registry=registry, answer="red").output["said"] == "red"
 
 
-def test_who_is_asked_calls_the_question_as_he_likes(registry: agf.Registry) -> None:
+def test_the_parameter_of_an_asker_may_have_any_name(registry: agf.Registry) -> None:
     agf.define(ASKS, "graph", registry=registry)
     assert agf.run("asks", registry=registry, ask=lambda q: q.choices[1]).output["said"] == "green"
 

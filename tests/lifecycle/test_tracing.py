@@ -1,4 +1,4 @@
-"""Runs as OpenTelemetry spans, read from the SDK's own exporter in memory."""
+"""Runs as spans of OpenTelemetry, read from the SDK's own exporter in memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Exported:
         return [span for span in self.spans if span.name == name]
 
     def around(self, span: ReadableSpan) -> list[str]:
-        """The names of the spans around a span, the innermost first."""
+        """The names of the spans that enclose a span, the innermost first."""
         by_id = {each.context.span_id: each for each in self.spans}
         names = []
         while span.parent is not None:
@@ -152,7 +152,7 @@ def test_spans_nest_below_the_span_that_is_open(exported: Exported, registry: Re
     assert exported.around(root) == ["a cell"]
 
 
-def test_older_names_stand_beside_until_the_latest_ones_are_asked_for(
+def test_older_names_are_written_too_unless_only_the_latest_are_wanted(
     exported: Exported, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agf.trace_to(exported.provider)
@@ -170,7 +170,7 @@ def test_a_run_has_a_bounded_number_of_spans(
     monkeypatch.setattr(tracing, "MOST_SPANS", 10)
     agf.trace_to(exported.provider)
     agf.run(FAN, {"xs": ["fig"] * 20}, registry=registry)
-    assert len(exported.spans) == 11  # and the run itself
+    assert len(exported.spans) == 11  # with the run itself
     (root,) = exported.named("invoke_agent fan")
     assert attributes(root)["agf.spans_dropped"] == 12  # 11 elements and the transform
 
@@ -193,7 +193,7 @@ def test_a_run_that_is_cancelled_closes_its_spans(exported: Exported, registry: 
     assert attributes(root)["agf.status"] == "cancelled"
 
 
-def test_off_there_is_no_listener(exported: Exported, registry: Registry) -> None:
+def test_without_tracing_there_is_no_listener(exported: Exported, registry: Registry) -> None:
     agf.trace_to(exported.provider)
     agf.trace_to(False)
     run = agf.run("inner", {"fruit": "fig"}, registry=registry)

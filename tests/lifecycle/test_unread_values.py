@@ -1,4 +1,4 @@
-"""A resumed run reads a stored value when somebody needs it: never one that nobody needs, and never a stand-in."""
+"""A resumed run reads a stored value only when somebody needs it, and never passes on the stand-in."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N = 1_500_000
 
 @pytest.fixture(autouse=True)
 def all_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every result took longer than it takes to store it."""
+    """Pretend that every result took longer to make than to store, so that all are stored."""
     monkeypatch.setattr(value_files, "RATE", 1e18)
 
 
@@ -43,7 +43,7 @@ def frame_of(n: float) -> pd.DataFrame:
 
 
 class Session:
-    """Tools that note their calls; `stop` fails the first time."""
+    """Tools that record their calls. `stop` fails at its first call."""
 
     def __init__(self) -> None:
         self.made, self.got = list[Any](), list[Any]()
@@ -75,7 +75,7 @@ class Session:
         self.fails = fails
 
     def resumed(self, text: str, input: Any = None, damage: Callable[[], None] = lambda: None, **more: Any) -> Any:
-        """The run of a definition, which stops once, resumed in what is another process for the store."""
+        """Run a definition, which stops once, and resume it as if in another process."""
         flow = agf.define(text, name=more.pop("name", None), registry=self.registry)
         failed = agf.run(flow.name, input, registry=self.registry, raises=False, **more)
         assert getattr(failed.error, "code", "") == "step.tool-failed", failed.error
@@ -96,18 +96,18 @@ steps:
 
 
 def zero(path: Path, but: Any = None) -> None:
-    """Write zeros over the stored values, except the array ``but``."""
+    """Overwrite the stored values with zeros, except the array ``but``."""
     for file in (path.parent / "values").iterdir():
         if but is None or file.read_bytes() != but.tobytes():
             file.write_bytes(bytes(file.stat().st_size))
 
 
-def test_what_no_call_needs_is_not_read(path: Path) -> None:
+def test_a_value_that_no_call_needs_is_not_read(path: Path) -> None:
     session = Session()
     run = session.resumed(TWO, damage=lambda: zero(path, frame_of(2)["a"].to_numpy()))
     assert (run.status, session.made, run.warnings) == ("ok", [], ())
     assert session.got[0].equals(frame_of(2))
-    # Whoever asks for it is told; what shows it, shows its preview.
+    # Code that asks for the value gets an error. A page shows its preview instead.
     with pytest.raises(agf.StepError) as lost:
         run.stores["first"]
     assert lost.value.code == "journal.lost-value"
@@ -174,7 +174,7 @@ steps:
 
 
 def run_in(language: str, damage: Callable[[], None]) -> tuple[Any, Session]:
-    """The resumed run of a language, whose last call needs the second of two frames."""
+    """The resumed run in a language. Its last call needs the second of two frames."""
     session = Session()
 
     @agf.tool(registry=session.registry)
@@ -194,7 +194,7 @@ def run_in(language: str, damage: Callable[[], None]) -> tuple[Any, Session]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_language_reads_what_its_calls_need(language: str, path: Path) -> None:
     run, session = run_in(language, lambda: zero(path, frame_of(2)["a"].to_numpy()))
-    # The output of a graph is all of its state, so at the end it needs the first one, too.
+    # The output of a graph is its whole state, so at the end it needs the first frame, too.
     again = [1] if language == "graph" else []
     assert (run.status, session.made, len(run.warnings)) == ("ok", again, len(again)), run.error
     assert len(session.got) == 1
@@ -213,7 +213,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_is_damaged_is_made_again_in_each_language(language: str, damage: str, path: Path) -> None:
+def test_a_damaged_value_is_made_again_in_each_language(language: str, damage: str, path: Path) -> None:
     needed = frame_of(2)["a"].to_numpy().tobytes()
 
     def do() -> None:
@@ -236,8 +236,8 @@ LOOKS = {
 
 @pytest.mark.parametrize("damaged", [False, True])
 @pytest.mark.parametrize("look", [*LOOKS, "a condition", "a map", "a prompt"])
-def test_what_looks_into_a_value_reads_it_or_makes_its_call_again(look: str, damaged: bool, path: Path) -> None:
-    """Each place of a graph: in a node, on an edge, in what a map goes through, in a text for a model."""
+def test_code_that_looks_into_a_value_reads_it_or_repeats_its_call(look: str, damaged: bool, path: Path) -> None:
+    """The places of a graph are a node, an edge, the list of a map, and a text for a model."""
     session, asked = Session(), list[str]()
     if look == "a map":
         agf.tool(lambda n: np.zeros((3, N // 2)) + n, name="make", registry=session.registry)
@@ -320,7 +320,7 @@ calls:
     with pytest.raises(agf.StepError) as lost:
         context.resolve("$state.first")
     assert lost.value.code == "journal.lost-value"
-    # A later run cannot make the call of a run that has ended.
+    # A later run cannot repeat the call of a run that has ended.
     agf.define(
         "context: mine\ncalls:\n- {_tool: take, given: $state.first, _outputPath: $state.x}",
         name="next",
@@ -347,7 +347,7 @@ steps:
 
 
 @pytest.mark.parametrize("on", ["here", "processes:2"])
-def test_each_door_gives_the_value_itself(on: str, path: Path) -> None:
+def test_each_public_access_gives_the_value_itself(on: str, path: Path) -> None:
     session = Session()
     run = session.resumed(EVERY, {"numbers": [2, 3]}, on=on)
     assert (run.status, session.made) == ("ok", [])
@@ -452,7 +452,7 @@ MANY = """
 
 
 @pytest.mark.parametrize(("step", "status", "reads"), [(ALONE, "error", [1]), (MANY, "ok", [1, 2])])
-def test_what_another_run_has_lost_is_a_failure_of_the_tool_that_asks_for_it(
+def test_a_lost_value_of_another_run_is_a_failure_of_the_asking_tool(
     step: str, status: str, reads: list[int], path: Path
 ) -> None:
     session = Session()
@@ -480,7 +480,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("step", REFUSED)
-def test_what_expressions_refuse_is_refused_without_reading(step: str, path: Path) -> None:
+def test_expressions_refuse_a_value_without_reading_it(step: str, path: Path) -> None:
     session = Session()
     agf.agent(lambda input: "", name="default", registry=session.registry)
     text = f"pipeline: p\nsteps:\n- tool: {{name: make, args: {{n: 1}}, output: made}}\n- tool: {{name: stop}}\n{step}"
@@ -518,7 +518,7 @@ steps:
 
 
 class Chain:
-    """Five calls, of which each gets what the one before has returned."""
+    """Five calls, each of which gets what the previous one has returned."""
 
     def __init__(self, text: str = CHAIN) -> None:
         self.made = list[Any]()
@@ -577,7 +577,7 @@ def test_a_run_that_reuses_reads_what_an_edited_step_needs(damage: str, path: Pa
     assert (again.status, again.output) == ("ok", N + 6), again.error
     assert chain.made == ([3, "largest"] if damage else ["largest"])
     assert [warning.code for warning in again.warnings] == (["journal.lost-value"] if damage else [])
-    # The new run has its rows: it is reused in its turn, and its values are not those of the older one alone.
+    # The new run has rows and values of its own, so a later run can reuse it in its turn.
     assert agf.runs(again.run_id).load("steps[3]").equals(frame_of(7))
     chain.made.clear()
     assert (chain.run(reuse=again.run_id).output, chain.made) == (N + 6, [])
@@ -594,7 +594,7 @@ steps:
 
 @pytest.mark.parametrize("last", ["tool: {name: kind, args: {frame: !expr a}}", "transform: {value: a}"])
 def test_a_lost_result_whose_call_has_another_lost_one_is_made(last: str, path: Path) -> None:
-    """The run and its resumption have stored the same result, each as its own; both are gone."""
+    """The run and its resumption have stored the same result, each separately, and both are lost."""
     chain, fails = Chain(), [True]
     agf.tool(lambda: 1 // (0 if fails else 1), name="stop", registry=chain.registry)
     agf.tool(lambda frame: type(frame).__name__, name="kind", registry=chain.registry)
@@ -652,7 +652,7 @@ def test_a_lost_value_is_not_made_of_what_was_changed_since(changes: bool, path:
         assert (resumed.output, chain.made) == (expected, ["change", 1, "total"]), resumed.error
         (warning,) = resumed.warnings
         assert "steps[1] cannot be read, so its call is made again: " in warning.message
-    # As the hint says.
+    # This follows the hint.
     again = chain.run()
     assert again.output == float(frame_of(2)["a"].sum()), again.error
 
@@ -769,7 +769,7 @@ steps:
 """
 
 
-def test_what_was_one_object_is_one_object_in_a_run_that_reuses(path: Path) -> None:
+def test_one_object_stays_one_object_in_a_run_that_reuses(path: Path) -> None:
     chain = Chain()
     made = chain.made
 
@@ -788,7 +788,7 @@ def test_what_was_one_object_is_one_object_in_a_run_that_reuses(path: Path) -> N
     assert resumed.load("steps[2]").equals(frame_of(1))
 
 
-def test_what_a_run_has_reused_stays_when_the_other_run_is_deleted_meanwhile(path: Path) -> None:
+def test_reused_values_stay_when_the_other_run_is_deleted_meanwhile(path: Path) -> None:
     chain = Chain()
     first = chain.run()
     other = """
@@ -813,7 +813,7 @@ past_runs.delete([sys.argv[2]])
 
 
 class Model:
-    """A class of the user, which may be gone when its object is read."""
+    """A class of the user's, which may be gone when its object is read."""
 
     def __init__(self) -> None:
         self.weights = np.arange(N)

@@ -1,8 +1,8 @@
-"""Two processes at a time write, read and clean the same large values, and each is killed at a random instant.
+"""Kills two processes at random instants while they write, read and delete the same large values.
 
-`python -m tests.lifecycle.value_kills 200 SEED` does it in a folder of its own and prints what was found. The rules: a
-file with the name of a digest has these bytes at every moment; what a run gives and what is loaded from the journal is
-right; after all, everything that was interrupted is resumed, and cleaning leaves no temporary file.
+`python -m tests.lifecycle.value_kills 200 SEED` does this in a new folder and prints the problems. Three rules must
+hold. A file that is named by a digest has the bytes of the digest at every moment. The results of runs and the values
+from the journal are right. In the end all interrupted runs can be resumed, and no temporary file is left.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from agf_magics.lifecycle.past import past_runs
 from agf_magics.settings.settings import current
 
 N = 40_000
-"""Numbers of an array, which has 320 kB: a large value, as `journal_value` is set here."""
+"""The count of numbers in an array of 320 kB, which is a large value with the `journal_value` of this script."""
 
 KINDS = 3
-"""Different inputs: so two processes often write the same parts."""
+"""The number of different inputs. It is small, so that the two processes often write the same parts."""
 
 LONGEST = 0.5
-"""Seconds after which a process is killed, at most."""
+"""The largest number of seconds after which a process is killed."""
 
 
-class Found(NamedTuple):
-    """What happened in all rounds."""
+class Outcome(NamedTuple):
+    """The outcome of all rounds."""
 
     kills: Counter[str]
-    """By what the process was doing."""
+    """The number of kills, by the activity of the process."""
     wrong: list[str]
-    """What broke a rule."""
+    """The violations of the rules."""
     resumed: int
     """The runs that were resumed to the right output."""
 
@@ -72,7 +72,7 @@ def define() -> None:
 
     @agf.tool
     def pick(data: object) -> object:
-        """The array alone, which is read when it is needed."""
+        """The array alone, which is read only when it is needed."""
         return data["b"]  # type: ignore[index]
 
     @agf.tool
@@ -91,7 +91,7 @@ steps:
 
 
 def work(note: Callable[[str], None], chance: random.Random) -> str | None:
-    """Resume a run that was interrupted, or run another; what is wrong with it."""
+    """Resume an interrupted run, or start another. Returns the problem, if there is one."""
     for head in list(agf.runs()):
         if head.status == "interrupted":
             note("resume")
@@ -99,7 +99,7 @@ def work(note: Callable[[str], None], chance: random.Random) -> str | None:
                 run = agf.resume(head.run_id)
             except agf.DefinitionError as error:
                 if error.code in ("journal.running", "journal.unknown-run", "journal.finished"):
-                    continue  # the other process was first
+                    continue  # the other process has resumed it first
                 return f"a resume was refused: {error}"
             kind = run.input["kind"]
             return None if run.output == expected(kind) else f"resumed {kind}: {run.output}"
@@ -110,7 +110,7 @@ def work(note: Callable[[str], None], chance: random.Random) -> str | None:
 
 
 def read(note: Callable[[str], None], chance: random.Random) -> str | None:
-    """Load a stored value; what is wrong with it."""
+    """Load a stored value. Returns the problem, if there is one."""
     note("load")
     past = [run for run in agf.runs() if run.status == "ok"]
     if not past:
@@ -124,14 +124,14 @@ def read(note: Callable[[str], None], chance: random.Random) -> str | None:
 
 
 def clean(note: Callable[[str], None], chance: random.Random) -> str | None:
-    """Delete old runs; nothing can be wrong with it alone."""
+    """Delete old runs. This alone cannot find a problem."""
     note("clean")
     past_runs.prune(days=0, size=chance.choice([2_000_000, 4_000_000, 1_000_000]))
     return None
 
 
 def session(folder: Path, number: int, seed: int, ready: int) -> None:
-    """A process that works until it is killed. ``ready``: where it says that it begins."""
+    """Work in this process until it is killed. ``ready``: the descriptor to which it reports that it begins."""
     os.chdir(folder)
     prepare(folder)
     os.write(ready, b".")
@@ -159,7 +159,7 @@ def prepare(folder: Path) -> None:
 
 
 def forked(do: Callable[[], object]) -> int:
-    """A child of this process, which has no thread."""
+    """Start a child of this process, which has only one thread."""
     pid = os.fork()
     if not pid:
         null = os.open(os.devnull, os.O_WRONLY)
@@ -172,7 +172,7 @@ def forked(do: Callable[[], object]) -> int:
 
 
 def torn(folder: Path) -> list[str]:
-    """The parts whose bytes are not those of their names."""
+    """The parts whose bytes do not fit their names."""
     found = []
     for file in (folder / "values").glob("*") if (folder / "values").exists() else ():
         if value_files.DIGEST.fullmatch(file.name):
@@ -185,7 +185,7 @@ def torn(folder: Path) -> list[str]:
     return found
 
 
-def rounds(count: int, seed: int, folder: Path) -> Found:
+def rounds(count: int, seed: int, folder: Path) -> Outcome:
     chance, kills, wrong = random.Random(seed), Counter[str](), list[str]()
     for place in range(0, count, 2):
         readers, writers = zip(os.pipe(), os.pipe(), strict=True)
@@ -210,13 +210,13 @@ def rounds(count: int, seed: int, folder: Path) -> Found:
     wrong += [file.read_text() for file in folder.glob("wrong-*")]
     end = folder / "end.json"
     if not end.exists():
-        return Found(kills, [*wrong, "the last process did not end"], 0)
+        return Outcome(kills, [*wrong, "the last process did not end"], 0)
     resumed, left = json.loads(end.read_text())
-    return Found(kills, [*wrong, *left, *torn(folder)], resumed)
+    return Outcome(kills, [*wrong, *left, *torn(folder)], resumed)
 
 
 def finish(folder: Path) -> None:
-    """Resume all that is left, and clean."""
+    """Resume all remaining runs, and clean up."""
     os.chdir(folder)
     prepare(folder)
     resumed, left = 0, list[str]()

@@ -1,4 +1,4 @@
-"""Caps and times: what a run may use, through every nesting and language, and what a definition allows itself."""
+"""Tests of the limits of a run, through every nesting and language, and of the limits that a definition sets itself."""
 
 from __future__ import annotations
 

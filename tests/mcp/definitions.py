@@ -1,4 +1,4 @@
-"""The definitions and the tools of a folder that ``agf-magics mcp`` serves in tests."""
+"""Writes the definitions and the tools of a folder that ``agf-magics mcp`` serves in tests."""
 
 from __future__ import annotations
 

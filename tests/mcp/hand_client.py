@@ -1,4 +1,4 @@
-"""A client for tests that is not the SDK's: JSON-RPC by hand, line by line, over the stdin and stdout of a server."""
+"""A client for tests without the SDK: JSON-RPC by hand, line by line, over the stdin and stdout of a server."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 60.0
-"""Seconds that an answer may take on a loaded machine."""
+"""Seconds that an answer may take on a busy machine."""
 
 
 class HandClient:
-    """A client of ``agf-magics mcp WORDS``, in a protocol before 2026."""
+    """A client of ``agf-magics mcp WORDS`` that speaks a protocol from before 2026."""
 
     def __init__(
         self, folder: Path, *words: str, protocol: str = "2025-06-18", greets: bool = True, **capabilities: Any
@@ -29,7 +29,7 @@ class HandClient:
         self._told: queue.Queue[str | None] = queue.Queue()
         self._last = 0
         self.progress: list[str] = []
-        """The texts of the reports of progress."""
+        """The texts of the progress reports."""
         for target in (self._read, self._read_errors):
             threading.Thread(target=target, daemon=True).start()
         if not greets:
@@ -68,7 +68,7 @@ class HandClient:
         return self._last
 
     def reply(self, id: int | None) -> dict[str, Any]:
-        """The reply to a request; of those before it, the replies are lost."""
+        """The reply to a request. Earlier replies are dropped."""
         while (message := self.next()).get("id") != id or "method" in message:
             if message.get("method") == "notifications/progress":
                 self.progress.append(message["params"].get("message", ""))
@@ -94,7 +94,7 @@ class HandClient:
         return result["structuredContent"]["status"], result["structuredContent"]["data"]
 
     def end_of(self, run_id: str) -> tuple[str, Any]:
-        """The state of a run that is no longer started."""
+        """The state of a run after its end."""
         while (state := self.envelope("run_result", run_id=run_id))[0] == "started":
             pass
         return state
@@ -112,7 +112,7 @@ class HandClient:
         self.wait()
 
     def leave(self) -> int:
-        """Close stdin as a client that goes; the exit code of the server."""
+        """Close stdin, as a client that leaves. Returns the exit code of the server."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.wait()

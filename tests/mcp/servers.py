@@ -1,4 +1,4 @@
-"""Servers for tests, and what tests ask about their processes."""
+"""Starts servers for tests, and looks after their processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def call(tool: str, **options: Any) -> Any:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs, and is not only waiting to be read."""
+    """Whether a process runs. A process that has ended and waits for its parent does not count."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -37,7 +37,7 @@ def is_alive(pid: int) -> bool:
 
 
 def until(condition: Callable[[], object], seconds: float = 20.0) -> bool:
-    """Whether a condition becomes true; it is looked at again and again."""
+    """Whether a condition becomes true. It is checked repeatedly."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -47,5 +47,5 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> bool:
 
 
 def marks(path: Path) -> list[str]:
-    """What a server has said in its file of marks."""
+    """The lines that a server has recorded in its file of marks."""
     return path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []

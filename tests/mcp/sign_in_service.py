@@ -1,4 +1,4 @@
-"""A server of tools to which a person signs in, and the service that gives tokens for it, on loopback."""
+"""A server of tools that requires a sign-in, and the service that gives tokens for it, on loopback."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ TOOLS = [{"name": "who", "inputSchema": {"type": "object"}}]
 
 
 class State:
-    """What the two of them know."""
+    """The state that the server and the service share."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.own = self.authority = ""
-        """The addresses of the tools and of the service."""
+        """The addresses of the server and of the service."""
         self.expires: int | None = 3600
-        """Seconds that the first token is said to be valid; None: of no token it is said."""
+        """The announced lifetime of the first token in seconds; None: no lifetime is announced."""
         self.uses = 0
-        """How many requests a token is good for; 0: any number."""
+        """The number of requests for which a token is valid; 0: any number."""
         self.left = 0
         self.elsewhere = ""
-        """Where requests for tokens are redirected to."""
+        """The address to which requests for tokens are redirected."""
         self.token = self.refresh = "none"
-        """Those that are valid: each renewal makes both anew."""
+        """The valid tokens. Each renewal replaces both."""
         self.client, self.clients = "", 0
         self.grants: list[str] = []
         self.codes: list[str] = []
         self.thefts = 0
-        """How often a refresh token was used twice, after which nothing is valid."""
+        """How often a refresh token was used twice. Afterwards no token is valid."""
 
     def forget(self) -> None:
-        """The person's rights end."""
+        """End the rights of the user."""
         self.token = self.refresh = "forgotten"
 
     def grant(self, form: dict[str, str]) -> dict[str, Any] | None:
-        """The answer to a request for a token; None: it is refused."""
+        """The answer to a request for a token; None if the request is refused."""
         with self.lock:
             kind = form["grant_type"]
             self.grants.append(kind)
@@ -131,7 +131,7 @@ class Service(BaseHTTPRequestHandler):
 
 @contextmanager
 def running() -> Iterator[State]:
-    """Both, each at a port of its own."""
+    """Run the server and the service, each at its own port."""
     state, servers = State(), [ThreadingHTTPServer(("127.0.0.1", 0), Service) for _ in range(2)]
     state.own, state.authority = (f"http://127.0.0.1:{server.server_port}" for server in servers)
     for server in servers:

@@ -1,7 +1,7 @@
-"""Documents of the shapes that Agent Format publishes with ``mcp_servers`` run against a local server.
+"""Documents with ``mcp_servers``, in the shapes that Agent Format publishes, run against a local server.
 
-Found in November 2026: the enterprise example, the pages of approvals and of the fields, and an article with a server
-that is named by its address. Here stand documents of our own with the same fields.
+The shapes were found in November 2026: in the enterprise example, in the pages about approvals and fields, and in an
+article with a server that is named by its address. The documents here are our own, with the same fields.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ SHAPES: dict[str, tuple[str, list[str], list[str]]] = {
     "a condition": (server(f"    allowed_tools: [{{name: add, approval: {TEMPLATE}}}]\n"), ["add"], ["9"]),
     "an approval without words": (server("    allowed_tools: [{name: add, approval: {}}]\n"), ["add"], ["3", "9"]),
 }
-"""By what it shows: the document's action space, the tools that its model gets, and the calls that ask first."""
+"""The shapes by their subject: the action space of the document, the tools that its model gets, and the calls that ask
+first."""
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def mark(tmp_path: Path) -> Iterator[Path]:
 
 
 class Clerk:
-    """A model that adds 3 and 9, and answers with what it was told."""
+    """A model that adds 3 and 9, and answers with the results that it received."""
 
     def __init__(self, registry: agf.Registry) -> None:
         self.offered: list[str] = []
@@ -134,7 +135,9 @@ def test_a_document_of_this_shape_runs(name: str, connected: dict[str, Any], mar
 @pytest.mark.parametrize(
     ("field", "code"), [("personal-data, required", "governance"), ("memory: {required", "memory")]
 )
-def test_what_a_document_requires_besides_is_refused_with_the_line_to_change(field: str, code: str, mark: Path) -> None:
+def test_an_unsupported_field_of_a_document_is_refused_with_the_line_to_change(
+    field: str, code: str, mark: Path
+) -> None:
     registry = agf.Registry()
     agf.mcp.connect("sums", command=program("quick"), registry=registry, trust=True)
     Clerk(registry)

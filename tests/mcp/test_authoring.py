@@ -1,4 +1,4 @@
-"""The tools for an agent that writes definitions: what they say, and that nothing of a text is run."""
+"""The tools for an agent that writes definitions: their answers are right, and they run no part of a text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_problem_has_its_place_and_the_fix_that_takes_it_away() -> None:
     assert check_definition(fixed, registry=registry()) == {"language": "pipeline", "ok": True, "problems": []}
 
 
-def test_a_warning_is_no_error() -> None:
+def test_a_warning_is_not_an_error() -> None:
     told = check_definition("name: g\nnodes: {a: {type: passthrough, output: {x: 1}}}\n" + EDGES, registry=registry())
     assert told["ok"]
     assert [one["severity"] for one in told["problems"]] == ["warning"]
@@ -77,7 +77,7 @@ def test_what_is_registered_is_described() -> None:
     assert "count(list)" in told
 
 
-def test_an_unknown_language_is_told() -> None:
+def test_an_unknown_language_is_reported() -> None:
     with pytest.raises(DefinitionError) as caught:
         describe_language("pipes", registry())
     assert caught.value.code == "define.language"

@@ -1,4 +1,4 @@
-"""A flow is served, and another flow calls it as the tool of a server."""
+"""A flow is served over MCP, and another flow calls it as the tool of a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_served_flow_is_a_tool_of_a_flow(protocol: Literal["auto", "old"]) -> 
             assert agf.run("calls_double", {"n": 2}, registry=outside).output == [2, 2]
             assert agf.run("calls_double", {"n": "fig \ud83c"}, registry=outside).output == ["fig \ufffd"] * 2
             assert agf.run("calls_cut", {"n": "fig "}, registry=outside).output == "fig \ufffd"
-            with pytest.raises(StepError, match=r"\[r1\."):  # the served flow's own code
+            with pytest.raises(StepError, match=r"\[r1\."):  # the error code of the served flow
                 agf.run("calls_broken", {"n": 2}, registry=outside)
     finally:
         close_all()

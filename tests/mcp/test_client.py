@@ -1,4 +1,4 @@
-"""A connected server's tools are ordinary tools: checked, journaled, cancelled, asked for; in both protocols."""
+"""The tools of a connected server are ordinary tools, in both protocols: checked, journaled, cancelled, asked for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def good(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         server.close()
 
 
-def test_its_tools_are_registered_with_their_schemas(good: Server) -> None:
+def test_the_tools_of_a_server_are_registered_with_their_schemas(good: Server) -> None:
     tool = agf.registry.tools["good__add"]
     assert tool.takes == "a (whole number), b (whole number)"
     assert tool.description == "Add two numbers."
@@ -93,7 +93,7 @@ def test_a_server_gets_only_its_environment_and_what_it_got_is_masked(good: Serv
     assert "tok-en" not in f"{good.log}{good!r}{good.target}"
 
 
-def test_a_cancelled_run_cancels_the_call_and_the_server_goes_on(good: Server) -> None:
+def test_a_cancelled_run_cancels_the_call_and_the_server_continues(good: Server) -> None:
     before = marks(good.mark).count("cancelled")  # type: ignore[attr-defined]
     run = agf.start("pipeline: main\nsteps: [{tool: {name: good__slow, args: {seconds: 60}}}]")
     assert until(lambda: any(row.text.startswith("tick") for row in rows(run)))
@@ -135,7 +135,7 @@ def test_a_call_during_which_the_server_dies_fails_and_the_next_one_starts_it(go
     assert good.state == "open"
 
 
-def test_calls_of_two_threads_go_side_by_side(good: Server) -> None:
+def test_calls_of_two_threads_run_concurrently(good: Server) -> None:
     outputs: list[object] = []
     threads = [
         threading.Thread(target=lambda: outputs.append(call("good__slow", args={"seconds": 0.2}).output))
@@ -168,7 +168,7 @@ def test_a_name_that_is_connected_again_replaces_the_server() -> None:
     assert not agf.mcp.servers
 
 
-def test_a_step_that_calls_a_closed_server_is_told_how_to_connect_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_call_to_a_closed_server_says_how_to_connect_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUICK_TOKEN", "tok-en-67890")
     env = {"TOKEN": "$QUICK_TOKEN", "MODE": "written out"}
     agf.mcp.connect("quick", command=program("quick"), env=env).close()
@@ -189,7 +189,7 @@ def test_a_step_that_calls_a_closed_server_is_told_how_to_connect_it(monkeypatch
 
 @pytest.mark.parametrize(("limits", "most"), [({"at_once": 1}, 1), ({"rate": "1/h"}, 0), ({}, 4)])
 def test_the_calls_of_all_tools_of_a_server_have_one_limit(limits: dict[str, Any], most: int) -> None:
-    """``most``: the calls that are in the server at the same time; 0: the second one does not start."""
+    """``most``: the largest number of concurrent calls in the server; 0: the second call does not start."""
     server = agf.mcp.connect("good", command=program("good"), wait=60, **limits)
     text = """
 pipeline: crowd
@@ -212,7 +212,7 @@ steps:
 
 
 @pytest.mark.parametrize("limits", [{"rate": "often"}, {"rate": 5}, {"at_once": 0}, {"at_once": "two"}])
-def test_a_wrong_limit_is_told(limits: dict[str, Any]) -> None:
+def test_a_wrong_limit_is_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         agf.mcp.connect("quick", command=program("quick"), **limits)
     assert caught.value.diagnostics[0].code == "mcp.config"

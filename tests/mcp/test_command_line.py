@@ -1,4 +1,4 @@
-"""``agf-magics run --mcp FILE --allow-mcp``: the servers of a file are started only when a person allows it."""
+"""``agf-magics run --mcp FILE --allow-mcp``: the servers of a file are started only with the user's permission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Flows as tools of a server: schemas, results, errors, questions, progress, the limit of runs; in both protocols."""
+"""Flows as tools of a server, in both protocols: schemas, results, errors, questions, progress, and the limit of
+runs."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ steps:
 
 
 class Gate:
-    """A tool that waits until it may end, and counts."""
+    """A tool that waits until it may end, and counts its calls."""
 
     def __init__(self) -> None:
         self.running = self.most = self.cancelled = self.ended = 0
@@ -152,7 +153,7 @@ def test_the_declared_interface_is_the_schema() -> None:
     assert tool.structured({"c": 3}) == {"c": 3}
 
 
-def test_an_output_that_is_no_object_is_a_field_of_one() -> None:
+def test_an_output_that_is_not_an_object_becomes_a_field_of_one() -> None:
     made = Registry()
     agf.agent(lambda a, b: a + b, name="adder", registry=made)
     tool = flow_tool(agf.load(SUM.replace("OUTPUT", "integer"), registry=made))
@@ -251,12 +252,12 @@ def test_progress_is_reported(registry: Registry, gate: Gate, mode: str) -> None
     assert told[0] == (1, "steps[0]")
 
 
-def test_a_step_that_finishes_before_anybody_waits_is_told() -> None:
+def test_a_step_that_finishes_before_anybody_waits_is_reported() -> None:
     async def main() -> None:
         served = ServedRun()
         served.ended = asyncio.get_running_loop().create_future()
         served.listen(StepFinished(("steps[0]",), 0.0, 1))
-        await asyncio.sleep(0)  # the loop has been woken, and nobody was there
+        await asyncio.sleep(0)  # the step has woken the loop, and nobody was waiting
         assert await asyncio.wait_for(served.next(0), 60) is None
         assert (served.done, served.at) == (1, "steps[0]")
 
@@ -297,7 +298,7 @@ def test_a_launched_run_is_cancelled(registry: Registry, gate: Gate, mode: str) 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_of_a_hundred_calls_at_once_only_some_run(registry: Registry, gate: Gate, mode: str) -> None:
+def test_only_some_of_a_hundred_concurrent_calls_run(registry: Registry, gate: Gate, mode: str) -> None:
     async def act(client: Client) -> None:
         calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(100)]
         await gate.until(lambda: gate.running == 3)
@@ -326,7 +327,7 @@ def test_calls_beyond_those_that_may_wait_are_refused(registry: Registry, gate: 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_calls_that_give_up_leave_the_line(registry: Registry, gate: Gate, mode: str) -> None:
+def test_cancelled_calls_leave_the_queue(registry: Registry, gate: Gate, mode: str) -> None:
     async def act(client: Client) -> None:
         calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(20)]
         await gate.until(lambda: gate.running == 2)
@@ -346,7 +347,7 @@ def test_calls_that_give_up_leave_the_line(registry: Registry, gate: Gate, mode:
 
 
 def asked(*answers: types.ElicitResult) -> tuple[list[str], Any]:
-    """The questions that come, and the callback that answers them in this order."""
+    """The list of the questions that arrive, and the callback that gives the answers in order."""
     texts, left = list[str](), list(answers)
 
     async def callback(context: Any, params: Any) -> types.ElicitResult:

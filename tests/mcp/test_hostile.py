@@ -1,6 +1,6 @@
-"""Hostile servers: the kernel lives, nothing leaks, no process remains, and the error says what happened.
+"""Hostile servers: the kernel survives, no secret leaks, no process remains, and the error says what happened.
 
-Each speaks a protocol before 2026, and again that of 2026-07-28.
+Each server speaks a protocol from before 2026, and then the protocol of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def notes(server: Server) -> str:
     return "\n".join(each.message for each in server.problems)
 
 
-def test_one_that_never_answers_is_unreachable_and_ends_with_its_child(tmp_path: Path) -> None:
+def test_a_server_that_never_answers_is_unreachable_and_ends_with_its_child(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     found = refused("deaf", wait=1, env={"MARK": str(mark)})
     assert (found.code, "does not answer within 1 s" in found.message) == ("mcp.unreachable", True)
@@ -60,7 +60,7 @@ def test_one_that_never_answers_is_unreachable_and_ends_with_its_child(tmp_path:
 
 
 @pytest.mark.slow
-def test_one_that_ignores_sigterm_and_has_a_child_is_ended_with_it(tmp_path: Path) -> None:
+def test_a_server_that_ignores_sigterm_and_has_a_child_is_ended_with_it(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     server = connect("stubborn", env={"MARK": str(mark)})
     processes = [int(each) for each in mark.read_text().split()]
@@ -101,7 +101,7 @@ def test_a_link_is_kept_only_if_it_is_short() -> None:
     assert len(server._links) == 10_000
 
 
-def test_what_is_no_message_is_skipped_with_a_note() -> None:
+def test_a_malformed_message_is_skipped_with_a_note() -> None:
     server = connect("garbage")
     assert call("bad__go").output == "done"
     assert "no message" in notes(server)
@@ -117,7 +117,7 @@ def test_a_flood_on_stderr_is_kept_in_part() -> None:
 
 
 @pytest.mark.slow
-def test_of_100_000_tools_256_are_kept() -> None:
+def test_256_of_100_000_tools_are_kept() -> None:
     server = connect("many", wait=60)
     assert len(server.tools) == 256
     assert "more than 256 tools" in notes(server)
@@ -151,11 +151,11 @@ def test_a_description_is_cleaned_and_cut() -> None:
     assert len(description) <= 4_000
 
 
-def test_an_answer_nested_300_deep_is_no_message() -> None:
+def test_an_answer_nested_300_deep_is_not_accepted() -> None:
     assert refused("deep-answer", wait=1).code == "mcp.unreachable"
 
 
-def test_a_result_against_its_schema_is_refused() -> None:
+def test_a_result_that_violates_its_schema_is_refused() -> None:
     connect("lies")
     found = failed()
     assert found.code == "mcp.result"
@@ -203,7 +203,7 @@ def test_a_flood_of_changes_is_a_few_listings() -> None:
     assert call("bad__go").output == "done"
 
 
-def test_a_question_belongs_to_the_call_and_nothing_else_is_given(protocol: str) -> None:
+def test_a_server_may_ask_questions_in_a_call_and_nothing_else(protocol: str) -> None:
     connect("asks")
     asked: list[str] = []
 
@@ -243,7 +243,7 @@ def test_no_form_of_a_question_stops_the_call(
         texts.append(question.text)
         return "{a: b}"
 
-    with contextlib.suppress(StepError):  # the SDK refuses some of them
+    with contextlib.suppress(StepError):  # the SDK itself refuses some forms
         output = call("bad__go", ask=ask).output
         assert '"action"' in output or "Invalid request parameters" in output
     assert not any("\x1b" in text for text in texts)

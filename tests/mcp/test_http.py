@@ -1,4 +1,4 @@
-"""Servers at an address, and entries of the files of other programs."""
+"""Servers that are connected by their address, and entries in the configuration files of other programs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _all_are_closed() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("protocol", ["auto", "old"])
-def test_a_server_at_an_address_is_called_and_found_again_after_it_was_gone(protocol: Any) -> None:
+def test_a_server_at_an_address_is_called_and_found_again_after_a_restart(protocol: Any) -> None:
     port = free_port()
     process = start(port)
     try:
@@ -66,7 +66,7 @@ def test_a_server_at_an_address_is_called_and_found_again_after_it_was_gone(prot
 
 
 class Hostile(BaseHTTPRequestHandler):
-    """Answers as its path says."""
+    """A server whose answer depends on the path."""
 
     seen: list[dict[str, str]]
 

@@ -69,7 +69,7 @@ def test_flows_are_called_over_http(served: FlowsServed, mode: str) -> None:
     assert asyncio.run(main()) == {"result": [2, 2]}
 
 
-def test_only_who_has_the_token_gets_in(served: FlowsServed) -> None:
+def test_only_clients_with_the_token_are_served(served: FlowsServed) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": served.headers["Authorization"] + "x"}):
         refused = post(served, **headers)
         assert (refused.status_code, refused.text[-11:]) == (401, "[mcp.token]")
@@ -77,7 +77,7 @@ def test_only_who_has_the_token_gets_in(served: FlowsServed) -> None:
     assert served.config["mcpServers"]["agf-magics"]["url"] == served.url
 
 
-def test_a_page_from_elsewhere_does_not_get_in(served: FlowsServed) -> None:
+def test_a_page_of_another_origin_is_refused(served: FlowsServed) -> None:
     assert post(served, **served.headers, Origin="http://elsewhere.example").status_code == 403
     assert post(served, **served.headers, Host="elsewhere.example").status_code == 421
 
@@ -88,7 +88,8 @@ def test_a_message_that_is_too_large_is_refused(served: FlowsServed) -> None:
 
 
 def define_held(registry: Registry) -> tuple[threading.Event, threading.Event]:
-    """The flow `held`, which waits until it is cancelled; the events are set when it runs, and when it is cancelled."""
+    """Define the flow `held`, which waits until it is cancelled. The first event is set when it runs, the second when
+    it is cancelled."""
     running, cancelled = threading.Event(), threading.Event()
 
     @agf.tool(registry=registry)
@@ -103,7 +104,7 @@ def define_held(registry: Registry) -> tuple[threading.Event, threading.Event]:
     return running, cancelled
 
 
-def test_a_client_that_goes_ends_the_run_that_it_waits_for(registry: Registry) -> None:
+def test_a_client_that_leaves_ends_the_run_that_it_waits_for(registry: Registry) -> None:
     running, cancelled = define_held(registry)
 
     async def main(served: FlowsServed) -> None:
@@ -119,7 +120,7 @@ def test_a_client_that_goes_ends_the_run_that_it_waits_for(registry: Registry) -
 
 
 def lost(served: FlowsServed, body: Any, **headers: str) -> socket.socket:
-    """The connection of a request of which nobody has read the answer."""
+    """The connection of a request whose answer nobody has read."""
     host, port = served.url.split("/")[2].split(":")
     data = json.dumps({"jsonrpc": "2.0", **body}).encode()
     head = {
@@ -164,7 +165,7 @@ def test_closing_the_server_ends_its_thread_and_frees_the_port(registry: Registr
     assert not [thread for thread in threading.enumerate() if thread.name == "agf-mcp-server"]
 
 
-def test_a_port_that_is_taken_is_told(registry: Registry) -> None:
+def test_a_port_in_use_is_reported(registry: Registry) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -180,7 +181,7 @@ def test_a_weak_token_is_refused(registry: Registry, token: str) -> None:
     assert caught.value.code == "mcp.token"
 
 
-def test_an_unknown_flow_is_told(registry: Registry) -> None:
+def test_an_unknown_flow_is_reported(registry: Registry) -> None:
     with pytest.raises(DefinitionError) as caught:
         serve("dubble", registry=registry)
     assert (caught.value.code, caught.value.diagnostic.hint) == ("flow.unknown-flow", "did you mean double?")

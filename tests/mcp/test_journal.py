@@ -1,4 +1,5 @@
-"""Calls of servers in the journal: resumed, reused, dry, replayed; and links that results have."""
+"""Calls of servers in the journal, which are resumed, reused, replayed or left out in a dry run, and links in
+results."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def test_a_resumed_run_makes_no_call_twice(mark: Path) -> None:
     def works() -> str:
         return "done"
 
-    connect(mark)  # the server of another session
+    connect(mark)  # as in another session
     assert agf.resume(run.run_id).output == "done"
     assert marks(mark) == ["drop"]
     agf.registry.tools.remove("fails")
@@ -78,7 +79,7 @@ def test_a_recorded_run_is_replayed_without_a_call(mark: Path, tmp_path: Path) -
     assert marks(mark) == ["add"]
 
 
-def test_only_what_a_result_has_linked_to_is_read(mark: Path) -> None:
+def test_only_linked_resources_of_a_result_are_read(mark: Path) -> None:
     agf.mcp.connect("good", command=program("good"), wait=60)
     with pytest.raises(StepError) as caught:
         call("good__read_resource", args={"uri": "memo://today"})

@@ -1,4 +1,4 @@
-"""The tools that jupyter-server-mcp finds by an entry point."""
+"""The tools that jupyter-server-mcp finds by the entry point of this package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def functions() -> dict[str, Any]:
-    """The functions as the server of Jupyter loads them."""
+    """The functions, loaded as the server of Jupyter does."""
     found = (spec.rsplit(":", 1) for spec in ours.TOOLS)
     return {name: getattr(import_module(module), name) for module, name in found}
 
@@ -29,7 +29,7 @@ def test_the_entry_point_has_a_list_of_functions_with_types_and_descriptions() -
     assert groups["jupyter_server_mcp.tools"] == {"agf-magics": "agf_magics_jupyter_mcp:TOOLS"}
     for name, function in functions().items():
         assert name == function.__name__
-        assert "agf-magics" in inspect.getdoc(function)  # the agent has tools of other packages too
+        assert "agf-magics" in inspect.getdoc(function)  # so that the agent can tell them from tools of other packages
         assert get_type_hints(function).keys() == {*inspect.signature(function).parameters, "return"}
 
 
@@ -39,7 +39,7 @@ def test_the_start_of_the_server_imports_nothing_of_the_package() -> None:
     assert done.stdout == "False\n"
 
 
-def test_what_only_a_kernel_knows_is_not_told() -> None:
+def test_the_tools_report_nothing_that_only_a_kernel_knows() -> None:
     tools = functions()
     text = "pipeline: p\nsteps:\n- tool: {name: prise}\n"
     assert tools["agf_check_definition"](text) == {"language": "pipeline", "ok": True, "problems": []}

@@ -1,4 +1,4 @@
-"""A person signs in to a server in a browser; the browser and the server are played on loopback."""
+"""A user signs in to a server in a browser. The browser and the server are simulated on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from tests.mcp.sign_in_service import State, running
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[State]:
     monkeypatch.setattr(tokens, "_MEMORY", {})
-    monkeypatch.setitem(__import__("sys").modules, "keyring", None)  # tests leave no tokens in it
+    monkeypatch.setitem(
+        __import__("sys").modules, "keyring", None
+    )  # tests leave no tokens in the keyring of the system
     for name in ("SSH_CONNECTION", "JUPYTERHUB_USER"):
         monkeypatch.delenv(name, raising=False)
     with running() as state:
@@ -31,7 +33,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[State]:
 
 @pytest.fixture(autouse=True)
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The pages that a browser was told to open; it opens them."""
+    """The pages that the browser should open. The simulated browser opens them."""
     pages: list[str] = []
 
     def browse(address: str) -> bool:
@@ -43,7 +45,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return pages
 
 
-def test_a_person_signs_in_once_and_the_token_is_shown_nowhere(
+def test_a_user_signs_in_once_and_the_token_is_shown_nowhere(
     service: State, opened: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
@@ -56,7 +58,7 @@ def test_a_person_signs_in_once_and_the_token_is_shown_nowhere(
     assert "t0ken" not in f"{told.out}{told.err}{server.log}{server!r}{server.problems}"
 
 
-def test_a_token_that_expires_is_renewed_without_the_person(service: State, opened: list[str]) -> None:
+def test_an_expired_token_is_renewed_without_the_user(service: State, opened: list[str]) -> None:
     service.expires = -1
     server = agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
     assert call("web__who").output == "you"
@@ -88,7 +90,7 @@ def test_rights_that_end_in_the_middle_fail_the_call_and_open_no_browser(service
 def test_a_token_that_expires_in_the_middle_of_a_run_is_renewed(
     service: State, opened: list[str], expires: int | None
 ) -> None:
-    """Also one that ends before it should, or of which the service does not say when it ends."""
+    """This includes a token that ends too early, and a token without an announced lifetime."""
     service.expires = expires
     agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
 
@@ -135,7 +137,7 @@ def test_a_pasted_address_with_a_wrong_state_is_refused(service: State, monkeypa
     assert service.grants == []
 
 
-def test_a_person_who_refuses_is_told(service: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_sign_in_is_reported(service: State, monkeypatch: pytest.MonkeyPatch) -> None:
     def browse(address: str) -> bool:
         asked = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
         back = urllib.parse.urlencode({"error": "access_denied", "state": asked["state"]})
@@ -154,7 +156,7 @@ def test_without_signing_in_the_error_says_how(service: State, opened: list[str]
     assert opened == []
 
 
-def test_where_the_browser_is_elsewhere_the_person_pastes_the_address(
+def test_with_a_browser_on_another_computer_the_user_pastes_the_address(
     service: State, opened: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JUPYTERHUB_USER", "ann")

@@ -1,4 +1,4 @@
-"""A policy document uses the MCP servers that a person has connected, and starts none."""
+"""A policy document uses the MCP servers that the user has connected, and starts no server itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def connect(mark: Path, registry: agf.Registry, name: str = "quick", **options: 
 
 
 class Model:
-    """Calls one tool, keeps what it was offered, and answers with what it was told."""
+    """A model that calls one tool, records the tools that it was offered, and answers with the results that it
+    received."""
 
     def __init__(self, tool: str, registry: agf.Registry) -> None:
         self.offered: list[str] = []
@@ -74,7 +75,7 @@ def test_only_the_allowed_tools_are_offered_and_can_be_called(mark: Path) -> Non
 
 
 @pytest.mark.parametrize("allowed", ["", ", allowed_tools: [add]"])
-def test_a_server_is_found_by_its_reference_too(mark: Path, allowed: str) -> None:
+def test_a_server_is_also_found_by_its_reference(mark: Path, allowed: str) -> None:
     registry = agf.Registry()
     connect(mark, registry, "mine", ref="acme/sums")
     model = Model("sums__add", registry)
@@ -104,7 +105,7 @@ def test_the_approval_of_a_tool_counts_before_that_of_its_server(mark: Path, ser
     assert bool(asked) is asks
 
 
-def test_a_server_that_is_not_connected_is_said_before_the_first_step(mark: Path) -> None:
+def test_a_server_that_is_not_connected_is_reported_before_the_first_step(mark: Path) -> None:
     registry = agf.Registry()
     Model("quick__add", registry)
     flow = agf.load(DOCUMENT.format(server="{alias: quick, server_ref: acme/quick}"), registry=registry)
@@ -120,7 +121,7 @@ def test_a_server_that_is_not_connected_is_said_before_the_first_step(mark: Path
         agf.run(flow, registry=registry)
 
 
-def test_the_allowed_tools_of_a_server_that_is_not_connected_are_not_told_too(mark: Path) -> None:
+def test_the_allowed_tools_of_a_missing_server_are_not_reported_as_well(mark: Path) -> None:
     registry = agf.Registry()
     Model("quick__add", registry)
     with pytest.raises(agf.DefinitionError) as caught:

@@ -1,4 +1,4 @@
-"""The processes of servers end with the kernel, and connecting leaves nothing behind."""
+"""The processes of servers end together with the kernel, and connecting leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_interrupt_while_a_server_is_connected_ends_it(tmp_path: Path) -> Non
 
 
 def leftovers() -> dict[str, int]:
-    """What this process has open."""
+    """The numbers of threads, files and other things that this process has open."""
     gc.collect()
     pid = os.getpid()
     return {
@@ -71,7 +71,7 @@ def leftovers() -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 def test_1000_connects_and_closes_leave_nothing() -> None:
-    for _ in range(5):  # what is made once: the loop, its thread, caches
+    for _ in range(5):  # makes the lasting things: the loop, its thread, caches
         agf.mcp.connect("quick", command=program("quick")).close()
     before = leftovers()
     for _ in range(1_000):

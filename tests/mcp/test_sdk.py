@@ -1,4 +1,4 @@
-"""The SDK that the room ``mcp/`` is written for."""
+"""The installed MCP SDK has everything that the room ``mcp/`` needs of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ USED = {
     ),
     "mcp_types": ("jsonrpc_message_adapter", "ToolListChangedNotification", "ElicitResult", "CONNECTION_CLOSED"),
 }
-"""What the client uses of the SDK, by its place."""
+"""The names that the client uses of the SDK, by their modules."""
 
 PARAMETERS = {
     "mcp.client.streamable_http.streamable_http_client": ("url", "http_client", "max_sse_event_size"),
@@ -52,23 +52,23 @@ PARAMETERS = {
         *("server_url", "client_metadata", "storage", "redirect_handler", "callback_handler"),
     ),
 }
-"""The parameters that it gives, by the function."""
+"""The parameters that the client passes, by the function."""
 
 
 @pytest.mark.parametrize(("place", "names"), USED.items(), ids=list(USED))
-def test_the_sdk_still_has_what_the_client_uses(place: str, names: tuple[str, ...]) -> None:
+def test_the_sdk_still_has_the_names_that_the_client_uses(place: str, names: tuple[str, ...]) -> None:
     thing = pkgutil.resolve_name(place)
     has = {*dir(thing), *(inspect.signature(thing).parameters if inspect.isclass(thing) else ())}
     assert set(names) <= has
 
 
 @pytest.mark.parametrize(("place", "names"), PARAMETERS.items(), ids=list(PARAMETERS))
-def test_its_functions_still_take_what_the_client_gives(place: str, names: tuple[str, ...]) -> None:
+def test_the_functions_of_the_sdk_still_accept_the_parameters_of_the_client(place: str, names: tuple[str, ...]) -> None:
     assert set(names) <= inspect.signature(pkgutil.resolve_name(place)).parameters.keys()
 
 
 def test_a_transport_is_still_a_context_that_gives_two_streams_of_messages() -> None:
-    """`bounded_stdio` and `bounded_http` are such transports; the SDK closes what it gets."""
+    """`bounded_stdio` and `bounded_http` are such transports, and the SDK closes the streams."""
     from mcp.client._transport import Transport
     from mcp.shared.message import SessionMessage
 

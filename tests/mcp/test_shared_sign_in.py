@@ -1,4 +1,4 @@
-"""Two notebooks share one sign-in: a token that one of them renews is used by the other, and none is lost."""
+"""Two notebooks share one sign-in: each uses the tokens that the other has renewed, and no token is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def service() -> Iterator[State]:
 
 
 class Notebook:
-    """A process that is signed in."""
+    """A process with a notebook that is signed in."""
 
     def __init__(self, folder: Path, service: State, calls: int = 1) -> None:
         browser = shlex.join([sys.executable, str(PROGRAMS / "browser.py"), str(folder / "pages")])
@@ -60,9 +60,7 @@ class Notebook:
 
 
 @pytest.mark.slow
-def test_the_second_notebook_needs_no_browser_and_a_renewed_token_is_that_of_both(
-    service: State, tmp_path: Path
-) -> None:
+def test_the_second_notebook_needs_no_browser_and_both_use_a_renewed_token(service: State, tmp_path: Path) -> None:
     service.expires = -1
     notebooks = [Notebook(tmp_path, service)]
     assert notebooks[0].signed_in()

@@ -1,4 +1,4 @@
-"""``agf-magics mcp`` over stdin and stdout, with a client that is not the SDK's."""
+"""``agf-magics mcp`` over stdin and stdout, with a client that does not use the SDK."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_flows_are_typed_tools_and_no_print_reaches_the_client(client: HandClien
     assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
     assert client.told("printed by the import")
     assert client.told("printed by the tool")
-    assert client.told("printed by a child")  # which reads nothing of the client
+    assert client.told("printed by a child")  # the child cannot read the client's messages
     lacking = client.call("hail")
     assert lacking["isError"]
     assert "[run.missing-input]" in lacking["content"][0]["text"]
@@ -59,7 +59,7 @@ def test_a_cancelled_request_cancels_its_run_and_the_server_stays(client: HandCl
     assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
 
 
-def test_a_client_that_goes_ends_the_server_and_the_run_that_it_waits_for(client: HandClient, folder: Path) -> None:
+def test_a_client_that_leaves_ends_the_server_and_the_run_that_it_waits_for(client: HandClient, folder: Path) -> None:
     client.begin("tools/call", {"name": "long", "arguments": {"word": "fig"}})
     client.told("holding fig!")
     assert client.leave() == 0
@@ -67,9 +67,9 @@ def test_a_client_that_goes_ends_the_server_and_the_run_that_it_waits_for(client
         assert journal.execute("SELECT status FROM runs").fetchall() == [("cancelled",)]
 
 
-@pytest.mark.slow  # two servers are started, one after the other
+@pytest.mark.slow  # starts two servers one after the other
 @pytest.mark.parametrize("end", [HandClient.kill, HandClient.leave], ids=["killed", "left"])
-def test_a_launched_run_goes_on_in_the_next_server_and_no_call_is_made_twice(
+def test_a_launched_run_continues_in_the_next_server_and_no_call_is_made_twice(
     client: HandClient, folder: Path, end: object
 ) -> None:
     status, data = client.envelope("run_pipeline_async", name="long", input={"word": "fig"})
@@ -90,7 +90,7 @@ def test_a_launched_run_goes_on_in_the_next_server_and_no_call_is_made_twice(
         status, data = again.end_of(run_id)
         assert (status, data["output"]) == ("ok", ["fig!?", "blue"])
         assert (folder / "made").read_text() == "fig\n"
-        assert again.envelope("run_cancel", run_id=run_id)[0] == "ok"  # it has ended
+        assert again.envelope("run_cancel", run_id=run_id)[0] == "ok"  # the run has ended
     finally:
         again.kill()
 
@@ -131,7 +131,7 @@ def test_the_client_shows_the_question_as_a_form(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("id_is_last", [False, True])
-def test_a_message_of_100_mb_is_refused_and_the_server_goes_on(client: HandClient, id_is_last: bool) -> None:
+def test_a_message_of_100_mb_is_refused_and_the_server_continues(client: HandClient, id_is_last: bool) -> None:
     head, tail = (b"", b',"id":"big"') if id_is_last else (b'"id":"big",', b"")
     client.send_bytes(
         b'{"jsonrpc":"2.0",' + head + b'"method":"tools/call","params":{"name":"hail","arguments":{"word":"'
@@ -162,7 +162,7 @@ def test_half_of_a_character_is_replaced(client: HandClient) -> None:
     assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
 
 
-def test_what_is_no_message_is_skipped(client: HandClient) -> None:
+def test_a_malformed_message_is_skipped(client: HandClient) -> None:
     for garbage in (b"\n", b"\xff\xfe\n", b"[" * 10_000 + b"\n", b'{"jsonrpc": "2.0"}\n', b'"text"\n'):
         client.send_bytes(garbage)
     assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}

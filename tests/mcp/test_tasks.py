@@ -1,4 +1,4 @@
-"""A call as a task of the protocol of 2025-11-25: answered at once, followed by its id, and fetched later."""
+"""A call as a task in the protocol of 2025-11-25: answered at once, followed by its id, and fetched later."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client(folder: Path) -> Iterator[HandClient]:
 
 
 def begin(client: HandClient, tool: str, **arguments: Any) -> str:
-    """The id of a call as a task."""
+    """Start a call as a task. Returns the id of the task."""
     task = client.ask("tools/call", {"name": tool, "arguments": arguments, "task": {"ttl": 60_000}})["task"]
     assert (task["status"], task["ttl"], task["pollInterval"]) == ("working", None, 1_000)
     return str(task["taskId"])
@@ -43,7 +43,7 @@ def status(client: HandClient, task: str) -> str:
 
 
 def settled(client: HandClient, task: str) -> str:
-    """The status of a task that is no longer working."""
+    """The status of a task that no longer works."""
     while (now := status(client, task)) == "working":
         pass
     return now
@@ -78,7 +78,7 @@ def test_the_question_of_a_task_is_asked_where_its_result_is_fetched(client: Han
     assert status(client, task) == "completed"
 
 
-def test_a_task_is_cancelled_and_one_that_has_ended_is_not(client: HandClient) -> None:
+def test_a_running_task_can_be_cancelled_and_an_ended_task_cannot(client: HandClient) -> None:
     task = begin(client, "long", word="fig")
     client.told("holding fig!")
     assert client.ask("tasks/cancel", {"taskId": task})["status"] == "cancelled"
@@ -119,12 +119,12 @@ def test_a_client_that_no_longer_waits_for_a_task_does_not_end_it(client: HandCl
         ("tasks/list", {}, -32601),
     ],
 )
-def test_what_is_no_task_is_refused(client: HandClient, method: str, params: Any, code: int) -> None:
+def test_an_unknown_task_is_refused(client: HandClient, method: str, params: Any, code: int) -> None:
     assert error(client, method, params)[0] == code
     assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
 
 
-def test_before_the_greeting_there_is_no_task(folder: Path) -> None:
+def test_no_task_is_accepted_before_the_greeting(folder: Path) -> None:
     client = HandClient(folder, "*.yaml", "--tools", "tools.py", protocol=VERSION, greets=False)
     try:
         params = {"name": "hail", "arguments": {"word": "pear"}, "task": {}}
@@ -134,7 +134,7 @@ def test_before_the_greeting_there_is_no_task(folder: Path) -> None:
         client.kill()
 
 
-def test_in_an_older_protocol_the_word_has_no_meaning(folder: Path) -> None:
+def test_an_older_protocol_has_no_tasks(folder: Path) -> None:
     client = served(folder, "2025-06-18")
     try:
         result = client.ask("tools/call", {"name": "hail", "arguments": {"word": "pear"}, "task": {"ttl": 1}})
@@ -144,7 +144,7 @@ def test_in_an_older_protocol_the_word_has_no_meaning(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_task_goes_on_in_the_next_server_and_no_call_is_made_twice(client: HandClient, folder: Path) -> None:
+def test_a_task_continues_in_the_next_server_and_no_call_is_made_twice(client: HandClient, folder: Path) -> None:
     task = begin(client, "long", word="fig")
     client.told("holding fig!")
     client.kill()

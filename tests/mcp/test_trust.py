@@ -1,4 +1,4 @@
-"""Who decides about the calls of a server that the person does not trust."""
+"""The calls of a server that the user does not trust: a call that a model chooses needs the user's approval."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connect(mark: Path, registry: agf.Registry, **options: Any) -> None:
 
 
 def model_that_calls(name: str) -> FunctionModel:
-    """A model that calls one tool and then answers with what it was told."""
+    """A model that calls one tool, and then answers with the result that it received."""
 
     def reply(messages: list[ai.ModelMessage], _: object) -> ai.ModelResponse:
         last = messages[-1].parts[-1]
@@ -59,7 +59,7 @@ def test_a_call_that_a_model_picks_asks_first(mark: Path) -> None:
 
 
 @pytest.mark.parametrize("ask", [None, lambda question: False], ids=["nobody", "no"])
-def test_without_a_yes_the_call_is_not_made_and_the_model_is_told(mark: Path, ask: Any) -> None:
+def test_without_a_yes_the_call_is_not_made_and_the_model_learns_it(mark: Path, ask: Any) -> None:
     registry = agf.Registry()
     connect(mark, registry)
     assert "was not called" in run(registry, ask=ask).output
@@ -72,13 +72,13 @@ def test_a_trusted_server_does_not_ask(mark: Path) -> None:
     assert run(registry).output == "2"
 
 
-def test_a_step_that_a_person_wrote_is_called(mark: Path) -> None:
+def test_a_step_that_the_user_wrote_is_called(mark: Path) -> None:
     registry = agf.Registry()
     connect(mark, registry)
     assert call("quick__add", args={"a": 1}, registry=registry).output == "2"
 
 
-def test_an_agent_that_is_a_function_asks_first_too(mark: Path) -> None:
+def test_an_agent_that_is_a_function_also_asks_first(mark: Path) -> None:
     registry = agf.Registry()
     connect(mark, registry)
 

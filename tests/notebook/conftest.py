@@ -1,4 +1,4 @@
-"""A real shell with the extension loaded; a real kernel that keeps every message it was sent."""
+"""Provides a real shell with the extension loaded, and a real kernel whose messages are all kept."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from agf_magics.text.diagnostics import AgfError
 from tests.shells import only_shell
 
 PATIENCE = 120.0
-"""Seconds after which a kernel that says nothing is taken for dead. Nothing waits that long but a failure."""
+"""Seconds after which a silent kernel counts as dead. Only a failing test waits that long."""
 
 
 class Shown:
-    """What a cell in a shell did."""
+    """The outcome of a cell in a shell."""
 
     def __init__(self, result: Any, captured: Any) -> None:
         self.ok = result.success
@@ -62,7 +62,7 @@ BUILT_IN = ("file__read", "file__write", "shell", "sql")
 
 
 def empty(registry: Registry) -> None:
-    """Take out what a test registered."""
+    """Remove everything that a test registered."""
     shelves = (registry.tools, registry.agents, registry.flows, registry.schemas, registry.contexts)
     for shelf in (*shelves, registry.transforms, registry.policies):
         for name in list(shelf):
@@ -79,17 +79,17 @@ def _ip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell]:
 
 @pytest.fixture
 def shell(_ip: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    """A shell with the extension loaded, in a folder of its own, with nothing registered but what is built in."""
+    """A shell with the extension loaded, in a new folder, with only the built-in tools registered."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "pyproject.toml").touch()  # a project of its own, whatever lies above
+    (tmp_path / "pyproject.toml").touch()  # makes the folder a project, whatever the folders above contain
     empty(default())
     _ip.reset(new_session=True)
-    gc.freeze()  # the reset has just collected: what is alive between two tests is not looked at again by the next
+    gc.freeze()  # the reset has just collected, and the next reset need not visit the surviving objects again
     _ip.extension_manager.load_extension("agf_magics")
     _ip.run_cell("from agf_magics import agent, tool", silent=True)
     yield Shell(_ip)
     _ip.extension_manager.unload_extension("agf_magics")
-    _ip.config.pop("AgfMagics", None)  # after unloading, which puts back what was configured before loading
+    _ip.config.pop("AgfMagics", None)  # after the unloading, which restores the configuration from before
     empty(default())
 
 
@@ -133,7 +133,7 @@ def code(shown: Any) -> str:
 
 
 class Cell:
-    """The messages of one cell, in order."""
+    """The messages of one cell in order."""
 
     def __init__(self, kernel: Kernel, id: str) -> None:
         self.kernel = kernel
@@ -142,7 +142,7 @@ class Cell:
         self.reply: dict[str, Any] = {}
 
     def until(self, kind: str, part: str = "") -> dict[str, Any]:
-        """Wait for a message of that kind with that text in it, and give its content."""
+        """Wait for a message of this kind with this text in it. Returns its content."""
         for message in self.messages:
             if message["msg_type"] == kind and part in str(message["content"]):
                 content: dict[str, Any] = message["content"]
@@ -159,7 +159,7 @@ class Cell:
                 raise AssertionError(f"the cell ended without {kind} {part!r}: {self.told}")
 
     def end(self) -> Cell:
-        """Wait for its end."""
+        """Wait for the end of the cell."""
         self.until("status", "'idle'")
         self.reply = self.kernel.reply(self.id)
         return self
@@ -177,7 +177,7 @@ class Cell:
 
     @property
     def outputs(self) -> list[dict[str, Any]]:
-        """As a notebook would save them: displays in order, each as it was updated last."""
+        """The outputs as a notebook would save them: displays in order, each with its last update."""
         found: list[dict[str, Any]] = []
         by_id: dict[str, int] = {}
         for message in self.messages:
@@ -193,13 +193,13 @@ class Cell:
 
     @property
     def traceback(self) -> str:
-        """Without its colours."""
+        """The traceback without its colours."""
         return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(self.reply["traceback"]))
 
 
 def started(messages: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
-    """The explorers that were opened: the id of the comm, the mark, what the page was sent. The first one of a kernel
-    comes with the model."""
+    """The explorers that were opened, each as the id of the comm, the mark, and the start message for the page. The
+    first explorer of a kernel comes with the model."""
     found = []
     for message in messages:
         content = message["content"]
@@ -213,21 +213,21 @@ def started(messages: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, An
 
 
 class Kernel:
-    """A real ipykernel over ZMQ."""
+    """A real ipykernel that is connected over ZMQ."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         (folder / "pyproject.toml").touch()
         self.manager, self.client = start_new_kernel(cwd=str(folder), env=env, startup_timeout=PATIENCE)
         self.folder = folder
         self.strays: list[dict[str, Any]] = []
-        """Messages that belong to another cell than the one that was waited for."""
+        """Messages that belong to another cell than the awaited one."""
 
     def next(self) -> dict[str, Any]:
         message: dict[str, Any] = self.client.get_iopub_msg(timeout=PATIENCE)
         return message
 
     def reply(self, id: str) -> dict[str, Any]:
-        """The content of the reply to a request; starting a kernel may leave one behind that nobody waited for."""
+        """The content of the reply to a request. The start of a kernel may leave an earlier reply behind."""
         while True:
             message = self.client.get_shell_msg(timeout=PATIENCE)
             if message["parent_header"]["msg_id"] == id:
@@ -235,7 +235,8 @@ class Kernel:
                 return content
 
     def begin(self, code: str, front: str = "notebook") -> Cell:
-        """``front``: what sends it: a ``notebook``, which names its cell, a ``console``, or ``nbclient``."""
+        """Send a cell. ``front``: the sender, which is a ``notebook`` that names its cell, a ``console``, or
+        ``nbclient``."""
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
         content |= {"allow_stdin": front != "nbclient", "stop_on_error": True}
         metadata = {"cellId": "a-cell"} if front == "notebook" else {}
@@ -255,7 +256,7 @@ class Kernel:
         self.manager.interrupt_kernel()
 
     def drain(self) -> list[dict[str, Any]]:
-        """What is still to come, until nothing is."""
+        """All messages that are still to come."""
         found = []
         while True:
             try:
@@ -331,7 +332,7 @@ def headless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 
 @pytest.fixture(scope="session")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    """A kernel that somebody looks at, as JupyterLab starts it."""
+    """A kernel with a front end, as JupyterLab starts it."""
     yield from kernel_in(tmp_path_factory.mktemp("seen"), JPY_SESSION_NAME="a.ipynb")
 
 

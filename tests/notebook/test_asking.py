@@ -1,4 +1,4 @@
-"""Asking a person: typed in a cell and in a terminal, clicked beside a run in the background, nobody there."""
+"""Questions to the user: typed in a cell and in a terminal, clicked beside a background run, and without a user."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WRITER = "from agf_magics import agent\n@agent\ndef writer(topic: str) -> str:\n
 
 
 def answers(*lines: str) -> Any:
-    """Who types these lines, and then the end of the input."""
+    """An input function for a user who types these lines, and then ends the input."""
     left = iter(lines)
 
     def read(prompt: str) -> str:
@@ -57,7 +57,7 @@ def said_to(question: Question, *lines: str) -> tuple[Any, list[str]]:
     return ask_at_prompt(question, say=said.append, read=answers(*lines)), said
 
 
-# --- what is understood ---
+# --- which answers are understood ---
 
 
 @pytest.mark.parametrize(("text", "found"), [("y", True), (" YES ", True), ("no", False), ("", None), ("maybe", None)])
@@ -77,14 +77,14 @@ def test_a_choice_that_is_a_number_is_that_choice() -> None:
     assert parse_answer(Question("How many?", ("3", "1")), "1") == "1"
 
 
-def test_what_is_not_understood_is_asked_again() -> None:
+def test_an_answer_that_is_not_understood_is_asked_for_again() -> None:
     found, said = said_to(SURE, "perhaps", "y")
     assert found is True
     assert said == ["may it run?", "please answer yes or no:"]
 
 
 @pytest.mark.parametrize("lines", [(), ("what?",) * TRIES], ids=["the end", "nonsense"])
-def test_the_end_of_the_input_and_endless_nonsense_are_nobody(lines: Iterable[str]) -> None:
+def test_the_end_of_the_input_and_endless_nonsense_count_as_no_user(lines: Iterable[str]) -> None:
     with pytest.raises(NoUser):
         said_to(SURE, *lines)
 
@@ -113,12 +113,12 @@ PAY = Question("call pay(amount=5)?", approval=True, arguments={"amount": 5}, re
         ("", None),
     ],
 )
-def test_what_is_put_in_the_place_of_a_call_is_a_mapping(text: str, found: Any) -> None:
+def test_the_replacement_of_a_call_is_a_mapping(text: str, found: Any) -> None:
     assert parse_answer(PAY, text) == found
     assert text == "yes" or parse_answer(SURE, text) is None
 
 
-def test_what_may_be_put_in_the_place_of_a_call_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_question_lists_the_possible_replacements_of_a_call(capsys: pytest.CaptureFixture[str]) -> None:
     prompts: list[str] = []
 
     def read(prompt: str) -> str:
@@ -157,7 +157,7 @@ def test_a_terminal_without_input_denies_an_approval(guarded: Shell, monkeypatch
     assert "there is no user to approve it" in str(shown.error)
 
 
-def test_unloading_leaves_nobody_to_ask(shell: Shell) -> None:
+def test_after_unloading_there_is_no_user_to_ask(shell: Shell) -> None:
     assert current.ask is not None
     shell.good("%unload_ext agf_magics")
     assert current.ask is None
@@ -175,7 +175,7 @@ def test_a_kernel_asks_on_its_own_channel(headless: Kernel) -> None:
     assert "on pears" in str(headless.good("print(run.output)").printed)
 
 
-def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) -> None:
+def test_a_notebook_without_a_front_end_denies_and_says_so(headless: Kernel) -> None:
     headless.good(f"{WRITER}")
     headless.good(f"%%policy --quiet\n{GUARDED}")
     line = "%run_pipeline guarded --set topic=pears --quiet"
@@ -188,7 +188,7 @@ def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) ->
 
 
 def answered(question: Question, choose: Callable[[pending_questions.PendingQuestion], object]) -> Any:
-    """What comes of answering ``question`` from another thread."""
+    """Ask ``question``, and answer it from another thread. Returns the outcome."""
 
     async def wait() -> Any:
         pending = pending_questions.PendingQuestion(question)
@@ -207,7 +207,7 @@ def test_only_the_first_answer_counts() -> None:
     assert answered(COLOURS, lambda pending: (pending.choose(1), pending.answer("red"), pending.give_up())) == "green"  # type: ignore[func-returns-value]
 
 
-def test_an_answer_is_a_choice_by_its_number_or_what_a_person_types() -> None:
+def test_an_answer_is_the_number_of_a_choice_or_a_typed_text() -> None:
     many = Question("Which?", tuple(f"n{i}" for i in range(40)))
     assert answered(many, lambda pending: pending.choose(39)) == "n39"
     assert answered(many, lambda pending: (pending.choose(40), pending.choose(-1), pending.choose(0))) == "n0"
@@ -221,7 +221,7 @@ def test_a_question_that_no_page_shows_has_no_user() -> None:
         answered(SURE, lambda pending: pending.give_up())
 
 
-def test_the_document_keeps_choices_and_yes_and_no_and_no_other_text_that_a_person_typed() -> None:
+def test_the_document_keeps_choices_and_yes_and_no_but_no_typed_text() -> None:
     given = [
         (SURE, True),
         (SURE, False),
@@ -271,11 +271,11 @@ import agf_magics as agf
 calls = "[{_tool: pay, amount: 1, _outputPath: $state.a}, {_tool: pay, amount: 2, _outputPath: $state.b}]"
 _ = agf.define("{confirm: true, calls: " + calls + "}", "plan", name="letters")
 """
-"""Defines a plan that asks twice at once."""
+"""A cell that defines a plan with two questions at once."""
 
 
 def open_questions(run: str, number: int) -> str:
-    """A cell that ends when so many questions are open, and prints where; it waits for nothing else."""
+    """A cell that waits until this many questions are open, and prints their places."""
     return (
         f"import time\nwhile len({run}.progress.open_questions) < {number} and not {run}.done: time.sleep(0.01)\n"
         f"print(sorted(q.where for q in {run}.progress.open_questions.values()))"
@@ -283,9 +283,9 @@ def open_questions(run: str, number: int) -> str:
 
 
 def test_a_question_that_no_view_shows_is_answered_by_a_call_or_a_magic_and_says_so(seen: Kernel) -> None:
-    """The environment looks like JupyterLab, and no page ever reports."""
+    """The environment looks like JupyterLab, but no page ever reports."""
     seen.good(f"{WRITER}\nfrom agf_magics.notebook.display import background_questions as asks")
-    seen.good("asks.PATIENCE, asks.page.has_reported = 0.05, False")  # other tests have sent what a page sends
+    seen.good("asks.PATIENCE, asks.page.has_reported = 0.05, False")  # other tests have sent messages of a page
     seen.good(f"%%policy --quiet\n{GUARDED}")
     for line in ("h.answer('yes')", "h.answer(True)", "h.answer('y', step='steps[0]')",
                  "%answer guarded yes", "%answer $(h.run_id) yes"):  # fmt: skip
@@ -329,7 +329,7 @@ def test_an_answer_to_no_question_or_a_wrong_one_is_refused_and_the_question_sta
     assert "asks nothing now: it has ended: error" in str(ended.of("error"))
     seen.good("two = %run_pipeline_async letters")
     seen.good(open_questions("two", 2))
-    later = seen.run("two.answer('yes', step='calls[1]')")  # they are asked one after the other
+    later = seen.run("two.answer('yes', step='calls[1]')")  # the questions are asked one after the other
     assert "waits for an answer at 'calls[0]', not at 'calls[1]'" in str(later.of("error"))
     seen.good("two.answer('yes', step='calls[0]')")
     seen.good("while 'calls[0]' in str(two.progress.open_questions): time.sleep(0.01)")
@@ -340,7 +340,7 @@ def test_an_answer_to_no_question_or_a_wrong_one_is_refused_and_the_question_sta
 
 
 def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(seen: Kernel) -> None:
-    """As VS Code. The tool is a plain function, which ends before a minute only if it is cancelled."""
+    """VS Code is such a client. The tool is a plain function, which ends within a minute only if it is cancelled."""
     seen.good(
         "from agf_magics import tool\nimport time\n"
         "%config AgfMagics.progress_after = 0\n"
@@ -359,7 +359,7 @@ def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(seen: Kerne
         assert "subshell_id" not in message["header"]
         seen.client.shell_channel.send(message)
 
-    send(do="runs")  # as each view that opens
+    send(do="runs")  # as each view does when it opens
     while "cancel" not in told(messages[-1], mark):
         messages.append(seen.next())
     send(do="cancel", mark=mark, id=1)
@@ -372,7 +372,7 @@ def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(seen: Kerne
 
 
 def told(message: dict[str, Any], mark: str) -> list[str]:
-    """The buttons of a run that the kernel tells a view which has asked."""
+    """The buttons of a run that the kernel sends to a view at its request."""
     content = message["content"].get("data", {}).get("content", {})
     return content["runs"][mark]["update"]["can"] if content.get("type") == "runs" else []
 

@@ -1,4 +1,5 @@
-"""Runs in the background from a notebook: shown where they were started, waited for, cancelled; inline definitions."""
+"""Runs in the background from a notebook: where they are shown, how they are waited for and cancelled, inline
+definitions."""
 
 from __future__ import annotations
 
@@ -31,19 +32,19 @@ steps:
 # --- in a shell ---
 
 
-def test_a_handle_at_once_and_its_result_later(ready: Shell) -> None:
+def test_a_cell_returns_a_handle_at_once_and_its_result_later(ready: Shell) -> None:
     shown = ready.good("h = %run_pipeline_async longest --set 'words=[pear, fig]'\nh.origin, h.background")
     assert shown.value == (f"In[{ready.ip.execution_count - 1}]", True)
     assert ready.good("h.result().output").value == 2
     assert ready.good("(await h).stores['lengths']").value == [4, 3]
 
 
-def test_the_variable_of_out_receives_it(ready: Shell) -> None:
+def test_the_variable_of_out_receives_the_handle(ready: Shell) -> None:
     assert ready.good("%run_pipeline_async longest --out h --set 'words=[pear]'").value is None
     assert ready.good("h.result().output").value == 1
 
 
-def test_what_is_wrong_is_the_cells_own_error_and_nothing_runs(ready: Shell) -> None:
+def test_a_wrong_start_is_the_error_of_the_cell_and_nothing_runs(ready: Shell) -> None:
     before = tuple(live)
     for cell, wanted in (
         ("%run_pipeline_async lngest", "magic.unknown-flow"),
@@ -61,7 +62,7 @@ def test_what_is_wrong_is_the_cells_own_error_and_nothing_runs(ready: Shell) -> 
     assert tuple(live) == before
 
 
-def test_a_question_stands_once_in_the_cell_that_asks_it(shell: Shell) -> None:
+def test_a_question_is_shown_once_in_the_cell_that_asks_it(shell: Shell) -> None:
     asked, answered = threading.Event(), threading.Event()
 
     def ask(question: Question) -> bool:
@@ -82,7 +83,7 @@ def test_a_question_stands_once_in_the_cell_that_asks_it(shell: Shell) -> None:
         assert "waiting" in here[format]
 
 
-def test_the_gate_points_at_the_cell(ready: Shell) -> None:
+def test_the_check_of_inline_definitions_points_at_the_cell(ready: Shell) -> None:
     ready.good("@agent\ndef eve(prompt: str) -> str: return 'hi'")
     shown = ready.run("%%run_pipeline_inline\npipeline: p\nsteps:\n- agent: {prompt: x, identity: eve}")
     assert code(shown) == "gate.identity"
@@ -97,20 +98,20 @@ def test_an_inline_definition_is_run_and_not_registered(ready: Shell) -> None:
     assert ready.good("h.result().output").value == 8
 
 
-def test_a_terminal_is_told_of_the_end_in_a_line(ready: Shell) -> None:
+def test_a_terminal_reports_the_end_of_a_run_in_a_line(ready: Shell) -> None:
     cell = "import threading\nh = %run_pipeline_async longest --set 'words=[pear]'\n"
     shown = ready.good(cell + "[t.join() for t in threading.enumerate() if t.name.startswith('agf-view ')];")
     (told,) = [line for line in shown.out.splitlines() if ready.names["h"].run_id in line]
     assert told.startswith("longest · ✓ ok")
 
 
-def test_a_terminal_is_told_at_the_next_prompt_and_not_while_a_person_types(
+def test_a_terminal_reports_an_end_at_the_next_prompt_and_not_while_the_user_types(
     ready: Shell, capfd: pytest.CaptureFixture[str]
 ) -> None:
     gated = "@tool\ndef measure(word: str) -> int:\n    gate.wait()\n    return len(word)"
     ready.good(f"import threading\ngate = threading.Event()\n{gated}")
     started = ready.good("h = %run_pipeline_async longest --set 'words=[pear]'")
-    ready.names["gate"].set()  # so it ends after its cell
+    ready.names["gate"].set()  # so the run ends after its cell
     join_views(ready.names["h"].wait())
     assert started.out + capfd.readouterr().out == ""
     shown = ready.good("print('typed')")
@@ -119,7 +120,7 @@ def test_a_terminal_is_told_at_the_next_prompt_and_not_while_a_person_types(
     assert ready.good("1").out.splitlines()[1:] == []
 
 
-def test_a_terminal_without_notices_is_told_nothing(ready: Shell) -> None:
+def test_a_terminal_without_notices_reports_nothing(ready: Shell) -> None:
     ready.good("%config AgfMagics.notices = False")
     ready.good("h = %run_pipeline_async longest --set 'words=[pear]'")
     join_views(ready.names["h"].wait())
@@ -159,7 +160,7 @@ def test_runs_are_waited_for_and_cancelled(shell: Shell) -> None:
     assert code(shell.run("h.result()")) == "run.cancelled"
 
 
-def test_unloading_cancels_what_runs_in_the_background(shell: Shell) -> None:
+def test_unloading_cancels_background_runs(shell: Shell) -> None:
     shell.good("import asyncio\n@tool\nasync def doze() -> None:\n    await asyncio.sleep(3600)")
     shell.good("%%pipeline\npipeline: long\nsteps:\n- tool: {name: doze}")
     shell.good("h = %run_pipeline_async long")
@@ -170,7 +171,7 @@ def test_unloading_cancels_what_runs_in_the_background(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("way", ["%runs --cancel {run}", "%unload_ext agf_magics"])
-def test_a_fired_call_goes_on_after_its_run_and_can_be_cancelled(shell: Shell, way: str) -> None:
+def test_a_background_call_continues_after_its_run_and_can_be_cancelled(shell: Shell, way: str) -> None:
     shell.good(
         "import asyncio, threading\nended = threading.Event()\n@tool\nasync def doze() -> None:\n"
         "    try:\n        await asyncio.sleep(3600)\n    finally:\n        ended.set()"
@@ -184,7 +185,7 @@ def test_a_fired_call_goes_on_after_its_run_and_can_be_cancelled(shell: Shell, w
         assert f"cancelling 1 background call of {run.run_id}" in said
     else:
         shell.good("%load_ext agf_magics")
-    while state_of(run).background_calls:  # its end is told right after it
+    while state_of(run).background_calls:  # its end is reported right after the call
         threading.Event().wait(0.001)
     (warning,) = run.warnings
     assert "'doze' was cancelled before its end" in warning.message
@@ -194,7 +195,7 @@ def test_a_fired_call_goes_on_after_its_run_and_can_be_cancelled(shell: Shell, w
 
 
 def started(kernel: Kernel, line: str = "h = %run_pipeline_async gated") -> Cell:
-    """A run of the background that waits at the gate; its cell has ended."""
+    """Start a background run that waits at the gate. Its cell has ended."""
     kernel.good("%config AgfMagics.progress_after = 0")
     kernel.good("%%pipeline --quiet\n" + GATED)
     cell = kernel.good(line)
@@ -204,7 +205,7 @@ def started(kernel: Kernel, line: str = "h = %run_pipeline_async gated") -> Cell
 
 
 def more(cell: Cell, part: str) -> None:
-    """Take in what still comes for a cell that has ended, until it shows ``part``; other cells ran meanwhile."""
+    """Collect further messages of a cell that has ended, until it shows ``part``. Other cells ran meanwhile."""
     kernel = cell.kernel
     while True:
         late, kernel.strays = kernel.strays, []
@@ -237,18 +238,18 @@ def test_the_result_is_shown_in_the_cell_that_started_it(kernel: Kernel) -> None
 
 
 @pytest.mark.kernel
-def test_an_interrupt_does_not_touch_it_and_cancel_does(kernel: Kernel) -> None:
+def test_an_interrupt_does_not_stop_a_background_run_and_cancel_does(kernel: Kernel) -> None:
     cell = started(kernel)
     waiting = kernel.begin("print('waiting')\nh.wait()")
     waiting.until("stream", "waiting")
     kernel.interrupt()
-    waiting.end()  # it waits, or is about to: an interrupt means the same
+    waiting.end()  # it waits or is about to wait, and an interrupt works in both cases
     assert waiting.reply["ename"] == "KeyboardInterrupt"
     assert kernel.good("h.status").outputs[0]["text/plain"] == "'running'"
     kernel.good("h.cancel('enough')\nh.wait();")
     more(cell, "cancelled")
     assert "enough" in cell.outputs[0]["text/plain"]
-    open_gate(kernel)  # the plain function was left waiting at it
+    open_gate(kernel)  # lets the plain function end, which still waits
 
 
 @pytest.mark.kernel
@@ -261,7 +262,7 @@ def test_a_failure_is_shown_with_its_error_there_and_raises_nowhere(kernel: Kern
 
 
 @pytest.mark.kernel
-def test_it_can_be_shown_again_alive(kernel: Kernel) -> None:
+def test_a_background_run_can_be_shown_again_while_it_runs(kernel: Kernel) -> None:
     cell = started(kernel)
     again = kernel.good("h")
     more(again, "running")
@@ -271,7 +272,7 @@ def test_it_can_be_shown_again_alive(kernel: Kernel) -> None:
 
 
 def test_a_run_whose_output_cannot_be_shown_does_not_begin(kernel: Kernel) -> None:
-    """The cell that would show it says why."""
+    """The cell that would show the run says why."""
     kernel.good("%%pipeline\npipeline: unseen\nsteps:\n- transform: {value: '1 + 1'}")
     cell = kernel.run("""
 def fails(*given, **named):

@@ -1,6 +1,5 @@
-"""Hostile and clumsy cells in a real kernel: each ends in a short error of its own, and the kernel lives on with its
-registry intact.
-"""
+"""Hostile and clumsy cells in a real kernel: each ends in a short error, and the kernel and its registry stay
+intact."""
 
 from __future__ import annotations
 
@@ -70,7 +69,8 @@ agf.define('pipeline: wrong\\nsteps:\\n- transform: {value: "1"}\\n- transform: 
 
 @pytest.fixture(scope="module")
 def alive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    # Two folders deep: a tool here leaves the one it is in, and what the kernel then keeps is not for other tests.
+    # The folder is two levels deep, because a tool here leaves its folder, and the files that the kernel then writes
+    # must not reach other tests.
     folder = tmp_path_factory.mktemp("bad") / "inner"
     folder.mkdir()
     for kernel in kernel_in(folder):
@@ -80,7 +80,7 @@ def alive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 
 @pytest.fixture
 def kernel(alive: Kernel) -> Iterator[Kernel]:
-    """The kernel, which must be as it was when the test is done."""
+    """The kernel, which must be unchanged at the end of the test."""
     before = alive.good("print(repr(agf.registry))").printed
     yield alive
     alive.good("tools(removes_itself=removes_itself)\nif 'p' in agf.registry.flows: agf.registry.flows.remove('p')")
@@ -93,7 +93,7 @@ def run(kernel: Kernel, *steps: str, line: str = "--run --draw") -> Cell:
 
 
 def short(cell: Cell) -> str:
-    """The error of a cell that failed: without a frame of ours or of IPython's."""
+    """The error of a failed cell, which has no frame of this package or of IPython."""
     assert cell.reply["status"] == "error", cell.told
     assert "/agf_magics/" not in cell.traceback
     assert "site-packages" not in cell.traceback
@@ -112,7 +112,7 @@ def test_whatever_a_tool_raises_is_a_short_error_with_a_caret(kernel: Kernel, na
     assert not {"\u202e", "\x00"} & set(told)
 
 
-def test_what_a_group_of_failures_is_made_of_is_told(kernel: Kernel) -> None:
+def test_the_members_of_a_group_of_failures_are_named(kernel: Kernel) -> None:
     told = " ".join(short(run(kernel, "tool: {name: breaks}")).split())
     assert "failed: ExceptionGroup: g (1 sub-exception): ValueError: 1; OSError: no line [step.tool-failed]" in told
 
@@ -134,7 +134,7 @@ def test_a_tool_may_do_strange_things(kernel: Kernel, name: str, shown: str) -> 
     assert "<script>" not in cell.outputs[-1]["text/html"]
 
 
-def test_a_tool_that_is_gone_was_there_for_the_run_that_knew_it(kernel: Kernel) -> None:
+def test_a_removed_tool_stays_available_to_the_run_that_has_it(kernel: Kernel) -> None:
     steps = ["tool: {name: removes_itself}"] * 2
     assert run(kernel, *steps).reply["status"] == "ok"
     assert "[flow.unknown-tool]" in short(run(kernel, *steps))
@@ -196,7 +196,7 @@ def test_a_bad_line_is_a_short_error_and_nothing_runs(kernel: Kernel, line: str)
     assert not cell.outputs
 
 
-def test_a_loop_that_a_tool_blocks_is_left_and_the_run_says_so(kernel: Kernel) -> None:
+def test_a_loop_that_a_tool_blocks_is_abandoned_and_the_run_says_so(kernel: Kernel) -> None:
     cell = kernel.begin("%%pipeline --run --out r\npipeline: p\nsteps:\n- tool: {name: blocks}")
     cell.until("stream", "blocking")
     kernel.interrupt()
@@ -215,5 +215,5 @@ def test_a_loop_that_a_tool_blocks_is_left_and_the_run_says_so(kernel: Kernel) -
         "print(await asyncio.to_thread(lambda: agf.run('calm').output))",
     ],
 )
-def test_a_run_works_wherever_a_notebook_may_start_it(kernel: Kernel, cell: str) -> None:
+def test_a_run_works_at_every_place_of_a_notebook(kernel: Kernel, cell: str) -> None:
     assert kernel.good(cell).printed == "calm\n"

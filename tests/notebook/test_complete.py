@@ -1,4 +1,4 @@
-"""Tab: the vectors, and that nothing a person may have typed can break it."""
+"""Completion: the vectors, and the law that no typed text can break it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_completion(row: dict[str, Any], known: Surroundings) -> None:
     assert not set(row.get("never", ())) & set(offered)
 
 
-def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Surroundings) -> None:
+def test_the_shell_offers_our_completions_and_no_names_of_python(known: Surroundings) -> None:
     shell = InteractiveShell.instance()
     ours = matcher(lambda: known)
     shell.Completer.custom_matchers.append(ours)
@@ -142,9 +142,7 @@ def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is
         ("%flows ingest --export a ", []),
     ],
 )
-def test_each_word_of_a_line_is_completed_by_what_stands_there(
-    line: str, offered: list[str], known: Surroundings
-) -> None:
+def test_each_word_of_a_line_is_completed_by_its_kind(line: str, offered: list[str], known: Surroundings) -> None:
     runs = [("other-2-4f2a", "other", "ok"), ("ingest-1-4f2a", "ingest", "running")]
     found = complete(line, 0, len(line), known._replace(runs=lambda: runs))
     assert found is not None
@@ -156,7 +154,7 @@ SCRAPS = st.lists(st.sampled_from([*BITS, "---\n", "|"]), max_size=25)
 
 
 @given(SCRAPS.map("".join))
-def test_any_text_has_a_spot(text: str) -> None:
+def test_any_text_has_a_place_to_complete(text: str) -> None:
     assert Reading(text).cursor.part in ("key", "value", "comment")
 
 
@@ -221,7 +219,7 @@ def test_shift_tab_leaves_all_other_cells_to_ipython(code: str) -> None:
     assert describe(code.replace("|", ""), code.index("|"), Registry()) is None
 
 
-def test_shift_tab_has_nothing_to_say_of_a_value_in_our_cells() -> None:
+def test_shift_tab_shows_nothing_for_a_value_in_our_cells() -> None:
     assert describe("%%pipeline\npipeline: mine\nsteps: [transform: {value: 1}]", 22, Registry()) == ""
 
 

@@ -1,4 +1,7 @@
-"""%context: what a plan said, what a reference read at any moment, which call gave it; in a saved notebook too."""
+"""`%context`: the messages of a plan, the value of a reference at each moment, and the call that gave it.
+
+A saved notebook shows them, too.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ output: †state
 
 
 @pytest.fixture
-def told(shell: Shell) -> Shell:
+def ran_report(shell: Shell) -> Shell:
     """A shell in which the plan `report` has run."""
     shell.good(TOOLS)
     shell.good(f"%%plan report --run --quiet --set word=pear\n{PLAN}")
@@ -44,29 +47,29 @@ def shown(shell: Shell, line: str) -> str:
     return str(output["text/plain"])
 
 
-def test_it_shows_every_message_and_what_each_reference_is_now_and_from_whom(told: Shell) -> None:
-    text = shown(told, "%context report")
+def test_context_shows_every_message_and_each_reference_with_its_writer(ran_report: Shell) -> None:
+    text = shown(ran_report, "%context report")
     assert "context report" in text
     assert re.search(r"†state.twice +8 +2 double", text)
     assert "4 messages" in text
     assert "measure" in text
 
 
-def test_the_context_of_the_last_run_needs_no_name(told: Shell) -> None:
-    assert shown(told, "%context") == shown(told, "%context report")
+def test_the_context_of_the_last_run_needs_no_name(ran_report: Shell) -> None:
+    assert shown(ran_report, "%context") == shown(ran_report, "%context report")
 
 
-def test_a_reference_is_read_as_it_is_or_was(told: Shell) -> None:
-    assert told.good("%context report †state.twice").value == 8
-    assert told.good("%context †state").value == {"length": 4, "twice": 8}
-    assert told.good("%context report †state --at 2").value == {"length": 4}
-    assert told.good("x = %context '†state.nothing || 7'").ok
-    assert told.names["x"] == 7
+def test_a_reference_has_its_current_or_an_earlier_value(ran_report: Shell) -> None:
+    assert ran_report.good("%context report †state.twice").value == 8
+    assert ran_report.good("%context †state").value == {"length": 4, "twice": 8}
+    assert ran_report.good("%context report †state --at 2").value == {"length": 4}
+    assert ran_report.good("x = %context '†state.nothing || 7'").ok
+    assert ran_report.names["x"] == 7
 
 
-def test_a_value_that_is_read_cannot_change_the_log(told: Shell) -> None:
-    told.good("x = %context †state\nx['twice'] = 0")
-    assert told.good("%context †state.twice").value == 8
+def test_a_value_that_is_read_cannot_change_the_log(ran_report: Shell) -> None:
+    ran_report.good("x = %context †state\nx['twice'] = 0")
+    assert ran_report.good("%context †state.twice").value == 8
 
 
 @pytest.mark.parametrize(
@@ -80,31 +83,31 @@ def test_a_value_that_is_read_cannot_change_the_log(told: Shell) -> None:
         ("%context --load nothing.jsonl", "magic.missing"),
     ],
 )
-def test_what_is_wrong_is_told_at_its_word(told: Shell, line: str, what: str) -> None:
-    assert code(told.run(line)) == what
+def test_a_mistake_is_reported_at_its_word(ran_report: Shell, line: str, what: str) -> None:
+    assert code(ran_report.run(line)) == what
 
 
-def test_clearing_begins_anew_and_leaves_the_old_log_to_who_has_it(told: Shell) -> None:
-    told.good("from agf_magics import registry\nold = registry.contexts['report'].log")
-    assert told.good("%context report --clear").out == "context report: empty\n"
-    assert "0 messages" in shown(told, "%context report")
-    assert len(told.names["old"]) == 4
+def test_clearing_begins_a_new_log_and_does_not_change_the_old_one(ran_report: Shell) -> None:
+    ran_report.good("from agf_magics import registry\nold = registry.contexts['report'].log")
+    assert ran_report.good("%context report --clear").out == "context report: empty\n"
+    assert "0 messages" in shown(ran_report, "%context report")
+    assert len(ran_report.names["old"]) == 4
 
 
-def test_it_is_saved_and_loaded_a_message_a_line(told: Shell) -> None:
-    told.good("%context report --save logs/report.jsonl")
+def test_a_context_is_saved_and_loaded_with_a_message_on_each_line(ran_report: Shell) -> None:
+    ran_report.good("%context report --save logs/report.jsonl")
     lines = Path("logs/report.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["type"] for line in lines] == ["data"] * 4
-    told.good("%context copy --load logs/report.jsonl")
-    assert told.good("%context copy †state.twice").value == 8
+    ran_report.good("%context copy --load logs/report.jsonl")
+    assert ran_report.good("%context copy †state.twice").value == 8
 
 
-def test_a_plan_goes_on_with_the_context_that_is_named_in_its_line(told: Shell) -> None:
-    told.good(
+def test_a_plan_continues_the_context_that_its_line_names(ran_report: Shell) -> None:
+    ran_report.good(
         "%%plan more --run --quiet --context report\n- {_tool: double, number: †state.twice, _outputPath: †state.four}"
     )
-    assert told.good("%context report †state.four").value == 16
-    assert "more" not in shown(told, "%context report")
+    assert ran_report.good("%context report †state.four").value == 16
+    assert "more" not in shown(ran_report, "%context report")
 
 
 SOME = """\
@@ -114,11 +117,11 @@ SOME = """\
 """
 
 
-def test_a_plan_that_keeps_going_warns_of_what_failed(told: Shell) -> None:
-    told.good("@tool\ndef fail() -> int:\n    raise ValueError('no pears')")
-    assert code(told.run(SOME.format("--quiet"))) == "step.tool-failed"
-    told.good(SOME.format("--keep-going"))
-    run = told.names["r"]
+def test_a_plan_that_continues_after_failures_warns_of_them(ran_report: Shell) -> None:
+    ran_report.good("@tool\ndef fail() -> int:\n    raise ValueError('no pears')")
+    assert code(ran_report.run(SOME.format("--quiet"))) == "step.tool-failed"
+    ran_report.good(SOME.format("--keep-going"))
+    run = ran_report.names["r"]
     assert run.status == "ok"
     assert [row.state for row in run.steps.values()] == ["kept", "ok"]
     assert any("no pears" in str(found) for found in run.warnings)
@@ -138,13 +141,13 @@ RACE = """\
 """
 
 
-def test_results_are_kept_in_the_order_of_the_list_where_that_is_asked_for(told: Shell) -> None:
-    told.good(SLOW)
-    told.good(f"%%plan race --run --quiet\n{RACE}")
-    assert told.good("%context race †state.x").value == 1
-    told.good("%context race --clear")
-    told.good(f"%%plan race --run --quiet --ordered\n{RACE}")
-    assert told.good("%context race †state.x").value == 2
+def test_results_can_be_stored_in_the_order_of_the_list(ran_report: Shell) -> None:
+    ran_report.good(SLOW)
+    ran_report.good(f"%%plan race --run --quiet\n{RACE}")
+    assert ran_report.good("%context race †state.x").value == 1
+    ran_report.good("%context race --clear")
+    ran_report.good(f"%%plan race --run --quiet --ordered\n{RACE}")
+    assert ran_report.good("%context race †state.x").value == 2
 
 
 # --- moments ---
@@ -161,17 +164,17 @@ SAID = as_log(
 )  # fmt: skip
 
 
-def test_a_moment_says_what_every_reference_was_and_which_messages_made_it() -> None:
+def test_a_moment_has_the_value_and_the_messages_of_every_reference() -> None:
     assert state(SAID.until(2)).rows == (("†input.path", '"<script>"', "0 (input)"), ("†state.rows", "[1]", "1 load"))
     assert state(SAID).rows[1] == ("†state.rows", "[1, 2]", "1 load, 2 more")
     assert state(SAID.until(0)).text == "before the first message"
 
 
-def test_a_saved_page_says_of_each_message_what_it_wrote_and_what_that_was_then() -> None:
+def test_a_saved_page_shows_what_each_message_wrote() -> None:
     assert messages(SAID).rows[2] == ("2", "more", "†state.rows", "push", "2", "[1, 2]", "")
 
 
-def test_a_message_that_says_nothing_is_listed_too() -> None:
+def test_an_empty_message_is_listed_too() -> None:
     assert messages(SAID).rows[-1] == ("3", "(text)", "", "", "", "", "")
 
 

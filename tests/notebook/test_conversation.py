@@ -1,4 +1,4 @@
-"""What a cell saves of the conversations with models."""
+"""The part of the conversations with models that a cell saves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_run_without_a_model_or_without_a_journal_has_no_conversation(tmp_path
     assert conversations_html(run) == ""
 
 
-def test_long_conversations_are_named_where_they_are(tmp_path: Path) -> None:
+def test_long_conversations_are_named_with_their_place(tmp_path: Path) -> None:
     steps = "pipeline: many\nsteps:\n" + "".join(
         f'- agent: {{prompt: "{"word " * 1_500} {{ctx.fruit}} {n}?", output: r{n}}}\n' for n in range(12)
     )

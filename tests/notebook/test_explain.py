@@ -1,4 +1,4 @@
-"""``%explain``: the pages of the errors in the notebook."""
+"""``%explain`` shows the pages of the error reference in the notebook."""
 
 from __future__ import annotations
 

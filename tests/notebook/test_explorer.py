@@ -1,4 +1,4 @@
-"""The explorer in a real kernel: what the page is sent, what its requests are answered, what stays in the document."""
+"""The explorer in a real kernel: the messages to the page, the answers to its requests, and the saved document."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def journaled(seen: Kernel) -> Iterator[Kernel]:
 
 
 class Page:
-    """The explorer's end in the browser: it keeps what the kernel sent and asks."""
+    """The browser's side of the explorer. It keeps the messages of the kernel, and sends requests."""
 
     def __init__(self, kernel: Kernel, cell: Cell) -> None:
         self.kernel, self.asked = kernel, 0
@@ -85,7 +85,7 @@ class Page:
         return str(message["header"]["msg_id"])
 
     def ask(self, do: str, subshell: str | None = None, **given: Any) -> Any:
-        """The reply to a request."""
+        """Send a request. Returns the reply."""
         self.send(do, subshell, **given)
         while True:
             message = self.kernel.next()
@@ -119,7 +119,7 @@ def rows(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
     return {number: row for update in updates for number, *row in update["rows"]}
 
 
-def test_an_explorer_opens_where_a_front_end_is_and_nowhere_else(seen: Kernel, headless: Kernel) -> None:
+def test_an_explorer_opens_only_with_a_front_end(seen: Kernel, headless: Kernel) -> None:
     for kernel, wanted in ((seen, True), (headless, False)):
         cell = held(kernel)
         open_gate(kernel)
@@ -211,7 +211,7 @@ def test_the_page_asks_while_the_cell_waits(seen: Kernel) -> None:
 
 
 def cell_reply(cell: Cell, page: Page) -> Any:
-    """The next reply, while the cell goes on."""
+    """The next reply, while the cell continues."""
     while True:
         message = cell.kernel.next()
         if message["parent_header"].get("msg_id") == cell.id:
@@ -276,7 +276,7 @@ def test_calls_stand_at_their_times_on_the_axis_of_the_run(journaled: Kernel) ->
         found = page.get("spans", step="steps[1]")
         first, second = (BarRow._make(bar) for bar in found["bars"])
         assert first.start == 0 < first.end <= second.start < second.end
-        # The clocks of both differ by what passes between two lines.
+        # The two clocks differ by the time between two lines.
         assert start - 5 <= found["began"] <= found["began"] + second.end <= end + 5
 
 
@@ -289,7 +289,7 @@ def test_a_list_of_runs_is_current_when_the_page_asks_again(journaled: Kernel) -
     journaled.good("WORKS = True\n%resume stopped")
     journaled.good("%run_pipeline stopped")
     found = [page.get("list", first=0) for page in lists]
-    assert [one["failed"] for one in found] == [[False, False], [False]]  # the second is a value of the person
+    assert [one["failed"] for one in found] == [[False, False], [False]]  # the second value belongs to the user
     assert not any(one["goes_on"] for one in found)
 
 
@@ -310,7 +310,7 @@ def test_a_run_that_the_explorer_of_a_past_run_starts_replaces_its_page(journale
     page = Page(journaled, cell)
     first = cell.outputs[0]["text/html"]
     assert page.ask("rerun", step="steps[0]")["ok"]
-    found = list(journaled.strays)  # the run may have ended before the reply
+    found = list(journaled.strays)  # includes messages of a run that ended before the reply
     while not (pages := [one for one in found if one["msg_type"] == "update_display_data"]):
         found.append(journaled.next())
     html = pages[-1]["content"]["data"]["text/html"]
@@ -340,7 +340,7 @@ steps:
 
 
 def sessions_of(page: Page) -> list[str]:
-    """The ids of the steps that are sessions."""
+    """The ids of the steps that are sessions of a model."""
     ids = [StepRow._make(row).id for row in page.start["tree"]["rows"]]
     return [id for id in ids if page.get("step", step=id)["session"] == id]
 
@@ -412,7 +412,7 @@ def test_without_a_journal_the_panel_says_so(seen: Kernel) -> None:
     assert "not journaled" in page.ask("calls", step="steps[0]")["why"]
 
 
-def test_a_journal_that_is_gone_is_named(journaled: Kernel) -> None:
+def test_a_lost_journal_is_named(journaled: Kernel) -> None:
     journaled.good(CHOOSY)
     page = Page(journaled, journaled.good(EACH))
     journaled.good("import os, glob\nfor name in glob.glob('runs.sqlite*'): os.remove(name)")
@@ -506,7 +506,7 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel
     assert not wrong["ok"]
     assert "not an answer" in wrong["why"]
     other = page.ask("answer", where=question["where"], mark="0" * 16, choice=1)
-    assert "not open here" in other["why"]  # the page shows a question that is no longer asked
+    assert "not open here" in other["why"]  # as a page that still shows an answered question
     assert page.ask("answer", where=question["where"], mark=question["mark"], choice=1)["ok"]
     assert "later" in str(seen.good("h.wait().stores['said']").of("execute_result"))
     assert not page.ask("answer", where=question["where"], mark=question["mark"], text="now")["ok"]
@@ -525,9 +525,9 @@ SHORT = "%%pipeline --run\npipeline: short\nsteps: [{transform: {value: '1'}}]"
 
 @pytest.mark.parametrize("names", [SCRIPTS, LATER_SCRIPTS])
 def test_a_name_is_declared_once_in_what_a_page_loads_at_once(names: Sequence[str]) -> None:
-    """Two of one name are an error of the whole script: no explorer would be drawn."""
+    """Two declarations of one name are an error of the whole script, and no explorer would be drawn."""
     parts = "\n".join((FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names)
-    # What is indented is declared inside of something.
+    # Indented lines declare names inside of something else.
     declared = re.findall(r"^(?:async )?(?:const|let|var|class|function) ([\w$]+)", parts, re.MULTILINE)
     assert len(declared) >= len(names)
     assert [name for name, count in Counter(declared).items() if count > 1] == []
@@ -542,7 +542,7 @@ def test_a_page_gets_one_model_with_the_script_for_all_runs(seen: Kernel) -> Non
     assert len(packed) < 47_000
     assert gzip.decompress(base64.b64decode(packed)).decode().startswith(script())
     assert not cells[1].of("comm_open", "comm_close")
-    assert len(cells[1].of("comm_msg")) == 2  # it begins, it ends
+    assert len(cells[1].of("comm_msg")) == 2  # the begin and the end of the run
     assert Page(seen, cells[1]).comm == Page(seen, cells[0]).comm
 
 
@@ -579,7 +579,7 @@ def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
     updates = [page.start["update"], *page.updates]
     assert len(updates[-1]["rows"]) == 500
     assert all(len(json.dumps(update)) < 45_000 for update in updates)
-    # A picture of them is drawn on request only.
+    # A picture of these steps is drawn on request only.
     assert "<svg" not in str(page.start)
     assert len(page.get("picture")["boxes"]) == 20, "groups of steps"
     picture = page.get("picture", folded=[])

@@ -1,4 +1,4 @@
-"""Stale steps, the state over time and *Open here* in a real kernel: requests, bounds and bad input."""
+"""Stale steps, the state over time and *Open here* in a real kernel: requests, limits and wrong input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def two(kernel: Kernel) -> Page:
     return Page(kernel, kernel.good(TWO))
 
 
-def test_a_cell_tells_the_explorers_that_something_may_be_edited(journaled: Kernel) -> None:
+def test_the_end_of_a_cell_notifies_the_explorers_of_possible_edits(journaled: Kernel) -> None:
     page = two(journaled)
     cell = journaled.good(SECOND.replace("second {word}", "edited {word}"))
     assert {"type": "edited"} in [one["data"].get("content") for one in cell.of("comm_msg")]
@@ -56,7 +56,7 @@ def test_a_cell_tells_the_explorers_that_something_may_be_edited(journaled: Kern
     assert found["summary"] == "1 step would run again"
 
 
-def test_new_and_removed_steps_are_told(journaled: Kernel) -> None:
+def test_new_and_removed_steps_are_reported(journaled: Kernel) -> None:
     page = two(journaled)
     new = "steps:\n- transform: {value: '1', output: x}\n- tool: {name: choosy, args: {word: plum}}\n"
     journaled.good(TWO.replace(" --run", "").replace("steps:\n", new))
@@ -99,7 +99,7 @@ def test_the_state_at_each_moment_and_its_difference(journaled: Kernel) -> None:
     assert "no moment 4" in wrong["why"]
 
 
-def test_a_past_run_has_moments_also_without_its_tools(journaled: Kernel) -> None:
+def test_a_past_run_has_moments_even_without_its_tools(journaled: Kernel) -> None:
     two(journaled)
     journaled.good("from agf_magics import registry\nregistry.tools.remove('second')\nregistry.tools.remove('choosy')")
     page = Page(
@@ -134,7 +134,7 @@ def test_without_a_journal_the_reason_is_named(seen: Kernel, request_: str) -> N
 
 
 @pytest.mark.parametrize("request_", ["stale", "moments", "open"])
-def test_a_journal_that_is_gone_is_named(journaled: Kernel, request_: str) -> None:
+def test_a_lost_journal_is_named(journaled: Kernel, request_: str) -> None:
     page = two(journaled)
     journaled.good("import os, glob\nfor name in glob.glob('runs.sqlite*'): os.remove(name)")
     reply = page.ask(request_, step="steps[0]")
@@ -167,7 +167,7 @@ def test_html_stays_text(journaled: Kernel) -> None:
     journaled.good(CHOOSY)
     page = Page(journaled, journaled.good(EVIL))
     found = page.get("moment", at=1, since=0)
-    assert found["differs"] == [["a", "", '"<img src=x onerror=alert(1)>"']]  # the page writes it as text
+    assert found["differs"] == [["a", "", '"<img src=x onerror=alert(1)>"']]  # the page shows this as text
 
 
 def test_the_script_of_these_views_is_sent_only_on_request(journaled: Kernel) -> None:

@@ -1,4 +1,4 @@
-"""%resume and %runs in a real shell, and a real kernel that is killed and takes its run up when it is back."""
+"""`%resume` and `%runs` in a real shell, and a killed kernel that resumes its run after a restart."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ steps:
 
 @pytest.fixture
 def failed(shell: Shell) -> Shell:
-    """A shell in which a run has failed on its second element."""
+    """A shell in which a run has failed at its second element."""
     shell.good(TOOLS)
     shell.good(GRADING)
     assert not shell.run("%run_pipeline grading --set 'names=[pears, plums, figs]'").ok
     return shell
 
 
-def test_a_run_is_taken_up_where_it_stopped(failed: Shell) -> None:
+def test_a_run_is_resumed_where_it_stopped(failed: Shell) -> None:
     Path("teacher").touch()
     shown = failed.good("%resume grading --out again")
     assert failed.names["again"].output == ["pears <b>", "plums <b>", "figs <b>"]
@@ -80,21 +80,21 @@ def test_two_runs_are_compared_and_one_is_written_to_a_file(failed: Shell) -> No
     assert [call["output"] for call in json.loads(Path("run.json").read_text())["calls"]] == ["pears <b>", "plums <b>"]
 
 
-def test_runs_are_forgotten(failed: Shell) -> None:
+def test_runs_are_deleted(failed: Shell) -> None:
     assert "deleted 0 runs" in failed.good("%runs --prune").out
     assert "deleted grading-" in failed.good("%runs --delete grading").out
     assert code(failed.run("%runs grading")) == "journal.unknown-run"
     assert code(failed.run("%resume")) == "journal.unknown-run"
 
 
-def test_what_is_about_one_run_needs_one(failed: Shell) -> None:
+def test_an_option_for_one_run_needs_a_run(failed: Shell) -> None:
     assert code(failed.run("%runs --export run.json")) == "magic.missing"
     assert code(failed.run("%runs --compare grading")) == "magic.missing"
     assert code(failed.run("%runs --report run.html")) == "magic.missing"
     assert code(failed.run("%runs --prune soon")) == "magic.days"
 
 
-def test_switched_off_nothing_is_kept(shell: Shell) -> None:
+def test_without_a_journal_no_run_is_kept(shell: Shell) -> None:
     shell.good("%config AgfMagics.journal = None")
     shell.good(TOOLS)
     shell.good(GRADING)
@@ -124,7 +124,7 @@ def test_the_newest_runs_are_completed_and_those_that_fit_come_first() -> None:
 
 
 @pytest.mark.kernel
-def test_a_killed_kernel_says_so_when_it_is_back_and_goes_on(tmp_path: Path) -> None:
+def test_a_restarted_kernel_reports_the_killed_run_and_resumes_it(tmp_path: Path) -> None:
     tools = """\
 import os, signal
 from pathlib import Path
@@ -150,7 +150,7 @@ def grade(name: str) -> str:
         kernel.close()
         kernel = Kernel(tmp_path, {})
         assert "1 run did not finish: grading-" in kernel.good("%load_ext agf_magics").printed
-        kernel.good(tools)  # and not the definition
+        kernel.good(tools)  # runs the tools without the definition
         kernel.good("%resume --out run")
         assert kernel.good("print(run.status, run.output)").printed == "ok ['pears', 'plums', 'figs']\n"
         assert (tmp_path / "graded").read_text() == "pears plums plums figs "
@@ -173,7 +173,7 @@ def under_the_caret(shown: Any) -> str:
         "%runs grading --compare {}",
     ],
 )
-def test_a_run_that_there_is_not_is_pointed_at_and_the_nearest_named(failed: Shell, line: str) -> None:
+def test_an_unknown_run_is_marked_and_the_nearest_is_named(failed: Shell, line: str) -> None:
     import agf_magics as agf
 
     run_id = agf.runs()[0].run_id
@@ -222,7 +222,7 @@ def test_a_step_that_the_run_lacks_is_marked_in_the_line(shell: Shell) -> None:
     assert code(shell.run("%rerun nothing --from steps[0]")) == "journal.unknown-run"
     Path("teacher").touch()
     shell.good("%rerun two --out again")
-    assert code(shell.run(f"%rerun {shell.names['again'].run_id}")) == "journal.unknown-step"  # no step failed
+    assert code(shell.run(f"%rerun {shell.names['again'].run_id}")) == "journal.unknown-step"  # because no step failed
 
 
 def test_the_steps_of_a_run_are_completed(shell: Shell) -> None:

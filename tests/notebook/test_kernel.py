@@ -1,4 +1,4 @@
-"""Runs in a real kernel: what the notebook is sent, in which order, and what is left of it."""
+"""Runs in a real kernel: the messages to the notebook, their order, and what the notebook saves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ steps:
 
 
 def held(kernel: Kernel) -> Cell:
-    """A run that waits at the gate."""
+    """A cell with a run that waits at the gate."""
     kernel.good("%config AgfMagics.progress_after = 0")
     cell = kernel.begin(GATED)
     cell.until("stream", "at the gate")
@@ -60,7 +60,7 @@ def test_the_run_stands_above_what_its_tools_print_and_is_one_output(kernel: Ker
     assert len(cell.outputs) == 1
 
 
-def test_what_stays_is_static_html_and_text(kernel: Kernel) -> None:
+def test_the_saved_output_is_static_html_and_text(kernel: Kernel) -> None:
     cell = held(kernel)
     open_gate(kernel)
     cell.end()
@@ -71,11 +71,11 @@ def test_what_stays_is_static_html_and_text(kernel: Kernel) -> None:
     assert "running" not in output["text/html"]
 
 
-def test_it_is_seen_while_it_runs(kernel: Kernel) -> None:
+def test_a_run_is_visible_while_it_runs(kernel: Kernel) -> None:
     cell = held(kernel)
     shown = cell.until("update_display_data", "running")["data"]
     assert "gate" in shown["text/html"]
-    for format in ("text/html", "text/plain"):  # what is saved now says so
+    for format in ("text/html", "text/plain"):  # a notebook that is saved now says that the run continues
         assert re.search(r"at \d\d:\d\d:\d\d the run had not ended: %runs gated-", shown[format])
     open_gate(kernel)
     cell.end()
@@ -114,13 +114,14 @@ def begin(name: str) -> str:
     ("progress", "width"), slow_but([("widget", 24)], [("html", 20), ("widget", 24), ("text", 28), ("off", 32)])
 )
 def test_the_first_step_starts_before_the_picture_is_drawn(kernel: Kernel, progress: str, width: int) -> None:
-    """``width``: of the name of its output, so that no layout is known from another run."""
+    """``width``: the length of the output's name, so that no layout of another run can be reused."""
     fifo, program = kernel.folder / f"begun-{progress}", kernel.folder / "bin" / "dot"
     step = f"tool: {{name: begin, args: {{name: {fifo.name}}}, output: {'o' * width}}}"
     flow = f"pipeline: begins_{progress}\nsteps: [{{{step}}}]"
     os.mkfifo(fifo)
     program.parent.mkdir(exist_ok=True)
-    # It waits until the first step opens the other end, once: a picture is laid out more than once.
+    # The layout waits until the first step opens the other end. It does so once, because a picture is laid out more
+    # than once.
     work = "import sys; from agf_magics.pictures.layout.graphviz_module import positions; "
     work += "sys.stdout.buffer.write(positions(sys.stdin.read()))"
     waits = f"if [ -p {fifo.name} ]; then cat {fifo.name}; rm {fifo.name}; fi"
@@ -174,7 +175,7 @@ def test_a_capture_and_a_hook_get_the_page_of_a_run(kernel: Kernel) -> None:
     kernel.good(f"import agf_magics\nagf_magics.define({quick!r})")
     assert not kernel.good("%%capture page\n%run_pipeline quick --out r").of("display_data", "update_display_data")
     assert "✓ ok" in kernel.good("print(page.outputs[-1].data['text/plain'])").printed
-    # The output is reserved by another thread, which has no hook; the page comes from the thread of the cell.
+    # Another thread reserves the output, and has no hook. The page comes from the thread of the cell.
     cell = kernel.good(f"{CAUGHT}%run_pipeline quick --out r\nget_ipython().display_pub.unregister_hook(caught.append)")
     assert not cell.of("update_display_data")
     assert "✓ ok" in kernel.good("print(caught[-1]['content']['data']['text/plain'])").printed
@@ -193,7 +194,7 @@ def test_prints_of_all_places_stay_in_their_cell(kernel: Kernel) -> None:
 
 
 def test_prints_stay_in_their_cell_run_after_run(kernel: Kernel) -> None:
-    """Threads and the loop are reused: they must not remember the first cell they worked for."""
+    """Threads and the loop are reused, and must not remember the first cell that they worked for."""
     fan = "- for_each: {items: [%s1, %s2], on_error: abort, do: {tool: {name: %s, args: {word: !expr item}}}, collect: {transform: {value: pipe}}}"  # noqa: E501
     for word in ("one", "two"):
         for name in ("say", "whisper"):
@@ -239,7 +240,7 @@ def test_the_second_interrupt_gives_the_prompt_back(kernel: Kernel) -> None:
     assert kernel.good("1 + 1").outputs[0]["text/plain"] == "2"
 
 
-def test_a_cancelled_run_keeps_what_was_done(kernel: Kernel) -> None:
+def test_a_cancelled_run_keeps_its_results(kernel: Kernel) -> None:
     cell = kernel.begin(
         "%%pipeline --run --out r\npipeline: p\nsteps:\n"
         "- tool: {name: say, args: {word: done}, output: kept}\n- tool: {name: sleep}\n"

@@ -1,4 +1,4 @@
-"""How a cell in a real kernel ends: errors, what is shown of a run, what the front end is told."""
+"""How a cell in a real kernel ends: its error, the page of its run, and the notice to the front end."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_runs_of_a_notebook_are_traced_while_its_setting_says_so(headless: Kerne
         assert headless.good(names).printed == wanted
 
 
-def test_the_same_cell_may_define_again_and_another_one_is_told_of(headless: Kernel) -> None:
+def test_a_second_cell_that_defines_the_same_flow_is_reported(headless: Kernel) -> None:
     def define(cell_id: str) -> str:
         code = "%%pipeline\npipeline: mine\nsteps: [{transform: {value: '1'}}]"
         content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
@@ -72,7 +72,7 @@ def test_the_same_cell_may_define_again_and_another_one_is_told_of(headless: Ker
     assert "note: flow 'mine' was defined by another cell" in define("b")
 
 
-def test_the_front_end_is_offered_our_words(headless: Kernel) -> None:
+def test_the_front_end_gets_our_completions(headless: Kernel) -> None:
     cell = "%%pipeline\nsteps:\n- tool: {name: wh"
     reply = headless.reply(headless.client.complete(cell, len(cell)))
     assert reply["matches"] == ["whisper"]

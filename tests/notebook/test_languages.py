@@ -1,4 +1,5 @@
-"""Every language has the same magic: defined, drawn, run, written, asked about, wrong in the same ways."""
+"""The magics of all languages behave the same: they define, draw, run, save and ask in the same way, with the same
+mistakes."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from agf_magics.commands.magics import COMMANDS
 from tests.notebook.conftest import Shell, code
 
 
-class Told(NamedTuple):
-    """A definition of one language and what must come of it."""
+class Example(NamedTuple):
+    """A definition in one language, and the expected outcome."""
 
     body: str
     set: str
     gives: object
     size: str
     wrong: str
-    """The same, misspelt."""
+    """The same definition with a misspelt word."""
     code: str
     line: int
 
@@ -74,7 +75,7 @@ edges:
 """
 
 LANGUAGES = {
-    "plan": Told(
+    "plan": Example(
         PLAN,
         "word=pear",
         {"length": 4, "twice": 8},
@@ -83,7 +84,7 @@ LANGUAGES = {
         "plan.unknown-key",
         3,
     ),
-    "graph": Told(
+    "graph": Example(
         GRAPH,
         "n=3",
         {"n": 0},
@@ -92,7 +93,7 @@ LANGUAGES = {
         "graph.node-type",
         4,
     ),
-    "policy": Told(
+    "policy": Example(
         POLICY,
         "topic=pears",
         {"text": "ON PEARS"},
@@ -121,7 +122,7 @@ def test_a_cell_is_defined_under_the_name_in_its_line_and_says_its_size(lab: She
 
 
 @each
-def test_it_is_drawn_and_run_with_its_input(lab: Shell, language: str) -> None:
+def test_a_flow_is_drawn_and_run_with_its_input(lab: Shell, language: str) -> None:
     told = LANGUAGES[language]
     drawn = lab.good(f"%%{language} article --draw\n{told.body}")
     assert "<img" in drawn.value._repr_mimebundle_()["text/html"]
@@ -131,17 +132,17 @@ def test_it_is_drawn_and_run_with_its_input(lab: Shell, language: str) -> None:
 
 
 @each
-def test_a_run_keeps_what_is_asked_for(lab: Shell, language: str) -> None:
+def test_a_run_has_the_requested_outputs(lab: Shell, language: str) -> None:
     told = LANGUAGES[language]
     lab.good(f"%%{language} article --run --set {told.set} --out r --write article.yaml --quiet\n{told.body}")
     assert lab.names["r"].output == told.gives
     lab.good("%flows --delete article")
-    # The language of a file is what its text says, its name what the file is called.
+    # The text of a file decides its language, and the name of the file is the name of the flow.
     assert lab.good("%define article.yaml").out.strip() == told.size
 
 
 @each
-def test_a_mistake_is_told_at_its_line_of_the_cell(lab: Shell, language: str) -> None:
+def test_a_mistake_is_reported_at_its_line_of_the_cell(lab: Shell, language: str) -> None:
     told = LANGUAGES[language]
     shown = lab.run(f"%%{language} article --draw\n{told.wrong}")
     assert code(shown) == told.code
@@ -149,7 +150,7 @@ def test_a_mistake_is_told_at_its_line_of_the_cell(lab: Shell, language: str) ->
 
 
 @each
-def test_its_help_shows_a_cell_that_can_be_read(lab: Shell, language: str) -> None:
+def test_the_help_of_a_magic_shows_a_correct_cell(lab: Shell, language: str) -> None:
     shown = lab.good(f"%%{language} --help")
     assert f"%%{language}" in shown.out
     assert "--draw" in shown.out
@@ -164,8 +165,8 @@ def test_a_cell_without_a_body_says_what_belongs_there(lab: Shell, language: str
     assert not lab.run(f"%%{language} article").ok
 
 
-def test_a_terminal_tells_every_visit_of_a_node(lab: Shell) -> None:
-    """Without a kernel the view is lines; a visit that ends between two looks is told with the next."""
+def test_a_terminal_prints_every_visit_of_a_node(lab: Shell) -> None:
+    """Without a kernel the view is lines. A visit that ends between two updates is printed with the next one."""
     shown = lab.good(f"%%graph article --run --set n=3 --out r\n{GRAPH}")
     lines = [line for line in shown.out.splitlines() if "nodes.tick" in line]
     assert lines[-1].startswith("✓ ok  tick passthrough n ×3  nodes.tick")

@@ -1,4 +1,4 @@
-"""A table that is larger than what a kernel may take: only paths pass through it (docs/howto/large-data.md)."""
+"""A table that is larger than the memory of a kernel: only paths pass through the kernel (docs/howto/large-data.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.bench.large_data import measure, write
 
 TABLE, PART = 64, 16
-"""Megabytes."""
+"""The size of the table in megabytes."""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")

@@ -1,4 +1,4 @@
-"""The exercises of the notebooks: their solutions are right, and a wrong answer is told what is wrong."""
+"""The exercises of the notebooks: their solutions are right, and the check of a wrong answer says what is wrong."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_lessons_are_those_of_the_notebooks() -> None:
         ("match: {on: '1', cases: {'1': {pipeline: given}}}", "✗ sunbeam has no transform: the lesson is about it\n"),
     ],
 )
-def test_a_wrong_answer_is_told_what_is_wrong(step: str, wrong: str, shell: Shell) -> None:
+def test_the_check_of_a_wrong_answer_says_what_is_wrong(step: str, wrong: str, shell: Shell) -> None:
     with session(shell):
         said(shell, "earth = {'distance': 150}")
         said(shell, ANSWER.format(name="given", step="transform: {value: '500'}"))
@@ -75,7 +75,7 @@ def test_a_wrong_answer_is_told_what_is_wrong(step: str, wrong: str, shell: Shel
         assert said(shell, "%lesson pipeline.1 --check").startswith(wrong)
 
 
-def test_parts_of_an_answer_are_told_by_their_place(shell: Shell) -> None:
+def test_parts_of_an_answer_are_named_by_their_place(shell: Shell) -> None:
     with session(shell):
         said(shell, "planets = []")
         step = """transform: {value: "{planet: 'Neptune', minutes: 241, extra: 1}"}"""
@@ -150,7 +150,7 @@ def test_a_teacher_gives_lessons_in_a_file(shell: Shell) -> None:
         ("a: {task: b, gives: 1, uses: fold}\n", ["'uses' must be a list of step kinds"]),
     ],
 )
-def test_all_mistakes_of_the_file_are_told_and_its_names_are_not_completed(
+def test_all_mistakes_of_the_file_are_reported_and_its_names_are_not_completed(
     text: str, messages: list[str], shell: Shell
 ) -> None:
     with session(shell):

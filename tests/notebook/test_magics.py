@@ -1,4 +1,4 @@
-"""The magics in a real shell."""
+"""The magics in a real shell: defining, running, looking and stopping."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def test_schemas_alone_cannot_be_run_or_drawn(shell: Shell, option: str) -> None
     assert code(shown) == "magic.no-flow"
 
 
-def test_what_is_unknown_yet_is_warned_about_with_a_caret(shell: Shell) -> None:
+def test_an_unknown_name_is_a_warning_with_a_caret(shell: Shell) -> None:
     shown = shell.good("%%pipeline\n" + LONGEST)
     assert shown.out.startswith("pipeline longest: 2 steps\nwarning: no tool 'measure' is registered")
     assert "^^^^^^^" in shown.out
 
 
-def test_strict_refuses_what_is_warned_about(shell: Shell) -> None:
+def test_strict_turns_warnings_into_errors(shell: Shell) -> None:
     assert code(shell.run("%%pipeline --strict\n" + LONGEST)) == "flow.unknown-tool"
     assert not default().flows
 
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_written_is_an_error(ready: Shell) -> None:
     assert code(ready.run("%%pipeline --write folder\n" + LONGEST)) == "magic.file"
 
 
-def test_define_takes_what_is_right_and_tells_everything_that_is_wrong(ready: Shell) -> None:
+def test_define_registers_the_correct_files_and_reports_the_wrong_ones(ready: Shell) -> None:
     Path("a.yaml").write_text("pipeline: a\nsteps: [{transform: {value: '1'}}]\n")
     Path("b.yaml").write_text("pipeline: b\nsteps: [{transfrom: {value: '1'}}]\n")
     shown = ready.run("%define *.yaml none/*.yaml")
@@ -150,7 +150,7 @@ def test_one_cell_defines_draws_and_runs(ready: Shell) -> None:
     assert "<img" in shown.outputs[-1]["text/html"]
 
 
-def test_a_terminal_is_told_a_line_for_each_step_that_ended(ready: Shell) -> None:
+def test_a_terminal_prints_a_line_for_each_step_that_ended(ready: Shell) -> None:
     shown = ready.good("%run_pipeline longest --set 'words=[pear, fig]' --out r")
     told = [line.split("  ")[:3] for line in shown.out.splitlines() if not line.startswith("measuring")]
     assert [line[0] for line in told[:2]] == ["✓ ok"] * 2
@@ -170,14 +170,14 @@ def test_a_variable_of_the_function_around_is_found(ready: Shell) -> None:
     assert ready.good("go()").value.stores["lengths"] == [5]
 
 
-def test_an_opaque_object_arrives_as_it_is(shell: Shell) -> None:
+def test_an_opaque_object_arrives_unchanged(shell: Shell) -> None:
     shell.good("@tool\ndef same(it: object) -> bool: return it is thing\nthing = object()")
     cell = "%%pipeline --run --set it=$thing\npipeline: p\nsteps:\n- tool: {name: same, args: {it: !expr ctx.it}}"
     assert shell.good(cell).value.output is True
 
 
 @pytest.mark.parametrize("option", ["--set a=1", "--input ready", "--out r", "--dry", "--timeout 3"])
-def test_what_is_for_a_run_needs_one(shell: Shell, option: str) -> None:
+def test_an_option_of_a_run_needs_a_run(shell: Shell, option: str) -> None:
     shown = shell.run(f"%%pipeline {option}\n" + LONGEST)
     assert code(shown) == "magic.needs-run"
     assert not default().flows
@@ -189,7 +189,7 @@ def test_a_dry_run_calls_nothing(ready: Shell) -> None:
     assert shown.value.calls == 2
 
 
-def test_a_run_may_take_so_long_and_no_longer(shell: Shell) -> None:
+def test_a_run_has_a_time_limit(shell: Shell) -> None:
     shell.good("import asyncio\n@tool\nasync def forever() -> None: await asyncio.Event().wait()")
     shell.good("%%pipeline\npipeline: p\nsteps: [{tool: {name: forever}}]")
     shown = shell.run("%run_pipeline p --timeout 0.05")
@@ -216,7 +216,7 @@ def test_a_failure_among_many_says_which_element_it_was(shell: Shell) -> None:
     assert "\n  in steps[0].do#2\n" in shown.out
 
 
-def test_an_error_at_the_end_of_a_cell_is_told_as_where_it_is_raised(ready: Shell) -> None:
+def test_an_error_at_the_end_of_a_cell_is_shown_like_a_raised_error(ready: Shell) -> None:
     ready.good("%%pipeline\n" + BOOM)
     shown = ready.good("import agf_magics\nerror = agf_magics.run('boom', raises=False).error\nerror")
     assert "tool 'explode' failed: KeyError: 'pear' [step.tool-failed]\n  --> " in shown.out
@@ -225,14 +225,14 @@ def test_an_error_at_the_end_of_a_cell_is_told_as_where_it_is_raised(ready: Shel
     )
 
 
-def test_python_tracebacks_can_be_had(ready: Shell) -> None:
+def test_python_tracebacks_can_be_turned_on(ready: Shell) -> None:
     ready.good("%config AgfMagics.traceback = 'full'")
     shown = ready.run("%run_pipeline longst")
     assert "Traceback (most recent call last)" in shown.out
     assert "notebook.py" in shown.out, shown.out
 
 
-def test_a_tool_that_raises_a_group_is_told_in_our_words(shell: Shell) -> None:
+def test_a_group_of_errors_of_a_tool_is_reported_in_our_words(shell: Shell) -> None:
     shell.good("@tool\ndef many() -> None: raise ExceptionGroup('both', [ValueError('a'), KeyError('b')])")
     shown = shell.run("%%pipeline --run\npipeline: p\nsteps: [{tool: {name: many}}]")
     assert "StepError: tool 'many' failed" in shown.out
@@ -343,7 +343,7 @@ def test_an_interrupted_run_is_kept(shell: Shell) -> None:
     assert shell.names["r"].status == "cancelled"
 
 
-def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) -> None:
+def test_an_interrupt_before_anybody_waits_counts_as_the_first(shell: Shell) -> None:
     flow = load("pipeline: p\nsteps: [{tool: {name: stop}}]")
 
     def begin_and_stop(enter: Callable[[], None]) -> Run:
@@ -368,7 +368,8 @@ async def hold() -> None:
 
 
 def test_a_run_in_the_background_is_shown_by_its_cell_also_while_the_loop_is_busy(shell: Shell) -> None:
-    """A place that the loop reserves may come when the cell has ended; nbclient drops it then."""
+    """The loop reserves a place for the output, which may come after the end of the cell. nbclient would drop it
+    then."""
     shell.good(BUSY)
     flow = load("pipeline: p\nsteps: [{tool: {name: hold}}]")
     first = start_run(flow, None, RunOptions(background=True))
@@ -387,7 +388,8 @@ steps:
 
 
 def test_a_warning_is_shown_once(shell: Shell) -> None:
-    """When the flow is defined, and not again with the run; a run of a text in Python shows it with the run."""
+    """It is shown when the flow is defined, and not again with the run. A run of a text in Python shows it with the
+    run."""
     shell.good("@agent\ndef writer(prompt):\n    return prompt")
     both = shell.good(f"%%pipeline --run --set name=Ann\n{WARNED}")
     assert printed(both).count("[pipeline.") == 1
@@ -426,7 +428,7 @@ def test_an_error_of_other_code_has_all_its_frames(ready: Shell) -> None:
     assert "decoder.py" in shown.out
 
 
-def test_the_handler_of_a_person_stays(ready: Shell) -> None:
+def test_the_handler_of_the_user_stays(ready: Shell) -> None:
     ready.good("%unload_ext agf_magics")
     seen: list[type] = []
     ready.ip.set_custom_exc((ValueError,), lambda shell, kind, error, tb, tb_offset=None: seen.append(kind))
@@ -455,14 +457,14 @@ def test_without_the_extension_ipython_shows_errors_as_before(ready: Shell) -> N
         ("%nosuchthing", None),
     ],
 )
-def test_a_misspelt_magic_is_told_the_nearest_one(cell: str, hint: str | None, ready: Shell) -> None:
+def test_the_error_of_a_misspelt_magic_names_the_nearest_one(cell: str, hint: str | None, ready: Shell) -> None:
     shown = ready.run(cell)
     assert "not found" in shown.err
     assert ("did you mean" in shown.err) is (hint is not None)
     assert hint is None or shown.err.rstrip().endswith(hint)
 
 
-def test_the_output_of_a_run_that_goes_on_is_told_to_come(ready: Shell) -> None:
+def test_the_output_of_a_running_run_is_announced(ready: Shell) -> None:
     ready.good(
         "import agf_magics, threading\nopened = threading.Event()\n"
         "@tool\ndef waits() -> int:\n    opened.wait(20)\n    return 1\n"

@@ -1,4 +1,4 @@
-"""``%mcp``: servers are connected, listed, shown, completed and closed in a shell."""
+"""``%mcp`` in a shell: servers are connected, listed, shown, completed and closed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_server_is_connected_called_listed_and_closed(shell: Shell) -> None:
     assert "quick__add" not in agf.registry.tools
 
 
-def test_options_choose_the_tools_and_words_after_the_dashes_are_the_servers(shell: Shell) -> None:
+def test_options_choose_the_tools_and_words_after_the_dashes_belong_to_the_server(shell: Shell) -> None:
     shell.good(f"{CONNECT} --help --trust")
     assert agf.registry.tools["quick__add"].asks_first
     shell.good(CONNECT.replace("--env", "--only add,drop --trust --timeout 5 --env"))

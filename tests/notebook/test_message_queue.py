@@ -1,7 +1,7 @@
-"""A kernel without subshells: what is taken from its queue while a cell waits, and what stays.
+"""A kernel without subshells: which messages are taken from its queue while a cell waits, and which stay.
 
-ipykernel 6 cannot be installed beside ipykernel 7: its session, queue and frames are real here, and the kernel around
-them has what ipykernel 6.17 has. `make colab` does the same in that kernel (see .ci/busy_cell.py).
+ipykernel 6 cannot be installed beside ipykernel 7. So the session, the queue and the frames are real here, and the
+kernel around them imitates ipykernel 6.17. `make colab` runs the same with that kernel (see .ci/busy_cell.py).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tests.notebook.conftest import Shell
 
 
 class OldKernel:
-    """What ipykernel 6.17 has of a kernel, with what was done to it."""
+    """The parts of ipykernel 6.17 that the queue uses, with a record of their calls."""
 
     def __init__(self) -> None:
         self.session = Session(key=b"key")
         self.msg_queue: Queue[Any] = Queue()
         self.arrived: list[Any] = []
-        """What is in the socket."""
+        """The messages in the socket."""
         self.handled: list[Any] = []
         self.statuses: list[str] = []
         self.shell_stream = SimpleNamespace(flush=self._flush)
@@ -49,7 +49,7 @@ class OldKernel:
         self.statuses.append(status)
 
     def send(self, kind: str, session: Session | None = None, **content: Any) -> None:
-        """A client sends a message."""
+        """Send a message as a client."""
         sender = session or self.session
         frames = sender.serialize(sender.msg(kind, content), ident=b"client")
         self.arrived.append([zmq.Frame(frame) for frame in frames])
@@ -104,7 +104,7 @@ def test_a_message_that_is_signed_by_another_key_is_not_handled(kernel: OldKerne
     assert kernel.waiting() == ["execute_request"]
 
 
-def test_what_is_no_message_stays_in_the_queue(kernel: OldKernel) -> None:
+def test_a_malformed_message_stays_in_the_queue(kernel: OldKernel) -> None:
     items = [("another", "form"), (2, print, ([zmq.Frame(b"no delimiter")],))]
     for item in items:
         kernel.msg_queue.put_nowait(item)
@@ -113,13 +113,13 @@ def test_what_is_no_message_stays_in_the_queue(kernel: OldKernel) -> None:
     assert not page.hears_while_busy
 
 
-def test_a_kernel_with_subshells_and_a_shell_without_a_kernel_have_no_queue_to_take_from(kernel: OldKernel) -> None:
+def test_a_kernel_with_subshells_and_a_shell_without_a_kernel_have_no_queue(kernel: OldKernel) -> None:
     kernel.kernel_info = {"supported_features": ["kernel subshells"]}  # type: ignore[attr-defined]
     assert message_taker(kernel) is None
     assert message_taker(None) is None
 
 
-def test_unloading_leaves_nobody_who_takes_messages(
+def test_after_unloading_no_messages_are_taken(
     shell: Shell, kernel: OldKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager, before = shell.ip.extension_manager, current.meanwhile

@@ -2,9 +2,9 @@
 
 A row of ``tests/vectors/mistakes_*.json`` has a ``title``, the ``cell`` of a notebook (or ``argv``: the arguments of
 ``python -m agf_magics`` with ``files`` in its folder) and ``says``: all errors and warnings, in order, as printed.
-``setup`` lists cells that run before it. `TOOLS` is always there. The number of a cell is written ``In[n]``, the end of
-a run's id ``-ID``. Where a long line is wrapped and which part of a long source line is shown do not count: see
-`unwrapped`.
+``setup`` lists cells that run before it, and `TOOLS` is always registered. The number of a cell is written as
+``In[n]``, and the end of a run's id as ``-ID``. The places where long lines are wrapped or cut do not count (see
+`unwrapped`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FINDING = re.compile(
 
 
 CONTINUATION = re.compile(r"\n {4}(?! |\d+ \|)")
-"""A line break within a message or a hint: the next line is indented by four blanks."""
+"""A line break within a message or a hint, where the next line is indented by four blanks."""
 
 EXCERPT = re.compile(r"^ *\d+ \| (?P<line>.*)\n +\| (?P<blanks> *)(?P<carets>\^+)$", re.MULTILINE)
 CARETS = 40

@@ -1,4 +1,4 @@
-"""Notebooks executed as CI and papermill do it: without a front end."""
+"""The notebooks of the project are executed without a front end, as CI and papermill do."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ steps:
 
 
 def execute(notebook: Any, folder: Path) -> Any:
-    (folder / "pyproject.toml").touch()  # a project of its own
+    (folder / "pyproject.toml").touch()  # makes the folder a project
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
     return notebook
 
@@ -101,7 +101,7 @@ COST = re.compile(r"\b\d+ requests, \d+ tokens")
 
 
 def values(notebook: Any) -> dict[str, Any]:
-    """What the cells of a notebook give, without the pages of its runs: these tell what a replay is."""
+    """The outputs of the cells, without the pages of runs, which differ in a replay."""
     given = {}
     for cell in notebook.cells:
         if cell.cell_type == "code" and runner.VARIES not in cell.metadata.get("tags", ()):
@@ -113,7 +113,7 @@ def values(notebook: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", slow_but(["agents-and-tools"], ["agents-and-tools", "plans"]))
 def test_notebooks_that_ask_a_model_replay_without_it(name: str, tmp_path: Path) -> None:
-    """`scripted_server.py` is not there, and nothing listens at the address of the model."""
+    """`scripted_server.py` is missing, and nothing listens at the address of the model."""
     path = FOLDER / f"{name}.ipynb"
     stored, again = (nbformat.read(path, as_version=4) for _ in range(2))
     done = execute(runner.within_recording(again, runner.recording_of(path), new=False), tmp_path)
@@ -200,7 +200,7 @@ def test_every_solution_gives_the_output_that_its_exercise_shows(tmp_path: Path)
 def test_the_quickstart_reads_whatever_is_installed(
     licences: list[str], left_out: int, last: str, report: str, tmp_path: Path
 ) -> None:
-    """``left_out``: how many more there are, whose metadata lack a version."""
+    """``left_out``: the number of further packages whose metadata have no version."""
     for number, licence in enumerate([*licences, *[""] * left_out]):
         folder = tmp_path / "site" / f"p{number}-1.0.dist-info"
         folder.mkdir(parents=True)
@@ -213,7 +213,7 @@ def test_the_quickstart_reads_whatever_is_installed(
     notebook.cells.insert(tools + 1, nbformat.v4.new_code_cell(look))
     execute(notebook, tmp_path)
     outputs = next(cell for cell in notebook.cells if cell.id == "result").outputs
-    printed = "".join(output.text for output in outputs)  # a busy kernel sends each line alone
+    printed = "".join(output.text for output in outputs)  # a busy kernel sends each line as a separate output
     assert printed.splitlines()[-1] == f"{last}; report: licences.md"
     assert report in (tmp_path / "licences.md").read_text()
     page = next(cell for cell in notebook.cells if cell.id == "packages").outputs[-1].data["text/plain"]
@@ -221,7 +221,7 @@ def test_the_quickstart_reads_whatever_is_installed(
 
 
 def codes(cell: Any) -> list[str]:
-    """Of the errors that a cell ended with."""
+    """The codes of the errors with which a cell ended."""
     said = "\n".join(line for output in cell.outputs if output.output_type == "error" for line in output.traceback)
     return re.findall(rf"\[({CODE})\]", re.sub(r"\x1b\[[0-9;]*m", "", said))
 
@@ -259,7 +259,7 @@ def test_an_executed_notebook_stops_at_an_error_and_shows_it(tmp_path: Path) -> 
     assert not notebook.cells[2].outputs
 
 
-def test_a_wrong_line_stops_it_too(tmp_path: Path) -> None:
+def test_a_wrong_line_stops_a_notebook_too(tmp_path: Path) -> None:
     notebook = notebook_of("%load_ext agf_magics", "%run_pipeline nobody --out r")
     with pytest.raises(CellExecutionError, match=r"magic\.unknown-flow"):
         execute(notebook, tmp_path)

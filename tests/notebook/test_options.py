@@ -1,4 +1,4 @@
-"""Lines of magics: the vectors, and what holds for every line."""
+"""The lines of magics: the vectors, and laws that hold for every line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_magic_lines(row: dict[str, Any]) -> None:
             assert made == row["input"]
 
 
-def test_a_variable_is_passed_as_the_very_object() -> None:
+def test_a_variable_is_passed_as_the_same_object() -> None:
     thing = object()
     found = read(COMMANDS["run_pipeline"], "p --set it=$thing")
     assert found is not None
@@ -92,7 +92,7 @@ def test_a_backslash_is_part_of_a_path_where_paths_have_them() -> None:
 
 
 def in_a_shell(line: str) -> str:
-    """The line as a shell needs it: there a backslash before a letter is no backslash."""
+    """The line as a shell needs it, where a backslash before a letter is lost."""
     written, quote = "", ""
     place = 0
     while place < len(line):
@@ -107,7 +107,7 @@ def in_a_shell(line: str) -> str:
 
 
 @given(st.text(alphabet="ab \t'\"\\=$", max_size=12))
-def test_words_are_those_of_a_posix_shell_but_for_a_backslash_before_a_letter(line: str) -> None:
+def test_words_are_those_of_a_posix_shell_except_a_backslash_before_a_letter(line: str) -> None:
     try:
         wanted = shlex.split(in_a_shell(line), posix=True)
     except ValueError:
@@ -118,7 +118,7 @@ def test_words_are_those_of_a_posix_shell_but_for_a_backslash_before_a_letter(li
 
 
 @given(st.text(alphabet="ab \t'\"\\=$", max_size=12))
-def test_every_character_of_a_word_knows_where_it_stood(line: str) -> None:
+def test_every_character_of_a_word_knows_its_place(line: str) -> None:
     try:
         words = split(Source("", line), escapes=True)
     except DefinitionError:
@@ -137,7 +137,7 @@ def test_help_names_every_option_and_shows_an_example(command: Any) -> None:
     assert command.name in command.example
 
 
-def test_a_text_that_is_the_name_of_a_variable_is_told(shell: Shell) -> None:
+def test_a_text_that_is_the_name_of_a_variable_is_reported(shell: Shell) -> None:
     shell.good("pears, In_ = [1], 2\ndef figs(): ...")
     shell.good("%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: ctx.x}\n")
     told = " ".join(shell.good("%run_pipeline p --set x=pears").out.split())
@@ -148,7 +148,7 @@ def test_a_text_that_is_the_name_of_a_variable_is_told(shell: Shell) -> None:
         assert "magic.text" not in shell.good(f"%run_pipeline p --set {line}").out
 
 
-def test_a_file_that_is_nearly_there_is_named(shell: Shell) -> None:
+def test_a_file_with_a_similar_name_is_suggested(shell: Shell) -> None:
     Path("flows.yaml").write_text("{}")
     for line in ("%define flow.yaml", "%run_pipeline p --input flow.yaml", "%context p --load flow.yaml"):
         shell.run("%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: '1'}\n")

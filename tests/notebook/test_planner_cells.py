@@ -1,4 +1,4 @@
-"""``%%plan --planner``: a model plans in a cell, and a person sees each request and each plan."""
+"""``%%plan --planner``: a model plans in a cell, and the cell shows each request and each plan."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_header_has_messages_latent_tools_prescribed_paths_and_confirm(ready
     assert "_outputPath" in planner.prompts[1]
 
 
-def test_a_planner_ends_with_its_warning_after_so_many_ticks(ready: Shell) -> None:
+def test_a_planner_ends_with_a_warning_after_the_last_tick(ready: Shell) -> None:
     shown = cell(ready, Planner(plan(PRICE)), " --ticks 2 --out done")
     assert shown.ok, shown.out
     assert "none of the first 2 plans had an output [run.max-ticks]" in shown.out
@@ -124,7 +124,7 @@ def test_a_cell_replays_a_planner_and_asks_no_model(ready: Shell) -> None:
     assert silent.asked == []
 
 
-def test_a_replayed_planner_says_that_its_task_is_another_one(ready: Shell) -> None:
+def test_a_replayed_planner_reports_a_different_task(ready: Shell) -> None:
     ready.names["model"] = Planner(plan(PRICE, output="†state.price")).model
     ready.good(
         "import agf_magics as agf\n"

@@ -1,4 +1,4 @@
-"""The problems of a cell while it is written: the findings of loading, at their places, without an effect."""
+"""The problems of a cell while the user writes it: the same as at loading, at their places, without any effect."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def ask(kernel: Kernel, comm: str, id: str, text: str, subshell: str | None = No
             kernel.strays.append(message)
 
 
-def test_a_flow_that_calls_itself_is_told_at_the_call_also_if_only_the_line_names_it() -> None:
+def test_a_flow_that_calls_itself_is_reported_even_if_only_the_line_names_it() -> None:
     cell = "%%graph g\nnodes: {a: {type: tool, tool: g}}\nedges: [{from: START, to: a}, {from: a, to: END}]"
     registry = Registry()
     define(cell.partition("\n")[2], "graph", name="g", registry=registry)

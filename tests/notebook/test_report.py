@@ -1,4 +1,5 @@
-"""A run as a file: what is in it, what never is, and how large it gets. tests/browser/test_report.py opens it."""
+"""The report of a run as a file: its content, its size, and what it never contains. (tests/browser/test_report.py opens
+it.)"""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def test_a_report_has_each_step_error_and_value_without_a_script(fan: agf.Run, t
 def test_the_explorer_of_a_report_shows_each_call_in_full(fan: agf.Run, tmp_path: Path) -> None:
     page = agf.report(fan, tmp_path / "run.html").read_text(encoding="utf-8")
     answers = data_of(page)["answers"]
-    # A number is a line of the journal, in which marks have lines, too.
+    # The number of a call is a line of the journal. Marks take up lines there, too.
     asked = {key: json.loads(key) for key in answers if key.startswith('["call",')}
     calls = [answers[key]["value"] for key, (_, _, step) in asked.items() if step == ["step", "steps[0]"]]
     assert sorted(call["at"] for call in calls) == [f"#{number}" for number in range(5)]
@@ -146,7 +147,7 @@ def test_a_literal_secret_is_masked_in_the_definition_and_the_picture(registry: 
     assert "args: {token: •••}" in agf.report(run, tmp_path / "run.html").read_text(encoding="utf-8")
 
 
-def test_a_report_has_a_bound_and_says_what_it_left_out(fan: agf.Run, tmp_path: Path) -> None:
+def test_a_report_has_a_size_limit_and_says_what_it_left_out(fan: agf.Run, tmp_path: Path) -> None:
     whole = agf.report(fan, tmp_path / "whole.html").read_text(encoding="utf-8")
     assert "left out" not in whole
     page = agf.report(fan, tmp_path / "small.html", most=6_000).read_text(encoding="utf-8")

@@ -1,4 +1,5 @@
-"""A kernel that is restarted in the middle of a run: the run is interrupted, and what a person cancels is not."""
+"""A kernel that is restarted during a run leaves the run interrupted, and a run that the user cancels stays
+cancelled."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def sleep() -> str:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Kernel]:
-    """A kernel of the test's own, which it may restart."""
+    """A kernel for one test, which may restart it."""
     yield from kernel_in(tmp_path)
 
 
@@ -55,14 +56,12 @@ def test_a_restart_in_the_middle_of_a_run_leaves_it_interrupted(own: Kernel, too
                     ).printed == "ok\n"  # fmt: skip
 
 
-def test_what_the_person_interrupts_stays_cancelled_after_a_restart(own: Kernel) -> None:
+def test_a_run_that_the_user_interrupts_stays_cancelled_after_a_restart(own: Kernel) -> None:
     cell = own.begin(LONG.replace("WAITS", "doze"))
     cell.until("stream", "dozing")
     own.interrupt()
     cell.end()
-    own.good(
-        "from agf_magics.lifecycle.runs import live; live.JUST_NOW = 0.0"
-    )  # as if the person had waited for longer
+    own.good("from agf_magics.lifecycle.runs import live; live.JUST_NOW = 0.0")  # as if the user had waited longer
     own.manager.restart_kernel()
     own.client.wait_for_ready(timeout=PATIENCE)
     assert "%resume" not in own.good(SETUP).printed

@@ -1,4 +1,4 @@
-"""The list of ``%runs`` in a real shell: filters, pages and the next line; and two runs side by side."""
+"""The list of ``%runs`` in a real shell: filters, pages, the line for the next page, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOON = datetime(2026, 11, 22, 12, 0).timestamp()
 @pytest.fixture
 def filled(shell: Shell) -> Shell:
     """A shell with a failed run of `strict`, and then 44 runs of `other`."""
-    live.forget()  # runs of other tests
+    live.forget()  # forgets runs of other tests
     shell.good("%%pipeline strict --quiet\npipeline: strict\nsteps:\n- transform: {value: ctx.n / 0}")
     assert not shell.run("%run_pipeline strict --quiet --set n=1").ok
     shell.good("%%pipeline other --quiet\npipeline: other\nsteps:\n- transform: {value: 1 + 1}")
@@ -37,7 +37,7 @@ def page(shell: Shell, line: str) -> str:
 
 
 def names(text: str) -> list[str]:
-    """The names of the flows in a list, without its head and its last line."""
+    """The names of the flows in a list, without its first and its last line."""
     return [found[1] for row in text.split("\n")[1:] if (found := re.match(r"(\S+?)-\d", row))]
 
 
@@ -67,7 +67,7 @@ def test_the_next_line_keeps_the_filters_and_replaces_the_page(filled: Shell) ->
 @pytest.mark.parametrize(
     "filters", ["--status error", "--name STRI", "--name stri --since 1h", "--status error --before 3000-01-01"]
 )
-def test_a_filter_leaves_the_runs_that_fit(filled: Shell, filters: str) -> None:
+def test_a_filter_lists_only_matching_runs(filled: Shell, filters: str) -> None:
     text = page(filled, f"%runs {filters}")
     assert names(text) == ["strict"]
     assert "next" not in text
@@ -115,12 +115,12 @@ def test_a_time_is_a_duration_a_clock_time_or_a_date(text: str, seconds: float) 
 
 
 @pytest.mark.parametrize("text", ["yesterday", "25:00", "-2h", "2026-13-01", "9" * 400 + "d", "''", "1e5h"])
-def test_what_is_not_a_time_is_pointed_at(shell: Shell, text: str) -> None:
+def test_a_wrong_time_is_marked(shell: Shell, text: str) -> None:
     assert code(shell.run(f"%runs --since={text}")) == "magic.time"
 
 
 @pytest.mark.parametrize("line", ["%runs --page 0", "%runs --page 2", "%runs --page 99 --status ok"])
-def test_a_page_that_there_is_not_is_refused(shell: Shell, line: str) -> None:
+def test_a_missing_page_is_refused(shell: Shell, line: str) -> None:
     assert code(shell.run(line)) == "magic.page"
 
 
@@ -151,7 +151,7 @@ steps:
 
 @pytest.fixture
 def two(shell: Shell) -> tuple[Shell, Any]:
-    """Two runs, whose definition, tool and input differ, and their comparison as `%runs` displays it."""
+    """Two runs with different definitions, tools and inputs, and their comparison as `%runs` displays it."""
     shell.good("@tool\ndef grade(name: str) -> dict:\n    return {'name': name, 'note': '<b>1</b>'}")
     shell.good(FIRST)
     shell.good("%run_pipeline grading --quiet --out a --set 'names=[pears, plums, figs]'")
@@ -202,7 +202,7 @@ def test_large_runs_are_compared_in_a_bounded_display(shell: Shell) -> None:
     assert (step["same input"], step["same output"]) == (0, 0)
     large = next(row for row in found.values if row["value"] == "steps[0].do#0 output")
     assert (large["first"], large["other"]) == ("3,000,003 characters of JSON", "3,000,004 characters of JSON")
-    assert len(found.values) == 42  # the input, input and output of 20 calls, and how many more
+    assert len(found.values) == 42  # the input, the inputs and outputs of 20 calls, and the number of others
     assert found.values[-1]["value"] == "1,980 more calls"
     assert len(found._repr_html_()) < 30_000
 

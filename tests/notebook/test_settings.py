@@ -1,4 +1,4 @@
-"""Settings of the notebook, and that nothing of the extension stays when it is unloaded."""
+"""The settings of the notebook, and a clean state after the extension is unloaded."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_shell_is_off_until_it_is_turned_on(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("setting", ["model = 'ollama:qwen3'", "model_base_url = 'http://127.0.0.1:9/v1'"])
-def test_a_setting_over_which_the_registry_wins_says_so(shell: Shell, setting: str) -> None:
+def test_a_setting_that_the_registry_overrides_is_reported(shell: Shell, setting: str) -> None:
     default().choose("ollama:llama3")
     try:
         assert "[magic.no-effect]" in shell.good(f"%config AgfMagics.{setting}").out
@@ -62,7 +62,7 @@ def test_a_setting_over_which_the_registry_wins_says_so(shell: Shell, setting: s
         default().choose()
 
 
-def test_the_model_is_chosen_and_forgotten(shell: Shell) -> None:
+def test_the_model_is_chosen_and_removed(shell: Shell) -> None:
     shell.good("%config AgfMagics.model = 'ollama:qwen3'")
     assert repr(default().model) == "<Model ollama:qwen3>"
     shell.good("%config AgfMagics.model = ''")
@@ -80,7 +80,7 @@ def test_every_setting_is_a_trait_with_the_same_default() -> None:
         assert traits[name].help
 
 
-def test_pyproject_is_read_and_goes_below_the_notebook(shell: Shell) -> None:
+def test_pyproject_is_read_and_the_notebook_overrides_it(shell: Shell) -> None:
     Path("pyproject.toml").write_text("[tool.agf-magics]\nmax-pipeline-spawns = 7\ntimeout = 3.5\n")
     shell.good("%reload_ext agf_magics")
     assert (current.settings.max_pipeline_spawns, current.settings.timeout) == (7, 3.5)
@@ -88,7 +88,7 @@ def test_pyproject_is_read_and_goes_below_the_notebook(shell: Shell) -> None:
     assert current.settings.max_pipeline_spawns == 8
 
 
-def test_ipythons_own_configuration_goes_above_pyproject_and_survives(shell: Shell) -> None:
+def test_ipythons_configuration_overrides_pyproject_and_survives(shell: Shell) -> None:
     Path("pyproject.toml").write_text("[tool.agf-magics]\nmax-pipeline-spawns = 7\ntimeout = 3.5\n")
     shell.good("%unload_ext agf_magics")
     shell.ip.config.AgfMagics.timeout = 4.5
@@ -109,7 +109,7 @@ def test_a_wrong_pyproject_is_an_error_of_loading_and_nothing_is_loaded(shell: S
     shell.good("%load_ext agf_magics")
 
 
-# --- leaving ---------------------------------------------------------------------------------------------------------
+# --- unloading -------------------------------------------------------------------------------------------------------
 
 
 def footprint(ip: Any) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def footprint(ip: Any) -> dict[str, Any]:
 
 def test_unloading_leaves_nothing_behind(shell: Shell) -> None:
     manager = shell.ip.extension_manager
-    shell.good("%config AgfMagics")  # IPython loads its own magics when one of them is first used
+    shell.good("%config AgfMagics")  # IPython loads its own magics at their first use
     manager.unload_extension("agf_magics")
     before = footprint(shell.ip)
     manager.load_extension("agf_magics")

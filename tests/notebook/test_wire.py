@@ -1,4 +1,4 @@
-"""The rows of messages to the page: kernel and script name their fields, and the names are the same."""
+"""The rows of messages to the page: the kernel and the script use the same names for their fields."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(BROWSE
 FIELDS = {row.__name__: fields_of(row) for row in WIRE}
 
 PLACES = re.compile(r'\b(\w+) = placesOf\("(\w+)"\)')
-"""A name for the places of a row: ``row[Now.corner]``."""
+"""The name in the script for the places of a row, as in ``row[Now.corner]``."""
 VARIABLES = {"look": "StateRow"}
-"""Variables with a row as an object, in all files."""
+"""The variables that hold a row as an object, in all files."""
 FUNCTIONS = {"badgeOf": "StaleRow", "titleOf": "StaleRow"}
-"""Functions that take a row as an object."""
+"""The functions that take a row as an object."""
 NAMED = re.compile(r'(?:const (\S.*?) = )?named\("(\w+)", (?:[\w.]+|\[[^\]]*\]+)\)(?:\.map\(([^=]*)=>)?')
-"""A variable, or a pattern, for named rows; the row; what a function takes of each."""
+"""The forms of the script that give names to a row: the variable or the pattern, the row, and the parameters of a
+function."""
 TAKEN = re.compile(r"\{ ([^}]*) \}")
 """The fields that a pattern takes of a row."""
 
 
 def taken(pattern: str) -> list[str]:
-    """Of ``{ number: id, ...mark }`` the names of the fields."""
+    """The names of the fields in ``{ number: id, ...mark }``."""
     (inside,) = TAKEN.findall(pattern)
     names = [part.split(":")[0].strip() for part in inside.split(",")]
     return [name for name in names if not name.startswith("...")]
 
 
 def uses(sources: dict[str, str]) -> list[tuple[str, str, str]]:
-    """The file, the row and the field of each use in the script. A use whose fields are not seen fails."""
+    """The file, the row and the field of each use in the script. A use with invisible fields fails."""
     found = []
     places = dict(PLACES.findall("\n".join(sources.values())))
     for file, source in sources.items():
@@ -50,7 +51,7 @@ def uses(sources: dict[str, str]) -> list[tuple[str, str, str]]:
             if row in VARIABLES.values():
                 continue
             patterns = [pattern or name]
-            if not TAKEN.search(patterns[0]):  # a variable: each function takes the fields that it needs
+            if not TAKEN.search(patterns[0]):  # for a variable, each function takes the fields that it needs
                 patterns = re.findall(rf"(?<![\w.]){name}\.(?!length)\w+\(([^=]*)=>", source)
                 found += [(file, row, field) for field in re.findall(rf"(?<![\w.]){name}\[[^\]]*\]\.(\w+)", source)]
             assert patterns, f"{file}: {row} is not used"
@@ -84,8 +85,8 @@ def test_a_misspelled_field_is_found(change: tuple[str, str]) -> None:
     assert [field for _, row, field in uses(changed) if field not in FIELDS[row]]
 
 
-def test_no_script_knows_a_place() -> None:
-    """The places of a row's fields are numbers in no file."""
+def test_no_script_uses_the_number_of_a_place() -> None:
+    """No file uses a number as the place of a row's field."""
     assert {*SCRIPTS, *LATER_SCRIPTS} <= set(SOURCES)
     by_number = {name: re.findall(r"\brow\[\d\]|\bmark\[\d\]|\bbar\[\d\]", source) for name, source in SOURCES.items()}
     assert {name: found for name, found in by_number.items() if found} == {}

@@ -1,4 +1,4 @@
-"""`--on` in the lines of magics, `%config AgfMagics.on`, and `%workers`."""
+"""Workers in a notebook: `--on` in the lines of magics, `%config AgfMagics.on`, and `%workers`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions to be drawn, and a run of one, told by hand."""
+"""Definitions that the tests draw, and a run of one of them, made from events by hand."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def load(text: str) -> agf.Flow:
 
 
 def long(steps: int) -> str:
-    """Tools in a row, each reading what the one before it wrote."""
+    """A pipeline of tools in sequence, each of which reads what the previous one wrote."""
     lines = ["pipeline: long", "steps:", "- tool: {name: t0, output: v0}"]
     for i in range(1, steps):
         lines.append(f"- tool: {{name: t{i}, args: {{x: !expr ctx.v{i - 1}}}, output: v{i}}}")
@@ -110,7 +110,7 @@ def told(flow: agf.Flow, events: Iterable[ev.Event]) -> Progress:
 
 
 def halfway() -> list[ev.Event]:
-    """DIGEST with 1,000 elements: 12 ok, 3 dropped, 8 running."""
+    """The events of DIGEST with 1,000 elements: 12 ok, 3 dropped, 8 running."""
     do, topic = "steps[1].do", "steps[1].do.branches.topic"
     events: list[ev.Event] = [
         ev.RunStarted("digest", 0.0),
@@ -131,12 +131,12 @@ def halfway() -> list[ev.Event]:
 
 
 def failed() -> list[ev.Event]:
-    """The same, then the run fails."""
+    """The same events, followed by the failure of the run."""
     return [*halfway(), ev.StepFailed(("steps[1]",), 2.0, MISSING), ev.RunEnded(2.0, "error", MISSING)]
 
 
 def progress_html(progress: Progress, *, now: float) -> str:
-    """The parts of a run's page about its steps; ``now`` is on the clock of the events."""
+    """The parts of a run's page about its steps. ``now`` is a time on the clock of the events."""
     parts = [page.header_html(progress, now=now), page.steps_html(progress, now=now), page.questions_html(progress)]
     parts += [page.failures_html(progress), warnings_html(progress.warnings)]
     return "".join([*parts, *([error_html(progress.error)] if progress.error else [])])

@@ -1,4 +1,4 @@
-"""What covers what in a picture: the texts of an SVG with the borders, arrow heads and other texts on them."""
+"""Finds texts of a picture that are covered: by borders, arrow heads or other texts of the SVG."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from agf_magics.pictures.scene.boxes import SMALL
 
 SVG = "{http://www.w3.org/2000/svg}"
 ASCENT, DESCENT = 0.72, 0.18
-"""The parts of a font's size above and below the line of a text that letters fill."""
+"""The shares of a font's size that letters fill above and below the line of a text."""
 PLATE = 7.0
-"""A filled rectangle that is higher than its text by no more than this is the text's own plate, not a box."""
+"""The largest height above that of the text at which a filled rectangle counts as the text's own plate, not as a
+box."""
 TOUCH = 0.5
-"""Pixels by which two things may meet: the SVG rounds to tenths."""
+"""The pixels by which two things may overlap, because the SVG rounds to tenths."""
 
 
 class Area(NamedTuple):
@@ -51,7 +52,7 @@ class Area(NamedTuple):
         return self.bottom - self.top
 
     def sides(self, thick: float) -> Iterator[Area]:
-        """The four lines of its border."""
+        """The four lines of the border."""
         half = thick / 2
         yield Area(self.left - half, self.top - half, self.right + half, self.top + half)
         yield Area(self.left - half, self.bottom - half, self.right + half, self.bottom + half)
@@ -61,7 +62,7 @@ class Area(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawn:
-    """One thing of a picture, in the order in which they are painted."""
+    """One element of a picture. The elements are in the order in which they are painted."""
 
     kind: str
     """``text``, ``rect`` or ``head``."""
@@ -95,7 +96,7 @@ def _things(item: ElementTree.Element, size: float) -> Iterator[Drawn]:
 def _text(part: ElementTree.Element, size: float) -> Drawn:
     size = float(part.get("font-size", size))
     says = part.text or ""
-    # The width that the layout reserves, without what it adds for other fonts.
+    # The width that the layout reserves, without its reserve for other fonts.
     is_bold = part.get("font-weight") == "bold"
     wide = look.width(says, size, bold=is_bold) / (1.10 if is_bold else 1.03)
     x, y = float(part.get("x", 0)), float(part.get("y", 0))
@@ -104,7 +105,7 @@ def _text(part: ElementTree.Element, size: float) -> Drawn:
 
 
 def covered(svg: str) -> list[str]:
-    """Each text with what lies on it, or lies under it and is seen: another text, a border, an arrow head."""
+    """Each covered text, with the text, border or arrow head that covers it, or that is visible below it."""
     things = drawn_things(svg)
     problems = []
     for place, text in enumerate(things):
@@ -124,8 +125,8 @@ def covered(svg: str) -> list[str]:
 
 
 def _parts(thing: Drawn, is_under: bool) -> Iterator[Area]:
-    """The parts of a thing on which no text may stand. ``is_under``: below the plate of the text, which hides
-    borders."""
+    """The parts of an element that no text may touch. ``is_under``: whether the element is below the plate of the text,
+    which hides borders."""
     if thing.kind != "rect":
         yield thing.area
     elif thing.border and not is_under:
@@ -133,7 +134,7 @@ def _parts(thing: Drawn, is_under: bool) -> Iterator[Area]:
 
 
 def _plate(things: list[Drawn], place: int) -> int | None:
-    """The number of the filled rectangle on which a text stands alone, if there is one."""
+    """The number of the filled rectangle that is the plate of a text, if there is one."""
     text = things[place].area
     for number in range(place - 1, -1, -1):
         area = things[number].area
@@ -144,7 +145,7 @@ def _plate(things: list[Drawn], place: int) -> int | None:
 
 
 def random_run(flow: agf.Flow, seed: int) -> Progress:
-    """A run of ``flow`` in a state that its rows can have, the same for the same ``seed``."""
+    """A run of ``flow`` in a random possible state. The same ``seed`` gives the same state."""
     random = Random(seed)
     progress = Progress(flow)
     for row in progress.rows.values():

@@ -1,4 +1,4 @@
-"""Random definitions of all four languages with up to 60 steps, each a text that its language loads."""
+"""Makes random definitions in all four languages with up to 60 steps, each as a text that its language loads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = ("pears", "a rather long text about pears and other fruit of the season"
 
 
 def definition(seed: int) -> tuple[str, str]:
-    """The language and the text of flow number ``seed``; the same on every machine."""
+    """The language and the text of the flow number ``seed``, the same on every machine."""
     random = Random(seed)
     language = sorted(LANGUAGES)[seed % len(LANGUAGES)]
     return language, text_of(LANGUAGES[language](random, random.randint(1, MOST_STEPS)))
@@ -29,7 +29,7 @@ def text_of(document: Mapping[str, Any]) -> str:
 
 
 class _Pipeline:
-    """Steps of all kinds, nested, that read what earlier ones wrote."""
+    """Random steps of all kinds, nested, which read what earlier steps wrote."""
 
     def __init__(self, random: Random, size: int) -> None:
         self.random, self.left, self.stores = random, size, ["doc", "rows"]
@@ -41,7 +41,7 @@ class _Pipeline:
         return {"pipeline": "p", "steps": steps}
 
     def step(self, depth: int) -> dict[str, Any]:
-        """A step; only the outermost have an output."""
+        """A random step. Only the outermost steps have an output."""
         self.left -= 1
         simple = ["tool", "tool", "tool", "transform", "agent", "shell", "call"]
         kind = self.random.choice(simple if depth >= 3 or self.left < 3 else [*simple, *FRAMES])
@@ -175,7 +175,7 @@ def graph(random: Random, size: int) -> dict[str, Any]:
     for place, name in enumerate(names):
         following = names[place + 1] if place + 1 < size else "END"
         if random.random() < 0.3:
-            back = random.choice([name, *names[: place + 1]])  # a loop at one node, or a longer one
+            back = random.choice([name, *names[: place + 1]])  # a loop over one node or several
             edges.append({"from": name, "to": back, "condition": f"score < {random.randint(1, 9)}"})
             edges.append({"from": name, "to": following, "condition": "else"})
         elif random.random() < 0.3 and place + 2 < size:

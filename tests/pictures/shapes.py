@@ -1,4 +1,4 @@
-"""Flows of every shape, built by hand: what is drawn of a shape does not depend on the language it was written in."""
+"""Flows of every shape, built by hand, because the picture of a shape does not depend on the language."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agf_magics.text.source import Source, Span
 
 @dataclass(frozen=True)
 class Text:
-    """An expression that is only looked at."""
+    """An expression that is only shown, not evaluated."""
 
     span: Span
     refs: tuple[Ref, ...] = ()
@@ -44,7 +44,7 @@ def text(written: str, *paths: str) -> Text:
 
 @dataclass(frozen=True)
 class Mapped:
-    """Arguments by paths: what a policy's input_mapping is."""
+    """Arguments by paths, like the input_mapping of a policy."""
 
     fields: Mapping[str, str]
 
@@ -61,7 +61,7 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Kept:
-    """Where a step's outcome is kept."""
+    """The place where the outcome of a step is stored."""
 
     path: str
 
@@ -76,7 +76,7 @@ class Kept:
 
 
 def call(id: str, word: str, kind: CalleeKind = "agent", /, **fields: str) -> Invoke:
-    """A step named by the last part of its id, which keeps what it gives under that name."""
+    """A step that is named by the last part of its id, and stores its result under this name."""
     label = id.rpartition(".")[2]
     return Invoke(id=id, word=word, label=label, kind=kind, name=Name(label), args=Mapped(fields), target=Kept(label))
 

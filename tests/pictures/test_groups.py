@@ -1,4 +1,4 @@
-"""The steps of a long chain are in groups that are folded and unfolded; the picture keeps its lines."""
+"""The steps of a long chain are drawn in groups that can be folded and unfolded, while the picture keeps its lines."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_picture_of_a_thousand_steps_can_be_drawn() -> None:
 
 
 @pytest.mark.parametrize("room", [{"width": 600}, {"height": 500}, {"width": "600", "height": 500}])
-def test_a_place_without_both_sizes_is_a_page(room: dict[str, object]) -> None:
+def test_a_place_with_an_unknown_size_is_a_page(room: dict[str, object]) -> None:
     linked = Linked(load(long(60)), {})
     assert picture_json(linked, room) == picture_json(linked, {})
 

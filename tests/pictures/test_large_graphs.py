@@ -1,4 +1,4 @@
-"""Large graphs: graphviz gets the short edges down, and the others are tags of their sources."""
+"""Large graphs: graphviz gets only the short edges, and the other edges become tags of their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""1,000 random flows of all languages are drawn; `make test` draws three of each hundred."""
+"""1,000 random flows of all languages can be drawn. (`make test` draws three of each hundred.)"""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def contains(outer: Rectangle, inner: Rectangle) -> bool:
 
 
 def check_places(drawn: Scene, arranged: Arranged) -> None:
-    """Every box and frame has a place inside its frame and the picture; boxes stand on no other box, on no frame
-    that is not theirs and on no title; every line that is drawn leads from its tail to its head."""
+    """Check the places of a picture: each box and frame is inside its frame and the picture. No box covers another box,
+    a foreign frame or a title. Each drawn line leads from its tail to its head."""
     layout = arranged.layout
     places = layout.boxes
     boxes = list(drawn.boxes)
     assert places.keys() == {box.id for box in drawn.every}
-    whole = Rectangle(-1.5, -1.5, layout.width + 3, layout.height + 3)  # graphviz rounds
+    whole = Rectangle(-1.5, -1.5, layout.width + 3, layout.height + 3)  # tolerates the rounding of graphviz
     assert all(contains(whole, place) for place in places.values())
     for number, box in enumerate(boxes):
         assert not [other.id for other in boxes[:number] if overlap(places[box.id], places[other.id])]
@@ -62,7 +62,7 @@ def check_places(drawn: Scene, arranged: Arranged) -> None:
 
 
 def drawn(seed: int) -> str:
-    """Draw flow number ``seed`` and check its picture; its language."""
+    """Draw the flow number ``seed`` and check its picture. Returns its language."""
     language, text = definition(seed)
     flow = agf.load(text)
     assert flow.language == language

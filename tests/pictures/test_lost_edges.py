@@ -1,4 +1,4 @@
-"""Graphviz finds no way for some edges of a large flow: they are drawn as straight lines."""
+"""Edges of a large flow for which graphviz finds no way are drawn as straight lines."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ def test_a_flow_with_such_an_edge_is_drawn() -> None:
         for _ in range(3)
     ]
     pipelines = [text for language, text in texts if language == "pipeline"]
-    assert "<svg" in Diagram(agf.load(pipelines[11])).svg()  # 300 steps, the third
+    assert "<svg" in Diagram(agf.load(pipelines[11])).svg()  # the third flow with 300 steps

@@ -1,4 +1,4 @@
-"""The Markdown of a model in a saved cell: what is written, and that no text becomes markup."""
+"""The Markdown of a model's reply as HTML in a saved cell: what is converted, and that no text becomes markup."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("markdown", "page"), [row[1:] for row in RULES], ids=[row[0] for row in RULES])
-def test_what_is_written(markdown: str, page: str) -> None:
+def test_markdown_is_converted(markdown: str, page: str) -> None:
     assert re.sub(' style="[^"]*"', "", markdown_html(markdown)) == page
 
 

@@ -1,4 +1,4 @@
-"""Pages: what they say, twice (HTML and text), and what they must not contain."""
+"""The pages of runs: they say the same in HTML and in text, and contain nothing unsafe."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ from agf_magics.settings.settings import Settings, current
 from tests.pictures import shapes
 from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, told
 
-# What JupyterLab 4 leaves of an untrusted output, as far as we use it; each style was tried on its own rules.
+# The elements and styles that JupyterLab 4 keeps in an untrusted output, as far as this package uses them. Each style
+# was tried with its own rules. A style element is removed with its text, so an untrusted page loses the rules for
+# paper, but none for the screen.
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "progress", "figure", "img"}
 TAGS |= {"p", "div", "pre", "code", "em", "strong", "span", "ul", "li"}
 # A style element goes with its text: what it says of paper is lost in an untrusted page, and nothing on the screen is.
@@ -56,7 +58,7 @@ UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066
 
 
 class Sanitized(HTMLParser):
-    """Fails on whatever a sanitizer would take away; collects the text."""
+    """A parser that fails on everything that a sanitizer would remove, and collects the text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -91,7 +93,7 @@ class Sanitized(HTMLParser):
 
 
 class Run:
-    """A run as a page reads it."""
+    """A run with the fields that a page reads."""
 
     secrets = Secrets()
     run_id = "digest-3-a1b2c3"
@@ -204,7 +206,7 @@ def test_a_failed_run_ends_with_its_error_its_place_and_its_hint() -> None:
     assert "did you mean score?" in progress_html(progress, now=9.0)
 
 
-def test_somebody_elses_error_that_cannot_be_printed_is_named() -> None:
+def test_a_foreign_error_that_cannot_be_printed_is_named() -> None:
     class Mute(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no")
@@ -257,7 +259,7 @@ def test_a_run_that_can_be_continued_shows_its_id_and_the_line() -> None:
 
 
 def many(count: int, end: str = "") -> Any:
-    """The progress of a pipeline of ``count`` steps that is at its middle, or has ended there."""
+    """The progress of a pipeline of ``count`` steps in the middle of its run, or after its end."""
     flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * count)
     said: list[ev.Event] = [ev.RunStarted("many", 0.0)]
     for step in flow.body.steps[: count // 2]:
@@ -325,7 +327,7 @@ def luminance(color: str) -> float:
 
 
 def contrast(first: str, second: str) -> float:
-    """As WCAG 2 defines it.
+    """The contrast of two colours, as WCAG 2 defines it.
 
     >>> contrast("#000000", "#ffffff")
     21.0
@@ -335,7 +337,7 @@ def contrast(first: str, second: str) -> float:
 
 
 THEMES = {"light": ("#ffffff", "#212121"), "dark": ("#111111", "#e0e0e0")}
-"""The page and the text of JupyterLab; a text of 87 % black on white, and of 87 % white on black."""
+"""The colours of the page and the text of JupyterLab: 87 % black on white, and 87 % white on black."""
 
 
 def mixed(front: str, back: str, share: float) -> str:
@@ -345,7 +347,7 @@ def mixed(front: str, back: str, share: float) -> str:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
-    """A text has its own background, or the color of the page, perhaps faded."""
+    """A text has a background of its own, or the colour of the page, and may be faded."""
     runs = [Run(), Run(error=MISSING)]
     shown = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
     shown += [error_html(MISSING), registry_page.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
@@ -439,7 +441,7 @@ def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
 
 
 def large(calls: int, output: str = "v{}") -> Progress:
-    """A plan that has just ended its last call; every thousandth failed, and the run goes on."""
+    """A plan that has just ended its last call, of which every thousandth failed, and that still runs."""
     ids = [f"calls[{number}]" for number in range(calls)]
     labels = [f"load → †state.{output.format(at)}" for at in range(calls)]
     made = (shapes.call(id, "tool", "tool") for id in ids)
@@ -525,15 +527,13 @@ LONG = "\n".join(f"- tool: {{name: many_rows, args: {{n: 200}}, output: rows_{n}
     [pytest.param(TEN_THOUSAND, marks=pytest.mark.slow), f"pipeline: long\nsteps:\n{LONG}"],
     ids=["rows", "steps"],
 )
-def test_what_a_cell_saves_of_a_run_is_at_most_300_kb(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cell_saves_at_most_300_kb_of_a_run(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(current, "settings", Settings(journal=str(tmp_path / "runs.sqlite")))
     run = agf.run(agf.load(text, "pipeline", registry=LARGE), registry=LARGE)
     for shown in (run, agf.runs(run.run_id), find_past_run(run.run_id)):
         assert sum(map(len, shown._repr_mimebundle_().values())) < 300_000
     page = past_html(find_past_run(run.run_id))
-    assert ("not saved here, " in page) == (text != TEN_THOUSAND)  # of it, all calls but the first are left out
+    assert ("not saved here, " in page) == (text != TEN_THOUSAND)  # which leaves out all calls but the first
 
 
 def fan_out(ended: int, total: int) -> Progress:
@@ -555,8 +555,8 @@ def fan_out(ended: int, total: int) -> Progress:
 @pytest.mark.parametrize(
     ("ended", "now", "pace"),
     [
-        (2, 10.0, ""),  # too few to say
-        (240, 0.2, ""),  # too early
+        (2, 10.0, ""),  # too few elements for an estimate
+        (240, 0.2, ""),  # too early for an estimate
         (240, 2.0, "120/s, 6.3 s left"),
         (240, 480.0, "2.0 s each, 25 min 20 s left"),
         (999, 3.0, "333/s, 1.0 s left"),

@@ -1,4 +1,4 @@
-"""The picture: what is in it, that it is placed once, that nobody's name is markup in it."""
+"""The picture of a flow: what it contains, that its layout is computed once, and that no name becomes markup."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def links(drawn: Scene, kind: str) -> set[tuple[str, str, str]]:
 
 
 def lines(drawn: Scene, *kinds: str) -> set[tuple[str, str, str]]:
-    """The values that are drawn as lines, in a picture of one line."""
+    """The values that are drawn as lines, in a picture of a single line."""
     found, _ = wired(drawn, [drawn.parts])
     return {(link.tail, link.head, link.label) for link in found if link.kind in (kinds or ("value", "flow"))}
 
@@ -72,7 +72,7 @@ def boxes_of(text: str) -> dict[str, Box]:
 def test_every_step_is_one_box_or_frame() -> None:
     flow = load(DIGEST)
     ids = {step.id for step in every(flow.body) if step is not flow.body}
-    # The collect of the branches only repeats their names.
+    # The collect of the branches only repeats their names, so it has no box.
     assert {box.id for box in scene(flow).every} == {INPUT, *ids} - {"steps[1].do.collect"}
 
 
@@ -132,7 +132,7 @@ steps:
 
 
 @pytest.mark.parametrize(("each", "both", "boxes"), [("pipe", "{a: a, b: b}", 0), ("sum(pipe)", "{a: b, b: a}", 2)])
-def test_a_collect_that_only_hands_on_has_no_box(each: str, both: str, boxes: int) -> None:
+def test_a_collect_that_only_passes_values_on_has_no_box(each: str, both: str, boxes: int) -> None:
     found = boxes_of(COLLECTS.format(each=each, both=both))
     assert len([id for id in found if id.endswith("collect")]) == boxes
 
@@ -147,7 +147,7 @@ config:
     assert boxes_of("id: agf.sequential\nconfig: {steps: [{agent: a}]}")[INPUT].does == "input"
 
 
-def test_who_asks_a_person_first_says_so() -> None:
+def test_a_step_that_asks_the_user_first_says_so() -> None:
     plan = "confirm: [send]\ncalls:\n- {_tool: load, _outputPath: †state.x}\n- {_tool: send, text: †state.x}\n"
     does = {box.id: box.does for box in scene(load(plan)).boxes if box.step is not None}
     assert does == {"calls[0]": "load", "calls[1]": "asks before"}
@@ -279,7 +279,7 @@ def covers(item: ElementTree.Element) -> tuple[float, float, float, float]:
     x, y = float(item.get("x", 0)), float(item.get("y", 0))
     if item.tag == SVG + "rect":
         return x, y, x + float(item.get("width", 0)), y + float(item.get("height", 0))
-    width = look.width(item.text or "", 10) * 0.85  # measured: the most a font takes
+    width = look.width(item.text or "", 10) * 0.85  # measured as the widest font
     left = x - width * {"middle": 0.5, "end": 1.0}.get(item.get("text-anchor", ""), 0.0)
     return left, y - 8, left + width, y + 2
 
@@ -301,7 +301,7 @@ def test_branches_stand_in_the_order_they_are_written() -> None:
 
 
 def places(svg: str) -> list[tuple[str, ...]]:
-    """Where every shape and line is, without its colour and the progress bars."""
+    """The place of every shape and line, without colours and progress bars."""
     root = ElementTree.fromstring(svg)
     found = [
         tuple(item.get(name, "") for name in ("x", "y", "width", "height", "d", "points"))
@@ -311,11 +311,11 @@ def places(svg: str) -> list[tuple[str, ...]]:
     return [*found, (root.get("viewBox", ""),)]
 
 
-def test_a_state_moves_nothing() -> None:
+def test_a_state_does_not_move_anything_in_the_picture() -> None:
     flow = load(DIGEST)
     pending, running, over = (Diagram(flow, told(flow, events)) for events in ([], halfway(), failed()))
     assert places(Diagram(flow).svg()) == places(pending.svg()) == places(running.svg()) == places(over.svg())
-    # Nor in the text for other graphviz tools, where the state is part of the label.
+    # This holds even in the text for other graphviz tools, where the state is part of the label.
     middles = [read_places(run_graphviz(one.to_dot()))[2] for one in (Diagram(flow), pending, over)]
     assert middles[0] == middles[1] == middles[2]
 
@@ -327,7 +327,9 @@ def test_states_are_words_and_counters_not_only_colours() -> None:
     ]
     assert {"✓ ok", "▶ 15/1,000"} <= set(texts)
     assert "· pending" not in texts, "what has not begun is shown by no state"
-    assert texts.count("▶ 15/1,000") == 3  # a step of the elements compares with their number, not with what started
+    assert (
+        texts.count("▶ 15/1,000") == 3
+    )  # the step counts against the number of elements, not against those that started
 
 
 def test_the_same_flow_is_the_same_svg() -> None:
@@ -451,7 +453,7 @@ def test_a_layout_that_takes_too_long_is_an_outline_and_is_not_tried_again(monke
 def test_the_dot_of_the_system_is_used_and_has_a_limit_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text, program = "digraph { n0 -> n1 [id=e0] }", tmp_path / "dot"
     (tmp_path / "layout.json").write_bytes(graphviz_module.positions(text))
-    os.mkfifo(tmp_path / "nothing")  # to read it takes forever
+    os.mkfifo(tmp_path / "nothing")  # reading it would never end
     program.write_text(
         f'#!/bin/sh\ncd "{tmp_path}"\ncase $1 in -Tjson0) cat layout.json;; *) exec cat nothing;; esac\n'
     )
@@ -477,7 +479,7 @@ def test_the_outline_of_a_large_flow_has_its_steps_in_folds_and_a_bound() -> Non
 def test_without_graphviz_there_is_the_outline_and_how_to_get_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setitem(sys.modules, "wasmtime", None)
-    diagram = Diagram(load(long(23)))  # no other test draws it: a layout is kept
+    diagram = Diagram(load(long(23)))  # no other test draws this flow, because layouts are cached
     bundle = diagram._repr_mimebundle_()
     assert bundle["text/plain"] == f"{diagram.outline()}\n({HOW_TO})"
     assert HOW_TO.replace("'", "&#x27;") in bundle["text/html"]
@@ -485,7 +487,7 @@ def test_without_graphviz_there_is_the_outline_and_how_to_get_the_picture(monkey
         diagram.svg()
 
 
-def test_a_graphviz_that_fails_is_told_in_a_line() -> None:
+def test_a_graphviz_that_fails_is_reported_in_a_line() -> None:
     with pytest.raises(NoPicture, match=r"no picture: .* failed"):
         run_graphviz("digraph {")
 
@@ -517,8 +519,8 @@ def test_a_picture_that_is_longer_than_a_png_can_be_is_smaller_and_says_so(tmp_p
 
 
 def test_a_text_of_a_png_is_as_wide_as_its_box_expects_whatever_the_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The texts are measured by Cairo, which draws them."""
-    monkeypatch.setattr(look, "SANS", "'DejaVu Sans', sans-serif")  # a wide one, as where no other is there
+    """Cairo, which draws the texts, measures them."""
+    monkeypatch.setattr(look, "SANS", "'DejaVu Sans', sans-serif")  # a wide font, as on a system without others
     svg = Diagram(load(DIGEST)).svg()
     measure = export_module._Fonts().width
     fitted = re.findall(r"<text ([^>]*)>([^<]*)</text>", export_module._in_a_font_that_is_there(svg))
@@ -567,7 +569,7 @@ def test_the_outline_says_what_each_step_reads_and_writes() -> None:
     assert 'two words: ⚙ tool detect  steps[1].do.branches["two words"]' in lines
 
 
-def test_the_outline_of_a_run_says_how_it_stands() -> None:
+def test_the_outline_of_a_run_has_the_states() -> None:
     flow = load(DIGEST)
     lines = Diagram(flow, told(flow, halfway())).outline().split("\n")
     assert lines[0].endswith("· running")
@@ -601,7 +603,7 @@ steps:
 
 
 def test_a_wire_may_pass_a_point_whose_x_has_one_digit() -> None:
-    """Graphviz marks the tip of an arrow "e,X,Y"; a point "5,30.5" is not a tip."""
+    """Graphviz marks the tip of an arrow as "e,X,Y". A point such as "5,30.5" is not a tip."""
     assert len(read_places(run_graphviz(Diagram(load(WIDE)).to_dot()))[2]) == 10
 
 
@@ -681,7 +683,7 @@ def test_a_text_to_the_left_is_joined_and_turned_for_cairo(text: str, seen: str)
     assert as_seen(text) == seen
 
 
-def test_letters_that_no_font_has_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_that_no_font_has_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = Diagram(load("pipeline: p\nsteps: [{title: 'ask 𒀀 now', tool: {name: x}}]\n"))
     monkeypatch.setattr(export_module, "OTHER_FONTS", ())
     with pytest.warns(UserWarning, match="no font here has 𒀀, which are empty squares in the picture") as told:
@@ -690,7 +692,7 @@ def test_letters_that_no_font_has_are_told(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_chain_can_be_read_in_a_page_of_any_width() -> None:
-    """A layout that was chosen by an estimate may be larger than that; then another one is."""
+    """A layout that was chosen by an estimate may be too large. Then another one is chosen."""
     drawn = scene(load(ETL))
     for width, height in product(range(500, 1_700, 40), (720, 800)):
         layout = arrange(drawn, "auto", (float(width), float(height))).layout

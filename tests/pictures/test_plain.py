@@ -1,4 +1,4 @@
-"""Text that is safe to show: bounded, in one direction, without control characters; and as HTML."""
+"""Text that is safe to show, as text and as HTML: bounded, in one direction, and without control characters."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_text_on_one_line(text: str, shown: str) -> None:
     assert line(text, 10) == shown
 
 
-def test_a_text_as_html_is_no_html() -> None:
+def test_a_text_is_escaped_in_html() -> None:
     assert html("<a b=\"c\" d='e'>&") == "&lt;a b=&quot;c&quot; d=&#x27;e&#x27;&gt;&amp;"
 
 
@@ -56,7 +56,7 @@ def test_a_page_is_text_once() -> None:
     assert untypeset("") == ""
 
 
-def test_a_fold_is_closed_unless_it_is_said() -> None:
+def test_a_fold_is_closed_by_default() -> None:
     assert details("a", "<p>b</p>") == "<details><summary>a</summary><p>b</p></details>"
     assert details("a", "b", is_open=True) == "<details open><summary>a</summary>b</details>"
 
@@ -66,7 +66,7 @@ def test_a_text_is_filled_to_its_cells(text: str, width: int, wanted: str) -> No
     assert padded(text, width) == wanted
 
 
-def test_what_is_not_saved_says_its_size_and_where_it_is() -> None:
+def test_an_unsaved_part_is_named_with_its_size_and_its_place() -> None:
     assert not_saved("the <table>", 1_234_567, "run.table[0]") == (
         "<p><em>not saved here, 1,235 kB: the <table> (<code>run.table[0]</code>)</em></p>"
     )

@@ -1,4 +1,4 @@
-"""The rows that views list: their names, what was dropped in them, and one meaning of each number."""
+"""The rows that views list: their names, their dropped elements, and one meaning for each number."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("journaled")
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    """``half`` fails for odd numbers, ``broken`` always, ``lookup_customer`` when a model calls it."""
+    """Tools: ``half`` fails for odd numbers, ``broken`` always, and ``lookup_customer`` if a model calls it."""
     made = agf.Registry()
 
     async def half(n: int) -> int:
@@ -132,7 +132,7 @@ steps:
 """
 
 
-def test_an_agent_is_what_its_model_did_and_none_of_our_plumbing_live_and_later(registry: agf.Registry) -> None:
+def test_an_agent_shows_what_its_model_did_without_internal_steps(registry: agf.Registry) -> None:
     run = agf.run(AGENTS, registry=registry)
     shown = [
         ("topic", 0, "ok"),
@@ -167,7 +167,7 @@ steps:
 """
 
 
-def test_what_was_dropped_marks_its_step_and_each_step_around_it(registry: agf.Registry) -> None:
+def test_a_dropped_element_marks_its_step_and_each_step_around_it(registry: agf.Registry) -> None:
     agf.define(INNER, registry=registry)
     run = agf.run(DROPS, registry=registry)
     looks = {
@@ -234,7 +234,7 @@ steps:
 
 
 def counted(many: bool = False, **counts: Any) -> Row:
-    """The row of a step with these counts; ``many``: of the step in a fan-out."""
+    """The row of a step with these counts. ``many``: whether the step is in a fan-out."""
     row = listed(Progress(load(EACH)))[1 if many else 0]
     for name, value in counts.items():
         setattr(row, name, value)
@@ -246,7 +246,7 @@ def fan(elements: dict[str, int], **counts: Any) -> Row:
 
 
 COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
-    # what: the row, its state, its counts, its counts where there is little room, its corner
+    # what: the row, its state, its counts, its short counts, its corner
     "not begun": (counted(), "· pending", "", "", "· pending"),
     "ok": (counted(started=1, finished=1), "✓ ok", "", "", "✓ ok"),
     "ok after two retries": (
@@ -445,7 +445,7 @@ def test_the_rounds_in_which_an_edge_was_taken(numbers: list[int], words: str) -
     assert numbers_of(numbers).words == words
 
 
-def test_what_a_row_does_stands_beside_its_name(registry: agf.Registry) -> None:
+def test_the_activity_of_a_row_is_beside_its_name(registry: agf.Registry) -> None:
     agf.define(INNER, registry=registry)
     text = "- call: {pipeline: inner, pass: {numbers: '[1]'}}\n"
     run = agf.run(ALL + text, registry=registry)
@@ -498,5 +498,5 @@ def test_the_sessions_of_elements_are_counted(registry: agf.Registry) -> None:
         ({"skipped": 1, "by_need": True, "why": "no price"}, False),
     ],
 )
-def test_a_row_that_never_ran_is_no_news_unless_it_says_why(counts: dict[str, Any], has_none: bool) -> None:
+def test_a_row_that_never_ran_is_hidden_unless_it_says_why(counts: dict[str, Any], has_none: bool) -> None:
     assert never_ran(counted(**counts)) == has_none

@@ -1,4 +1,4 @@
-"""Every shape as a picture, an outline and a tree of progress: what repeats, what flows, which way was taken."""
+"""Every shape as a picture, an outline and a tree of progress: what repeats, what flows, and which way was taken."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_graph_is_its_nodes_and_edges_with_conditions_limits_and_ways_back() -
 
 @settings(max_examples=20)
 @given(said=HOSTILE)
-def test_nobodys_condition_wire_or_node_is_markup(said: str) -> None:
+def test_no_condition_wire_or_node_is_markup(said: str) -> None:
     (walk,) = shapes.GRAPH.body.steps
     assert isinstance(walk, Walk)
     edges = tuple(edge._replace(label=said) for edge in walk.edges)
@@ -131,7 +131,7 @@ def test_a_long_graph_is_drawn_without_recursion() -> None:
 
 
 class Clock:
-    """A run of GRAPH told by hand: `node` and `edges` take half a second and a round."""
+    """A run of GRAPH, made from events by hand: `node` and `edges` each take half a second and a round."""
 
     def __init__(self) -> None:
         self.now, self.round = 0.0, 0

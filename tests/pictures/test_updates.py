@@ -1,4 +1,4 @@
-"""The messages of a run for a page, and pictures with folded frames."""
+"""The messages that a page gets about a run, and pictures with folded frames."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def defined(*text: str, registry: agf.Registry, name: str | None = None) -> agf.
 
 
 def updates_of(text: str, input: dict[str, Any], every: int) -> tuple[Progress, list[dict[str, Any]]]:
-    """A run whose updates were taken after each ``every`` events."""
+    """Run a text. Returns the progress, and the updates that were taken after each ``every`` events."""
     registry, events, found = agf.Registry(), list[Any](), list[dict[str, Any]]()
 
     async def half(n: int) -> int:
@@ -57,7 +57,7 @@ def folded(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 1000])
-def test_the_updates_together_are_the_complete_one(every: int) -> None:
+def test_all_updates_together_give_the_complete_state(every: int) -> None:
     progress, found = updates_of(EACH, {"xs": list(range(9))}, every)
     assert folded(found) == folded([Updates(progress).complete(0.0)])
 

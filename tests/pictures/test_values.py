@@ -1,4 +1,4 @@
-"""Values as they are shown, in HTML and in text."""
+"""Values as pages show them, in HTML and in text."""
 
 from __future__ import annotations
 
@@ -224,12 +224,12 @@ def test_an_object_that_contains_itself_ends() -> None:
 
 
 class Library(types.ModuleType):
-    """The classes of a library as far as a page uses them."""
+    """The classes of a library, as far as a page uses them."""
 
 
 def _figure_of(library: types.ModuleType, png: bytes) -> Any:
     def savefig(self: Any, file: Any, format: str, dpi: float, bbox_inches: str) -> None:
-        assert (format, dpi, bbox_inches) == ("png", 64.0, "tight")  # 10 inches: bounded to 640 pixels
+        assert (format, dpi, bbox_inches) == ("png", 64.0, "tight")  # 10 inches are bounded to 640 pixels
         file.write(png)
 
     shape = {"__module__": "matplotlib.figure", "savefig": savefig, "get_size_inches": lambda self: (10.0, 4.0)}
@@ -326,14 +326,14 @@ def test_a_short_cell_stays_on_one_line_and_a_column_without_a_name_has_no_heade
     assert "caption" not in page
 
 
-# --- what is left out ---
+# --- parts that are left out ---
 
 
 def depth_of(shown: Any) -> int:
     return 1 + max((depth_of(part) for _, part in shown.get("parts", ())), default=0)
 
 
-def test_so_many_levels_leaves_rows_and_columns_are_shown() -> None:
+def test_a_bounded_number_of_levels_leaves_rows_and_columns_is_shown() -> None:
     deep: Any = 1
     for _ in range(20):
         deep = [deep]
@@ -369,7 +369,7 @@ def test_flat_rows_with_mostly_the_same_names_are_a_table(rows: list[Any], is_gr
     assert (value_json(rows)["kind"] == "grid") == is_grid
 
 
-def test_so_many_pictures_of_so_many_bytes_are_shown() -> None:
+def test_a_bounded_number_of_pictures_and_bytes_is_shown() -> None:
     small, large = PNG + b"x", PNG + b"x" * (MOST_PICTURE // 2)
     kinds = [part["kind"] for _, part in value_json([small] * (MOST_PICTURES + 2))["parts"]]
     assert kinds == ["png"] * MOST_PICTURES + ["text"] * 2
@@ -413,7 +413,7 @@ def test_few_more_lines_are_no_reason_for_a_fold() -> None:
     assert "… and 5 more lines" in value_html(lines(21))
 
 
-def test_of_a_very_long_text_whole_lines_are_saved_and_the_others_are_counted() -> None:
+def test_a_very_long_text_is_saved_in_whole_lines_and_the_others_are_counted() -> None:
     text = value_text(lines(1000)).split("\n")
     assert text[:-1] == lines(len(text) - 1).split("\n")
     assert text[-1] == f"… and {1000 - len(text) + 1} more lines"
@@ -437,7 +437,7 @@ NOISE, THIRD = 0.1 + 0.2, 1 / 3
         (1234.5678901, "≈ 1234.57", "1234.5678901"),
         (123456789.123456789, "≈ 123456789.12", "123456789.12345679"),
         (1e20 / 3, "≈ 3.33333e+19", "3.333333333333333e+19"),
-        (12345678.9, "12345678.9", "12345678.9"),  # short enough as it is
+        (12345678.9, "12345678.9", "12345678.9"),  # short enough unchanged
         (1e15 + 2, "1000000000000002.0", "1000000000000002.0"),
         (2.0**53, "9007199254740992.0", "9007199254740992.0"),
         (-0.0, "-0.0", "-0.0"),

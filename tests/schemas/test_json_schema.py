@@ -1,4 +1,4 @@
-"""`judge` over any schema and any value: the library's verdict, an answer for everything, nothing that hangs."""
+"""`judge` gives the verdict of jsonschema for any schema and any value, raises nothing, and always ends."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_value_conforms_to_what_the_library_says_it_does(schema: Any, value: A
 
 
 @given(st.dictionaries(st.sampled_from(WORDS), NOT_SCHEMAS) | NOT_SCHEMAS, VALUES)
-def test_what_is_no_schema_is_said_to_be_unusable_and_nothing_is_raised(schema: Any, value: Any) -> None:
+def test_a_wrong_schema_is_unusable_and_raises_nothing(schema: Any, value: Any) -> None:
     describe_all(judge(schema)(value))
 
 
@@ -90,7 +90,7 @@ def test_what_is_no_schema_is_said_to_be_unusable_and_nothing_is_raised(schema: 
          "has unknown fields: 'c'"),
     ],
 )  # fmt: skip
-def test_what_false_refuses_is_told_with_its_place(
+def test_a_value_that_false_refuses_is_reported_with_its_place(
     schema: Any, value: Any, path: tuple[str | int, ...], sentence: str
 ) -> None:
     found = judge(schema)(value)
@@ -99,7 +99,7 @@ def test_what_false_refuses_is_told_with_its_place(
 
 
 class Anything:
-    """Equal to everything, and says so with code of its own."""
+    """An object that is equal to everything, by its own code."""
 
     def __eq__(self, other: object) -> bool:
         raise AssertionError("no code of a value runs")
@@ -130,7 +130,7 @@ def test_alternatives_that_refuse_everything_are_kept_apart() -> None:
         ({"additionalProperties": {"properties": {"x": False}}}, {"a": {"x": 1}}, ("a", "x")),
     ],
 )
-def test_a_part_that_nothing_may_have_is_found_where_it_is(schema: Any, value: Any, path: tuple[Any, ...]) -> None:
+def test_a_forbidden_part_is_reported_at_its_place(schema: Any, value: Any, path: tuple[Any, ...]) -> None:
     (found,) = judge(schema)(value)
     assert (found.path, found.keyword) == (path, "false")
 
@@ -169,7 +169,7 @@ def test_python_never_matches_a_pattern_of_a_schema(schema: Any, value: Any) -> 
 
 
 def doubled(word: str, levels: int) -> dict[str, Any]:
-    """Each definition applies the next one twice."""
+    """A schema of definitions, each of which applies the next one twice."""
     defs = {f"d{n}": {word: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
     return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{levels}": {"type": "integer"}}}
 

@@ -1,4 +1,4 @@
-"""Patterns that others supply: what is refused, with its place, and where RE2 is not there at all."""
+"""Regular expressions from outside: which are refused, at which place, and what happens without RE2."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_pattern_that_is_not_supported_is_refused_at_its_part(pattern: str, pa
     assert pattern[raised.value.start : raised.value.end] == (pattern if part is None else part)
 
 
-def test_every_pattern_of_a_schema_is_looked_at_and_no_data_is() -> None:
+def test_every_pattern_of_a_schema_is_checked_and_no_data_is() -> None:
     bad = {"pattern": "("}
     schema: dict[str, Any] = {
         "properties": {"pattern": bad, "a": {"items": bad, "prefixItems": [bad]}, "const": {"not": bad}},
@@ -107,7 +107,7 @@ except agf.AgfError as error:
 
 
 def test_a_browser_without_re2_checks_our_own_schema() -> None:
-    """The patterns of the schema of policies are those that `re` may match, and both agree."""
+    """The patterns of the schema of policies are safe for `re`, and `re` and RE2 agree on them."""
     mine = {pattern for _, pattern in schema_patterns(policy_schema())}
     assert mine == set(our_patterns())
     for pattern, ours in our_patterns().items():

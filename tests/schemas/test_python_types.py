@@ -1,4 +1,4 @@
-"""JSON Schemas as annotations of Python: the signatures of the tools that flows become."""
+"""JSON Schemas as annotations of Python, for the signatures of flows that are tools."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_schema_has_this_type(schema: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("inner", [{"anyOf": [{"type": "string"}]}, {"type": ["string"]}, {"type": "string"}])
-def test_so_many_levels_of_a_schema_become_a_type(inner: dict[str, Any]) -> None:
+def test_a_bounded_number_of_levels_of_a_schema_becomes_a_type(inner: dict[str, Any]) -> None:
     schema = inner
     wanted: Any = str
     for _ in range(DEEPEST - ("anyOf" in inner or isinstance(inner["type"], list))):

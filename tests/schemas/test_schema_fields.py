@@ -1,4 +1,4 @@
-"""Fields that a definition reads, against a schema that may say less than there is."""
+"""Fields that a definition reads, compared with a schema that may not list all fields."""
 
 from __future__ import annotations
 

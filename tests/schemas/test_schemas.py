@@ -1,4 +1,4 @@
-"""Schemas: what a document declares, what conforms, the JSON Schema and the sample of one."""
+"""Schemas in a document: how they are read, which values conform, their JSON Schema and their sample."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def declared(text: str) -> tuple[dict[str, Schema], list[agf.Diagnostic]]:
     return schemas, list(problems)
 
 
-def told(found: list[agf.Diagnostic], severity: str) -> list[dict[str, str]]:
+def problems_of(found: list[agf.Diagnostic], severity: str) -> list[dict[str, str]]:
     return [{"code": d.code, "at": d.span.text} for d in found if d.severity == severity and d.span]
 
 
 @pytest.mark.parametrize("row", VECTORS["declare"], ids=[row["title"] for row in VECTORS["declare"]])
 def test_a_schema_document_is_read_as_its_row_says(row: dict[str, Any]) -> None:
     _, found = declared(row["text"])
-    assert told(found, "error") == row.get("errors", [])
-    assert told(found, "warning") == row.get("warnings", [])
+    assert problems_of(found, "error") == row.get("errors", [])
+    assert problems_of(found, "warning") == row.get("warnings", [])
     if found:
         assert row.get("hint") in (None, found[0].hint)
         assert row.get("says") in (None, found[0].message)
@@ -81,7 +81,7 @@ def test_the_json_schema_says_the_same_of_every_row(group: dict[str, Any], case:
     assert jsonschema.Draft202012Validator(made).is_valid(case["value"]) == (not case["faults"])
 
 
-def test_a_circle_is_told_with_every_ref_of_it() -> None:
+def test_a_circle_is_reported_with_every_ref_of_it() -> None:
     text = "schema: A\nfields: {b: {type: ref, schema: B}}\n---\nschema: B\nfields: {a: {type: ref, schema: A}}\n"
     schemas, [found] = declared(text)
     assert cycle(schemas) == ["A", "B", "A"]
@@ -125,7 +125,7 @@ OPAQUE = {
 
 @pytest.mark.parametrize("kind", ["bool", "string", "number", "object", "list", "enum"])
 @pytest.mark.parametrize("name", OPAQUE)
-def test_what_is_no_json_conforms_to_nothing(kind: Any, name: str) -> None:
+def test_a_value_that_is_not_json_conforms_to_nothing(kind: Any, name: str) -> None:
     inner = Field(kind=kind, of=Field(kind="number"), fields={"a": Field(kind="number")}, values=(1, 1.5, "a", None))
     [fault] = conform(Schema("A", {"x": inner}), {"x": OPAQUE[name]}, {})
     assert fault.path == "x"
@@ -160,7 +160,7 @@ def test_a_model_is_asked_for_every_field() -> None:
     assert "required" not in json_schema(schemas["A"], schemas)
 
 
-def test_jsonschema_is_not_imported_for_it() -> None:
+def test_jsonschema_is_not_imported_for_schemas_of_documents() -> None:
     program = "import agf_magics.schemas.schema, sys; sys.exit('jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -173,7 +173,7 @@ ENUMS = st.lists(LITERALS, min_size=1, max_size=3, unique_by=lambda value: (type
 
 
 def fields_of(refs: list[str], depth: int) -> st.SearchStrategy[Field]:
-    """Random fields that refer to ``refs`` at most."""
+    """Random fields that refer only to schemas in ``refs``."""
     bounds = st.none() | st.integers(-2, 2)
     kinds = [
         st.builds(Field, kind=st.just("bool"), required=st.booleans()),
@@ -193,7 +193,7 @@ def fields_of(refs: list[str], depth: int) -> st.SearchStrategy[Field]:
 
 @st.composite
 def schema_sets(draw: st.DrawFn) -> dict[str, Schema]:
-    """The first refers to the ones after it, so there is no circle; the last name is declared nowhere."""
+    """Random schemas. Each refers only to later ones, so there is no circle. The last name is not declared."""
     names = ["A", "B b", "C/c", "nowhere"]
     made = {}
     for i, name in enumerate(names[:-1]):
@@ -203,7 +203,7 @@ def schema_sets(draw: st.DrawFn) -> dict[str, Schema]:
 
 
 def values_like(schema: Any, schemas: Mapping[str, Schema]) -> st.SearchStrategy[Any]:
-    """Values that conform often enough to be worth judging."""
+    """Random values that conform often enough to be useful."""
     wild = st.sampled_from([None, True, 0, 1, 2.5, -3, "a", "", [], {}, [1], {"a": 1}])
     if isinstance(schema, Schema):
         entries = {name: values_like(field, schemas) for name, field in schema.fields.items()}
@@ -230,7 +230,7 @@ def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
 
 
 def written(field: Field) -> dict[str, Any]:
-    """The field as its document has it."""
+    """The field as a document writes it."""
     keys = {"type": field.kind, "minimum": field.minimum, "maximum": field.maximum, "schema": field.schema or None}
     more: dict[str, Any] = {"required": True} if field.required else {}
     if field.kind == "enum":
@@ -257,7 +257,7 @@ def test_a_schema_that_is_printed_reads_as_itself(schemas: dict[str, Schema]) ->
 
 
 def possible(field: Field) -> bool:
-    """Whether its bounds leave a number."""
+    """Whether the bounds of the field allow any number."""
     if field.minimum is not None and field.maximum is not None and field.minimum > field.maximum:
         return False
     return all(map(possible, [*field.fields.values(), *([field.of] if field.of else [])]))

@@ -1,4 +1,4 @@
-"""What is known of the shape of a value before anything runs."""
+"""The shape of a value, as far as it is known before a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value against any JSON Schema: what is found is what jsonschema finds, and it is told in our words."""
+"""Violations of any JSON Schema: the same that jsonschema finds, in the words of this package."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SENTENCES: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("schema", "value", "sentence"), SENTENCES, ids=[one[2] for one in SENTENCES])
-def test_what_does_not_conform_is_told_in_our_words(schema: Any, value: Any, sentence: str) -> None:
+def test_a_violation_is_reported_in_our_words(schema: Any, value: Any, sentence: str) -> None:
     assert describe_all(judge(schema)(value)) == sentence
 
 
@@ -71,7 +71,8 @@ def test_what_does_not_conform_is_told_in_our_words(schema: Any, value: Any, sen
     ids=["whole", "part", "reference", "twice"],
 )
 def test_a_part_that_names_its_dialect_has_our_keywords(around: Any, dialect: str) -> None:
-    """The library's own patterns are Python's: this one takes 2 ** 60 steps there, and `$` comes before a newline."""
+    """The patterns of the library are Python's. There this pattern takes 2 ** 60 steps, and `$` also matches before a
+    newline."""
     pattern = {"$schema": dialect, "pattern": "^(a+)+$"}
     assert judge(around(pattern))("a" * 60 + "!") != []
     assert judge(around(pattern))("a\n") != []
@@ -79,7 +80,7 @@ def test_a_part_that_names_its_dialect_has_our_keywords(around: Any, dialect: st
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1: "a"}, (1, 2), {"a"}, b"a"])
-def test_what_is_opaque_is_of_no_type_and_passes_where_none_is_asked_for(value: Any) -> None:
+def test_an_opaque_value_has_no_type_and_conforms_where_no_type_is_required(value: Any) -> None:
     types = ["string", "number", "integer", "boolean", "null", "array", "object"]
     assert [violation.keyword for violation in judge({"type": types})(value)] == ["type"]
     assert judge({})(value) == []
@@ -91,7 +92,7 @@ def test_references_of_a_part_are_those_of_the_whole() -> None:
     assert describe_all(judge(whole["properties"]["n"], whole)("1")) == "needs a whole number, not text '1'"
 
 
-def test_a_value_that_nests_as_deep_as_a_value_may_is_judged() -> None:
+def test_a_value_with_the_most_levels_is_judged() -> None:
     value: Any = 1
     for _ in range(200):
         value = [value]
@@ -99,7 +100,7 @@ def test_a_value_that_nests_as_deep_as_a_value_may_is_judged() -> None:
     assert describe_all(judge(tree)(value)) in ("", "cannot be checked: its schema refers to itself")
 
 
-def test_what_is_no_schema_is_told() -> None:
+def test_a_wrong_schema_is_reported() -> None:
     assert schema_violations({"type": "object", "properties": {"a": {"type": "string"}}}) == []
     assert {violation.path for violation in schema_violations({"properties": {"a": 5}, "required": True})} == {
         ("properties", "a"),
@@ -147,7 +148,7 @@ SCHEMAS = st.recursive(
 
 
 @given(SCHEMAS, VALUES)
-def test_it_finds_something_where_jsonschema_does(schema: Any, value: Any) -> None:
+def test_a_violation_is_found_wherever_jsonschema_finds_one(schema: Any, value: Any) -> None:
     found = judge(schema)(value)
     assert (not found) == jsonschema.Draft202012Validator(schema).is_valid(value)
     assert bool(describe_all(found)) == bool(found)

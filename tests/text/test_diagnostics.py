@@ -1,4 +1,4 @@
-"""How an error is printed: at most 78 columns, carets under the very characters, equal findings once."""
+"""Tests of printed errors: at most 78 columns, carets under the right characters, equal problems once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package gives up on is in its log, and nowhere else."""
+"""Tests that a failure which the package gives up on is in its log, and nowhere else."""
 
 from __future__ import annotations
 

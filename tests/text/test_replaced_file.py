@@ -1,4 +1,4 @@
-"""`replaced_file`: a file that is the one before or the new one."""
+"""Tests of `replaced_file`: a reader sees the old file or the new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name that a misspelled word may mean, and how much is compared for it."""
+"""Tests of the suggestions for misspelled words, and of the number of comparisons."""
 
 from __future__ import annotations
 

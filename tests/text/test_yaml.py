@@ -1,4 +1,5 @@
-"""What YAML texts read as and what is said of wrong ones: tests/vectors/yaml.json, and what rows cannot say."""
+"""Tests of the YAML reader: values, places and errors, by tests/vectors/yaml.json and by cases that no row can
+express."""
 
 from __future__ import annotations
 

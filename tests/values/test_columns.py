@@ -1,4 +1,4 @@
-"""A column of values as a column of Arrow, pandas or polars: it has the same values, or says which it cannot hold."""
+"""Tests of columns of Arrow, pandas and polars: they have the same values, or tell which they cannot hold."""
 
 from __future__ import annotations
 

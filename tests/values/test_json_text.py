@@ -1,4 +1,4 @@
-"""The JSON that is written for others: prompts, results for a model, files."""
+"""Tests of the JSON that is written for others: in prompts, in results for a model, in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The large values of a run: each call has a copy of its own, whoever had one before."""
+"""Tests of the large values of a run: each call gets a separate copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables: which rows they have, in whatever order their pages are read."""
+"""Tests of the rows of tables, in whatever order their pages are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table is, by what it has."""
+"""Tests of the objects that count as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates, times and durations of any library: their text and their seconds."""
+"""Tests of dates, times and durations of any library: their texts and their seconds."""
 
 from __future__ import annotations
 

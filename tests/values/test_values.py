@@ -1,4 +1,4 @@
-"""What a value is (decision A1): JSON in all but type becomes JSON, everything else travels by reference."""
+"""Tests of values: values like JSON become JSON, all others pass by reference (decision A1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors that the tests of workers share."""
+"""Provides the executors and the processes that the tests of workers share."""
 
 from __future__ import annotations
 

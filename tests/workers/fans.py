@@ -1,4 +1,4 @@
-"""Fan-outs over one tool call."""
+"""Runs fan-outs over one tool call on workers, with results, reports or questions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ steps:
 
 
 def run_fan(work: Any, xs: list[Any], on: object, on_error: str = "abort", **options: Any) -> agf.Run:
-    """Run ``work`` for each x. ``options``: of the tool."""
+    """Run ``work`` for each x on workers. ``options``: the options of the tool."""
     registry = agf.Registry()
     agf.tool(work, name="work", registry=registry, **options)
     return agf.run(FAN.format(on_error=on_error), {"xs": xs}, registry=registry, on=on, raises=False)
 
 
 def run_reporting(on: object, folder: Path) -> tuple[agf.Run, list[Progressed]]:
-    """A fan-out whose call reports, and ends when the kernel has heard it. Returns its reports."""
+    """Run a fan-out whose calls report, and end only after the kernel has received the report. Returns the run and its
+    reports."""
     registry, reports, go = agf.Registry(), list[Progressed](), folder / "go"
 
     def work(x: int, go: str, call: agf.ToolContext) -> int:

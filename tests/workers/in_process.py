@@ -1,4 +1,5 @@
-"""A worker backend in this process: it pickles everything that it sends and gets, so that nothing is shared."""
+"""A worker backend inside this process, which pickles everything that it sends and receives, so that nothing is
+shared."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from agf_magics.workers.backends.backend import Cancel, Lost
 
 
 class InProcess:
-    """Runs each chunk at once, in `submit`; or, if it ``holds``, when a test says so."""
+    """Runs each chunk at once, in `submit`. If it ``holds``, it runs a chunk when a test releases it."""
 
     identifies_lost_chunk = True
 
@@ -24,9 +25,9 @@ class InProcess:
         self.held: list[tuple[bytes, Callable[[Any], None]]] = []
         self.cancelled = 0
         self.arrived = threading.Event()
-        """Set when a chunk is held."""
+        """An event that is set when a chunk is held."""
         self.change: Callable[[Any], Any] = lambda outcome: outcome
-        """Changes an outcome before it is reported."""
+        """The function that changes an outcome before it is reported."""
 
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         data = pickle.dumps((run, order), 5)
@@ -39,7 +40,7 @@ class InProcess:
         return lambda: self.cancel(data, done)
 
     def cancel(self, data: bytes, done: Callable[[Any], None]) -> None:
-        """A chunk that was not executed is dropped."""
+        """Drop a chunk that was not executed."""
         self.cancelled += 1
         if (data, done) in self.held:
             self.held.remove((data, done))

@@ -1,9 +1,9 @@
-"""A kernel whose run is on processes, for tests that kill it and its workers.
+"""A kernel with a run on processes, for tests that kill the kernel and its workers.
 
-``python -m tests.workers.kernel FOLDER SHAPE DIES AFTER``: run the shape, or resume the run that an earlier kernel in
-this folder has left. Every ``DIES``-th call ends its process the first time that it is made (0: none); the kernel ends
-itself when ``AFTER`` steps have ended (0: never). Both do so by SIGKILL. The file ``chunks`` in the folder has a line
-for each chunk that was sent.
+``python -m tests.workers.kernel FOLDER SHAPE DIES AFTER`` runs the shape, or resumes the run of an earlier kernel in
+this folder. Every ``DIES``-th call ends its process when it is made for the first time (0: none). The kernel ends
+itself after ``AFTER`` steps (0: never). Both use SIGKILL. The file ``chunks`` in the folder gets a line for each chunk
+that was sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agf_magics.workers.backends.backend import Cancel
 from agf_magics.workers.backends.processes import Processes
 
 COUNT = 60
-"""Elements of the fan-outs."""
+"""The number of elements of the fan-outs."""
 
 FAN = """\
 pipeline: main
@@ -109,7 +109,7 @@ SHAPES: dict[str, list[tuple[str, str]]] = {
 
 
 class Logged(Processes):
-    """Writes the name of what each chunk runs to a file."""
+    """Processes that write the name of each chunk's function to a file."""
 
     log: Path
 
@@ -141,7 +141,7 @@ def main(folder: Path, shape: str, dies: int, after: int) -> None:
 
 
 def register(shape: str, died: str, dies: int) -> None:
-    """Define a shape and its tool. ``died``: a folder with a file for each call that has ended its process."""
+    """Define a shape and its tool. ``died``: the folder with a file for each call that has ended its process."""
 
     def work(x: int) -> Any:
         if dies and x % dies == 1:

@@ -1,4 +1,5 @@
-"""Large arguments of workers of this machine travel as files: of any call, wherever they are in it, changed by none."""
+"""Large arguments of workers on this machine are sent as files, wherever they are in a call, and no worker changes
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ N = 300_000
 
 
 class Point:
-    """Of a module that a worker cannot import."""
+    """A class of a module that a worker cannot import."""
 
     def __init__(self, values: Any) -> None:
         self.values = values
@@ -50,7 +51,7 @@ LARGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", LARGE)
-def test_a_large_argument_arrives_as_it_is(what: str, processes: Processes) -> None:
+def test_a_large_argument_arrives_unchanged(what: str, processes: Processes) -> None:
     def work(x: Any) -> Any:
         return getattr(x[0], "values", x[0])
 
@@ -77,7 +78,7 @@ steps:
 
 @pytest.mark.parametrize("on", ["processes", "here"])
 def test_a_call_on_a_worker_has_a_copy_of_its_own(on: str, processes: Processes) -> None:
-    """As each worker of joblib and Dask has, and as the call of the kernel has of lists and mappings."""
+    """As on a worker of joblib or Dask, and as a call in the kernel has a copy of lists and mappings."""
     registry, folder = agf.Registry(), processes.folder()
 
     @agf.tool(registry=registry, where="worker")
@@ -88,7 +89,7 @@ def test_a_call_on_a_worker_has_a_copy_of_its_own(on: str, processes: Processes)
     def clean(frame: Any) -> Any:
         import os
 
-        frame *= 2  # its own
+        frame *= 2  # changes only its own copy
         return frame, os.listdir(folder)
 
     @agf.tool(registry=registry, where="worker")
@@ -101,7 +102,7 @@ def test_a_call_on_a_worker_has_a_copy_of_its_own(on: str, processes: Processes)
     assert os.listdir(folder) == []
 
 
-def test_calls_of_one_chunk_do_not_change_what_the_others_get(processes: Processes) -> None:
+def test_a_call_does_not_change_the_arguments_of_others_in_its_chunk(processes: Processes) -> None:
     def work(x: int, frame: Any) -> float:
         frame["a"].array[0] += x
         return float(frame["a"].iloc[0])
@@ -126,7 +127,7 @@ TAMPERS = {
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and links")
 @pytest.mark.parametrize("tamper", TAMPERS)
-def test_a_file_that_is_not_what_was_written_is_not_read(tamper: str, tmp_path: Path) -> None:
+def test_a_changed_file_is_not_read(tamper: str, tmp_path: Path) -> None:
     class Tampered(InProcess):
         def submit(self, run: Any, order: Any, done: Any) -> Any:
             for path in tmp_path.iterdir():
@@ -143,7 +144,7 @@ def test_a_file_that_is_not_what_was_written_is_not_read(tamper: str, tmp_path: 
     assert "cannot read 'work' or its arguments" in found.message
 
 
-def test_without_room_the_bytes_travel(tmp_path: Path) -> None:
+def test_without_room_for_a_file_the_bytes_are_sent(tmp_path: Path) -> None:
     class Full(InProcess):
         def folder(self) -> str:
             return str(tmp_path / "missing")
@@ -154,7 +155,7 @@ def test_without_room_the_bytes_travel(tmp_path: Path) -> None:
     assert len(backend.sent[0]) > N * 8
 
 
-def test_a_file_goes_with_its_value(tmp_path: Path) -> None:
+def test_a_file_is_removed_with_its_value(tmp_path: Path) -> None:
     files, program = ArgumentFiles(f"{tmp_path}/"), Program(first_of)
     arrays = [np.full(N, number) for number in range(3)]
     data, held = files.packed([{"x": array} for array in (*arrays, arrays[0])], program.dump)

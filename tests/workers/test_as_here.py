@@ -1,7 +1,6 @@
-"""Workers give what the kernel gives.
+"""A run on workers has the same outcome as the same run in the kernel.
 
-A run whose calls workers make has the same output, stores, rows, failures, journal records (without numbers and times)
-and events as the same run without workers.
+That means the same output, stores, rows, failures, journal records (without numbers and times) and events.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from tests.workers.in_process import InProcess
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 TIMES = frozenset({"line", "started", "ended", "sign"})
-"""Columns that differ between two runs."""
+"""The columns that differ between two runs."""
 
 
 def outcome(run: agf.Run) -> Any:
@@ -54,7 +53,7 @@ def cause_of(error: BaseException | None) -> tuple[str, str]:
 
 
 def rows(run: agf.Run) -> Any:
-    """The counters and the states of all steps. Which of several elements failed last depends on the moment."""
+    """The counters and the states of all steps. Which of several elements failed last depends on timing."""
     names = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier", "width",
              "state", "why", "printed", "many")  # fmt: skip
     return {
@@ -70,7 +69,7 @@ def failures(run: agf.Run) -> Any:
 
 
 def shown(cell: Any) -> str:
-    """A cell; of a pickle the value, whose bytes depend on who pickles it."""
+    """A cell, or the value of a pickle, because its bytes depend on the process that pickled it."""
     return repr(pickle.loads(cell)) if isinstance(cell, bytes) and cell[:2] == b"\x80\x05" else repr(cell)
 
 
@@ -117,19 +116,19 @@ def told(events: list[Any]) -> Any:
 VECTORS = Path(__file__).parents[1] / "vectors"
 
 OUTSIDE = ("meet(", "global ", "__defaults__", "next(", "pop(", "append(", "setdefault(", "busy(")
-"""What the tools of a row keep outside of the run: workers have their own."""
+"""Words of tools that keep a state outside of the run. Workers have a state of their own."""
 
 OUTSIDE_OF_PIPELINES = (*OUTSIDE, "state[", "state.")
-"""In a graph, ``state`` is an argument."""
+"""The same words for pipelines. In a graph, ``state`` is an argument."""
 
 
 LANGUAGES = ("pipeline", "policy", "plan", "graph")
 
 FAN_OUTS = ("for_each", "type: map", "batch", '"type": "map"', "instances", "parallel")
-"""Words of the definitions that have one. Every plan has one: its calls."""
+"""The words of definitions with a fan-out. Every plan has one: its calls."""
 
 TRAVEL = {"ex-196", "own-005", "map-parent-state", "map-branch-fails", "map-in-loop"}
-"""Rows whose calls are certainly made by workers."""
+"""Rows whose calls certainly run on workers."""
 
 
 def vector_rows(language: str) -> Iterator[Any]:
@@ -160,7 +159,7 @@ def registry_of(language: str, row: dict[str, Any]) -> agf.Registry:
 
 
 class Compared:
-    """A row, run once without and once with workers."""
+    """A row that runs once without and once with workers."""
 
     def __init__(self, language: str, row: dict[str, Any], folder: Path) -> None:
         self.language, self.row, self.folder = language, row, folder
@@ -189,7 +188,7 @@ class Compared:
 
 @pytest.fixture(autouse=True)
 def steady(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No turns of the wall clock."""
+    """Run without turns by the clock."""
     monkeypatch.chdir(tmp_path)
     for module in (runner, host):
         monkeypatch.setattr(module, "TURN", float("inf"))
@@ -221,7 +220,7 @@ def test_the_vectors_are_there() -> None:
 
 
 def stops_early(run: agf.Run) -> bool:
-    """Whether a failure ended a fan-out, so that it depends on the moment which other elements ran."""
+    """Whether a failure ended a fan-out. Then it depends on timing which other elements ran."""
     return any(
         isinstance(step, Each)
         and step.failing.on_error == "abort"

@@ -1,4 +1,4 @@
-"""What runs on a worker, in a bare interpreter with only cloudpickle and without this package."""
+"""The code that runs on a worker, in a bare interpreter with only cloudpickle and without this package."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.__stdout__.buffer.write(pickle.dumps(outcome))
 
 
 def run_bare(function: Any, given: list[dict[str, Any]], **options: Any) -> tuple[str, list[Any], list[Any], str]:
-    """Marks, outcomes, prints and the name of the worker."""
+    """Run a chunk. Returns the marks, the outcomes, the prints and the name of the worker."""
     program = Program(function)
     frame = applied(chunk.run, (program.pickled, program.digest, program.dump(given), len(given), options))
     packages = str(Path(cloudpickle.__file__).parents[1])
@@ -46,7 +46,7 @@ def run_bare(function: Any, given: list[dict[str, Any]], **options: Any) -> tupl
 
 
 class Odd(Exception):
-    """Of a module that the worker does not have."""
+    """An exception of a module that the worker does not have."""
 
 
 class Point:
@@ -111,7 +111,7 @@ def test_a_result_that_is_too_large_is_marked_alone() -> None:
     assert values[1].endswith("bytes, and at most 1,000 are sent")
 
 
-def test_a_call_that_takes_too_long_is_left_and_the_chunk_goes_on() -> None:
+def test_a_call_that_takes_too_long_is_left_and_the_chunk_continues() -> None:
     marks, values, *_ = run_bare(work, [{"x": "slow"}, {"x": 2}], timeout=0.2)
     assert (marks, values) == ("tv", [0.2, 2])
 
@@ -169,7 +169,7 @@ def test_parts_of_an_order_travel_next_to_the_head_and_are_not_copied() -> None:
     assert (marks, pickle.loads(data)) == ("v", [400_000])
 
 
-def test_a_part_may_be_what_becomes_bytes_on_the_worker() -> None:
+def test_a_part_may_become_bytes_on_the_worker() -> None:
     program, later = Program(lambda x: x), object()
     head, buffers = applied_apart(chunk.run, (Apart(later), program.digest, program.dump([{"x": 1}]), 1, {}))
     assert buffers == [later]

@@ -1,4 +1,4 @@
-"""How many calls a chunk has: what a run learns from the seconds and the bytes of its chunks."""
+"""The number of calls in a chunk, which a run learns from the seconds and the bytes of earlier chunks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agf_magics.workers.backends.chunk_size import ChunkSize
 MB = 1_000_000
 
 Learnt = tuple[float, int, int, int]
-"""Of a chunk: its seconds, its calls, the lanes of the backend, the bytes that it returned."""
+"""The measures of a chunk: its seconds, its calls, the lanes of the backend, the bytes that it returned."""
 
 CHUNKS: dict[str, tuple[list[Learnt], int]] = {
     "nothing is known": ([], 1),

@@ -1,4 +1,4 @@
-"""Runs on Dask: one LocalCluster for all tests of this file, and clusters of the kernel's own."""
+"""Runs on Dask: with one LocalCluster for all tests of this file, and with clusters that the kernel starts."""
 
 from __future__ import annotations
 
@@ -172,8 +172,8 @@ def ends_its_worker(x: int) -> int:
 def test_a_call_that_always_ends_its_worker_fails_alone(
     repeats: int, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where Dask takes a worker away from its cluster before the nanny has restarted it. It repeats a chunk
-    ``distributed.scheduler.allowed-failures`` times by itself: 3 unless a person sets it, which makes 8 workers."""
+    """This holds even if Dask removes a worker from its cluster before the nanny has restarted it. Dask itself repeats
+    a chunk ``distributed.scheduler.allowed-failures`` times, by default 3, so that the call ends 8 workers."""
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", repeats)
     with dask.config.set({"distributed.deploy.lost-worker-timeout": "0s"}):
         run = run_fan(ends_its_worker, list(range(20)), client)
@@ -184,7 +184,7 @@ def test_a_call_that_always_ends_its_worker_fails_alone(
 
 
 def test_each_process_has_one_token_of_its_own() -> None:
-    """A worker that has restarted at the same address must not make the call that its predecessor has begun."""
+    """A restarted worker at the same address must not make the call that its predecessor has begun."""
     code = "from agf_magics.workers.backends.dask.tasks import process_token as t; print(t(), t())"
     other, again = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -224,7 +224,7 @@ def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kerne
         import time
 
         pathlib.Path(begun).touch()
-        if holds_lock:  # the worker answers nothing
+        if holds_lock:  # the worker cannot answer
             re.match("(a+)+$", "a" * 60 + "b")
         time.sleep(600)
         return x
@@ -434,7 +434,7 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [None, "worker"], ids=["elements", "calls"])
 def test_a_run_whose_workers_have_left_for_good_ends(way: Any, tmp_path: Path) -> None:
-    """Whatever ``on_error`` says: nothing is dropped because nobody was there to do it."""
+    """It ends whatever ``on_error`` says: no element is dropped because there was no worker."""
 
     def work(x: int) -> int:
         import pathlib
@@ -482,7 +482,7 @@ def test_our_cluster_starts_again_if_a_worker_dies_while_it_starts(tmp_path: Pat
 
 @pytest.mark.slow
 def test_our_cluster_opens_another_worker_for_one_that_died_while_it_started(tmp_path: Path) -> None:
-    """A nanny whose worker did not start stays with its cluster, which opens no other one."""
+    """The nanny of a worker that did not start stays with its cluster, which starts no other worker."""
 
     def work(x: int) -> int:
         import os
@@ -553,7 +553,7 @@ def test_a_scheduler_that_ends_fails_the_calls(tmp_path: Path) -> None:
 
 
 def start_program(name: str, *options: str) -> subprocess.Popen[bytes]:
-    """A program of Dask: ``dask_scheduler`` or ``dask_worker``."""
+    """Start a program of Dask: ``dask_scheduler`` or ``dask_worker``."""
     line = [sys.executable, "-m", f"distributed.cli.{name}", *options, "--no-dashboard"]
     return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -736,6 +736,6 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for another process; the faulthandler of pytest ends a test that never ends."""
+    """Wait for another process. The faulthandler of pytest ends a test that never ends."""
     while not condition():
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Exceptions of tools on workers: the kernel gets the class, the text and the attributes that were raised."""
+"""Exceptions of tools on workers arrive in the kernel with their class, their text and their attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.workers.test_chunk import run_bare
 
 
 class NoSuch(Exception):
-    """Its ``__init__`` would take its own text for the name."""
+    """An exception whose ``__init__`` would take its own text as the name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no such {name}")
@@ -107,7 +107,9 @@ def test_a_module_that_only_the_kernel_has_is_named(text: str, tmp_path: Path, m
     registry, workers = agf.Registry(), Processes(1)
     agf.tool(lambda x: x, name="work", registry=registry)
     try:
-        assert agf.run(text, {"xs": [1]}, registry=registry, on=workers).error is None  # it has the old sys.path
+        assert (
+            agf.run(text, {"xs": [1]}, registry=registry, on=workers).error is None
+        )  # the worker has the old sys.path
         (tmp_path / "agf_only_here.py").write_text("VALUE = 3")
         monkeypatch.syspath_prepend(tmp_path)
         agf.tool(needs_module, name="work", registry=registry)

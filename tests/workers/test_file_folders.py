@@ -1,4 +1,4 @@
-"""The folders for the files of values: none outlives its process for long, however that ends."""
+"""The folders for the files of values are removed soon after the end of their process, however the process ends."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_the_folder_of_a_killed_kernel_is_removed_by_the_next_one(
     assert not list(base.iterdir())
 
 
-def test_what_is_no_folder_of_a_dead_process_stays(tmp_path: Path) -> None:
+def test_other_folders_stay(tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "files").mkdir(parents=True)
     (other / "1-abcdefabcdef").write_text(".")
     (tmp_path / "agf-workers-1").symlink_to(other)
     (tmp_path / "agf-workers-2").write_text("a file")
-    (tmp_path / "agf-workers-3" / "files").mkdir(parents=True)  # it is being made
+    (tmp_path / "agf-workers-3" / "files").mkdir(parents=True)  # another process is making it
     remove_dead(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "agf-workers-1",
@@ -73,7 +73,9 @@ def test_what_is_no_folder_of_a_dead_process_stays(tmp_path: Path) -> None:
     assert (other / "1-abcdefabcdef").exists()
 
 
-def test_without_room_in_memory_it_is_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_in_memory_the_folder_is_a_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(file_folders, "IN_MEMORY", str(tmp_path))
     monkeypatch.setattr(file_folders, "ROOM", 1 << 80)
     folders = FileFolders()

@@ -1,4 +1,5 @@
-"""Calls on workers in the journal: they change nothing here, and what is changed here is seen."""
+"""Calls on workers in the journal: such a call changes no object of the kernel, and the journal knows changes in the
+kernel."""
 
 from __future__ import annotations
 

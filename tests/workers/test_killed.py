@@ -1,6 +1,7 @@
-"""Workers and kernels that are killed by SIGKILL, over all shapes: equal outcomes, one record for each call.
+"""Workers and kernels are killed by SIGKILL in all shapes of runs: the outcome stays the same, with one record for each
+call.
 
-``python -m tests.workers.test_killed MINUTES`` does this for a time and prints how many processes were killed.
+``python -m tests.workers.test_killed MINUTES`` repeats this for some time and prints the number of killed processes.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ def undisturbed(shape: str) -> Any:
 
 
 def run_killed(folder: Path, shape: str, dies: int, kills: list[int]) -> Killed:
-    """Run a shape to its end. ``kills``: after how many ended steps each kernel but the last one ends."""
+    """Run a shape to its end. ``kills``: the number of steps after which each kernel ends, except the last one."""
     (folder / "died").mkdir()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     kernels = 0
-    for after in [*kills, 0, 0]:  # a call that is made in the kernel may end the kernel, once
+    for after in [*kills, 0, 0]:  # a call in the kernel may end the kernel once
         command = [sys.executable, "-m", "tests.workers.kernel", str(folder), shape, str(dies), str(after)]
         status = subprocess.run(command, cwd=ROOT, env=environment, timeout=120).returncode
         assert status in (0, -signal.SIGKILL)
@@ -65,7 +66,7 @@ def run_killed(folder: Path, shape: str, dies: int, kills: list[int]) -> Killed:
 
 
 def records(folder: Path) -> Counter[tuple[str, str]]:
-    """How many outcomes the journal has for each call."""
+    """The number of outcomes that the journal has for each call."""
     with closing(sqlite3.connect(folder / "runs.sqlite")) as connection:
         rows = connection.execute("select at, tries from records where what = 'finished'").fetchall()
     assert rows

@@ -1,4 +1,4 @@
-"""Workers whose memory runs out: real processes with a limit, a real nanny of Dask."""
+"""Workers that run out of memory: real processes with a limit, and a real nanny of Dask."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def processes() -> Iterator[Processes]:
 
 
 def failure(run: agf.Run) -> agf.Diagnostic:
-    """The failure of element 3; all others have their values."""
+    """The failure of element 3. All other elements have their values."""
     assert run.output == [x for x in XS if x != 3]
     (found,) = run.progress.failures
     assert found.at[-1] == 3
@@ -38,7 +38,7 @@ def failure(run: agf.Run) -> agf.Diagnostic:
 
 
 def limit_memory() -> None:
-    """Half a gigabyte more than this process has now."""
+    """Limit the memory of this process to half a gigabyte more than it has now."""
     import resource
 
     with open("/proc/self/statm", encoding="ascii") as file:
@@ -57,7 +57,7 @@ def test_a_call_over_the_limit_of_its_process_fails_alone(processes: Processes) 
 
 
 def test_a_call_whose_process_the_system_kills_fails_alone(processes: Processes) -> None:
-    """By SIGKILL, as the system does when memory is short."""
+    """The process ends by SIGKILL, as the system does when memory is short."""
 
     def work(x: int) -> int:
         if x == 3:
@@ -73,7 +73,8 @@ def test_a_call_whose_process_the_system_kills_fails_alone(processes: Processes)
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """A cluster whose workers may use 400 MB, and whose scheduler does not repeat a task of a worker that ended."""
+    """A cluster whose workers may use 400 MB, and whose scheduler does not repeat a task after the end of its
+    worker."""
     dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
@@ -87,7 +88,7 @@ def client() -> Iterator[Any]:
 
 
 def grow(x: int) -> int:
-    """Uses 600 MB until the nanny ends the process."""
+    """Use 600 MB until the nanny ends the process."""
     import threading
 
     if x == 3:

@@ -1,4 +1,4 @@
-"""What `on` may be: words, addresses, variables; the settings; the command line; the lines of magics."""
+"""The values of `on`: words, addresses and variables, in settings, on the command line and in the lines of magics."""
 
 from __future__ import annotations
 
@@ -120,7 +120,9 @@ def test_a_text_may_name_a_variable_and_a_misspelled_one_is_suggested() -> None:
         assert backend.lanes == 3
         assert find_backend("$pool", {"pool": pool}) is not None
         assert refusal("pol", {"pool": pool, "other": 1}).hint == "did you mean pool?"
-        assert refusal("pool").message == "'pool' is neither a word nor an address"  # Python passes the object
+        assert (
+            refusal("pool").message == "'pool' is neither a word nor an address"
+        )  # in Python the object itself is passed
 
 
 def test_here_and_none_are_this_process() -> None:

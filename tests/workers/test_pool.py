@@ -68,7 +68,7 @@ def test_where_decides_which_calls_leave_the_kernel(executor: Executor) -> None:
         assert agf.run(one, registry=registry).output[1] == os.getpid()
 
 
-def test_a_function_that_is_heavy_is_named_with_what_it_uses(executor: Executor) -> None:
+def test_a_large_function_is_named_with_its_large_variables(executor: Executor) -> None:
     table = os.urandom(1_500_000)
 
     def pick(x: int) -> int:

@@ -1,6 +1,7 @@
-"""Processes of this machine as workers: the four tests that decided how they are built, and what happens to them.
+"""Processes of this machine as workers: how they start and end, and what they do with calls, files and prints.
 
-A worker holds the writing end of a named pipe: whoever reads the pipe sees its end when the process is gone.
+In some tests a worker holds the writing end of a named pipe. A reader of the pipe then sees its end when the process is
+gone.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def hold(x: str) -> str:
 
 
 def hold_lock(x: str) -> str:
-    """Open the pipe and never return, nor let another thread of this process have a turn."""
+    """Open the pipe and never return, without giving another thread of this process a turn."""
     import re
 
     with open(x, "w", encoding="utf-8") as file:
@@ -55,7 +56,7 @@ def hold_lock(x: str) -> str:
 
 
 def hold_on(x: str) -> str:
-    """Open the pipe until the process ends."""
+    """Open the pipe, and keep it open until the process ends."""
     import sys
 
     file = open(x, "w", encoding="utf-8")  # noqa: SIM115
@@ -64,7 +65,7 @@ def hold_on(x: str) -> str:
 
 
 def read_input(x: int) -> list[Any]:
-    """What the call, and a program that it starts, read from the standard input."""
+    """The text that the call reads from the standard input, and the text that a program of the call reads."""
     import subprocess
     import sys
 
@@ -266,8 +267,8 @@ print(first[0], second[0], third[0], len({first[1], second[1], third[1]}), *run(
 """
 
 
-def test_a_run_after_an_edit_of_a_module_uses_what_was_edited(tmp_path: Path) -> None:
-    """The call imports the module itself, so that it cannot travel with the function."""
+def test_a_run_after_an_edit_of_a_module_uses_the_edit(tmp_path: Path) -> None:
+    """The call imports the module itself, so the module cannot travel with the function."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), str(tmp_path)])}
     command = [sys.executable, "-c", EDITED]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)

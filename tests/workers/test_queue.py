@@ -1,4 +1,4 @@
-"""The queue of calls, with a backend in virtual time: chunks and their sizes, limits, losses, effects, cancellation."""
+"""The queue of calls for workers, with a backend in virtual time: chunks, limits, losses, effects and cancellation."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Script = Callable[[int, list[Any]], Any]
 
 
 class Fake:
-    """``lanes`` workers whose calls take ``seconds`` each. ``script(n, xs)``: the outcome of chunk ``n`` (from 0) with
-    the calls ``xs``; None: what the calls return."""
+    """A simulated backend of ``lanes`` workers whose calls take ``seconds`` each. ``script(n, xs)``: the outcome of
+    chunk ``n`` (from 0) with the calls ``xs``; None: the results of the calls."""
 
     name = "fakes"
     kills = False
@@ -40,7 +40,7 @@ class Fake:
         self.chunks: list[list[Any]] = []
         """The ``x`` of the calls of each chunk, in the order of `submit`."""
         self.sent: list[bytes] = []
-        """Everything that was sent."""
+        """All bytes that were sent."""
         self.cancelled: list[int] = []
         self.in_flight = self.peak = 0
         self.twice = False
@@ -174,12 +174,12 @@ def test_as_many_calls_have_started_as_are_in_flight_and_one_chunk_more_for_each
 
     def listen(event: Any) -> None:
         nonlocal begun, most
-        if isinstance(event, StepStarted | StepFinished) and len(event.at) > 1:  # of an element
+        if isinstance(event, StepStarted | StepFinished) and len(event.at) > 1:  # a step inside an element
             begun += 1 if isinstance(event, StepStarted) else -1
             most = max(most, begun)
 
     fake, registry = Fake(lanes=3, seconds=0.02), agf.Registry()
-    agf.tool(double, name="work", reuse=False, registry=registry)  # it travels alone: its chunks do not grow
+    agf.tool(double, name="work", reuse=False, registry=registry)  # with an effect, so each call is a chunk of its own
     text = FAN.format(on_error="abort")
     run_virtual(agf.arun(text, {"xs": list(range(50))}, registry=registry, on=fake, on_event=listen))
     assert (fake.peak, most) == (6, 9)
@@ -194,7 +194,7 @@ def test_max_parallel_bounds_the_chunks_in_flight(limit: int) -> None:
     assert max(len(chunk) for chunk in fake.chunks) == 50
 
 
-def test_a_body_of_several_calls_runs_as_many_elements_as_the_workers_want() -> None:
+def test_a_body_of_several_calls_runs_enough_elements_for_the_workers() -> None:
     text = """
 pipeline: main
 steps:
@@ -308,7 +308,7 @@ def test_a_backend_that_fails_fails_the_calls() -> None:
 
 
 class Unreadable:
-    """Can be pickled, and not be read."""
+    """An object that can be pickled but not unpickled."""
 
     def __reduce__(self) -> Any:
         return int, ("x",)
@@ -348,7 +348,7 @@ def test_losses_do_not_change_the_outcome(
     losses = Counter[int]()
 
     def script(n: int, xs: list[Any]) -> Any:
-        if n not in lost or any(losses[x] >= 3 for x in xs):  # a call that is lost four times fails, and should
+        if n not in lost or any(losses[x] >= 3 for x in xs):  # a call that is lost four times may fail
             return None
         losses.update(xs)
         return Lost("gone")
@@ -372,7 +372,8 @@ def test_losses_do_not_change_the_outcome(
 
 @pytest.mark.parametrize(("after", "sent"), [(0.0, 0), (0.5, 2), (1.5, 4)])
 def test_a_cancelled_run_ends_and_drops_what_was_not_sent(after: float, sent: int) -> None:
-    """Before the first chunk was sent, while calls are in flight, and after some have completed."""
+    """The run is cancelled before the first chunk was sent, while calls are in flight, and after some have
+    completed."""
     fake = Fake(lanes=1, seconds=1.0)
     registry = agf.Registry()
     agf.tool(double, name="work", registry=registry)
@@ -393,7 +394,7 @@ def test_a_cancelled_run_ends_and_drops_what_was_not_sent(after: float, sent: in
 
 
 def test_a_call_that_ends_after_the_cancellation_has_its_prints_before_its_end() -> None:
-    """It ends within the grace, and its prints come with its result."""
+    """The call ends within the grace, and its prints come together with its result."""
     prints = [(0, "stdout", "a word")]
     fake = Fake(lanes=1, seconds=1.0, script=lambda n, xs: ("v", pickle.dumps(xs), 1.0, prints, "a worker"))
     registry, events = agf.Registry(), list[Any]()
@@ -418,7 +419,7 @@ def test_a_call_that_ends_after_the_cancellation_has_its_prints_before_its_end()
 
 
 def test_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not from an input, from a store that was made of it, nor from an environment variable."""
+    """This holds for a secret of an input, of a store that was made from it, and of an environment variable."""
     text = """
 pipeline: main
 steps:

@@ -1,5 +1,7 @@
-"""Large results of processes of this machine come in a file: of the kernel, or of the worker where there is no room in
-memory. It is gone when it is read."""
+"""Large results of processes on this machine come back in a file, which is gone after it was read.
+
+The file belongs to the kernel, or to the worker if there is no room in memory.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def text(x: int) -> Any:
 def of_the_notebook(x: int) -> Any:
     import numpy as np
 
-    class Fit:  # which only cloudpickle can send
+    class Fit:  # only cloudpickle can send this class
         weights = np.arange(500_000) * x
 
     return Fit
@@ -97,10 +99,10 @@ SAME: dict[Callable[[int], Any], Callable[[Any, int], bool]] = {
 
 
 @pytest.mark.parametrize("work", SAME, ids=lambda work: work.__name__)
-def test_a_large_result_comes_back_as_it_is(
+def test_a_large_result_comes_back_unchanged(
     work: Callable[[int], Any], processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # More than a pipe may bring.
+    # The result is larger than a message in a pipe may be.
     monkeypatch.setattr(call_queue, "RESULT", 100_000)
     run = run_fan(work, [1, 2, 3], processes)
     assert run.status == "ok", run.error
@@ -114,7 +116,7 @@ def large(x: int) -> Any:
     return {"array": np.arange(2_000_000) * x, "text": str(x) * 3_000_000}
 
 
-def test_a_result_that_is_mapped_is_as_any_other(processes: Processes) -> None:
+def test_a_mapped_result_is_like_any_other(processes: Processes) -> None:
     run = run_fan(large, [1, 2, 3], processes)
     for x, value in zip((1, 2, 3), run.output, strict=True):
         assert value["text"] == str(x) * 3_000_000
@@ -123,7 +125,7 @@ def test_a_result_that_is_mapped_is_as_any_other(processes: Processes) -> None:
         assert np.array_equal(value["array"], np.arange(2_000_000) * x + 1)
 
 
-def test_what_a_lost_worker_has_written_is_removed(processes: Processes) -> None:
+def test_the_files_of_a_lost_worker_are_removed(processes: Processes) -> None:
     def work(x: int) -> Any:
         import os
         import signal
@@ -149,7 +151,7 @@ for number in os.listdir("/proc/self/fd") if not paths else ():
         paths.append(pathlib.Path(f"/proc/self/fd/{number}"))
 (path,) = paths
 """
-"""Finds the file of the chunk that is being pickled, as no tool does by accident."""
+"""Code that finds the file of the current chunk, which no tool does by accident."""
 
 TAMPERS = {
     "cut": "os.truncate(path, 10)",
@@ -158,11 +160,11 @@ TAMPERS = {
     "a pipe": "path.unlink(); os.mkfifo(path)",
     "a folder": "path.unlink(); path.mkdir()",
 }
-"""The last ones are for a file with a name."""
+"""What is done to the file. The last rows are for a file with a name."""
 
 
 def tampering(folder: str, code: str) -> Callable[[int], Any]:
-    """A tool whose result does something to its file after the first buffer."""
+    """A tool whose result changes its own file after the first buffer."""
     find = FIND
 
     def work(x: int) -> Any:
@@ -180,7 +182,7 @@ def tampering(folder: str, code: str) -> Callable[[int], Any]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pipes, links and descriptors")
 @pytest.mark.parametrize("tamper", TAMPERS)
-def test_a_file_that_is_not_what_was_written_is_not_read(tamper: str, processes: Processes) -> None:
+def test_a_changed_file_is_not_read(tamper: str, processes: Processes) -> None:
     if tamper != "cut" and processes.folder().startswith("/dev/shm"):
         pytest.skip("it has no name")
     run = run_fan(tampering(processes.folder(), TAMPERS[tamper]), [1], processes)
@@ -195,7 +197,7 @@ LATER = {
     "kept open": "os.kept = os.open(path, os.O_RDWR)",
     "kept as a map": "import mmap; os.kept = mmap.mmap(os.open(path, os.O_RDWR), 0)",
 }
-"""What may be done to the file, so that the value is right all the same."""
+"""Changes of the file that leave the value correct."""
 
 WRITE = """
 import os
@@ -212,8 +214,8 @@ except PermissionError:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors")
 @pytest.mark.parametrize("tamper", LATER)
-def test_nobody_changes_a_result_that_is_here(tamper: str) -> None:
-    """A process that is cut off from the memory of a map is ended: the kernel must not be."""
+def test_no_worker_changes_a_result_in_the_kernel(tamper: str) -> None:
+    """A process that loses the memory of a map is ended, which must not happen to the kernel."""
     processes = Processes(1)
     try:
         run = run_fan(tampering(processes.folder(), LATER[tamper]), [1], processes)
@@ -275,7 +277,7 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("packed", WRONG)
-def test_an_answer_that_is_none_is_refused(packed: str, tmp_path: Path) -> None:
+def test_a_malformed_answer_is_refused(packed: str, tmp_path: Path) -> None:
     (tmp_path / "results").write_bytes(b"abc")
     with pytest.raises((ValueError, TypeError, OSError, IndexError, EOFError, pickle.UnpicklingError)):
         unpacked(WRONG[packed], ResultFile(f"{tmp_path}/", is_alone=True))

@@ -1,4 +1,5 @@
-"""What a worker has returned goes to another one by the name of its file, as long as nobody has changed it here."""
+"""The result of a worker is passed to other workers by the name of its file, as long as the kernel has not changed
+it."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def processes() -> Iterator[Processes]:
 
 
 def open_files() -> int:
-    """The descriptors of such files in this process."""
+    """The descriptors of sealed files in this process."""
     gc.collect()
     count = 0
     for number in os.listdir("/proc/self/fd"):
@@ -46,7 +47,7 @@ def open_files() -> int:
 
 
 def are_open(count: int) -> bool:
-    """Whether so many are open, as soon as the threads of the workers have let their last calls go."""
+    """Whether this many files are open, once the threads of the workers have released their last calls."""
     for _ in range(200):
         if open_files() == count:
             return True
@@ -64,7 +65,7 @@ def mapped(array: Any) -> Any:
     return np.frombuffer(memoryview(whole), array.dtype)
 
 
-# --- what has changed ---
+# --- changed values ---
 
 SEEN: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "nothing": (lambda a: a, True),
@@ -101,7 +102,7 @@ def test_a_forked_process_has_the_files_too() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_file_goes_with_what_is_mapped_of_it() -> None:
+def test_a_file_is_closed_with_its_last_map() -> None:
     before = open_files()
     array = mapped(np.arange(N))
     part = array[10:20]
@@ -205,12 +206,12 @@ CHAINS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], int]] = {
     "one array of several": (load_arrays, set_array, 1),
     "doubled": (load_frame, lambda value: value * 2, 2),
 }
-"""What a worker returns, what is done to it here, and how many columns or arrays of 12 MB are written at most: of a
-frame with one block, all of it."""
+"""The value that a worker returns, the change that the kernel makes, and the largest number of columns or arrays of 12
+MB that are written afterwards. A frame with one block is written completely."""
 
 
 def flat(value: Any) -> list[Any]:
-    """The arrays in a value."""
+    """All arrays in a value."""
     if isinstance(value, dict):
         return [each for part in value.values() for each in flat(part)]
     if isinstance(value, list):
@@ -220,7 +221,9 @@ def flat(value: Any) -> list[Any]:
 
 @pytest.mark.parametrize("journal", ["without a journal", "with a journal"])
 @pytest.mark.parametrize("what", CHAINS)
-def test_a_worker_gets_what_the_kernel_has(what: str, journal: str, processes: Processes, tmp_path: Path) -> None:
+def test_a_worker_gets_the_current_value_of_the_kernel(
+    what: str, journal: str, processes: Processes, tmp_path: Path
+) -> None:
     load, touch, count = CHAINS[what]
     registry, folder = agf.Registry(), processes.folder()
 
@@ -266,7 +269,7 @@ def test_forty_calls_get_the_file_of_a_result(processes: Processes) -> None:
         import os
         import pathlib
 
-        value.iloc[0, 0] += x  # its own
+        value.iloc[0, 0] += x  # changes only its own copy
         return value.iloc[0, 0], sum(os.path.getsize(path) for path in pathlib.Path(folder).iterdir())
 
     agf.tool(load_frame, name="load", registry=registry, where="worker")
@@ -306,7 +309,7 @@ def test_a_result_of_an_earlier_run_goes_by_its_file_too(processes: Processes) -
     assert are_open(before)
 
 
-def test_nothing_is_left(processes: Processes) -> None:
+def test_no_file_is_left(processes: Processes) -> None:
     before = open_files()
     outputs = [run_fan(lambda x: load_arrays(), [1, 2, 3], processes).output]
     assert open_files() > before

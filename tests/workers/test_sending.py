@@ -1,4 +1,5 @@
-"""What is sent to workers: it is collected while other threads of the kernel work, and large arguments are in files."""
+"""Sending to workers: modules are collected while other threads of the kernel work, and large arguments go into
+files."""
 
 import asyncio
 import gc
@@ -18,7 +19,7 @@ from tests.workers.in_process import InProcess
 
 
 def test_the_modules_are_listed_while_another_one_is_imported() -> None:
-    """The garbage collector stands for the other thread: it runs wherever an object is made."""
+    """The garbage collector plays the other thread, because it can run wherever an object is made."""
     added = itertools.count()
 
     def add(phase: str, info: dict[str, int]) -> None:
@@ -43,7 +44,7 @@ def test_the_modules_are_listed_while_another_one_is_imported() -> None:
 
 
 class Apart(InProcess):
-    """With a folder for large arguments, as processes have."""
+    """A backend with a folder for large arguments, like that of processes."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(lanes=1, holds=True)
@@ -51,7 +52,7 @@ class Apart(InProcess):
 
 
 def test_the_files_of_a_fan_out_stay_until_its_chunks_have_landed(tmp_path: Path) -> None:
-    """A chunk may have calls of two fan-outs, and one of them may end while the other's calls have not begun."""
+    """A chunk may have calls of two fan-outs, and one fan-out may end before the calls of the other have begun."""
 
     async def main() -> None:
         backend, loop = Apart(str(tmp_path)), asyncio.get_running_loop()
@@ -66,7 +67,7 @@ def test_the_files_of_a_fan_out_stay_until_its_chunks_have_landed(tmp_path: Path
         def calls(*numbers: int) -> list[ThreadCall]:
             return [ThreadCall(first_of, {"a": numpy.full(50_000, number)}, loop) for number in numbers]
 
-        # The first chunk has one call, the next ones have more.
+        # The first chunk has one call, and later chunks have more.
         ends.hand(calls(0))
         await turns()
         backend.release()

@@ -1,4 +1,5 @@
-"""Secrets, and every byte that leaves this process for workers: the pipes of children, the sockets of Dask."""
+"""No secret is in any byte that leaves this process for workers: in the pipes of children, and on the sockets of
+Dask."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ WAYS = pytest.mark.parametrize("way", ["calls", "calls of a large function"])
 
 
 def run(on: object, way: str) -> None:
-    """A run with a secret in its input, and one argument that is sent: the search can find a text."""
+    """Make a run with a secret in its input, and with one argument that is sent, to show that the search can find a
+    text."""
     registry, table = agf.Registry(), bytes(HEAVY + 1 if way == "calls of a large function" else 10)
 
     def sign_in(x: int, token: str, other: str = SECRET) -> str:
@@ -62,7 +64,7 @@ def check(sent: Iterable[bytes], way: str) -> None:
 
 @pytest.fixture
 def tee(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which each new child of `processes` has a file with what came through its pipe."""
+    """A folder in which each new child of `processes` gets a file with the bytes that came through its pipe."""
     script, folder = tmp_path / "python", tmp_path / "pipes"
     folder.mkdir()
     script.write_text(f'#!/bin/sh\ntee "{folder}/$$" | "{sys.executable}" "$@"\n')
@@ -80,7 +82,7 @@ def test_no_byte_in_the_pipes_of_the_children_has_a_secret(
     workers = Processes(2)
     try:
         run(workers, way)
-        files = [Path(path).read_bytes() for path, _ in workers._files.values()]  # large functions travel in files
+        files = [Path(path).read_bytes() for path, _ in workers._files.values()]  # large functions are sent in files
     finally:
         workers.close()
     assert bool(files) == (way == "calls of a large function")
@@ -88,12 +90,12 @@ def test_no_byte_in_the_pipes_of_the_children_has_a_secret(
 
 
 class Relay:
-    """A relay between a client and a scheduler. It stores what the client sends."""
+    """A relay between a client and a scheduler, which stores what the client sends."""
 
     def __init__(self, host: str, port: int) -> None:
         self.target = host, port
         self.sent: list[bytearray] = []
-        """What came through each connection."""
+        """The bytes of each connection."""
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"tcp://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -102,7 +104,7 @@ class Relay:
         while True:
             try:
                 client, _ = self.listener.accept()
-            except OSError:  # closed
+            except OSError:  # the socket is closed
                 return
             server = socket.create_connection(self.target)
             self.sent.append(bytearray())

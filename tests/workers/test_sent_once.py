@@ -1,4 +1,4 @@
-"""A large argument that the calls of a fan-out share is sent to a cluster once, and each call has a copy of its own."""
+"""A large argument that the calls of a fan-out share is sent to a cluster only once, and each call has its own copy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_bytes_of_a_shared_argument_are_sent_once(what: str, cluster: Any) -
     try:
         with Client(relay.address, set_as_default=False) as client:
             assert run(client, given).output == expected
-        # Twice if the loop was so slow that the first call was sent before the second one was built.
+        # It is sent twice if the loop is so slow that the first call is sent before the second one is built.
         assert SIZE <= sum(map(len, relay.sent)) < 2.5 * SIZE
     finally:
         relay.listener.close()
@@ -78,7 +78,7 @@ steps:
 """
 
 
-def test_what_a_worker_has_returned_is_sent_to_the_others_once(cluster: Any) -> None:
+def test_the_result_of_a_worker_is_sent_to_the_other_workers_once(cluster: Any) -> None:
     from distributed import Client
 
     def load() -> Any:
@@ -95,13 +95,13 @@ def test_what_a_worker_has_returned_is_sent_to_the_others_once(cluster: Any) -> 
         with Client(relay.address, set_as_default=False) as client:
             found = agf.run(SHARED_RESULT, {"xs": list(range(COUNT))}, registry=registry, on=client)
         assert found.output == [float(x) for x in range(COUNT)]
-        # As above.
+        # As above, the argument is sent twice at most.
         assert SIZE <= sum(map(len, relay.sent)) < 2.5 * SIZE
     finally:
         relay.listener.close()
 
 
-def test_what_calls_do_not_share_travels_with_them() -> None:
+def test_unshared_arguments_are_sent_with_their_calls() -> None:
     values, dump = SharedValues(), Program(work).dump
     frames = [np.full(SIZE // 8, number) for number in range(3)]
     data, once = values.packed([{"frame": frames[0]}], {"frame": frames[1]}, dump)

@@ -1,4 +1,4 @@
-"""Sequences on workers: their elements are read for a few chunks, never all at once."""
+"""Sequences in fan-outs on workers: their elements are read for a few chunks at a time, never all at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BYTES = 100_000
 
 
 class Blocks:
-    """Large elements, which know how many of them are alive in this process. A worker gets their bytes."""
+    """A sequence of large elements that counts how many of them exist in this process. A worker gets their bytes."""
 
     alive: ClassVar = set[int]()
     most = 0
@@ -60,7 +60,7 @@ def size(x: Any) -> int:
 
 
 class Numbers:
-    """A sequence that cannot be pickled: it stays in the kernel."""
+    """A sequence that cannot be pickled, so it stays in the kernel."""
 
     def __init__(self, items: list[int]) -> None:
         self.items, self.lock = items, threading.Lock()
@@ -75,7 +75,7 @@ class Numbers:
 
 
 @pytest.mark.parametrize("make", [Numbers, np.array], ids=["class", "array"])
-def test_a_sequence_gives_there_what_it_gives_here(executor: Executor, make: Any) -> None:
+def test_a_sequence_gives_the_same_on_workers_as_in_the_kernel(executor: Executor, make: Any) -> None:
     items = [*range(300), -1, -2 if make is Numbers else -1, *range(100)]
     here, there = (run_fan(double, make(items), on, "continue") for on in (None, executor))
     assert here.output == there.output == [x * 2 for x in items if x >= 0]
@@ -96,9 +96,10 @@ def test_large_elements_are_read_for_the_chunks_in_flight_and_the_next_ones(
         run = run_fan(size, xs, executor)
     assert run.output == [BYTES] * 1000
     chunks = 2 * (AHEAD + 1)
-    # A chunk has at most CHUNK_BYTES bytes; what is known of the bytes of a call decreases by a tenth a chunk, or less.
+    # A chunk has at most CHUNK_BYTES bytes. The estimate of the bytes of a call decreases by at most a tenth in each
+    # chunk.
     assert Blocks.most <= chunks * CHUNK_BYTES / BYTES * 1.5 + READ_AHEAD + GROWTH
-    while Blocks.alive:  # a thread forgets its last chunk a moment later; pytest's faulthandler ends an endless test
+    while Blocks.alive:  # a thread releases its last chunk a moment later; the faulthandler ends an endless test
         executor.submit(int).result()
 
 

@@ -1,4 +1,5 @@
-"""What cannot be sent fails alone, with a name for the function, the argument or the result, and the part in it."""
+"""A call that cannot be sent fails alone. The error names the function, the argument or the result, and the part in
+it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def size(x: Any) -> int:
 
 
 def messages(work: Any, xs: list[Any], **options: Any) -> tuple[Any, list[tuple[str, str]]]:
-    """The output, and the code and the message of each failure."""
+    """The output of a run, and the code and the message of each failure."""
     with ThreadPoolExecutor(2) as executor:
         run = run_fan(work, xs, executor, "continue", **options)
     found = [failure.error.diagnostic for failure in run.progress.failures]  # type: ignore[attr-defined]
@@ -86,7 +87,7 @@ def test_an_exception_that_cannot_be_sent_keeps_its_name_and_text() -> None:
     assert found == [("step.tool-failed", "tool 'work' failed: Locked: no key")]
 
 
-# --- what belongs to the notebook ---
+# --- things of the notebook ---
 
 Own = type("Own", (), {"__module__": "__main__"})
 T = TypeVar("T")

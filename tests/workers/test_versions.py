@@ -1,4 +1,4 @@
-"""Workers with another Python: nothing that the kernel has compiled reaches their interpreter."""
+"""Workers with another version of Python: no code that the kernel has compiled reaches their interpreter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ sys.stdout.buffer.write(pickle.dumps(found))
 
 @pytest.fixture(scope="module")
 def other() -> tuple[str, str]:
-    """A Python of this machine with another minor version: its path, its version."""
+    """A Python of this machine with another minor version, as its path and its version."""
     ask = "import sysconfig; print(sysconfig.get_python_version())"
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     folders += sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin"))
@@ -81,7 +81,7 @@ sysconfig.get_python_version = lambda: "3.99"
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Any]:
-    """A cluster with a worker process that reports Python 3.99."""
+    """A cluster with a worker process that claims Python 3.99."""
     distributed = pytest.importorskip("distributed")
     (tmp_path / "preload.py").write_text(PRELOAD)
     with (

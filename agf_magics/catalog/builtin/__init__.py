@@ -1,1 +1,1 @@
-"""The tools that are there from the start: files, shell, SQL."""
+"""The built-in tools: files, shell, SQL."""

@@ -1,8 +1,8 @@
-"""Images and documents that a model gets with a prompt.
+"""Reads and checks the images and documents that a model gets with a prompt.
 
-They are found in the notebook's folder, bounded, and checked by their first bytes: the kind of a
-file is not that of its name. A file without a known signature must be UTF-8 text, so that our own
-files, which are binary, are refused.
+Attachments are files of the notebook's folder with a bounded size. Their first bytes tell the kind,
+not their names. A file without a known signature must be UTF-8 text, so the binary files of this
+package are refused.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Attachment(NamedTuple):
     """A checked image or document."""
 
     name: str
-    """Its path; empty for a value."""
+    """The path of the file; empty for a value."""
     media_type: str
     data: bytes
 
     def describe(self) -> dict[str, Value]:
-        """It as JSON, with a digest instead of its bytes."""
+        """The attachment as JSON, with a digest in place of its bytes."""
         digest = hashlib.sha256(self.data).hexdigest()
         return {
             "name": self.name,
@@ -86,7 +86,7 @@ def _read(path: str) -> bytes:
             open_below(root, path, parts, "read") as file,
             open(file.descriptor, "rb", closefd=False) as content,
         ):
-            return content.read(MAX_BYTES + 1)  # the size of a file may change while it is read
+            return content.read(MAX_BYTES + 1)  # the file may grow while it is read
     except NotThere as error:
         raise attachment_error(
             f"{path!r} {error}", "the path of a file is relative to the notebook's folder"
@@ -134,11 +134,12 @@ _SIGNATURES: tuple[tuple[bytes, str, Callable[[bytes], bool]], ...] = (
         lambda data: data[8:12] == b"WEBP" and len(data) >= int.from_bytes(data[4:8], "little") + 8,
     ),
 )
-"""The first bytes of a file, its media type, and whether its end is there."""
+"""The first bytes of each kind of file, the media type, and the test whether the file is
+complete."""
 
 
 def _media_type(data: bytes) -> str | None:
-    """The media type by signature and end; None: unknown or cut off."""
+    """The media type of ``data`` by its signature and end; None: it is unknown or cut off."""
     for begin, media_type, is_whole in _SIGNATURES:
         if data.startswith(begin):
             return media_type if is_whole(data) else None

@@ -1,6 +1,6 @@
 """The built-in tools of files: ``file__read`` and ``file__write`` (decisions A14, D3).
 
-They use the files below the notebook's folder that are not protected (notebook_files.py).
+The tools open files below the notebook's folder, except protected files (notebook_files.py).
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from ...values.value import Value, is_json, type_name
 from .notebook_files import OWN_TOOL, Found, NotThere, names, open_below, refuse_runnable
 
 MOST_WRITTEN = 100_000_000
-"""Characters of a value that is written as JSON, which may be much smaller in memory."""
+"""The largest number of characters of a value that is written as JSON. The value may be much
+smaller in memory."""
 MOST_READ = 10_000_000
-"""Bytes of a file that ``file__read`` reads."""
+"""The largest number of bytes of a file that ``file__read`` reads."""
 
 
 class Written(TypedDict):
@@ -92,7 +93,8 @@ def _names(root: Path, path: str, protected: Collection[Path]) -> tuple[str, ...
 
 
 def _refuse_protected(file: Found, path: str, protected: Collection[Path]) -> None:
-    """Also under another name: a hard link, a folder that is mounted twice."""
+    """Refuse a protected file, even under another name: by a hard link or a folder that is mounted
+    twice."""
     for protected_file in protected:
         with suppress(OSError):
             if os.path.samestat(file.status, os.stat(protected_file)):

@@ -1,6 +1,6 @@
 """Registers the built-in tools in a registry: files, shell and SQL.
 
-The shell is off until the person turns it on (decision P8); a definition cannot.
+The shell is off until the person turns it on; a definition cannot do that (decision P8).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def install(
 ) -> None:
     """Register the built-in tools.
 
-    ``folder``, ``protected``: called for each call, return the notebook's folder and this package's
-    own files, which the file tools do not open. ``stopped``: whether the call on this thread was
+    ``folder``, ``protected``: return the notebook's folder, and the files of this package that the
+    file tools do not open; called for each call. ``stopped``: whether the call on this thread was
     cancelled; a running command calls it, because an interrupt reaches only the main thread.
     ``switch``: what the person writes to turn the shell on.
     """

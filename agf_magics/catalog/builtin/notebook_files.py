@@ -1,11 +1,10 @@
-"""The files of the notebook's folder that a definition or a model may open (decision D3).
+"""Opens the files of the notebook's folder that a definition or a model may use (decision D3).
 
 A path is relative, has no ``..`` and no symbolic link. Protected files are never opened: dot-files,
-files that run code or configure programs, our own (`text/file_names`).
-
-A path is opened folder by folder, each relative to the one before (``dir_fd``), so that no link can
-be inserted between the check and the use. Windows has no such calls: each name is checked before
-the file is opened.
+files that run code or configure programs, and the files of this package (`text/file_names`). A path
+is opened folder by folder, each relative to its parent (``dir_fd``), so that nobody can insert a
+link between the check and the use. Windows has no such calls: there each name is checked before the
+file is opened.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ WRITTEN = _words("""
     yml xml html htm xhtml css svg sql srt vtt ics vcf eml diff patch po pot gv mmd puml drawio
     c h
 """)
-"""Suffixes of texts and data, the only ones that are written (decision D165): each list of what runs
-is incomplete."""
+"""The suffixes of files that may be written: texts and data (decision D165). A list of suffixes
+that run code could never be complete."""
 
 CONFIGURES = _words("""
     package.json package-lock.json composer.json deno.json
@@ -48,27 +47,27 @@ CONFIGURES = _words("""
     gemfile brewfile podfile guardfile sconstruct sconscript wscript tiltfile earthfile build
     workspace postbuild start configure gradlew mvnw crontab dagfile
 """)
-"""Files of texts and data, or without a suffix, that a program in their folder runs or is configured
-by."""
+"""Files with an allowed suffix, or none, that a program in their folder runs or reads as
+configuration."""
 
 FOLDERS = _words("__pycache__ node_modules site-packages")
 FOLDER_SUFFIXES = _words("app workflow scptd framework pkg bundle dist-info egg-info egg")
-"""Folders from which a system or Python runs something."""
+"""The suffixes of folders from which a system or Python runs something."""
 
 RUNNABLE = _words("py pyc pyd pyi pyo pyw pyx so dylib dll pth sh bat cmd exe js")
-"""Suffixes that a folder must not have either: it could be the module or the program of that name."""
+"""Suffixes that a folder must not have, because it could be taken for a module or a program."""
 
 MAX_NAME = 255
 MAX_PATH = 4_096
-"""Both in bytes."""
+"""The longest name and the longest path, in bytes."""
 
 ANCHORED = (
     os.open in os.supports_dir_fd and os.mkdir in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 )
-"""Whether a file can be opened relative to an open folder."""
+"""Whether this system can open a file relative to an open folder."""
 
 UNUSABLE = ("Cc", "Cs", "Zl", "Zp")
-"""Unicode categories that no path has: control characters, lone surrogates, line ends."""
+"""Unicode categories that no path may have: control characters, lone surrogates, line ends."""
 
 HINT = "a path is relative to the notebook's folder and may not leave it"
 OWN_TOOL = "definitions cannot use it; your own tool can"
@@ -82,7 +81,7 @@ class Found(NamedTuple):
 
 
 class NotThere(Exception):
-    """Why a file cannot be opened: ``does not exist``."""
+    """A file cannot be opened. The message is the reason: ``does not exist``."""
 
 
 def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, ...]:
@@ -91,7 +90,7 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
     ``protected``: further protected files and folders, relative to the notebook's folder.
     """
     asked = PurePath(path)
-    if not path.strip() or any(unicodedata.category(each) in UNUSABLE for each in path):
+    if not path.strip() or any(unicodedata.category(letter) in UNUSABLE for letter in path):
         raise _path_error(f"{path!r} is not a path", HINT)
     if asked.drive or asked.root or ".." in asked.parts:
         raise _path_error(f"{path!r} is outside of the notebook's folder", HINT)
@@ -124,7 +123,7 @@ def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
             raise _path_error(f"{path!r} is protected: {as_written!r} could be run", OWN_TOOL)
     if not parts:
         return
-    # On Windows what follows a colon is no part of the name, elsewhere it is: both must do.
+    # On Windows, the text after a colon does not belong to the name. Both readings must be allowed.
     for name in {fold(parts[-1]), fold_whole(parts[-1])}:
         suffix = _suffix(name)
         if suffix and suffix not in WRITTEN:
@@ -160,7 +159,7 @@ def _is_package(name: str, root: Path) -> bool:
 def open_below(
     root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]
 ) -> Iterator[Found]:
-    """Open the regular file ``parts`` below ``root``; for writing, make it and its folders.
+    """Open the regular file ``parts`` below ``root``; for writing, create the file and its folders.
 
     ``path``: for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere for
     any other object, OSError.
@@ -178,7 +177,7 @@ def open_below(
             raise NotThere("is not a file")
         if how == "write" and os.name == "posix" and status.st_mode & 0o111:
             raise _path_error(f"{path!r} is protected: it is a program", OWN_TOOL)
-        if how == "write" and status.st_nlink > 1:  # perhaps of a file that is protected
+        if how == "write" and status.st_nlink > 1:  # another name of the file may be protected
             raise _path_error(f"{path!r} is protected: the file has another name, too", OWN_TOOL)
         yield Found(file, status)
     finally:
@@ -199,7 +198,7 @@ def _open_anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> i
             here = inner
         if not parts:
             return os.dup(here)
-        # O_NONBLOCK: a pipe without a reader would block.
+        # O_NONBLOCK: otherwise a pipe without a reader would block.
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         return _open(
             parts[-1],
@@ -219,7 +218,7 @@ def _open(name: str, flags: int, folder: int, path: str) -> int:
             raise _path_error(f"{path!r} goes through a symbolic link", HINT) from None
         if error.errno == errno.ENOENT:
             raise NotThere("does not exist") from None
-        if error.errno in (errno.EISDIR, errno.ENXIO):  # a pipe without a reader, a socket
+        if error.errno in (errno.EISDIR, errno.ENXIO):  # it is a pipe without a reader, or a socket
             raise NotThere("is not a file") from None
         raise
 

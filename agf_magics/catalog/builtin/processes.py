@@ -1,9 +1,9 @@
-"""Runs a command as a process of its own, with a time limit and bounded output, and ends it with
-its children.
+"""Runs a command in a separate process, with a time limit and bounded output.
 
-No shell interprets it. Its output goes to files, not pipes: no thread has to read two pipes, and
-endless output needs no memory. It leads a process group, so that its child processes end with it,
-whether an interrupt, the timeout or ``stopped`` (checked ten times a second) ends the call.
+No shell interprets the command. The output goes to files, not pipes: no thread has to read two
+pipes, and endless output needs no memory. The process leads a process group, so that its child
+processes end with it, whether an interrupt, the timeout or ``stopped`` (checked ten times a second)
+ends the call.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from ...compat.browser import IN_BROWSER
 from ...text.diagnostics import Diagnostic, StepError
 
 MAX_PRINTED = 10_000_000
-"""Bytes of output. More is an error: truncated text looks like complete text."""
+"""The largest number of bytes of output. More is an error, because truncated text looks
+complete."""
 
 TAIL = 2_000
-"""Bytes of its last output that the error shows."""
+"""The number of bytes of the last output that the error shows."""
 
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -102,7 +103,7 @@ def _start(
         why = "there is no such program" if folder.is_dir() else "the notebook's folder is gone"
     except OSError as error:
         why = error.strerror or str(error)
-    except ValueError as error:  # a NUL in a word
+    except ValueError as error:  # a word has a NUL
         why = str(error)
     hint = (
         "a command is a program and its arguments; without a shell there are no pipes and no "
@@ -141,21 +142,21 @@ def _wait(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it and its child processes, unless it has ended by itself."""
+    """End the process and its child processes, unless the process has ended by itself."""
     if process.poll() is not None:
         return
     try:
         _signal(process, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
-    finally:  # also after a second interrupt
+    finally:  # even after a second interrupt
         _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
         process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
     if os.name == "posix":
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # the process has ended
             os.killpg(process.pid, number)
     else:
         process.kill()

@@ -1,9 +1,9 @@
 """The built-in tool ``sql``: a query of DuckDB over tables that a flow passes (decision D68).
 
-The query may come from a model, so it only computes: one SELECT, over the given frames and nothing
-else. DuckDB itself refuses files, the network and extensions, and a query cannot turn this off,
-because the configuration is locked. It is planned and run in a process of its own (sql_process.py),
-because the planner cannot be interrupted; in a page it runs here, without a time limit.
+The query may come from a model, so it may only compute: one SELECT over the passed tables. DuckDB
+itself refuses files, the network and extensions, and a query cannot turn this off, because the
+configuration is locked. The query runs in a separate process (sql_process.py), because DuckDB's
+planner cannot be interrupted. In a browser it runs in this process, without a time limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .sql_frames import arrow_of_frame, frame_like, have_decimals, same_in_sql
 from .sql_process import QUERIES, Ended, NoProcess
 
 SECONDS = 60.0
-"""The time of a query, unless it names another one."""
+"""The default time limit of a query, in seconds."""
 
 SQL_INSTALL = "pip install 'agf-magics[sql]'"
 REFUSED = "it reads the frames of its argument frames: no files, no network, no extensions"
@@ -44,7 +44,8 @@ def query_frames(
         message = f"the frames {double[0]!r} and {double[1]!r} have the same name in SQL"
         raise StepError(Diagnostic("tool.sql-frame", message, hint="rename one of them"))
     tables = {name: arrow_of_frame(name, frame, pyarrow) for name, frame in frames.items()}
-    # A page has no processes: there the query runs in it, and its person can close it (decision D59).
+    # A browser has no processes. The query runs in the page, which the person can close (decision
+    # D59).
     run = _run_here if IN_BROWSER else QUERIES.run
     try:
         result = run(query, tables, timeout, stopped)
@@ -66,7 +67,7 @@ def query_frames(
 def _run_here(
     query: str, tables: Mapping[str, Any], timeout: float, stopped: Callable[[], bool]
 ) -> Any:
-    """As `Queries.run`, in this process: without a limit of time."""
+    """`Queries.run` in this process, without a time limit."""
     import duckdb
     import pyarrow
 
@@ -92,7 +93,8 @@ def _too_much() -> StepError:
 
 
 def _error_of_message(text: str) -> StepError:
-    """The error of a message of DuckDB: ``Kind Error: what is wrong``, and lines with the place."""
+    """The error for a message of DuckDB: ``Kind Error: what is wrong``, and lines with the
+    place."""
     kind, _, message = text.partition(": ")
     message, _, more = message.partition("\n")
     if "Out of Memory" in kind:

@@ -1,9 +1,9 @@
-"""The program of the process that plans and runs a query; sql_process.py starts it.
+"""The program of the process that plans and runs a query. sql_process.py starts it.
 
-It reads requests from standard input, each a line of JSON and the frames as Arrow streams, and
-answers with a line of JSON and, for a result, one Arrow stream. It imports nothing of this package:
-a query finds no tool, no key and no object of the kernel here. In a page without processes the
-kernel calls `answer` itself.
+The program reads requests from standard input, each a line of JSON and the tables as Arrow streams.
+It answers with a line of JSON and, for a result, one Arrow stream. It imports nothing of this
+package, so that a query finds no tool, no key and no object of the kernel. In a browser the kernel
+calls `answer` directly.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from collections.abc import Mapping
 from typing import Any
 
 MEMORY = 1_000_000_000
-"""Bytes that a query may use, and that its result may have."""
+"""The largest number of bytes that a query may use, and that its result may have."""
 
 SPARE = 1_500_000_000
-"""Bytes of addresses beside that: of the libraries, of threads, and of the result while it is made."""
+"""Further bytes of address space: for the libraries, the threads and the result under
+construction."""
 
 CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",  # a name is a frame, never a variable of Python
-    "secret_directory": "none",  # messages would name a folder of the person
+    # a name in a query is a table, never a variable of Python
+    "python_enable_replacements": "false",
+    "secret_directory": "none",  # otherwise messages would name a folder of the person
     "extension_directory": "none",
-    "max_temp_directory_size": "0B",  # else it writes what needs more memory into a folder
+    "max_temp_directory_size": "0B",  # otherwise it would write into a folder when memory is short
     "memory_limit": f"{MEMORY}B",
     "threads": "4",
     "lock_configuration": "true",
@@ -38,15 +40,16 @@ CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 
 
 class NotOneSelect(Exception):
-    """The query is something else."""
+    """The query is not one SELECT."""
 
 
 class TooMuch(Exception):
-    """The result has more bytes than it may have."""
+    """The result has too many bytes."""
 
 
 def register(connection: Any, frames: Mapping[str, Any]) -> None:
-    """Arrow tables by their names. A column of categories is an ENUM, as of a DataFrame."""
+    """Make Arrow tables known by their names. A column of categories becomes an ENUM, as from a
+    DataFrame."""
     for number, (name, table) in enumerate(frames.items()):
         enums = [_enum(table, place) for place in range(table.num_columns)]
         if not any(enums):
@@ -62,7 +65,7 @@ def register(connection: Any, frames: Mapping[str, Any]) -> None:
 
 
 def _enum(table: Any, place: int) -> str:
-    """The cast of a column of categories that are texts."""
+    """The SQL that casts a column of categories of text to an ENUM."""
     kind = table.schema.types[place]
     if not hasattr(kind, "index_type") or str(kind.value_type) not in ("string", "large_string"):
         return ""
@@ -99,7 +102,7 @@ def answer(connection: Any, query: str, duckdb: Any, pyarrow: Any) -> Any:
 
 
 def _bound_memory(data: int) -> None:
-    """Linux ends what needs more; other systems have no such limit, and the parent looks."""
+    """Limit the memory of this process on Linux. On other systems the parent process watches it."""
     if sys.platform != "linux":
         return
     import resource
@@ -111,7 +114,7 @@ def _bound_memory(data: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """A kernel that was killed leaves no query behind."""
+    """End this process when the process ``parent`` is killed."""
     while os.getppid() == parent:
         time.sleep(2)
     os._exit(1)
@@ -122,11 +125,11 @@ def main() -> None:
     import pyarrow  # type: ignore[import-untyped]
     from pyarrow import ipc
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C in a terminal is for the kernel
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the kernel
     threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
     source = sys.stdin.buffer
     sink = sys.stdout.buffer
-    sink.write(b"{}\n")  # it has started, which is not a part of the time of a query
+    sink.write(b"{}\n")  # tells that the start is over: it does not count as time of the query
     sink.flush()
     while line := source.readline():
         asked = json.loads(line)
@@ -154,7 +157,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # `-I` leaves out the user's own packages, where these may be; at the end of the path these
-    # folders hide no module of the standard library.
+    # `-I` leaves out the user's site-packages, which may have the libraries. At the end of the
+    # path, these folders hide no module of the standard library.
     sys.path += sys.argv[2:]
     main()

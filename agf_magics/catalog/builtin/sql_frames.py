@@ -1,6 +1,4 @@
-"""The frames of the tool ``sql`` as Arrow tables, and its result as a frame of the kind of the
-first one.
-"""
+"""Converts the tables of the tool ``sql`` to Arrow, and the result to the kind of the first table."""
 
 from __future__ import annotations
 
@@ -22,11 +20,12 @@ ONE_TYPE = "make all of them whole numbers, floats or texts, or leave the column
 RENAMED = "give one of them another name: select t.id, u.id as other_id"
 
 _DAY = 86_400_000_000
-"""Microseconds."""
+"""The microseconds of a day."""
 
 
 def same_in_sql(names: Iterable[str]) -> tuple[str, str] | None:
-    """Two names that SQL does not tell apart: DuckDB compares them without the case of ASCII."""
+    """The first two names that SQL takes for the same, because DuckDB ignores the case of ASCII
+    letters."""
     seen: dict[bytes, str] = {}
     for name in names:
         other = seen.setdefault(name.encode("utf-8", "surrogatepass").lower(), name)
@@ -36,7 +35,7 @@ def same_in_sql(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def arrow_of_frame(name: str, frame: Value, pyarrow: Any) -> Any:
-    """A frame as an Arrow table. A text is no path here: a query reads no file."""
+    """``frame`` as an Arrow table. A text is refused, not read as a path: a query reads no file."""
     try:
         if isinstance(frame, str | Path | Rows):
             raise StepError(Diagnostic("tool.sql-frame", f"it is {type_name(frame)}"))
@@ -59,17 +58,15 @@ def arrow_of_frame(name: str, frame: Value, pyarrow: Any) -> Any:
         hint = FRAMES
         if isinstance(error, AgfError):
             why = error.diagnostic.message
-            if (
-                error.code == "tool.sql-frame"
-            ):  # only our own hints; others may advise to name a file
+            if error.code == "tool.sql-frame":  # other hints may advise to name a file
                 hint = error.diagnostic.hint or FRAMES
         message = f"the frame {name!r} cannot be used: {why}"
         raise StepError(Diagnostic("tool.sql-frame", message, hint=hint)) from None
 
 
 def _pandas_column(frame: Any, place: int, pyarrow: Any) -> Any:
-    """A column of a DataFrame of pandas. Objects of several types are taken one by one: Arrow
-    takes the time off a datetime that stands beside a date."""
+    """A column of a pandas DataFrame as an Arrow column. Objects of several types are converted one
+    by one, because Arrow drops the time of a datetime that stands beside a date."""
     column = frame.iloc[:, place]
     if str(column.dtype) != "object" or len({type(v) for v in column if not has_no_json(v)}) < 2:
         with suppress(pyarrow.ArrowException, OverflowError):
@@ -99,8 +96,8 @@ def have_decimals(tables: Mapping[str, Any], pyarrow: Any) -> bool:
 
 
 def frame_like(first: Value, table: Any, has_decimals: bool, pyarrow: Any) -> Value:
-    """``table`` as a frame of the kind of ``first``, with all its columns and values.
-    ``has_decimals``: whether a frame of the query has."""
+    """``table`` as a data frame of the same kind as ``first``. ``has_decimals``: whether a table of
+    the query has decimals."""
     names = table.column_names
     if double := next((name for name in names if names.count(name) > 1), None):
         message = f"two columns of the result are called {double!r}"
@@ -116,23 +113,23 @@ def frame_like(first: Value, table: Any, has_decimals: bool, pyarrow: Any) -> Va
 
 
 def _plain(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
-    """Decimals and intervals that DuckDB made from numbers and durations, turned back if nothing is
-    lost. It makes a decimal of a sum of whole numbers and of ``1.5``, and an interval of a duration."""
+    """Convert decimals and intervals back to numbers and durations if nothing is lost. DuckDB turns
+    a sum of whole numbers, and ``1.5``, into a decimal, and a duration into an interval."""
     kind = column.type
     if pyarrow.types.is_decimal(kind):
         return _numbers(column, has_decimals, pyarrow)
     if not pyarrow.types.is_interval(kind):
         return column
     parts = column.to_pylist()
-    if any(part is not None and part.months for part in parts):  # months have no length
+    if any(part is not None and part.months for part in parts):  # months have no fixed length
         return column
     spans = [None if p is None else p.days * _DAY + p.nanoseconds // 1000 for p in parts]
     return pyarrow.array(spans, type=pyarrow.duration("us"))
 
 
 def _numbers(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
-    """A column of decimals as whole numbers, or as floats if these are the same numbers. If a frame of
-    the query has decimals, the result keeps its own that are not whole."""
+    """A column of decimals as whole numbers, or as floats if these are the same numbers. If a table
+    of the query has decimals, decimals with a fraction stay decimals."""
     if column.type.scale == 0:
         for whole in ("int64", "uint64"):
             with suppress(pyarrow.ArrowInvalid):
@@ -146,7 +143,8 @@ def _numbers(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
 
 
 def _is_too_large_decimal(column: Any, pyarrow: Any) -> bool:
-    """Whether a column of a result has whole numbers that no integer of Arrow can hold; Python's can."""
+    """Whether a column of a result has whole numbers that are too large for Arrow, though not for
+    Python."""
     return bool(pyarrow.types.is_decimal(column.type)) and column.type.scale == 0
 
 
@@ -155,7 +153,7 @@ def _ints(column: Any) -> list[int | None]:
 
 
 def _pandas(table: Any, pandas: Any, pyarrow: Any) -> Any:
-    """Whole numbers stay whole beside NULL, where pandas would make floats of them."""
+    """``table`` as a pandas DataFrame. Whole numbers beside NULL stay whole numbers, not floats."""
     frame = table.to_pandas()
     for place, column in enumerate(table.columns):
         if column.null_count and pyarrow.types.is_integer(column.type):

@@ -1,8 +1,8 @@
-"""A process of its own in which a query is planned and run, so that it can be ended at any moment.
+"""Plans and runs queries in a separate process, so that a query can be ended at any moment.
 
-DuckDB's planner can neither be interrupted nor be counted: a query of a thousand characters plans
-for hours and fills the memory. So the process is killed at its limits. One that has answered is
-kept for the next query: a start takes about a second.
+DuckDB's planner cannot be interrupted, and its use of time and memory cannot be limited: a query of
+a thousand characters may plan for hours and fill the memory. So the process is killed at its
+limits. A process that has answered waits for the next query, because a start takes about a second.
 """
 
 from __future__ import annotations
@@ -28,31 +28,32 @@ from .sql_child import MEMORY, SPARE
 PROGRAM = str(Path(__file__).with_name("sql_child.py"))
 START_SECONDS = 60.0
 TURN = 0.05
-"""Seconds after which a running query is looked at."""
+"""The seconds between two checks of a running query."""
 LOOK = 0.5
-"""Seconds between two looks at the memory of a process, where the system sets no limit to it."""
+"""The seconds between two checks of a process's memory, if the system sets no limit."""
 LONGEST_LINE = 1_000_000
 _INHERITED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "TMPDIR", "TEMP", "TMP", "LANG")
-"""Variables that Python and the libraries need; keys and tokens stay here."""
+"""The environment variables that the process gets: Python and the libraries need them. Keys and
+tokens are not among them."""
 
 
 class NoProcess(Exception):
-    """No process can be started; the text says why."""
+    """No process can be started. The message is the reason."""
 
 
 class Ended(Exception):
-    """The process was ended: ``time``, ``memory`` or ``stopped``."""
+    """The process was ended. The message is ``time``, ``memory`` or ``stopped``."""
 
 
 class Queries:
-    """Runs queries in processes of their own; at most one idle process is kept. Safe to use from
-    several threads."""
+    """Runs queries in separate processes, and keeps at most one idle process. All threads may use
+    it."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """In a process that the kernel forked: its own processes are those of the kernel."""
+        """Forget the idle process, in a fork of the kernel: that process belongs to the kernel."""
         self.lock = threading.Lock()
         self.idle: subprocess.Popen[bytes] | None = None
 
@@ -68,7 +69,7 @@ class Queries:
             process = _start()
         try:
             result = _ask_and_watch(process, query, frames, timeout, stopped)
-        except BaseException:  # also ■: the answer would be read as that of the next query
+        except BaseException:  # even an interrupt: the next query would read this answer
             _end(process)
             raise
         with self.lock:
@@ -142,13 +143,13 @@ def _ask_and_watch(
                         why = "memory"
         finally:
             if not answer.done():
-                process.kill()  # the thread that reads from it goes on
+                process.kill()  # so that the thread that reads from it ends
     if why:
         raise Ended(why)
     try:
         return answer.result()
     except (OSError, ValueError) as error:
-        # It ended by itself: what it needs more than its memory ends it, in C, without an error.
+        # The process ended by itself, because C code without memory ends it without an error.
         raise Ended("memory") from error
 
 
@@ -176,7 +177,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 QUERIES = Queries()
-"""One for the whole process: an idle process takes 80 MB."""
+"""The only `Queries` of this process, because an idle process takes 80 MB."""
 
 atexit.register(QUERIES.close)
 if hasattr(os, "register_at_fork"):  # Windows has no fork

@@ -1,6 +1,5 @@
-"""Classes and what stands in them as parts of a digest.
-
-That is attributes, properties, slots, fields of dataclasses, and generic types.
+"""Adds classes to a digest: their attributes, properties, slots, dataclass fields and generic
+types.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _OF_EVERY_CLASS = frozenset(
         "__firstlineno__",
         "__static_attributes__",
         "__slotnames__",
-        "__dataclass_params__",  # the methods that they make are attributes of the class
+        "__dataclass_params__",  # the generated methods are attributes of the class
     }
 )
 
@@ -53,7 +52,7 @@ def _add_class(kind: type, digest: Digest) -> None:
 
 
 def _is_data(value: Any) -> bool:
-    """Whether the attribute of a class may change while a run goes on, and not only by an edit."""
+    """Whether the class attribute ``value`` is data, which a run may change, and not code."""
     return is_constant(value) or type(value) in (list, dict, set, tuple, bytearray)
 
 
@@ -88,8 +87,8 @@ _OF_A_FIELD = (
 
 @add_parts.register
 def _field(field: dataclasses.Field, digest: Digest) -> None:  # type: ignore[type-arg]  # a class is registered
-    """What `dataclasses.fields` tells of a field. Without it no function that names a dataclass could
-    be compared."""
+    """Add the properties of a dataclass field, so that functions which name a dataclass can be
+    compared."""
     parts = (getattr(field, name) for name in _OF_A_FIELD)
     missing = dataclasses.MISSING
     digest.add_all("field", ("missing" if part is missing else [part] for part in parts))

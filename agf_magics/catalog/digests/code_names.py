@@ -1,4 +1,5 @@
-"""The names in the code of a function: globals, attributes, imports, and the names that it binds."""
+"""Collects the names in a function's code: globals, attributes, imports, and the names that it
+binds."""
 
 from __future__ import annotations
 
@@ -11,19 +12,19 @@ from typing import NamedTuple
 _STORES = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"})
 _SETS = frozenset({"STORE_ATTR", "DELETE_ATTR"})
 _SETTERS = frozenset({"setattr", "delattr", "vars"})
-"""Functions that bind attributes by their texts."""
+"""Functions that bind attributes whose names are texts."""
 
 
 class CodeNames(NamedTuple):
     """The names in a function and its inner functions."""
 
     read: dict[str, None]
-    """The globals that it reads, in their order."""
+    """The globals that the function reads, in order."""
     bound: set[str]
-    """The names and attributes that it binds to another object: ``global count; count += 1``,
-    ``helpers.count = 1``."""
+    """The names and attributes that the function binds to another object: ``global count; count +=
+    1``, ``helpers.count = 1``."""
     imported: dict[str, None]
-    """The modules that its body imports."""
+    """The modules that the body of the function imports."""
 
 
 def names_of(function: types.FunctionType) -> CodeNames:
@@ -46,7 +47,7 @@ def names_of(function: types.FunctionType) -> CodeNames:
 
 
 def words_in(code: types.CodeType) -> frozenset[str]:
-    """All names in a function: attributes too, and strings that ``getattr`` may use."""
+    """All names in a function, attributes and strings for ``getattr`` included."""
     words = (word for inner in _codes_in(code) for word in (*inner.co_names, *inner.co_consts))
     return frozenset(word for word in words if isinstance(word, str))
 

@@ -1,7 +1,7 @@
-"""The parts of a digest of a value: everything that a function can read of it.
+"""`Digest`, a hash of all parts of a value that a function can read.
 
-`add_parts` says by the class of an object which parts it has; plain_parts.py, class_parts.py,
-table_parts.py and functions.py register more classes.
+`add_parts` adds the parts of an object by its class. plain_parts.py, class_parts.py, table_parts.py
+and functions.py register further classes.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from .origins import find_installed, has_plain_state, is_ours
 from .places import MISSING, Place, Places
 
 MAX_PARTS = 100_000
-"""The number of parts; a larger function or value has no digest."""
+"""The largest number of parts. A larger function or value has no digest."""
 
 
 MOST_JSON = 100_000_000
-"""Characters of a value that is digested as one JSON text; a larger one, which may be small and have
-shared parts, is digested part by part, each of them once."""
+"""The largest number of characters of a value that is digested as one JSON text. A value with a
+longer text is digested part by part, each shared part once."""
 
 
 class NoDigest(Exception):
-    """The value has no digest."""
+    """A value has no digest."""
 
     def __init__(self, why: str = "") -> None:
-        """``why``: what it is, where that is not told by its type."""
+        """``why``: the reason; empty: the type of the value is reason enough."""
         super().__init__(why)
         self.why = why
         self.names: list[str] = []
-        """The names that lead to it, from the outermost one on."""
+        """The names that lead to the value, outermost first."""
 
     def __str__(self) -> str:
         return f"{' → '.join(self.names)} ({self.why})" if self.names else self.why
@@ -53,9 +53,10 @@ class Digest:
     def __init__(
         self, most: int | None = None, places: Places | None = None, is_state: bool = False
     ) -> None:
-        """``most``: bytes of all parts. ``places``: where objects go that calls may change; None:
-        they are parts. ``is_state``: this is the state of such an object: the code in it is known
-        by its digest."""
+        """``most``: the largest number of bytes of all parts; default None: no limit. ``places``:
+        collects the objects that calls may change; default None: these objects are parts.
+        ``is_state``: whether this is the digest of such an object, in which code is represented by
+        the digest of the code; default False."""
         self.most = most
         self.places = places
         self.is_state = is_state
@@ -64,13 +65,13 @@ class Digest:
         """The digests of the named parts of the outermost function."""
         self._depth = 0
         self._room = most
-        """The bytes that may still be added; None: any number."""
+        """The number of bytes that may still be added; None: no limit."""
         self._seen: dict[int, int] = {}
         """The numbers of the objects that were added, by identity."""
         self._alive: list[Any] = []
-        """Those objects, so that no identity is used again."""
+        """The added objects, kept so that no new object gets one of their identities."""
         self._remaining = MAX_PARTS
-        """The parts that may still be added."""
+        """The number of parts that may still be added."""
 
     def add(self, kind: str, data: bytes | str = b"") -> None:
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
@@ -82,7 +83,7 @@ class Digest:
         self.hash.update(raw)
 
     def reserve(self, size: int) -> None:
-        """Reserve ``size`` bytes before they are copied. Raises NoDigest if there are not as many
+        """Reserve ``size`` bytes before they are copied. Raises NoDigest if fewer bytes are
         left."""
         if self._room is not None:
             if size > self._room:
@@ -90,8 +91,8 @@ class Digest:
             self._room -= size
 
     def add_value(self, thing: Any) -> None:
-        """Add a value with all its parts; one that was added before as its number. Raises
-        NoDigest."""
+        """Add a value with all its parts. A value that was added before is added as its number.
+        Raises NoDigest."""
         self._remaining -= 1
         if self._remaining < 0:
             raise NoDigest(f"more than {MAX_PARTS:,} parts")
@@ -104,13 +105,13 @@ class Digest:
             self._seen[id(thing)] = len(self._seen)
             self._alive.append(thing)
             try:
-                add_parts.dispatch(kind)(thing, self)  # not by __class__, which an object may fake
+                add_parts.dispatch(kind)(thing, self)  # by its type: an object may fake `__class__`
             except NoDigest as error:
                 error.why = error.why or f"a {kind.__qualname__} of {kind.__module__}"
                 raise
 
     def add_code(self, thing: Any, name: str) -> None:
-        """Add a function or a class that is in an object."""
+        """Add a function or a class, ``thing``, that an object holds."""
         assert self.places is not None
         if id(thing) not in self.places.codes:
             inner = Digest(self.most, self.places)
@@ -120,7 +121,8 @@ class Digest:
         self.add("code", digest)
 
     def add_place(self, place: Place) -> None:
-        """Add what is at ``place``: as a part if it is code, or if all objects are parts."""
+        """Add the object at ``place`` as a part if it is code, or if all objects are parts;
+        otherwise note the place."""
         value = place.look()
         if value is MISSING:
             return
@@ -142,7 +144,8 @@ class Digest:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Adds what is added inside as one part, so that two digests can tell where they differ."""
+        """Join everything that the block adds to one part ``name``, so that a comparison of two
+        digests can name the differing part."""
         whole = self.hash
         self.hash = hashlib.sha256()
         self._depth += 1
@@ -161,12 +164,14 @@ class Digest:
 
 
 BY_PACKAGE: dict[str, Callable[[Digest, Any, str], None]] = {}
-"""What adds the instances of a package's classes, by its name; table_parts.py fills it."""
+"""The functions that add instances of a package's classes, by the package; table_parts.py fills
+it."""
 
 
 @functools.singledispatch
 def add_parts(thing: Any, digest: Digest) -> None:
-    """Add the parts of ``thing``: here of an instance of the notebook's classes. Raises NoDigest."""
+    """Add the parts of ``thing``. This default is for instances of the notebook's classes. Raises
+    NoDigest."""
     kind = type(thing)
     package = kind.__module__.partition(".")[0]
     if package in BY_PACKAGE:
@@ -176,13 +181,13 @@ def add_parts(thing: Any, digest: Digest) -> None:
     elif not is_ours(kind.__module__) or not has_plain_state(kind):
         add_installed_object(digest, thing)
     else:
-        # Only a list and a dict have items beside their state, and these are registered.
+        # Only lists and dicts have items besides their state; they are registered separately.
         _, arguments, state = (*thing.__reduce_ex__(2), None)[:3]
         digest.add_all("instance", (arguments, state))
 
 
 def add_installed_object(digest: Digest, thing: Any) -> None:
-    """Add a function that is no Python function, or another object that an installed module has."""
+    """Add an object of an installed module that is not a Python function."""
     installed = find_installed(thing)
     if installed is None:
         raise NoDigest
@@ -199,14 +204,15 @@ def _add_typing(digest: Digest, thing: Any) -> None:
 
 
 def add_generic(alias: Any, digest: Digest) -> None:
-    """``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``: its parts."""
+    """Add the parts of a generic type: ``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``."""
     digest.add_value(get_origin(alias))
     digest.add_all("arguments", get_args(alias))
 
 
 def zone_text(zone: datetime.tzinfo | None) -> str:
     """A time zone as text. Raises NoDigest for a user's class."""
-    if isinstance(zone, zoneinfo.ZoneInfo) and zone.key is None:  # read from a file
+    # a zone that was read from a file has no key
+    if isinstance(zone, zoneinfo.ZoneInfo) and zone.key is None:
         raise NoDigest
     if zone is not None and type(zone) not in (datetime.timezone, zoneinfo.ZoneInfo):
         raise NoDigest
@@ -218,11 +224,11 @@ CODE = (
     *(type, types.ModuleType, types.GenericAlias, types.UnionType, functools.partial, enum.Enum),
     *(staticmethod, classmethod, property, types.MemberDescriptorType),
 )
-"""The types of what is code, or holds code and objects."""
+"""The types of objects that are code, or that hold code and other objects."""
 
 
 def is_constant(value: Any) -> bool:
-    """Whether nobody can change a value, but only bind its name to another one."""
+    """Whether ``value`` cannot change, so that only its name can be bound to another value."""
     kind = type(value)
     return kind in _TEXTS or (kind in (tuple, frozenset) and all(map(is_constant, value)))
 
@@ -245,7 +251,7 @@ _TEXTS: dict[type, Callable[[Any], str | bytes]] = {
     uuid.UUID: lambda value: f"{value!r} {value.is_safe}",
     re.Pattern: lambda pattern: (
         f"{pattern.flags} {type(pattern.pattern).__name__} {pattern.pattern!r}"
-    ),  # not its repr
+    ),  # its repr would be truncated
     **dict.fromkeys(
         (pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath),
         repr,

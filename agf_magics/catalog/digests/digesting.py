@@ -1,7 +1,8 @@
-"""The digests of functions and of values, or why one has none.
+"""Computes the digests of functions and values, and explains why an object has no digest.
 
-A function that names objects that calls may change has a digest of its code and one of each object:
-the objects can be looked at again later. The other files of this folder say which parts count.
+The digest of a function has a digest of its code, and one for each named object that calls may
+change, so that these objects can be compared again later. The other files of this folder define the
+parts.
 """
 
 from __future__ import annotations
@@ -26,26 +27,27 @@ class FunctionDigest:
     """The digest of a function."""
 
     code: str
-    """Of all that counts in any case: code, classes, modules, and values that cannot change."""
+    """The digest of everything that cannot change during a run: code, classes, modules,
+    constants."""
     states: Mapping[str, str]
-    """Those of the objects that it names, by the keys of their places."""
+    """The digests of the named objects that calls may change, by the keys of their places."""
     parts: Mapping[str, str] = field(compare=False)
-    """The digests of its code and of what it names, by name: they tell what differs between two
-    versions of it."""
+    """The digests of the code and of each named thing, by name, which tell the difference between
+    two versions of the function."""
     places: Places = field(compare=False)
     most: int | None = field(compare=False)
 
     def state(self, place: Place) -> str | None:
-        """The digest of the object that is at ``place`` now; None if it has none."""
+        """The digest of the object that is at ``place`` now; None if the object has no digest."""
         try:
             return _state(place, self.places, self.most)
-        except Exception:  # NoDigest, any error of a user's class
+        except Exception:  # NoDigest, or any error of a user's class
             return None
 
 
 def digest_function(function: Callable[..., Any], most: int | None = None) -> FunctionDigest | None:
-    """The digest of ``function``; None if it has none, or if an object that it names holds more
-    than ``most`` bytes."""
+    """The digest of ``function``; None if it has no digest, or if an object that it names holds
+    more than ``most`` bytes."""
     try:
         return _digest_function(function, most)
     except Exception:  # NoDigest, a nesting that is too deep, any error of a user's class
@@ -53,12 +55,12 @@ def digest_function(function: Callable[..., Any], most: int | None = None) -> Fu
 
 
 def why_no_digest(function: Callable[..., Any], most: int | None = None) -> str:
-    """Which object of ``function`` cannot be compared; empty if it is not known."""
+    """The object of ``function`` that cannot be compared, in words; empty if it is unknown."""
     return _why(lambda: _digest_function(function, most))
 
 
 def why_no_value_digest(value: Any, most: int | None = None) -> str:
-    """Which part of ``value`` cannot be compared; empty if it is not known."""
+    """The part of ``value`` that cannot be compared, in words; empty if it is unknown."""
     return _why(lambda: Digest(most).add_value(value))
 
 
@@ -77,10 +79,10 @@ def _digest_function(function: Callable[..., Any], most: int | None) -> Function
     digest = Digest(most, places)
     if isinstance(function, CODE):
         digest.add_value(function)
-    else:  # an instance whose class can be called
+    else:  # an instance with `__call__`
         digest.add_place(Place("its object", "its object", function, "", lambda: function))
     states = _states(places, most)
-    # Only now all names are known that the functions bind to another value.
+    # Only now are all names known that the functions bind to another value.
     for place, value in places.constants:
         if place.slot in places.bound:
             places.add_object(place)
@@ -98,8 +100,8 @@ def _digest_function(function: Callable[..., Any], most: int | None) -> Function
 
 
 def _states(places: Places, most: int | None, before: Mapping[str, str] = {}) -> dict[str, str]:
-    """The states of all objects, also of those that are found on the way, without those of
-    ``before``."""
+    """The digests of all objects that calls may change, those that appear on the way included,
+    except those in ``before``."""
     states = dict[str, str]()
     while len(states) + len(before) < len(places.objects):
         for key, place in list(places.objects.items()):
@@ -123,7 +125,7 @@ def _state(place: Place, places: Places, most: int | None) -> str:
 
 
 def digest_value(value: Any, most: int | None = None) -> str | None:
-    """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal
+    """The digest of ``value``; None if it has no digest or holds more than ``most`` bytes. Equal
     digests mean equal values."""
     if (text := _as_json(value)) is not None:  # nearly always
         return hashlib.sha256(text).hexdigest()
@@ -132,7 +134,7 @@ def digest_value(value: Any, most: int | None = None) -> str | None:
 
 
 def _as_json(value: Any) -> bytes | None:
-    with suppress(ValueError, RecursionError):  # a number of 5,000 digits
+    with suppress(ValueError, RecursionError):  # Python writes no number of 5,000 digits
         if is_json(value) and can_write(value, MOST_JSON):
             return b"json " + _encode(value).encode()
     return None

@@ -1,11 +1,12 @@
-"""Functions and modules as parts of a digest: code, and whatever the code names of the notebook's
-own things.
+"""Adds functions and modules to a digest: their code, and everything of the notebook that the code
+names.
 
 The digest of a function covers its code, constants, defaults and closure, and all functions,
 classes and plain values of the notebook that it names, directly or indirectly. An object of an
 installed package counts as the package's name and version. File names and line numbers do not
-count, so a cell can be moved or run again. Anything else has no digest, and a call without a digest
-is never reused. A method, a builtin or a partial counts as its function and what it holds.
+count, so a cell can be moved or run again. A method, a builtin or a partial counts as its function
+and the objects that it holds. Any other object has no digest, and a call without a digest is never
+reused.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from .origins import find_installed, is_ours, is_put_there, version_of
 from .places import Place, in_cell, in_names
 
 LARGEST_MODULE = 10_000_000
-"""Bytes of the file of a module of the notebook's own; a larger one has no digest."""
+"""The largest number of bytes in the file of a notebook's module. A larger module has no digest."""
 
 ITS_CODE = "its code"
-"""The name of the part that no name of the function stands for."""
+"""The name of the part for the function's own code."""
 
 _READS_ANYTHING = frozenset({"globals", "eval", "exec", "__import__"})
 """Functions that read globals without naming them."""
@@ -35,8 +36,8 @@ _READS_ANYTHING = frozenset({"globals", "eval", "exec", "__import__"})
 
 @add_parts.register
 def _add_function(function: types.FunctionType, digest: Digest) -> None:
-    """Its code, its defaults, and what it names."""
-    # The module of its code: a decorator may have set ``__module__``.
+    """Add the code of a function, its defaults, and everything that it names."""
+    # Take the module of the code, because a decorator may have changed ``__module__``.
     is_installed = not is_ours(str(function.__globals__.get("__name__")))
     if is_installed and _is_the_packages(function):
         add_installed(digest, function.__module__, function.__qualname__)
@@ -71,8 +72,8 @@ def _add_function(function: types.FunctionType, digest: Digest) -> None:
 
 
 def _add_named(digest: Digest, function: types.FunctionType, names: CodeNames) -> None:
-    """Add the globals that a function names, the modules that it imports, and what it reads of
-    them."""
+    """Add the globals that a function names, the modules that it imports, and the attributes that
+    it reads of them."""
     words = words_in(function.__code__)
     if "import_module" in words or not _READS_ANYTHING.isdisjoint(names.read):
         raise NoDigest("it reads globals without naming them")
@@ -91,15 +92,15 @@ def _add_named(digest: Digest, function: types.FunctionType, names: CodeNames) -
 
 
 def _is_the_packages(function: types.FunctionType) -> bool:
-    """Whether an installed module has this function under its name, so that its version tells all:
-    also if a decorator made it, whose closure has what cannot be compared."""
+    """Whether an installed module has this function under its name, so that the package's version
+    identifies it. This includes functions from decorators, whose closures cannot be compared."""
     if find_installed(function) is None:
         return False
     return not any(is_put_there(in_cell(cell)()) for cell in function.__closure__ or ())
 
 
 def _add_defaults(digest: Digest, function: types.FunctionType, owner: str) -> Iterator[Place]:
-    """Add the defaults, except objects, which all calls share: their places are returned."""
+    """Add the constant defaults. Returns the places of other defaults, which all calls share."""
     code = function.__code__
     defaults = function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
@@ -113,7 +114,7 @@ def _add_defaults(digest: Digest, function: types.FunctionType, owner: str) -> I
 
 
 def _global(names: dict[str, Any], name: str, shown: str) -> Place:
-    """The place of a global; ``shown``: its name in words."""
+    """The place of the global ``name``. ``shown``: its name for a person."""
     key = f"{names.get('__name__')}.{name}"
     return Place(shown, key, names, name, in_names(names, name), shared=True)
 
@@ -126,7 +127,7 @@ def _add_module_at(digest: Digest, place: Place, module: types.ModuleType) -> No
 
 
 def _add_annotations(digest: Digest, function: types.FunctionType) -> None:
-    """Annotations count: arguments are converted to them before a call."""
+    """Add the annotations, because arguments are converted to their types before a call."""
     for name, kind in function.__annotations__.items():
         digest.add("annotation", name)
         digest.add_value(kind)
@@ -188,7 +189,8 @@ def _add_code(digest: Digest, code: types.CodeType) -> None:
 
 @add_parts.register
 def _add_module(module: types.ModuleType, digest: Digest) -> None:
-    """A module as a value; the notebook's own have no digest: any attribute may be read."""
+    """Add a module that is a value. A notebook's module has no digest, because any attribute may be
+    read."""
     if sys.modules.get(module.__name__) is not module or not add_installed(
         digest, module.__name__, ""
     ):
@@ -201,7 +203,7 @@ def _add_named_module(digest: Digest, module: types.ModuleType) -> None:
         raise NoDigest
     if add_installed(digest, module.__name__, ""):
         return
-    path = Path(getattr(module, "__file__", None) or "")  # empty: it was made by code
+    path = Path(getattr(module, "__file__", None) or "")  # empty for a module that code made
     if not path.is_file() or path.stat().st_size > LARGEST_MODULE:
         raise NoDigest
     digest.add("module", path.read_bytes())
@@ -254,7 +256,7 @@ def _add_partial(partial: functools.partial[Any], digest: Digest) -> None:
 
 
 def _add_held(digest: Digest, holder: Any, name: str, value: Any) -> None:
-    """Add what a method or a partial holds, which stays the same object."""
+    """Add ``value``, an object that a method or a partial holds."""
     if digest.is_state or is_constant(value):
         digest.add_value(value)
         return

@@ -1,10 +1,10 @@
-"""Whether a module is the notebook's own, or of an installed package, which has a version.
+"""Tells whether a module belongs to the notebook or to an installed package, which has a version.
 
-A package is what an installer has put into a folder of `sys.path` (also the user's site, that of
-the base interpreter, a folder of PYTHONPATH or of a ``.pth``): such folders are called
-``site-packages`` or ``dist-packages``, or have the list of the package's files,
-``NAME-VERSION.dist-info/RECORD``. A project that is installed in place has no such list next to its
-files, so it is the notebook's own.
+An installer puts packages into folders of `sys.path` (the user's site, the base interpreter's,
+folders of PYTHONPATH or a ``.pth``). Such a folder is called ``site-packages`` or
+``dist-packages``, or has the list of the package's files, ``NAME-VERSION.dist-info/RECORD``. A
+project that is installed in place has no such list next to its files, so it belongs to the
+notebook.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ _INSTALLED = tuple(
 _SITES = frozenset({"site-packages", "dist-packages"})
 
 _NEVER_OURS = frozenset({"builtins", __name__.partition(".")[0]})
-"""This package, too, where it is installed from a checkout: a tool may name `ToolContext`."""
+"""Packages that never belong to the notebook: Python's builtins, and this package even if it is
+installed from a checkout, because a tool may name `ToolContext`."""
 
 _FIRST_NAME = re.compile(rb"([^/,.\r]+)(?:([/.])|\r?$)")
-"""The first name of a path in a line of a list of files, and what follows it."""
+"""The first name of the path on a line of RECORD, and the sign after it."""
 
 
 def is_ours(module: str) -> bool:
-    """Whether a module is the notebook's own: its cells, a file that is not installed, or made by
-    code."""
+    """Whether ``module`` belongs to the notebook: its cells, a file that is not installed, or a
+    module that code made."""
     if module == "__main__":
         return True
     if module in sys.builtin_module_names or module.partition(".")[0] in _NEVER_OURS:
@@ -57,7 +58,7 @@ def is_ours(module: str) -> bool:
             return False
         file = next(
             iter(spec.submodule_search_locations or ()), None
-        )  # a package without a file of its own
+        )  # a namespace package has no file
     return _is_ours(file, module.partition(".")[0])
 
 
@@ -77,19 +78,19 @@ def _packages(folder: Path) -> dict[str, list[str]]:
     """The packages in a folder as ``NAME-VERSION``, by the first names of their files. One pass
     over the bytes of their lists: 10 ms for 220 packages, for which
     `importlib.metadata.packages_distributions` takes 340, and `pathlib` alone 30."""
-    # The packages of an operating system have no RECORD; elsewhere, top_level.txt may be that of a
+    # Packages of an operating system have no RECORD. Elsewhere a top_level.txt may belong to a
     # project.
     names = ("RECORD",) if _SITES.isdisjoint(folder.parts) else ("RECORD", "top_level.txt")
     packages: dict[str, list[str]] = {}
-    with suppress(OSError):  # no folder
+    with suppress(OSError):  # the folder does not exist
         for info in sorted(os.listdir(folder)):
             if not info.endswith("-info"):
                 continue
             tops = set[bytes]()
             for name in names:
                 place = os.path.join(folder, info, name)
-                # The first that is there: beside a list of all files the other one has nothing
-                # more, and to open a file takes longer than to read it.
+                # Read only the first file that exists: the other one has no more names, and opening
+                # a file takes longer than reading it.
                 with suppress(OSError), open(place, "rb", buffering=0) as listed:
                     tops.update(_first_names(listed.read()))
                     break
@@ -100,8 +101,8 @@ def _packages(folder: Path) -> dict[str, list[str]]:
 
 
 def _first_names(listed: bytes) -> Iterator[bytes]:
-    # Sorted, which such a list nearly is: so all lines of a folder are passed over at once. A match
-    # for each line takes twice as long.
+    # The list is nearly sorted, so all lines of a folder can be skipped at once. A match for each
+    # line takes twice as long.
     lines = sorted(listed.split(b"\n"))
     place = 0
     while place < len(lines):
@@ -117,11 +118,11 @@ def _first_names(listed: bytes) -> Iterator[bytes]:
 
 @functools.lru_cache(maxsize=4096)
 def _file(module: str) -> str | None:
-    """The file of a module's package that is not loaded."""
+    """The file of the package of a module that is not loaded."""
     try:
         with for_the_person():
             spec = find_spec(module.partition(".")[0])
-    except (ImportError, ValueError):  # not a package, or without a spec
+    except (ImportError, ValueError):  # it is no package, or has no spec
         return None
     if spec is None:
         return None
@@ -134,7 +135,7 @@ def _file(module: str) -> str | None:
 
 @functools.lru_cache(maxsize=4096)
 def version_of(module: str) -> str:
-    """The packages that have files of the module, with their versions."""
+    """The names and versions of the packages that have files of ``module``."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "builtins":
         return sys.version
@@ -145,7 +146,7 @@ def version_of(module: str) -> str:
 
 
 def is_found(kind: type) -> bool:
-    """Whether a class is the one that its module has under its name."""
+    """Whether the module of a class has this class under its name."""
     value: Any = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
         value = getattr(value, name, None)
@@ -153,9 +154,9 @@ def is_found(kind: type) -> bool:
 
 
 def find_installed(thing: Any) -> str | None:
-    """The name and the version of what an installed module has: a function in C or inside a
+    """The name of ``thing`` in an installed module, with the version: a function in C or inside a
     decorator, a ufunc, a method of an object that the module hides (`random.randint`). None: no
-    module has it."""
+    installed module has it."""
     for module in _makers(thing):
         loaded = sys.modules.get(module)
         if loaded is None or is_ours(module):
@@ -168,8 +169,8 @@ def find_installed(thing: Any) -> str | None:
 
 
 def _makers(thing: Any) -> Iterator[str]:
-    """The modules that may have made an object."""
-    function = getattr(thing, "func", thing)  # of a partial
+    """The modules that may have created ``thing``."""
+    function = getattr(thing, "func", thing)  # the function of a partial
     owner = getattr(thing, "__self__", None)
     makers = (
         getattr(function, "__module__", None),
@@ -180,15 +181,16 @@ def _makers(thing: Any) -> Iterator[str]:
 
 
 def is_put_there(value: Any) -> bool:
-    """Whether a function or a class of the notebook was set in an installed module."""
+    """Whether ``value``, a function or a class of the notebook, was put into an installed
+    module."""
     if isinstance(value, types.FunctionType):
         return is_ours(str(value.__globals__.get("__name__")))
     return isinstance(value, type) and is_ours(value.__module__)
 
 
 def has_plain_state(kind: type) -> bool:
-    """Whether Python's default reduction has all state of its instances: a class with its own
-    reduction, or with state in C, may omit some."""
+    """Whether Python's default reduction has the whole state of the instances of ``kind``. A class
+    with its own reduction, or with state in C, may omit a part."""
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:  # type: ignore[comparison-overlap]
         return False
     getting = getattr(kind, "__getstate__", None)
@@ -196,4 +198,4 @@ def has_plain_state(kind: type) -> bool:
 
 
 _WHOLE_STATES = frozenset({"dataclasses", "pydantic.main"})
-"""Modules whose ``__getstate__`` has all state."""
+"""Modules whose ``__getstate__`` returns the whole state."""

@@ -1,8 +1,8 @@
-"""The places where a function finds objects that calls may change: globals, cells, attributes.
+"""`Place`, where a function finds an object that calls may change: a global, a cell, an attribute.
 
 A function's code, and the functions, classes and modules that it names, are the same in each call
-of a run. The other objects that it names may be changed by its calls, or by calls beside them. Such
-an object is known by its place, so that it can be looked at again (decision D110).
+of a run. Calls may change the other objects that it names. The place of such an object is stored,
+so that the object can be compared again later (decision D110).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ MISSING = object()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Where an object is found."""
+    """The place of an object."""
 
     name: str
-    """Its name for a person: ``FACTOR``, ``helpers.CACHE``, ``scale.calls``."""
+    """The name for a person: ``FACTOR``, ``helpers.CACHE``, ``scale.calls``."""
     key: str
-    """Its name in all processes."""
+    """The name that is the same in all processes."""
     holder: object = field(repr=False)
     slot: str
-    """The attribute of ``holder``, or the name in it, that has the object."""
+    """The attribute or the name in ``holder`` under which the object is."""
     look: Callable[[], Any]
     """Returns the object that is there now, or `MISSING`."""
     counts: bool = False
-    """Whether it counts although calls change it: the attribute of a class."""
+    """Whether the object counts although calls change it, as the attribute of a class does."""
     shared: bool = False
     """Whether ``key`` means the same place for all functions of a process."""
 
@@ -39,19 +39,19 @@ class Place:
 
 
 class Places:
-    """What a function names, directly or indirectly, besides code."""
+    """The places of all objects that a function names, directly or indirectly."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Place] = {}
         """The objects by their keys."""
         self.constants: list[tuple[Place, Any]] = []
-        """Places of values that cannot change."""
+        """The places of values that cannot change."""
         self.bindings: list[tuple[Place, Any]] = []
-        """Places of functions, classes and modules."""
+        """The places of functions, classes and modules."""
         self.bound: set[str] = set()
         """The names that the functions bind to another object."""
         self.codes: dict[int, tuple[object, str, str]] = {}
-        """Functions and classes in objects, by their ids: each with its name and its digest."""
+        """The names and digests of functions and classes in objects, by their identity."""
         self._seen: set[tuple[int, str]] = set()
 
     def add(self, place: Place, value: Any, kind: str) -> None:
@@ -69,14 +69,13 @@ class Places:
     def add_object(self, place: Place) -> None:
         key = place.key
         number = 1
-        while key in self.objects:  # two closures of one factory
+        while key in self.objects:  # two closures of one factory have the same key
             key, number = f"{place.key}#{number + 1}", number + 1
         self.objects[key] = place
 
     @property
     def are_bound_again(self) -> bool:
-        """Whether a function, a class or a value that cannot change was replaced: a person has
-        edited it."""
+        """Whether a function, a class or a constant was replaced, because a person edited it."""
         return any(place.look() is not value for place, value in self.bindings)
 
 

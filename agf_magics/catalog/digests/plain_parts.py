@@ -1,4 +1,4 @@
-"""Lists, dicts, sets and members of enums as parts of a digest."""
+"""Adds lists, dicts, sets and members of enums to a digest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _add_dict(things: dict, digest: Digest) -> None:  # type: ignore[type-arg]  
     if type(things) is not dict:
         raise NoDigest
     digest.add("dict", str(len(things)))
-    for key, value in things.items():  # in order, which a function may depend on
+    for key, value in things.items():  # in order, because a function may depend on it
         digest.add_value(key)
         digest.add_value(value)
 
@@ -32,7 +32,7 @@ def _add_dict(things: dict, digest: Digest) -> None:  # type: ignore[type-arg]  
 @add_parts.register(set)
 @add_parts.register(frozenset)
 def _add_set(things: Any, digest: Digest) -> None:
-    digests = [digest_value(each) for each in things]
+    digests = [digest_value(thing) for thing in things]
     if type(things) not in (set, frozenset) or None in digests:
         raise NoDigest
     digest.add_all(type(things).__name__, sorted(map(str, digests)))

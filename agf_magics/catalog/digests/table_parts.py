@@ -1,7 +1,7 @@
-"""Arrays of numpy and tables of pandas as parts of a digest.
+"""Adds arrays of numpy and tables of pandas to a digest.
 
-Arrays are read by their buffers. The libraries are not imported here: the owner of a table has
-imported its library.
+Arrays are read through their buffers. The libraries are not imported here: whoever made the table
+has imported its library.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .digest import BY_PACKAGE, MOST_JSON, Digest, NoDigest, add_installed_objec
 
 
 def _add_data(digest: Digest, thing: Any, package: str) -> None:
-    """Add an array, a scalar, a table, a column or an index, with all that can be read of it."""
+    """Add an array, a scalar, a table, a column or an index, with everything that code can read of
+    it."""
     kind = type(thing)
     library = sys.modules[package]
     if package == "numpy" and (kind is library.ndarray or isinstance(thing, library.generic)):
@@ -35,12 +36,12 @@ def _add_array(digest: Digest, array: Any) -> None:
         raise NoDigest
     digest.add("array", f"{type(array).__name__} {array.shape}")
     _add_dtype(digest, array.dtype)
-    digest.reserve(array.nbytes)  # before anything is copied
+    digest.reserve(array.nbytes)  # before any byte is copied
     digest.add_reserved("bytes", array.tobytes())
 
 
 def _add_dtype(digest: Digest, dtype: Any) -> None:
-    """A dtype with the names of its fields: ``dtype.str`` of any structure is ``|V8``."""
+    """Add a dtype with the names of its fields, which ``dtype.str`` of a structure leaves out."""
     if not type(dtype).__module__.startswith("numpy"):
         raise NoDigest
     digest.add("dtype", f"{dtype.str} {dtype.itemsize} {dtype.isalignedstruct}")
@@ -65,7 +66,7 @@ def _add_table(digest: Digest, table: Any, pandas: Any) -> None:
     if type(table) not in (pandas.DataFrame, pandas.Series) or not _OF_A_TABLE.issuperset(
         vars(table)
     ):
-        raise NoDigest  # a subclass, or attributes of the user
+        raise NoDigest  # it is a subclass, or has attributes of the user
     digest.add("table", type(table).__name__)
     digest.add_value(dict(table.attrs))
     digest.add_value(table.flags.allows_duplicate_labels)
@@ -97,9 +98,9 @@ def _add_index(digest: Digest, index: Any, pandas: Any) -> None:
 
 
 def _add_column(digest: Digest, column: Any, pandas: Any) -> None:
-    """The values of one column, by its type."""
+    """Add the values of a column, by its type."""
     dtype = column.dtype
-    if type(dtype).__name__ == "NumpyEADtype":  # it wraps a numpy array
+    if type(dtype).__name__ == "NumpyEADtype":  # the column wraps a numpy array
         dtype = dtype.numpy_dtype
     digest.add("column", f"{type(dtype).__name__} {dtype}")
     if isinstance(dtype, pandas.CategoricalDtype):
@@ -143,7 +144,7 @@ _MASKED = frozenset(
 
 
 def _add_objects(digest: Digest, values: list[Any]) -> None:
-    """Values as JSON if possible (most are strings), else one by one."""
+    """Add values as JSON if possible (most are strings), otherwise one by one."""
     if is_json(values) and can_write(values, MOST_JSON):
         digest.add("json", json.dumps(values, separators=(",", ":")))
     else:

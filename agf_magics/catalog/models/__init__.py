@@ -1,1 +1,1 @@
-"""Models: requests, replies, their errors and prices."""
+"""Asks language models: requests, replies, errors and prices."""

@@ -1,8 +1,8 @@
-"""Why a server of a model cannot be reached: the key, the address, a proxy, certificates.
+"""Explains why a model's server cannot be reached: the key, the address, a proxy, certificates.
 
-What the environment and the address already show is told before a request. What a request shows is
-told by the class of its innermost cause, without the text of it: libraries wrap a key that no
-header can have as "Connection error".
+Faults in the environment or the address are reported before a request. A fault of a request is
+recognized by the class of its innermost cause, not by its text: libraries report an unusable key as
+"Connection error".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PREFIXES = {
 }
 _IN_HEADERS = re.compile(r"(?:_KEY|_TOKEN)\Z")
 _OF_OPENAI = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
-"""Variables that OpenAI's client sends with each request, to any server."""
+"""Environment variables that OpenAI's client sends with each request, to any server."""
 _ADDRESSES = {
     "openai": ("OPENAI_BASE_URL",),
     "anthropic": ("ANTHROPIC_BASE_URL",),
@@ -37,12 +37,12 @@ _LOCAL = re.compile(r"localhost|127\.[\d.]+|::1|0\.0\.0\.0")
 
 
 class Proxy(NamedTuple):
-    """A proxy that is asked for an address."""
+    """The proxy through which an address is requested."""
 
     variable: str
     address: str
     host: str
-    """The host of the server behind it."""
+    """The host of the server behind the proxy."""
 
     @property
     def is_wrong(self) -> bool:
@@ -51,7 +51,7 @@ class Proxy(NamedTuple):
 
 
 def server_hint(provider: str, base_url: str) -> str:
-    """The hint where a server is not reached."""
+    """The hint for a server that is not reached."""
     if provider == "ollama":
         return "start it: ollama serve (OLLAMA_BASE_URL sets another address)"
     named = [name for name in _ADDRESSES.get(_protocol(provider), ()) if os.environ.get(name)]
@@ -66,12 +66,12 @@ def server_hint(provider: str, base_url: str) -> str:
 
 
 def _protocol(provider: str) -> str:
-    # openai-chat and openai-responses are two ways to ask the same provider.
+    # openai-chat and openai-responses are two protocols of the same provider.
     return "openai" if provider.startswith("openai-") else provider
 
 
 def environment_fault(provider: str, base_url: str) -> ModelFault | None:
-    """The fault of the key or an address in the environment, or of ``base_url``; None: they can be
+    """The fault of the key or an address in the environment, or of ``base_url``; None: they may be
     right."""
     provider = _protocol(provider)
     for variable in _sent_variables(provider, base_url):
@@ -86,8 +86,8 @@ def environment_fault(provider: str, base_url: str) -> ModelFault | None:
 
 
 def address_fault(name: str, url: str) -> ModelFault | None:
-    """The fault in the form of an address; None: it can be right. ``name``: the variable or option that
-    has it."""
+    """The fault in the form of the address ``url``; None: it may be right. ``name``: the variable
+    or option that has the address."""
     plain = "".join(letter for letter in url if not _is_blank(letter)).strip(_QUOTES)
     if "://" not in plain:
         plain = _ALMOST_SCHEME.sub("", plain)
@@ -107,8 +107,12 @@ def address_fault(name: str, url: str) -> ModelFault | None:
         wrong = "has a port that is no number from 1 to 65535"
     if parts is not None and parts.scheme not in ("http", "https"):
         wrong = f"begins with {parts.scheme}://, not with http:// or https://"
+    hint = "write an address such as http://127.0.0.1:8000/v1"
+    if not wrong and (sign := next((sign for sign in "?#" if sign in plain), "")):
+        # The path of a request is written behind it.
+        wrong = f"has a {sign!r}, and an address ends with its path"
+        hint = f"leave out the {sign!r} and what follows"
     if wrong:
-        hint = "write an address such as http://127.0.0.1:8000/v1"
         return fault("model.address", f"{name} {url.strip()!r} {wrong}", hint)
     if plain == url:
         return None
@@ -119,23 +123,23 @@ def address_fault(name: str, url: str) -> ModelFault | None:
 
 
 def _is_blank(letter: str) -> bool:
-    """Whether a letter is not seen."""
+    """Whether a character is invisible."""
     return letter.isspace() or unicodedata.category(letter) in ("Cf", "Cc")
 
 
 class _Wrong(NamedTuple):
-    """What is wrong with a value of a header."""
+    """The mistake in the value of a header."""
 
     words: str
     is_outside: bool
-    """Whether all that is wrong stands at an end, where it can be removed."""
+    """Whether the mistake is at the begin or end of the value, where it can be stripped."""
 
 
 def _sent_variables(provider: str, base_url: str) -> Iterator[str]:
-    """The variables whose values a request has in its headers."""
+    """The environment variables whose values a request sends in its headers."""
     prefixes = _PREFIXES.get(provider, (f"{provider.upper()}_",))
     for name in sorted(os.environ):
-        # A server of the user's own gets no key.
+        # The user's own server gets no key.
         if not base_url and name.startswith(prefixes) and _IN_HEADERS.search(name):
             yield name
     if provider == "openai":
@@ -143,7 +147,7 @@ def _sent_variables(provider: str, base_url: str) -> Iterator[str]:
 
 
 def _wrong_in_header(value: str) -> _Wrong | None:
-    """The first character that is in no key."""
+    """The first character that no key has, as the mistake of ``value``; None: there is none."""
     inside = value.strip()
     if value and not inside:
         return _Wrong("has blanks only", is_outside=False)
@@ -174,18 +178,17 @@ _COPY = "copy it again from the provider's page, and set os.environ[{0!r}]"
 
 
 def connection_fault(error: Exception, model: str, where: str, hint: str) -> ModelFault | None:
-    """Why a connection failed, by its innermost cause; None: nothing is known of it.
-
-    ``where``: the address of the server. ``hint``: for a server that is not there."""
+    """The fault of a failed connection, by its innermost cause; None: unknown. ``where``: the
+    address of the server. ``hint``: the hint if the server is not reached."""
     kinds = {kind.__name__ for cause in causes(error) for kind in type(cause).__mro__}
     inner = list(causes(error))[-1]
     at = f" at {where}" if where else ""
     if not where and "ModelConnectionError" not in kinds:
-        return None  # raised by a model object of the user's own
+        return None  # raised by the user's own model object
     if "LocalProtocolError" in kinds or _is_header(inner):
         message = f"a header of the request to {model} has a character that no header may have"
         return fault("model.key", message, "copy the key again, without blanks and quotes")
-    # By name: a page has no ssl.
+    # Compared by name, because a browser has no module ssl.
     tls = {kind.__name__ for kind in type(inner).__mro__}
     if "SSLCertVerificationError" in tls:
         why = getattr(inner, "verify_message", "")
@@ -226,7 +229,8 @@ _WORDS: dict[type[BaseException], str] = {
 
 
 def answer_fault(model: str, where: str, status: int | None) -> ModelFault | None:
-    """The fault of an answer that is that of a proxy: no proxy reaches this computer."""
+    """The fault if a proxy answered in place of a server on this computer, which no proxy can
+    reach."""
     proxy = proxy_of(where)
     if proxy is None or not (proxy.is_wrong or status == 407):
         return None
@@ -234,7 +238,8 @@ def answer_fault(model: str, where: str, status: int | None) -> ModelFault | Non
 
 
 def socks_fault(model: str) -> ModelFault | None:
-    """That a proxy needs a package which is not installed; None: another package is missing."""
+    """The fault if a proxy needs a package that is not installed; None: another package is
+    missing."""
     for name in sorted(os.environ):
         is_socks = os.environ[name].lower().startswith("socks")
         if name.lower().endswith("_proxy") and is_socks and missing(["socksio"]):
@@ -244,7 +249,8 @@ def socks_fault(model: str) -> ModelFault | None:
 
 
 def certificates_fault(error: Exception, model: str) -> ModelFault | None:
-    """Why the certificates of this computer cannot be read; None: another reason."""
+    """The fault if the certificates of this computer cannot be read; None: there is another
+    reason."""
     if not any(isinstance(cause, OSError) for cause in causes(error)):
         return None
     for variable, is_there in (("SSL_CERT_FILE", os.path.isfile), ("SSL_CERT_DIR", os.path.isdir)):
@@ -274,7 +280,8 @@ def _proxy_fault(proxy: Proxy, model: str, at: str) -> ModelFault:
 
 
 def proxy_of(where: str) -> Proxy | None:
-    """The proxy of the environment that is asked for the address ``where``."""
+    """The proxy through which the environment sends requests to the address ``where``; None: no
+    proxy."""
     from urllib.request import getproxies_environment, proxy_bypass
 
     try:

@@ -1,7 +1,8 @@
-"""The errors of models in words, with a hint and without keys (decision A3).
+"""Explains the errors of models in words, with a hint and without keys (decision A3).
 
-The library's exceptions are recognised by their status and class name, so that the library is not
-imported. They are never the cause of ours: they have the request, and the request has the key.
+The exceptions of pydantic-ai are recognised by their status and class name, so that the library is
+not imported. They never become the cause of our errors, because they contain the request with the
+key.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ INSTALL = {
         "google": "google",
     }.items()
 }
-"""By the provider: its extra alone, as `llm` brings those of all."""
+"""The command that installs the package of each provider."""
 INSTALL_ALL = 'pip install "agf-magics[llm]"'
 CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
 
@@ -29,8 +30,9 @@ _BUSY = frozenset({408, 409, 425, 429})
 
 
 def explain_failure(error: Exception, model: str, where: str, is_own: bool = False) -> ModelFault:
-    """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or
-    empty. ``is_own``: whether this is a server of the user's, which gets no key of a provider."""
+    """Our error for the library's ``error`` of a request to ``model``. ``where``: the address of
+    its server, or empty. ``is_own``: whether this is the user's own server, which gets no
+    provider's key."""
     if unreadable := caused_by(error, "AnswerUnreadable"):
         hint = "is its address that of another kind of server?"
         return fault("model.reply", f"the answer of {model} cannot be read: {unreadable}", hint)
@@ -123,13 +125,13 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
         "the address may be that of another kind of server, a proxy or a web page",
     ),
 )
-"""The causes of a failed request: the class of the library's error, the HTTP statuses; the code, the
-message and the hint. The first that fits counts."""
+"""The causes of a failed request: the class of the library's error, the HTTP statuses, then the
+code, the message and the hint of our error. The first fitting row counts."""
 
 
 def _broken_off(error: BaseException, model: str) -> ModelFault:
-    """A reply that ended in the middle. It is not asked for again without the user: its tokens are
-    already paid."""
+    """The error for a reply that ended in the middle. Only the user may ask again, because the
+    tokens are already paid for."""
     (inner,) = args_of(error)
     hint = (
         "the row of the step shows what arrived; run again, or %resume the run to repeat only "
@@ -141,19 +143,19 @@ def _broken_off(error: BaseException, model: str) -> ModelFault:
 
 
 def filter_fault(model: str, words: str) -> ModelFault:
-    """A reply that its provider or the model refused, with their words."""
+    """The error for a reply that the provider or the model refused. ``words``: their reason."""
     return fault("model.filtered", _FILTERED.format(model=model, reason=in_line(words)), _REPHRASE)
 
 
 def server_failed(model: str, words: str) -> ModelFault:
-    """A reply that says that it failed."""
+    """The error for a reply that reports a failure of the server."""
     message = _FAILED.format(model=model, reason=in_line(words))
     return fault("model.server", message, _LATER, again=True)
 
 
 def breaks_off(model: str) -> ModelFault:
-    """A reply that ended without the mark that its protocol puts at the end. It is not asked for
-    again without the user: its tokens are already paid."""
+    """The error for a reply without the end mark of its protocol. Only the user may ask again,
+    because the tokens are already paid for."""
     return fault(
         "model.unended",
         f"the reply of {model} ended without its end mark: it is not complete",
@@ -163,7 +165,7 @@ def breaks_off(model: str) -> ModelFault:
 
 
 def timeout_fault(model: str, seconds: float | None) -> ModelFault:
-    """A model that did not reply in time."""
+    """The error for a model that did not reply in time."""
     within = f" within {seconds:g} s" if seconds else ""
     return fault("model.timeout", f"{model} did not reply{within}", _TIME_LIMIT)
 

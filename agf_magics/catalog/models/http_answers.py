@@ -1,8 +1,8 @@
-"""The HTTP answers of a model's server, checked before the library reads them.
+"""Checks and repairs the HTTP answers of a model's server before pydantic-ai reads them.
 
-An answer is bounded, an error is an error also under status 200, and what servers of the common
-protocols get wrong in the form of a reply that is paid for (numbers of tokens, a call without a
-name, calls with one index) does not refuse it. The library's HTTP client calls `hear` with each
+The size of an answer is bounded. An error counts as an error even with the status 200. A reply that
+is paid for is not refused because of common mistakes in its form: wrong numbers of tokens, a call
+without a name, calls with the same index. The library's HTTP client calls `hear` with each
 response.
 """
 
@@ -20,12 +20,12 @@ from .http_repairs import CallNumbers, error_status, is_reply, repair_reply
 from .reasoning import TAGS
 
 MOST_ANSWER = 64_000_000
-"""Bytes of a server's answer, unpacked."""
+"""The largest number of bytes of a server's answer, after decompression."""
 
 
 class AnswerUnreadable(Exception):
-    """A server's answer has more than `MOST_ANSWER` bytes, or comes packed in a way whose size
-    cannot be bounded."""
+    """A server's answer has more than `MOST_ANSWER` bytes, or a compression whose size cannot be
+    bounded."""
 
 
 class AnswerBroken(Exception):
@@ -33,33 +33,33 @@ class AnswerBroken(Exception):
 
 
 class AnswerUnended(Exception):
-    """A server's answer in one piece is the beginning of a JSON text."""
+    """A server's answer in one piece is only the beginning of a JSON text."""
 
 
 @dataclass
 class Heard:
-    """What is known of the answer to a request besides the library's reading of it."""
+    """The facts about an answer that pydantic-ai does not report."""
 
     kind: str = ""
-    """``pieces``: a stream of events; ``json``: a reply in one piece; ``other``; empty: none
-    came."""
+    """``pieces``: a stream of events. ``json``: a reply in one piece. ``other``: any other answer.
+    Empty: no answer came."""
     has_events: bool = False
     """Whether a stream had any event."""
     is_done: bool = False
     """True if a stream had OpenAI's end mark."""
     text: str | None = None
-    """The text of a reply of the Chat protocol in one piece, out of which the library takes tags of
-    reasoning wherever they stand; None: another reply."""
+    """The text of a reply of the Chat protocol in one piece, as it was sent: the library removes
+    tags of reasoning from any place. None: it is another kind of reply."""
     calls: CallNumbers = field(default_factory=CallNumbers)
 
 
 _heard: ContextVar[Heard | None] = ContextVar("heard", default=None)
-"""The answer to the request of this task so far; None: the request is not of this package."""
+"""The facts about the answer to this task's request; None: the request is not from this package."""
 
 
 @contextmanager
 def hearing() -> Iterator[Heard]:
-    """A context for one request: what is known of its answer."""
+    """Collect the facts about the answer to the request that the block makes."""
     token = _heard.set(heard := Heard())
     try:
         yield heard
@@ -68,8 +68,8 @@ def hearing() -> Iterator[Heard]:
 
 
 def listen_to(model: Any) -> None:
-    """Let `hear` read the answers to ``model`` first. A model object of the user's own, without an
-    HTTP client that is known here, is read by the library alone."""
+    """Let `hear` read the answers to ``model`` first. If a user's model object has no known HTTP
+    client, only the library reads its answers."""
     provider = getattr(model, "_provider", None)
     for holder, name in (
         (provider, "_own_http_client"),
@@ -81,14 +81,14 @@ def listen_to(model: Any) -> None:
 
 
 async def hear(response: Any) -> None:
-    """Read an answer before the library does; a hook of an HTTP client."""
+    """Check and repair an answer before the library reads it. This is a hook of the HTTP client."""
     packing = response.headers.get("content-encoding", "identity").strip().lower()
     if packing not in ("identity", "gzip", "deflate"):
         raise AnswerUnreadable(f"the server packs its answer as {packing[:40]!r}, not as gzip")
     pieces = _count_bytes(response.aiter_bytes)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     heard = _heard.get()
-    if heard is None:  # a request that the user makes with the same client
+    if heard is None:  # the user makes a request with the same client
         response.aiter_bytes = _as_iterator(pieces)
         return
     if not 200 <= response.status_code < 300:
@@ -102,7 +102,7 @@ async def hear(response: Any) -> None:
         status, body = _read_whole(whole, heard)
         response.status_code = status or response.status_code
         response.aiter_bytes = _as_iterator(_once(body))
-        # Its body is read, and that of an error is not asked for again.
+        # The body has been read. An error is returned as it is.
         await response.aread()
         del response.aiter_bytes
     else:
@@ -111,8 +111,9 @@ async def hear(response: Any) -> None:
 
 
 async def _count_bytes(read: Any) -> AsyncGenerator[bytes]:
-    """The bytes of an answer, counted while it is unpacked."""
-    # A packed piece of 64 kB has at most a thousand times as many bytes: no piece is too large.
+    """The bytes of an answer, counted while they are decompressed."""
+    # A compressed piece of 64 kB becomes at most a thousand times as large, so one piece always
+    # fits.
     size = 0
     async for piece in read(None):
         size += len(piece)
@@ -133,14 +134,14 @@ async def _once(body: bytes) -> AsyncGenerator[bytes]:
 
 
 async def _whole(pieces: AsyncIterator[bytes]) -> bytes:
-    """The bytes of an answer in one piece. Raises AnswerBroken if the connection ends before."""
+    """The bytes of an answer in one piece. Raises AnswerBroken if the connection ends early."""
     parts: list[bytes] = []
     try:
         async for piece in pieces:
             parts.append(piece)
     except AnswerUnreadable:
         raise
-    except Exception as error:  # of the HTTP client, whose package is the provider's choice
+    except Exception as error:  # each provider's package has its own HTTP client
         if any(parts):
             raise AnswerBroken(str(error) or type(error).__name__) from error
         raise
@@ -148,11 +149,12 @@ async def _whole(pieces: AsyncIterator[bytes]) -> bytes:
 
 
 def _read_whole(body: bytes, heard: Heard) -> tuple[int, bytes]:
-    """The status that the answer should have, 0 if it has it; and its body, repaired."""
+    """The status that the answer should have, or 0 if its status is right; and its repaired
+    body."""
     try:
         reply = json.loads(body)
     except json.JSONDecodeError as error:
-        # An answer that begins as JSON and ends where more must come is not another kind of page.
+        # An answer that begins as JSON but is incomplete was cut off.
         if error.doc.lstrip()[:1] == "{" and _CUT.match(error.doc, error.pos):
             raise AnswerUnended from None
         return 0, body
@@ -173,7 +175,8 @@ def _read_whole(body: bytes, heard: Heard) -> tuple[int, bytes]:
 _CUT = re.compile(
     r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*\\?|[-a-z]{0,5}|\\u?[0-9a-fA-F]{0,3})\s*\Z', re.DOTALL
 )
-"""Nothing, a text that does not end, or the beginning of a word: where a JSON text was cut."""
+"""The end of a JSON text that was cut: nothing, a text without its quote, the beginning of a
+word."""
 
 
 async def _events(pieces: AsyncIterator[bytes], heard: Heard) -> AsyncGenerator[bytes]:
@@ -181,7 +184,7 @@ async def _events(pieces: AsyncIterator[bytes], heard: Heard) -> AsyncGenerator[
     waiting: list[bytes] = []
     async for piece in pieces:
         waiting.append(piece)
-        # A line may arrive in many pieces: they are joined once, when its end is there.
+        # A line may arrive in many pieces. They are joined once, when its end has arrived.
         if b"\n" not in piece and b"\r" not in piece:
             continue
         lines = b"".join(waiting).splitlines(keepends=True)
@@ -197,7 +200,7 @@ async def _events(pieces: AsyncIterator[bytes], heard: Heard) -> AsyncGenerator[
 _LOOKED_INTO = re.compile(
     rb"oken|tool_calls|tool_use|function_?[cC]all|\"error\"|</?think", re.IGNORECASE
 )
-"""What a piece has that may be put right."""
+"""The words in a piece that may need a repair."""
 
 
 def _line(line: bytes, heard: Heard) -> bytes:
@@ -228,8 +231,8 @@ def _line(line: bytes, heard: Heard) -> bytes:
 
 
 def _apart(event: dict[str, Any]) -> list[dict[str, Any]]:
-    """A piece of the Chat protocol that is a tag of reasoning and nothing else, as two: the library
-    knows tags only if they are whole pieces, and its answer would depend on that."""
+    """Split a piece of the Chat protocol that is exactly a tag of reasoning into two: the library
+    would interpret such a piece, but not the same tag inside a larger piece."""
     choice = _first_choice(event)
     delta = choice.get("delta")
     content = delta.get("content") if isinstance(delta, dict) else None

@@ -1,6 +1,7 @@
-"""What servers get wrong in the form of a reply, and how it is put right (decision D130).
+"""Repairs common mistakes of servers in the form of a reply: numbers, names, indexes (decision
+D130).
 
-Only the form: which numbers, names and indexes a reply has. What it means is decided in replies.py.
+replies.py decides what a reply means.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WORDS = {
     "invalid_argument": 400,
     "context_length": 400,
 }
-"""Beginnings of the names of errors, and the statuses with which they are sent."""
+"""The beginnings of names of errors, and the HTTP statuses that belong to them."""
 
 
 def error_status(reply: Json) -> int:
@@ -57,16 +58,15 @@ def _status(field: object) -> int:
 
 
 def is_reply(answer: Json) -> bool:
-    """Whether an answer may be a reply of a protocol: it has its key."""
+    """Whether an answer has a key of a known protocol, so that it may be a reply."""
     return not answer.keys().isdisjoint(
         ("choices", "output", "content", "candidates", "promptFeedback")
     )
 
 
 def repair_reply(reply: Json, calls: CallNumbers, *, is_whole: bool) -> bool:
-    """Put the form of a reply right, or that of a piece of one. Returns whether it was wrong.
-
-    ``is_whole``: whether it is a reply in one piece."""
+    """Repair the form of ``reply``, a reply or a piece of one. Returns whether it was wrong.
+    ``calls``: the numbers of the calls so far. ``is_whole``: whether it is a reply in one piece."""
     wrong = [_repair_usage(holder) for holder in _holders(reply)]
     if is_whole and "choices" in reply:
         wrong.append(_repair_completion(reply))
@@ -82,7 +82,8 @@ def repair_reply(reply: Json, calls: CallNumbers, *, is_whole: bool) -> bool:
 
 
 def _repair_completion(reply: Json) -> bool:
-    """A reply of the Chat protocol in one piece; without a choice it is an empty one."""
+    """Repair a reply of the Chat protocol in one piece. Without a choice it becomes an empty
+    reply."""
     missing = {name: value for name, value in _HEAD.items() if reply.get(name) is None}
     reply.update(missing)
     if reply["choices"]:
@@ -104,10 +105,10 @@ class CallNumbers:
         """The id of each call, by its number."""
         self._has_arguments: set[int] = set()
         self._now: dict[int, int] = {}
-        """The number that a call now has, by the number that its server sends."""
+        """The repaired number of the current call, by the number that the server sends."""
 
     def repair(self, call: Json) -> bool:
-        """Put the number and the name of a piece of a call right. Returns whether it was wrong."""
+        """Repair the number and the name in a piece of a call. Returns whether they were wrong."""
         sent = call.get("index")
         id = call.get("id")
         function = _mapping(call.get("function"))
@@ -130,7 +131,7 @@ class CallNumbers:
         return number != sent or is_nameless
 
     def _is_another(self, number: int, id: object, function: Json) -> bool:
-        """Whether this is no further piece of the call with that number."""
+        """Whether this piece begins another call although it has the same number."""
         before = self._ids[number]
         if id and before:
             return id != before
@@ -138,7 +139,7 @@ class CallNumbers:
 
 
 def _repair_call(call: Json) -> bool:
-    """A call of the Chat protocol in one piece."""
+    """Repair a call of the Chat protocol in one piece."""
     function = _mapping(call.get("function"))
     if call.get("type", "function") != "function":
         return False
@@ -155,7 +156,7 @@ def _repair_call(call: Json) -> bool:
 
 
 def _repair_name(item: Json) -> bool:
-    """A call of Anthropic's, Google's or the Responses protocol."""
+    """Repair a call of Anthropic's, Google's or the Responses protocol."""
     if item.get("type") in ("tool_use", "function_call"):
         call = item
     elif isinstance(item.get("functionCall"), dict):
@@ -173,7 +174,7 @@ def _repair_name(item: Json) -> bool:
 
 
 def _items(reply: Json) -> Iterator[Json]:
-    """What may be a call, in a reply or in an event of a stream."""
+    """The parts of a reply or an event that may be calls."""
     inner = _mapping(reply.get("response"))
     listed = [*_list_at(reply, "output"), *_list_at(reply, "content"), *_list_at(inner, "output")]
     for candidate in _list_at(reply, "candidates"):
@@ -184,14 +185,14 @@ def _items(reply: Json) -> Iterator[Json]:
 
 
 def _holders(reply: Json) -> Iterator[Json]:
-    """What may have numbers of tokens, in a reply or in an event of a stream."""
+    """The parts of a reply or an event that may have numbers of tokens."""
     yield reply
     yield _mapping(reply.get("response"))
     yield _mapping(reply.get("message"))
 
 
 def _repair_usage(holder: Json) -> bool:
-    """Numbers of tokens are whole numbers, and what is none is left out; Chat has all three."""
+    """Remove wrong numbers of tokens, and add those that the protocol always has."""
     wrong = False
     for key in ("usage", "usageMetadata"):
         usage = holder.get(key)

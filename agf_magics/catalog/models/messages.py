@@ -1,7 +1,7 @@
-"""A model's request and reply. All parts are JSON except the bytes of files, so that they can be
-journaled and shown.
+"""The types of requests to a model and of its replies.
 
-The messages of a session are those of flow/sessions/session.py.
+All parts are JSON, so that they can be journaled and shown, except the bytes of files.
+flow/sessions/session.py describes the messages of a session.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 from ...values.value import Value
 
 NAMELESS = " "
-"""The tool of a call that names none; no tool has a name with a blank."""
+"""The tool's name in a call that names no tool. No tool has a name with a blank."""
 
 
 class ToolCall(TypedDict):
@@ -20,21 +20,21 @@ class ToolCall(TypedDict):
 
     id: str
     tool: str
-    """Empty: the call gives the structured answer."""
+    """The name of the tool; empty: the call is the structured answer."""
     arguments: Value
     fault: NotRequired[str]
-    """Why the arguments cannot be used."""
+    """The reason why the arguments cannot be used."""
 
 
 class File(TypedDict):
     """An image or a document of a message, without its bytes."""
 
     name: str
-    """Its path; empty for a value."""
+    """The path of the file; empty for a value."""
     type: str
-    """Its media type."""
+    """The media type."""
     bytes: int
-    """Its size."""
+    """The size in bytes."""
     sha256: str
 
 
@@ -74,7 +74,7 @@ class Tokens(TypedDict):
     """The tokens of a reply, as the model counts them."""
 
     input: int
-    """All of its prompt, also the cached ones."""
+    """The tokens of the whole prompt, cached tokens included."""
     output: int
     cache_read: NotRequired[int]
     """The tokens of the prompt that the provider had stored, which cost less."""
@@ -97,10 +97,9 @@ class Reply(TypedDict):
     """The reasoning that the model wrote into its text; what it sends as reasoning is in
     ``kept``."""
     empty: NotRequired[str]
-    """Why this is no answer: there is nothing in it. The model is asked once more (decision
-    D130)."""
+    """The reason why the reply has no content. The model is asked once more (decision D130)."""
     written_call: NotRequired[str]
-    """The tool, if the text is nothing but a call of it, which its server did not read as one."""
+    """The name of the tool, if the text is a call that the server failed to recognize."""
     kept: NotRequired[dict[str, Any]]
     """The reply as its provider sent it, if that has more than text and calls."""
 
@@ -127,7 +126,7 @@ class Request(NamedTuple):
     last: bool = False
     """Whether the model must answer now, without tools."""
     files: Mapping[str, bytes] = {}
-    """The bytes of the files of its messages, by SHA-256."""
+    """The bytes of the files in the messages, by SHA-256."""
 
 
 Part = Literal["text", "thinking", "call"]
@@ -140,6 +139,5 @@ class Delta(NamedTuple):
     part: Part
     text: str
     tool: str | None = ""
-    """A name: the text is of arguments for this tool.
-    None: it is of arguments, and the tool is not known.
-    Empty: it is not of arguments."""
+    """The name of the tool if the text belongs to the arguments of a call; None: the name of that
+    tool is unknown yet; empty: the text belongs to no arguments."""

@@ -1,8 +1,8 @@
-"""Models as the engine sees them: one request and one reply, for all providers.
+"""`Model`, a language model of any provider: one request, one reply.
 
-pydantic-ai does the requests and is imported with the first one, which takes seconds. Its Agent is
-not used: it hides the tool calls, which are steps of a run. It finds the keys in the environment;
-no value of ours has one (decision A3).
+pydantic-ai makes the requests. It is imported with the first request, which takes seconds. Its
+Agent is not used, because it hides the tool calls, which are steps of a run. pydantic-ai takes the
+keys from the environment, so no value of this package has a key (decision A3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .messages import Delta, Reply, Request, Tokens
 from .model_fault import ModelFault, fault
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
-"""The providers of the extra ``llm``; the library has more, each with its own extra."""
+"""The providers of the extra ``llm``. pydantic-ai has more providers, each with its own extra."""
 
 _GUESSED = {
     "gpt": "openai",
@@ -46,13 +46,13 @@ _OLLAMA = "http://localhost:11434/v1"
 
 
 class Loop(Protocol):
-    """An event loop: a connection belongs to the one that opened it."""
+    """An event loop. A connection belongs to the loop that opened it."""
 
     def is_closed(self) -> bool: ...
 
 
 class Model:
-    """A model by its name, which is checked when the model is asked."""
+    """A model with a name, which is checked when the model is asked."""
 
     def __init__(self, name: str, base_url: str = "", *, model: Any = None) -> None:
         """``base_url``: the address of an OpenAI-compatible server; ``model``: a model object of
@@ -61,26 +61,27 @@ class Model:
         self._base_url = base_url
         self._users_model = model
         self._opened: dict[tuple[Loop, int], Any] = {}
-        """pydantic-ai's model for each loop and environment, which has the keys and the proxies."""
+        """The models of pydantic-ai by loop and environment. They hold the keys and the proxies."""
         self._kept: dict[tuple[Loop, int], Any] = {}
-        """The connections of such a model, open between two requests: a TLS context takes 28 ms."""
+        """The open connections of these models, kept between requests: a TLS context takes 28
+        ms."""
         self._in_one_piece: set[int] = set()
-        """The environments in which it replied to a request for a stream in one piece. They name
-        the server."""
+        """The environments, which name the server, in which the model sent no stream although it
+        was asked for one."""
 
     @property
     def address(self) -> str | None:
-        """Its name and its server; None for a model object that the user made."""
+        """The name and the server of the model; None for a model object that the user made."""
         return None if self._users_model is not None else f"{self.name} {self._base_url}"
 
     def ready(self, loop: Loop) -> bool:
-        """Whether it can be asked on that loop without an import."""
+        """Whether the model can be asked on ``loop`` without an import."""
         return (
             self._users_model is not None or (loop, _environment()) in self._opened
         ) and "agf_magics.catalog.models.requests" in sys.modules
 
     def problem(self) -> Diagnostic | None:
-        """Why it cannot be asked, as far as that is known without a request."""
+        """The reason why the model cannot be asked, as far as it shows without a request."""
         try:
             self._check()
         except ModelFault as found:
@@ -88,9 +89,8 @@ class Model:
         return None
 
     def open(self, loop: Loop) -> Any:
-        """Import the library and return its model for that loop. This is slow.
-
-        All sessions on that loop share one model. Raises ModelFault."""
+        """Import pydantic-ai and return its model for ``loop``, which is slow. All sessions on the
+        loop share this model. Raises ModelFault."""
         with installed_only():
             from . import requests  # noqa: F401 - this is the slow part
 
@@ -103,25 +103,25 @@ class Model:
             for other in [opened for opened in list(self._opened) if opened[0].is_closed()]:
                 self._opened.pop(other, None)
                 self._kept.pop(other, None)
-            self._opened.setdefault(key, model)  # atomic: the first thread wins
+            self._opened.setdefault(key, model)  # atomic, so that the first thread wins
         return self._opened[key]
 
     async def _keep(self, model: Any, loop: Loop) -> None:
-        """Keep the connections of ``model`` until its loop ends (`asyncio.run`, ``%unload_ext``): a
-        loop closes its generators then. A model object of the user is used on any loop, and is
-        closed with its last request."""
+        """Keep the connections of ``model`` open until its loop ends (`asyncio.run`,
+        ``%unload_ext``) and closes its generators. A user's model object may be used on any loop,
+        and is closed with its last request."""
         from .requests import hold_open
 
         key = loop, _environment()
         if self._users_model is not None or key in self._kept:
             return
-        self._kept[key] = kept = hold_open(model)
-        await anext(kept)
+        self._kept[key] = connections = hold_open(model)
+        await anext(connections)
         for other in [
             kept_key for kept_key in list(self._kept) if kept_key[0] is loop and kept_key != key
         ]:
             self._opened.pop(other, None)
-            await self._kept.pop(other).aclose()  # requests that still run close it when they end
+            await self._kept.pop(other).aclose()  # running requests close it when they end
 
     async def ask(self, request: Request, listen: Callable[[Delta], None] | None = None) -> Reply:
         """The reply to one request. Raises ModelFault.
@@ -146,11 +146,12 @@ class Model:
             raise
         except StepError:
             raise
-        except Exception as error:  # of the library, the provider's package, or the user's model
+        except Exception as error:  # from pydantic-ai, the provider's package, or the user's model
             failure = explain_failure(
                 error, self.name, _address(model) or self._base_url, bool(self._base_url)
             )
-        raise failure  # not in the except: its cause would have the request with the key
+        # raised outside of `except`, so that the request with the key is not its cause
+        raise failure
 
     def _add_cost(self, used: Tokens) -> None:
         cost = self.price(used)
@@ -158,15 +159,15 @@ class Model:
             used["cost"] = f"{cost:f}"
 
     def price(self, used: Tokens) -> Decimal | None:
-        """The price of a reply in US dollars; None: it is not known, for example because the server
-        is not the provider's own. The first call is slow unless the model was opened."""
+        """The price of a reply in US dollars; None: unknown, for example because the server is not
+        the provider's own. The first call is slow unless the model was opened."""
         from .prices import price
 
         if self._base_url:
             return None
         with suppress(ModelFault):
             provider, model = _split(self.name, False)
-            # openai-chat and openai-responses are two ways to ask the same provider.
+            # openai-chat and openai-responses are two protocols of the same provider.
             return price("openai" if provider.startswith("openai-") else provider, model, used)
         return None
 
@@ -267,7 +268,7 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
 
 @functools.lru_cache(maxsize=64)
 def _shared_model(name: str, base_url: str) -> Model:
-    """One for all sessions, which share its connections."""
+    """The model that all sessions share, together with its connections."""
     return Model(name, base_url)
 
 
@@ -276,7 +277,7 @@ def _environment() -> int:
 
 
 def _split(name: str, served: bool) -> tuple[str, str]:
-    """The provider and its own name for the model. Raises ModelFault."""
+    """The provider, and the provider's name for the model. Raises ModelFault."""
     provider, colon, model = name.partition(":")
     if not name.strip():
         raise fault("model.none", "no model is chosen", CHOOSE)

@@ -1,4 +1,5 @@
-"""A failed request to a model, as an error whose texts have no keys (decision A3)."""
+"""`ModelFault`, the error for a failed request to a model, whose texts never have keys (decision
+A3)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _PARAMETER = re.compile(
     r"([?&][\w.-]*(?:key|token|secret|password|sig|auth)[\w.-]*=)[^&\s#'\"]*[^&\s#'\":,;]",
     re.IGNORECASE,
 )
-"""A parameter of an address that is a key by its name."""
+"""A parameter of an address whose name says that it is a key."""
 
 _VARIABLE = re.compile(r"(?:_KEY|_TOKEN|_SECRET|_PASSWORD)$")
 
@@ -29,9 +30,10 @@ class ModelFault(StepError):
     again: bool = False
     """Whether the same request may succeed later."""
     after: float | None = None
-    """The delay that the provider asks for, in seconds."""
+    """The seconds that the provider asks to wait; None: it does not ask."""
     used: Tokens | None = None
-    """The tokens of a reply that is no answer: they are paid for."""
+    """The tokens of an unusable reply, which are paid for all the same; None: there was no
+    reply."""
 
 
 def fault(
@@ -49,7 +51,7 @@ def fault(
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what caused it, down to the innermost; of a group the first of its errors."""
+    """An error and its causes, down to the innermost. Of a group, the first error is followed."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -59,12 +61,12 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def caused_by(error: BaseException, kind: str) -> BaseException | None:
-    """What caused ``error``, by the name of its class; None: nothing of that class."""
+    """The cause of ``error`` whose class has the name ``kind``; None: there is none."""
     return next((cause for cause in causes(error) if type(cause).__name__ == kind), None)
 
 
 def without_keys(text: str) -> str:
-    """``text`` without keys: secrets of the environment, and what looks like a key."""
+    """``text`` without keys: neither secrets of the environment nor texts that look like a key."""
     secrets = {
         value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 8
     }
@@ -74,6 +76,6 @@ def without_keys(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """A provider's words in one line of bounded length."""
+    """``text``, the words of a provider, on one line of bounded length."""
     line = " ".join(text.split())
     return line if len(line) <= 300 else f"{line[:300]}…"

@@ -1,4 +1,4 @@
-"""The price of a request, by the model that answered it."""
+"""Estimates the price of a reply by the model that sent it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .messages import Tokens
 def price(provider: str, model: str, used: Tokens) -> Decimal | None:
     """The price of a reply in US dollars; None: the table has no price for the model.
 
-    It is an estimate, from the table of `genai-prices`: the table is as old as the installed
-    package, and it knows no contract of the user's."""
+    The price comes from the table of the installed package `genai-prices`, which may be old and
+    does not know the user's contracts."""
     usage = Usage(
         input_tokens=used["input"],
         output_tokens=used["output"],
         cache_read_tokens=used.get("cache_read"),
         cache_write_tokens=used.get("cache_write"),
     )
-    # An unknown model; tokens that the table has no price for.
+    # The model, or a kind of its tokens, has no price in the table.
     with suppress(LookupError, ValueError):
         return calc_price(usage, model, provider_id=provider).total_price
     return None

@@ -1,7 +1,8 @@
-"""Reasoning that a model writes into its text: the first characters are ``<think>`` or ``<thinking>``.
+"""Separates the reasoning that a model writes at the beginning of its text from the answer.
 
-Such a block is no part of the answer (decision D130), whichever pieces it arrives in. Elsewhere in a
-text the tags are text: a model may write about them.
+A block that begins with ``<think>`` or ``<thinking>`` does not belong to the answer (decision
+D130), in whatever pieces it arrives. Later in the text these tags are plain text: a model may write
+about them.
 """
 
 from __future__ import annotations
@@ -13,29 +14,29 @@ _TAGS = (("<thinking>", "</thinking>"), ("<think>", "</think>"))
 TAGS = frozenset(tag for pair in _TAGS for tag in pair)
 LONGEST_TAG = len("<thinking>")
 LONGEST_START = 10_000
-"""Characters, most of them blanks, in which a tag is waited for."""
+"""The number of characters, mostly blanks, in which the splitter waits for a tag."""
 _LETTER = re.compile(r"\S")
 
 
 class Piece(NamedTuple):
-    """A piece of a text: reasoning or answer."""
+    """A piece of the text, either reasoning or answer."""
 
     part: Literal["thinking", "text"]
     text: str
 
 
 class ReasoningSplitter:
-    """Tells the reasoning at the beginning of a text from the answer, while the text arrives."""
+    """Splits a text into reasoning and answer while it arrives."""
 
     def __init__(self) -> None:
         self._waiting = ""
-        """Characters that may be the beginning of a tag."""
+        """The last characters, which may be the beginning of a tag."""
         self._state: Literal["start", "thinking", "answer"] = "start"
         self._closing = ""
         """The tag that ends the reasoning; empty: there was no reasoning yet."""
 
     def feed(self, text: str) -> list[Piece]:
-        """The pieces that are certain now."""
+        """The pieces that are certain after ``text`` has arrived."""
         text = self._waiting + text
         self._waiting = ""
         pieces: list[Piece] = []
@@ -53,8 +54,8 @@ class ReasoningSplitter:
         return pieces
 
     def end(self) -> list[Piece]:
-        """The pieces that waited for the end of the text. A block that never closes is reasoning:
-        the model was stopped before it answered."""
+        """The pieces that remain at the end of the text. An unclosed block is reasoning: the model
+        was stopped before it answered."""
         text = self._waiting
         self._waiting = ""
         if self._state == "start" and self._closing:
@@ -62,7 +63,8 @@ class ReasoningSplitter:
         return [Piece("thinking" if self._state == "thinking" else "text", text)] if text else []
 
     def _begin(self, text: str, start: int) -> int:
-        """The place after what can be decided of ``text`` from ``start``: a tag, or none."""
+        """Decide whether ``text`` has a tag at ``start``. Returns the offset after the decided
+        part."""
         letter = _LETTER.search(text, start)
         first = letter.start() if letter else len(text)
         for opening, closing in _TAGS:
@@ -75,11 +77,12 @@ class ReasoningSplitter:
             self._waiting = text[start:]
             return len(text)
         self._state = "answer"
-        # The blanks between the reasoning and the answer belong to neither.
+        # The blanks between reasoning and answer belong to neither of them.
         return first if self._closing else start
 
     def _reason(self, text: str, start: int, pieces: list[Piece]) -> int:
-        """The place after the reasoning in ``text``, as far as it has arrived."""
+        """Add the reasoning in ``text`` from ``start`` to ``pieces``. Returns the offset after
+        it."""
         place = text.find(self._closing, start)
         end, after = (place, place + len(self._closing)) if place >= 0 else (len(text), len(text))
         if place >= 0:

@@ -1,8 +1,8 @@
-"""A model of pydantic-ai that answers from recorded requests, for code that uses that library itself.
+"""A model of pydantic-ai that answers from a recording, for user code that calls that library
+itself.
 
-A request is found by its conversation: instructions, texts, calls and their results. The ids of
-calls differ from run to run, and the library makes other schemas of the same tools, so they do not
-count.
+A recorded request is found by its conversation: instructions, texts, calls and their results. The
+ids of calls and the schemas of tools do not count, because they differ from run to run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ...values.value import Value
 from .messages import Reply
 
 Conversation = list[Value]
-"""For each message its role, the text, and the calls with their arguments."""
+"""The role, the text and the calls of each message."""
 
 
 def recorded_model(name: str, ask: Callable[[Conversation], Reply]) -> Model:
-    """A model whose replies ``ask`` returns. It raises what ``ask`` raises."""
+    """A model whose replies come from ``ask``. Errors of ``ask`` pass through."""
 
     def reply(messages: list[ai.ModelMessage], info: AgentInfo) -> ai.ModelResponse:
         return _to_response(ask(_read_conversation(messages, info)), info)
@@ -97,7 +97,7 @@ def _add(conversation: Conversation, role: str, text: str, calls: Value = ()) ->
     if role == "system" and not text:
         return
     message: list[Value] = [role, text, list(calls or ())]
-    # Instructions are one text or several system prompts: what counts is what the model reads.
+    # Instructions may be one text or several system prompts, which the model reads as the same.
     if (
         role == "system"
         and conversation
@@ -115,7 +115,7 @@ def _to_response(reply: Reply, info: AgentInfo) -> ai.ModelResponse:
         ai.ToolCallPart(call["tool"] or output, json.dumps(call["arguments"]), call["id"])
         for call in reply["calls"]
     ]
-    # An answer that the recorded model wrote as text, for an agent that takes it as a call.
+    # The recorded model wrote its answer as text, but the agent expects a call.
     if not parts and output and not info.allow_text_output:
         parts = [ai.ToolCallPart(output, reply["text"])]
     elif reply["text"]:

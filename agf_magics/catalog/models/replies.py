@@ -1,9 +1,9 @@
-"""A provider's response as our `Reply`; here it is decided whether that is an answer (decision D130).
+"""Converts a provider's response to a `Reply`, and decides whether it is an answer (decision D130).
 
-This holds for all models, streamed or in one piece. A reply that is none raises `ModelFault`: its
-provider refused or filtered it, failed, or broke it off. One with nothing in it says so, and its
-session asks once more. Calls without a name, or of what was not offered, stay in the reply: the
-model gets an error, and may correct itself.
+The rules are the same for all models, for streams and replies in one piece. A response that the
+provider refused, filtered, failed or broke off raises `ModelFault`. A reply without content is
+marked, and the session asks once more. Calls without a name, or of a tool that was not offered,
+stay in the reply: the model gets an error and may correct itself.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .streams import as_text
 from .tool_names import ToolNames
 
 MOST_TOKENS = 10**12
-"""Tokens of one request; more is a server's mistake."""
+"""The largest number of tokens of one request. A larger number is a server's mistake."""
 
 WRAPPED = "answer"
-"""The field of the object that wraps any other answer: providers accept only objects."""
+"""The field of the object that wraps an answer that is no object: providers accept only objects."""
 
 _KEPT = (
     "kind",
@@ -44,21 +44,20 @@ _KEPT = (
     "provider_response_id",
     "model_name",
 )
-"""The parts of a reply that its provider may need in the next request."""
+"""The parts of a reply that the provider may need in the next request."""
 
 _MARKS_END = frozenset({"openai", "anthropic", "google", "google-gla", "google-vertex", "azure"})
 """Providers that end each reply with the reason of its end."""
 
 _MARKS_STREAMS = frozenset({"server", "ollama", "deepseek", "openrouter", "groq", "mistral"})
-"""Those that do it in streams. In one piece some leave it out, and the JSON shows that it is
-whole."""
+"""Providers that do it in streams. For a reply in one piece, its JSON shows that it is complete."""
 
 _AROUND_CALL = re.compile(
     r"```(?:json)?|</?tool_calls?>|\[TOOL_CALLS\]|<\|(?:tool_call|python_tag)\|>"
 )
 _CALL_BEGINS = re.compile(r"<function=([\w.-]+)>")
 _ARGUMENTS = frozenset({"arguments", "parameters", "args"})
-"""What stands in a call that a model writes as text, because its server does not read it as one."""
+"""The keys of the arguments in a call that a model writes as text."""
 
 _NOT_ENDED = frozenset({"in_progress", "queued", "incomplete"})
 _FILTERED = frozenset(
@@ -76,12 +75,13 @@ _FILTERED = frozenset(
         "sensitive",
     ]
 )
-"""Reasons of an end that proxies pass on as their provider says them, in lower case."""
+"""The reasons of an end that mean a filter, in lower case, also in the words that proxies pass
+on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the library has read of a reply, and how it came."""
+    """A response as pydantic-ai read it, with the facts about its arrival."""
 
     response: ai.ModelResponse
     model: Made
@@ -96,27 +96,28 @@ class Response:
 
     @property
     def why(self) -> str:
-        """The reason of its end in the words of its provider; empty: it did not say."""
+        """The reason of the end in the provider's words; empty: the provider gave none."""
         return str(self.details.get("finish_reason") or "")
 
     @property
     def spoken(self) -> tuple[str, str]:
-        """The reasoning in the text, and the text without it."""
+        """The reasoning in the text, and the rest of the text."""
         text = self.written
         heard = self.heard.text or ""
-        # The library takes tags out of texts of the Chat protocol wherever they stand.
+        # In the Chat protocol, pydantic-ai removes tags from any place of the text.
         return split_reasoning(heard if "<think" in heard else text)
 
     @property
     def written(self) -> str:
-        """The text as the library has read it."""
+        """The text as pydantic-ai read it."""
         return "".join(
             part.content for part in self.response.parts if isinstance(part, ai.TextPart)
         )
 
 
 def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
-    """The reply of a model. Raises ModelFault if it is no answer and is not asked for again."""
+    """The reply in ``response``. Raises ModelFault if it is unusable and the model is not asked
+    again."""
     library_reply = _with_distinct_ids(response.response, request)
     usage = _usage(library_reply)
     calls = [
@@ -151,9 +152,8 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
 
 
 def _with_distinct_ids(response: ai.ModelResponse, request: Request) -> ai.ModelResponse:
-    """``response`` with an id for each call that no other call of its session has (decision D191).
-    Results are bound to calls by their ids, and some servers give none, or count anew in each
-    reply."""
+    """``response`` with unique ids for the calls of the session (decision D191). Results refer to
+    calls by id, but some servers send no ids, or count anew in each reply."""
     seen = {
         call["id"]
         for message in request.messages
@@ -177,7 +177,8 @@ def _with_distinct_ids(response: ai.ModelResponse, request: Request) -> ai.Model
 
 
 def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault | None:
-    """Why the reply is no answer; None: it is one, or is asked for again."""
+    """The error for a response that is unusable; None: it is usable, or the model is asked
+    again."""
     library_reply = response.response
     why = response.why
     details = response.details
@@ -196,7 +197,8 @@ def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault
 
 
 def _tool_written_as_text(text: str, request: Request, names: ToolNames) -> str | None:
-    """The offered tool, if the whole text is a call of it in JSON or between tags."""
+    """The name of the offered tool, if the whole text is its call in JSON or between tags; else
+    None."""
     offered = {tool.name for tool in request.tools}
     if not offered:
         return None
@@ -216,16 +218,16 @@ def _tool_written_as_text(text: str, request: Request, names: ToolNames) -> str 
 
 
 def _has_reason(response: Response) -> bool:
-    """Whether the reply says why it ended, where its protocol does that."""
+    """Whether the reply has the reason of its end, if its protocol requires one."""
     if not response.streamed and not response.heard.kind:
-        return True  # a model object without a server replies as a whole
+        return True  # a model object without a server always replies completely
     system = response.model.system
     says = system in _MARKS_END or (response.streamed and system in _MARKS_STREAMS)
     return not says or (bool(response.why) and response.why not in _NOT_ENDED)
 
 
 def _what_is_there(response: Response) -> str:
-    """What an empty reply has."""
+    """The words for the content of an empty reply."""
     if response.response.finish_reason == "length":
         return "nothing: it reached its maximum number of tokens before its answer"
     parts = response.response.parts
@@ -244,12 +246,12 @@ def _usage(response: ai.ModelResponse) -> Tokens:
 
 
 def _tokens(count: int) -> int:
-    """A server may answer any number; one that no model can have used is no number."""
+    """``count``, or 0 if no model can have used so many tokens."""
     return count if 0 <= count < MOST_TOKENS else 0
 
 
 def _plain(part: Any) -> bool:
-    """Whether ``part`` is a text or a call without data of its provider."""
+    """Whether ``part`` is a text or a call without further data of the provider."""
     is_text_or_call = isinstance(part, ai.TextPart | ai.ToolCallPart)
     return (
         is_text_or_call
@@ -259,10 +261,10 @@ def _plain(part: Any) -> bool:
 
 
 def _call(part: ai.ToolCallPart, names: ToolNames) -> ToolCall:
-    """A call as a session knows it. Arguments that are no JSON object are its fault."""
+    """A call for the session. Arguments that are not a JSON object become its ``fault``."""
     tool = names.tool_of(part.tool_name)
     read, why = read_json(as_text(part.args) or "{}")
-    if read is None and not why:  # some servers write null for no arguments
+    if read is None and not why:  # some servers write null if there are no arguments
         read = {}
     call: ToolCall = {"id": part.tool_call_id, "tool": tool, "arguments": read}
     if why or not isinstance(read, dict):

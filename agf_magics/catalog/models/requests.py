@@ -1,6 +1,6 @@
-"""Requests translated to pydantic-ai, and replies as it reads them.
+"""Translates requests for pydantic-ai, sends them, and reads the replies.
 
-It is imported with the first request, since the library is slow to import.
+This module is imported with the first request, because pydantic-ai is slow to import.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic_ai import messages as ai
 from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import ContentFilterError, UnexpectedModelBehavior
 from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import ModelRequestParameters, infer_model
 from pydantic_ai.output import OutputObjectDefinition
@@ -28,9 +28,9 @@ from .streams import Sent, stream_reply
 from .tool_names import ToolNames
 
 _NATIVE_WITH_TOOLS = frozenset({"openai", "anthropic"})
-"""Providers that accept a schema of the answer together with tools. Gemini refuses both, and
-servers that compile the schema into a grammar then cannot call tools: these get the answer as a
-call of its own."""
+"""Providers that accept a schema of the answer together with tools. Gemini refuses the combination,
+and servers that compile the schema into a grammar cannot call tools then. From other providers, the
+answer is requested as a call."""
 
 _SETTINGS = {
     "temperature": "temperature",
@@ -53,18 +53,18 @@ def library_model(provider: str, model: str, base_url: str) -> LibraryModel:
         from pydantic_ai.providers.openai import OpenAIProvider
 
         class ServerProvider(OpenAIProvider):
-            name = "server"  # what only OpenAI's own service supports is not asked of it
+            name = "server"  # prevents features that only OpenAI's own service supports
 
-        # Without a key here the provider would send OPENAI_API_KEY to this server.
+        # Without this key, the provider would send OPENAI_API_KEY to the server.
         return OpenAIChatModel(
             model, provider=ServerProvider(base_url=base_url, api_key="api-key-not-set")
         )
-    infer_provider_class(provider)  # raises ValueError for an unknown one
+    infer_provider_class(provider)  # raises ValueError for an unknown provider
     return infer_model(f"{provider}:{model}")
 
 
 async def hold_open(model: LibraryModel) -> AsyncGenerator[None]:
-    """Hold a model open until this is closed."""
+    """Keep the connections of a model open until this generator is closed."""
     async with model:
         yield
 
@@ -73,7 +73,7 @@ running_loop = asyncio.get_running_loop  # this is the only module of the room t
 
 
 async def request_whole(model: LibraryModel, request: Request, name: str) -> Reply:
-    """The reply in one piece. ``name``: of the model, for messages."""
+    """The reply in one piece. ``name``: the name of the model, for messages."""
     sent, names = _translate(model, request)
     with hearing() as heard:
         try:
@@ -98,8 +98,8 @@ async def request_whole(model: LibraryModel, request: Request, name: str) -> Rep
 async def request_stream(
     model: LibraryModel, request: Request, name: str, listen: Callable[[Delta], None]
 ) -> Reply | None:
-    """The reply; ``listen`` gets each part of it when it arrives. None: the model replies in one
-    piece. ``name``: of the model, for messages."""
+    """The reply, of which ``listen`` gets each part when it arrives; None: the model sends no
+    streams. ``name``: the name of the model, for messages."""
     sent, names = _translate(model, request)
     with hearing() as heard:
         reply = await stream_reply(sent, heard, listen)
@@ -109,7 +109,7 @@ async def request_stream(
 
 
 def _translate(model: LibraryModel, request: Request) -> tuple[Sent, ToolNames]:
-    """The request as the library takes it."""
+    """The request in the types of pydantic-ai, and the names of its tools."""
     request = sendable(request)
     names = ToolNames(request)
     parameters = _parameters(model, request, names)
@@ -119,9 +119,9 @@ def _translate(model: LibraryModel, request: Request) -> tuple[Sent, ToolNames]:
 
 
 async def _stream_silently(sent: Sent, name: str) -> Response | None:
-    """The reply of a server that only streams; None if it has another fault. Raises what a reply
-    that breaks off raises."""
-    with hearing() as heard, suppress(UnexpectedModelBehavior, ModelAPIError):
+    """The reply of a server that can only stream; None if the server has another fault. Raises as a
+    broken-off reply does, or the error that the server sends in place of a reply."""
+    with hearing() as heard, suppress(UnexpectedModelBehavior):
         reply = await stream_reply(sent, heard, lambda delta: None)
         if reply is not None and reply.parts:
             return Response(reply, sent.model, name, heard, streamed=True)
@@ -129,9 +129,9 @@ async def _stream_silently(sent: Sent, name: str) -> Response | None:
 
 
 def _parameters(model: LibraryModel, request: Request, names: ToolNames) -> ModelRequestParameters:
-    """The tools of a request, and how its structured answer is asked for."""
-    # The last request offers no tools, except to providers that require the called ones to be
-    # declared.
+    """The tools of a request, and the form in which the structured answer is requested."""
+    # The last request offers no tools, except to providers that require the declaration of called
+    # tools.
     keeps = not request.last or model.system in ("anthropic", "bedrock")
     tools = [
         ToolDefinition(
@@ -166,8 +166,8 @@ def _parameters(model: LibraryModel, request: Request, names: ToolNames) -> Mode
 
 
 def _profile(model: LibraryModel) -> Mapping[str, Any]:
-    """What the library knows of the abilities of a model."""
-    with suppress(NotImplementedError):  # a model that wraps several
+    """The abilities of a model, as pydantic-ai knows them."""
+    with suppress(NotImplementedError):  # the model wraps several models
         return model.profile
     return {}
 
@@ -182,8 +182,8 @@ def _wrap_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(model: LibraryModel, request: Request, tools: bool) -> ModelSettings:
-    """The library omits unsupported settings. The engine retries, so that retries can be
-    cancelled."""
+    """The settings of a request; pydantic-ai omits unsupported ones. The library does not retry,
+    because the engine does, and can cancel its retries."""
     named = {
         theirs: request.settings[ours]
         for ours, theirs in _SETTINGS.items()
@@ -200,7 +200,7 @@ def _settings(model: LibraryModel, request: Request, tools: bool) -> ModelSettin
 
 
 def _history(request: Request, names: ToolNames) -> list[ai.ModelMessage]:
-    """The messages so far; those between two replies become one request."""
+    """The messages so far. All messages between two replies become one request."""
     messages: list[ai.ModelMessage] = []
     waiting: list[ai.ModelRequestPart] = []
     if request.instructions:
@@ -221,8 +221,8 @@ def _history(request: Request, names: ToolNames) -> list[ai.ModelMessage]:
 
 
 def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPromptPart:
-    """A prompt with its images and documents; a text becomes part of the text, which all models
-    accept."""
+    """A prompt with its images and documents. Text documents become part of the prompt's text,
+    which all models accept."""
     if not message.get("files"):
         return ai.UserPromptPart(message["text"])
     parts: list[ai.UserContent] = [message["text"]]
@@ -237,11 +237,11 @@ def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPrompt
 
 
 def _response(message: ModelMessage, names: ToolNames) -> ai.ModelResponse:
-    """A reply of the model as the library had it."""
+    """An earlier reply of the model in the types of pydantic-ai."""
     if "kept" in message:
-        (kept,) = ai.ModelMessagesTypeAdapter.validate_python([message["kept"]])
-        assert isinstance(kept, ai.ModelResponse), "``kept`` is a reply"
-        return kept
+        (provider_reply,) = ai.ModelMessagesTypeAdapter.validate_python([message["kept"]])
+        assert isinstance(provider_reply, ai.ModelResponse), "``kept`` is a reply"
+        return provider_reply
     parts: list[ai.ModelResponsePart] = [ai.TextPart(message["text"])] if message["text"] else []
     for call in message["calls"]:
         name = names.of(call["tool"]) if call["tool"] else names.answer

@@ -1,8 +1,8 @@
-"""A request as every provider can read it: texts that UTF-8 has, and arguments that are JSON.
+"""Makes a request readable for every provider: texts in valid UTF-8, arguments in valid JSON.
 
-Half of a surrogate pair is in the name of a file that is not UTF-8, and in a reply that was cut in a
-character. No request can have it: it becomes U+FFFD. A model's own arguments with NaN are no JSON;
-they go back as all other arguments that cannot be read, as a text in an object.
+Half of a surrogate pair comes from the name of a file that is not UTF-8, or from a reply that was
+cut within a character. No request can have it, so it becomes U+FFFD. Arguments that a model wrote
+with NaN are not JSON; like other unreadable arguments, they are sent back as a text in an object.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ...text.whole_text import whole_text
 from .messages import Offered, Request
 
 UNREADABLE = "INVALID_JSON"
-"""The name under which pydantic-ai sends arguments that are no JSON."""
+"""The key under which pydantic-ai sends arguments that are not JSON."""
 
 _ARGUMENTS = frozenset({"arguments", "args"})
 
 
 def sendable(request: Request) -> Request:
-    """``request`` with what can be sent; the same where that is all of it."""
+    """``request`` with the repairs; the same object if it needs none."""
     return request._replace(
         messages=[_sendable(message) for message in request.messages],
         instructions=whole_text(request.instructions),
@@ -47,7 +47,8 @@ def _argument(name: str, value: Any) -> Any:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text has no constant that JSON does not have; other faults are the library's."""
+    """Whether a text has none of the constants that JSON lacks. pydantic-ai handles other
+    faults."""
     try:
         json.loads(text, parse_constant=_refuse)
     except _NoConstant:

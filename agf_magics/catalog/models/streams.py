@@ -1,4 +1,4 @@
-"""The reply of a model while it arrives, as parts."""
+"""Reads the stream of a model's reply, and passes on its parts while they arrive."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from .reasoning import Piece, ReasoningSplitter
 
 
 class BrokenOff(Exception):
-    """A reply ended before its end. Its argument is what the library raised."""
+    """A reply broke off. The argument is the error of the library."""
 
 
 class Sent(NamedTuple):
-    """A request as the library takes it."""
+    """A request in the types of pydantic-ai."""
 
     model: LibraryModel
     messages: list[ai.ModelMessage]
     settings: ModelSettings
     parameters: ModelRequestParameters
     name_of: Callable[[str], str]
-    """Our name of a tool, from the name that was sent; empty for the structured answer."""
+    """Returns our name of a tool from the name that was sent; empty for the structured answer."""
 
 
 async def stream_reply(
     sent: Sent, heard: Heard, listen: Callable[[Delta], None]
 ) -> ai.ModelResponse | None:
-    """The reply; each part of it goes to ``listen`` when it arrives. None: the model does not
-    stream. ``heard``: what is known of the answer.
+    """The reply; None: the model does not stream. ``heard``: the facts about the answer.
+    ``listen``: gets each part when it arrives.
 
-    Raises `BrokenOff` if the reply ends in the middle, and otherwise what a plain request raises.
+    Raises `BrokenOff` if the reply ends in the middle, and otherwise the errors of a plain request.
     """
     parts = _Parts(sent.name_of)
     try:
@@ -63,20 +63,20 @@ async def stream_reply(
     except Exception as error:
         for delta in parts.end():
             listen(delta)
-        # By its name, as `caused_by` finds all classes: most are of libraries that are imported late.
+        # Compared by name, because most of these classes are from libraries that are imported late.
         if caused_by(error, "AnswerUnended"):
             raise
         is_cut = isinstance(error, ModelConnectionError) and heard.kind == "pieces"
         if parts.have_arrived or is_cut:
             raise BrokenOff(error) from None
-        # A model object without a stream.
+        # The model object has no streams.
         if isinstance(error, NotImplementedError | AssertionError):
             return None
         if isinstance(error, UnexpectedModelBehavior):
             # An event stream without events is cut off, not a refusal to stream.
             if heard.kind == "pieces" and not heard.has_events:
                 raise AnswerUnended from None
-            # A server that replies in one piece, or a model object of the user's that says so.
+            # The server replies in one piece, or the user's model object says that it does.
             if heard.kind in ("", "json"):
                 return None
         raise
@@ -91,7 +91,7 @@ class _Parts:
     def __init__(self, name_of: Callable[[str], str]) -> None:
         self._name_of = name_of
         self._calls: dict[int, str] = {}
-        """The tool of each open call, by the index of its part."""
+        """The name of the tool of each open call, by the index of its part."""
         self._text = ReasoningSplitter()
         self.have_arrived = False
 
@@ -104,7 +104,7 @@ class _Parts:
                 return [Delta("thinking", text)]
             case ai.PartStartEvent(index=index, part=ai.ToolCallPart(tool_name=sent, args=args)):
                 tool = self._calls[index] = self._name_of(sent)
-                # The head of the call is text to show; the rest are arguments of the tool.
+                # The first delta shows the name of the tool, further deltas its arguments.
                 return [
                     Delta("call", f"{tool or 'answer'}(", ""),
                     Delta("call", as_text(args), tool),
@@ -120,7 +120,7 @@ class _Parts:
         return []
 
     def end(self) -> list[Delta]:
-        """The deltas that waited for the end of the reply."""
+        """The deltas that remain at the end of the reply."""
         return _deltas(self._text.end())
 
 
@@ -129,7 +129,7 @@ def _deltas(pieces: list[Piece]) -> list[Delta]:
 
 
 def as_text(args: Any) -> str:
-    """The arguments of a call as JSON text: most libraries give a text, some an object."""
+    """The arguments of a call as JSON text. Most libraries return a text, some an object."""
     if isinstance(args, str):
         return args
     return json.dumps(args, ensure_ascii=False) if args else ""

@@ -1,4 +1,4 @@
-"""The names of tools as providers accept them, and back."""
+"""Translates the names of tools to names that providers accept, and back."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tools: Python functions that a flow calls by name."""
+"""Tools, the functions that a flow calls by name: their arguments, checks and retries."""

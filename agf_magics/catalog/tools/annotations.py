@@ -1,6 +1,6 @@
-"""Annotations as a validator and as JSON Schema.
+"""Converts the annotations of a function to a validator of its arguments and to JSON Schema.
 
-Only this module imports pydantic, which takes 43 ms: it is imported with the first call.
+Only this module imports pydantic, which takes 43 ms, so the module is imported with the first call.
 
 Only scalars are strict (decision A9): "3" is not 3 and True is not 1, but a JSON object becomes the
 dataclass, model or enum of the annotation, which pydantic's own strict mode refuses. So the scalars
@@ -60,19 +60,21 @@ INSIDE = (
     "python_schema",
     "extras_schema",
 )
-"""The keys of a core schema that have a schema, or a list of them: the elements of a tuple."""
+"""The keys of a core schema that hold one schema, or a list of schemas (the elements of a
+tuple)."""
 
 MANY = ("fields", "choices", "definitions", "steps")
-"""The keys of a core schema that have several schemas: a list of them, or a mapping by names that a
-user chooses. A field may be called ``type`` or ``schema``, so what stands in a mapping is told from
-the place, not from its keys."""
+"""The keys of a core schema that hold several schemas: a list, or a mapping by names that the user
+chooses. Such a name may be ``type`` or ``schema``, so these mappings are never taken for
+schemas."""
 
 
 WRITTEN = frozenset({"pydantic_js_extra", "pydantic_js_annotation_functions"})
-"""Metadata of a core schema: what a user writes into the JSON Schema of an annotation."""
+"""The metadata of a core schema with the user's additions to the JSON Schema of an annotation."""
 
 OF_A_CLASS = "pydantic_js_functions"
-"""Metadata of a core schema: functions that make the JSON Schema of a class, pydantic's or a user's."""
+"""The metadata of a core schema with the functions, pydantic's or a user's, that write the JSON
+Schema of a class."""
 
 
 class ArgumentsModel(NamedTuple):
@@ -81,12 +83,12 @@ class ArgumentsModel(NamedTuple):
     validate: Callable[[dict[str, Any]], dict[str, Any]]
     schema: Schema
     doubts: tuple[str, ...]
-    """Annotations that cannot be used, and why; their arguments are not checked."""
+    """The annotations that cannot be used, with the reasons. Their arguments are not checked."""
     unresolved: bool
     """Whether an annotation has an undefined name: a later cell may define it."""
     as_is: Mapping[str, str]
-    """The parameters that get an object as it is, with the name of the class that it must have;
-    empty: any."""
+    """The parameters that get an object unchanged, with the name of the class that it must have;
+    empty: any class."""
 
 
 def build(
@@ -95,8 +97,9 @@ def build(
     names: dict[str, Any],
     secret: Collection[str],
 ) -> ArgumentsModel:
-    """The model of ``parameters``. ``more``: whether it takes other names too; ``names``: the
-    globals of annotations; ``secret``: parameters whose default is not shown."""
+    """The model of ``parameters``. ``more``: whether the function accepts other names, too.
+    ``names``: the globals for the annotations. ``secret``: the parameters whose defaults are not
+    shown."""
     annotations = {name: _with_default(parameter) for name, parameter in parameters.items()}
     usable, errors = _usable(annotations, names)
     fields: dict[str, Any] = {}
@@ -111,7 +114,7 @@ def build(
         )
     try:
         validator, schema = _compile(fields, more)
-    except RAISED as error:  # each annotation alone can be used, but not all of them together
+    except RAISED as error:  # the annotations can be used one by one, but not together
         errors = dict.fromkeys(parameters, error)
         validator, schema = _compile(
             dict.fromkeys(parameters, typing_extensions.NotRequired[Any]), more
@@ -133,8 +136,8 @@ _DATA = frozenset({"numpy", "pandas", "polars", "pyarrow"})
 
 
 def _class_as_is(annotation: object) -> str | None:
-    """The name of the class of data that an annotation asks for; empty: any; None: checking it may make
-    another value of it."""
+    """The name of the data class that an annotation requires; empty: any class; None: the check may
+    convert the value."""
     if annotation is Any or annotation is object:
         return ""
     is_data = isinstance(annotation, type) and annotation.__module__.partition(".")[0] in _DATA
@@ -142,8 +145,8 @@ def _class_as_is(annotation: object) -> str | None:
 
 
 def _with_default(parameter: inspect.Parameter) -> Any:
-    """Its annotation; a default that is pydantic's ``Field(…)``, as in MCP servers, is part of
-    it."""
+    """The annotation of a parameter. A default ``Field(…)`` of pydantic, as in MCP servers, is part
+    of it."""
     if not isinstance(parameter.default, FieldInfo):
         return parameter.annotation
     bare = parameter.annotation is inspect.Parameter.empty
@@ -158,24 +161,24 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
-    """The JSON Schema of one annotation; None if it is not about JSON."""
+    """The JSON Schema of one annotation; None if the annotation does not describe JSON."""
     usable, errors = _usable({"it": annotation}, names)
     if errors:
         return None
     _, whole = _compile(usable, more=False)
     schema = whole["properties"]["it"]
-    if not schema.keys() - {"title"}:  # the name of a class that is not JSON
+    if not schema.keys() - {"title"}:  # it has only the name of a class that is not JSON
         return None
     return {**schema, **({"$defs": whole["$defs"]} if "$defs" in whole else {})}
 
 
 class _Plain(GenerateJsonSchema):
-    """Without generated titles, and with the name of a class that is not JSON."""
+    """pydantic's generator without generated titles, which names classes that are not JSON."""
 
     ignored_warning_kinds: set[Any] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
     is_written = False
-    """Whether code of a user wrote a part of it, which may be anything."""
+    """Whether a user's code wrote a part of the schema, which may be anything."""
 
     def generate(self, schema: Any, mode: Any = "validation") -> JsonSchemaValue:
         json_schema = super().generate(schema, mode)
@@ -208,8 +211,8 @@ class _Plain(GenerateJsonSchema):
 def _usable(
     annotations: Mapping[str, object], names: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, BaseException]]:
-    """The annotations that can be used, resolved, and the errors of the others."""
-    # Resolving an annotation runs user code: it may raise anything.
+    """The usable annotations, resolved, and the errors of the others."""
+    # To resolve an annotation runs user code, which may raise anything.
     usable: dict[str, Any] = {}
     errors: dict[str, BaseException] = {}
     for name, annotation in annotations.items():
@@ -221,7 +224,7 @@ def _usable(
             errors[name] = error
     try:
         _compile(usable, more=False)
-    except RAISED:  # find the annotations that cause it
+    except RAISED:  # look for the annotations that cause the error
         for name, annotation in list(usable.items()):
             try:
                 _compile({name: annotation}, more=False)
@@ -238,7 +241,7 @@ def _resolve(annotation: object, names: dict[str, Any]) -> Any:
 
 def _compile(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema]:
     """A validator of these arguments and their JSON Schema."""
-    with warnings.catch_warnings():  # pydantic only warns about `x: 5`
+    with warnings.catch_warnings():  # pydantic warns about `x: 5`
         warnings.simplefilter("error", UserWarning)
         adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
     validator = SchemaValidator(_close(_strict(adapter.core_schema), more))
@@ -256,7 +259,7 @@ def _modern(annotation: Any) -> Any:
     if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
         hints = typing.get_type_hints(annotation, include_extras=True)
         modern = _typed_dict(annotation.__name__, {key: _modern(hints[key]) for key in hints})
-        # Of the class, as ``total=False`` counts for a part of its keys only.
+        # Ask the class for the required keys, because ``total=False`` may hold for some keys only.
         modern.__required_keys__ = annotation.__required_keys__
         return modern
     arguments = typing.get_args(annotation)
@@ -281,17 +284,18 @@ def _typed_dict(name: str, fields: dict[str, Any], config: ConfigDict | None = N
 
 
 def _strict(node: Any) -> Any:
-    """A copy of a core schema whose scalars are strict."""
+    """A copy of the core schema ``node`` with strict scalars."""
     if isinstance(node, (list, tuple)):
         return type(node)(_strict(n) for n in node)
-    if not isinstance(node, dict):  # the label of a choice
+    if not isinstance(node, dict):  # it is the label of a choice
         return node
     kind = node["type"]
     if kind == "model" or (kind == "dataclass" and hasattr(node["cls"], "__pydantic_validator__")):
         return node
     if kind in SCALARS:
         return {"strict": True, **node}
-    if kind == "generator":  # an Iterable: pydantic would pass an iterator that can be read once
+    # for an Iterable, pydantic would pass an iterator that can be read only once
+    if kind == "generator":
         node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
     if kind in CHOICES:
         return _exact(node)
@@ -310,7 +314,7 @@ def _each_strict(parts: Any) -> Any:
 
 
 def _exact(node: Any) -> Any:
-    """A choice that distinguishes True from 1, which pydantic does not."""
+    """The schema of a choice that distinguishes True from 1, unlike pydantic's."""
     choices = [getattr(c, "value", c) for c in node.get("expected") or node.get("members") or ()]
 
     def distinguished(value: Any) -> Any:
@@ -326,8 +330,7 @@ def _exact(node: Any) -> Any:
 
 
 def _close(node: Any, more: bool) -> Any:
-    """The outermost typed dict without other names. A config would also apply to the inner
-    dicts."""
+    """Forbid other names in the outermost typed dict. A config would also apply to inner dicts."""
     if node["type"] == "definitions":
         return {**node, "schema": _close(node["schema"], more)}
     return {**node, "extra_behavior": "allow" if more else "forbid"}
@@ -336,7 +339,7 @@ def _close(node: Any, more: bool) -> Any:
 def _why(error: BaseException) -> str:
     if _not_yet(error) and not is_a(error, NameError):
         return "it uses a name that is not defined"
-    if is_a(error, KeyError):  # its text is a key and no sentence
+    if is_a(error, KeyError):  # the text of a KeyError is a key, not a sentence
         return describe_exception(error)
     lines = text_of(error).strip().splitlines() or [kind_of(error)]
     line = lines[-1].strip() if is_a(error, SchemaError) else lines[0]

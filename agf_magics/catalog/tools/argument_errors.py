@@ -1,4 +1,4 @@
-"""pydantic's errors of arguments as plain phrases, without the values of secrets."""
+"""Rewrites pydantic's errors about arguments as plain phrases, without the values of secrets."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def faults(
         loc = error["loc"]
         kind = error["type"]
         hidden = loc[0] in secret
-        place = _follow(arguments, loc[:1] if hidden else loc)  # no keys of a secret either
+        place = _follow(arguments, loc[:1] if hidden else loc)  # without the keys in a secret
         path = path_text(place)
         if kind == "extra_forbidden":
             phrases.append(f"has no argument {path!r}" if len(loc) == 1 else f"knows no {path!r}")
@@ -91,7 +91,8 @@ def takes(schema: Mapping[str, Any]) -> str:
 def _deepest(
     errors: Sequence[Mapping[str, Any]], arguments: Mapping[str, Value]
 ) -> list[Mapping[str, Any]]:
-    """The errors without those of a union's other members if one member matched further."""
+    """The errors of the member of each union that matched furthest, without those of other
+    members."""
     places = [_follow(arguments, error["loc"]) for error in errors]
     tagged = {p for p, error in zip(places, errors, strict=True) if p != error["loc"]}
     outer = {place[:size] for place in tagged for size in range(len(place))}
@@ -113,7 +114,7 @@ def _follow(arguments: Value, loc: tuple[Any, ...]) -> tuple[str | int, ...]:
 
 
 def _otherwise(path: str, error: Mapping[str, Any]) -> str:
-    """The phrase for an error without words of ours."""
+    """The phrase for an error that has no words of its own in `EXPECTED`."""
     message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if message.startswith("Input should be "):
         expected = message.removeprefix("Input should be ")
@@ -123,7 +124,7 @@ def _otherwise(path: str, error: Mapping[str, Any]) -> str:
 
 
 def _got(value: Value, hidden: bool, expected: str) -> str:
-    """The words for a value that is not what is ``expected``."""
+    """The words for a value that is not as ``expected``."""
     kind = type(value)
     if isinstance(value, enum.Enum) and repr(value.value) in expected.split(" or "):
         return f"a {kind.__name__} of another definition (from an earlier cell?)"

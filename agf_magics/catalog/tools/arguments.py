@@ -1,6 +1,4 @@
-"""The arguments of a call checked against the parameters of its function, with the names that
-nearly fit.
-"""
+"""Checks the arguments of a call against the parameters of its function."""
 
 from __future__ import annotations
 
@@ -23,15 +21,16 @@ if TYPE_CHECKING:
 
 
 def errors_of(error: BaseException) -> list[Any]:
-    """pydantic's list of what is wrong; empty for what a validator in a user's class raised."""
-    from .annotations import ValidationError  # loaded since the call of its validator
+    """pydantic's list of problems in ``error``; empty for the error of a validator in a user's
+    class."""
+    from .annotations import ValidationError  # already loaded by its validator
 
     return list(error.errors(include_url=False)) if is_a(error, ValidationError) else []
 
 
 class Arguments:
-    """The parameters of a function, against which the arguments of calls are checked. Their model
-    is made when it is first needed."""
+    """The parameters of a function, against which the arguments of calls are checked. Their
+    pydantic model is built at first use."""
 
     def __init__(
         self,
@@ -41,9 +40,9 @@ class Arguments:
         secret: Collection[str] = (),
         unchecked: Collection[str] = (),
     ) -> None:
-        """``function``: as the user has registered it; ``owner``: the subject of errors,
-        ``tool 'fetch'``; ``secret``: parameters whose values are never shown; ``unchecked``: parameters
-        whose annotations are not checked."""
+        """``function``: the function that the user registered. ``owner``: the subject of errors,
+        ``tool 'fetch'``. ``secret``: the parameters whose values are never shown. ``unchecked``:
+        the parameters whose annotations are not checked."""
         self.function = function
         self._owner = owner
         self._routine = routine_of(function)
@@ -54,7 +53,7 @@ class Arguments:
         """The signature of the function; None: unknown."""
         self.parameters: dict[str, inspect.Parameter] = {}
         self.more = self.signature is None
-        """Whether it takes other names too."""
+        """Whether the function accepts other names, too."""
         self.context: tuple[str, ...] = ()
         """The parameters that get a `ToolContext`; `validate` does not know them."""
         starred = ""
@@ -77,40 +76,40 @@ class Arguments:
             )
         self._unchecked = frozenset(unchecked)
         self._leaving: dict[frozenset[str], Arguments] = {}
-        """The same without a check of some parameters."""
+        """The model without the check of unread parameters, by these parameters."""
         self.secret = frozenset(secret)
 
     def validate(self, arguments: dict[str, Value]) -> dict[str, Value]:
-        """The checked arguments. Raises pydantic's ValidationError, which `explain` makes
-        readable."""
-        # Not `_read`, which builds a model with undefined names again.
+        """The checked arguments. Raises pydantic's ValidationError, which `explain` turns into a
+        diagnostic."""
+        # Not `_read`, which would build a model with undefined names again.
         model = self._model if self._model is not None else self._read()
         return model.validate(arguments)
 
     @property
     def are_current(self) -> bool:
-        """Whether the function still has the code that they were read of."""
+        """Whether the function still has the code from which the parameters were read."""
         return getattr(self._routine, "__code__", None) is self._code
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments."""
+        """The JSON Schema of the arguments."""
         return self._read().schema
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Annotations that cannot be used; their arguments are not checked."""
+        """The annotations that cannot be used. Their arguments are not checked."""
         return self._read().doubts
 
     @property
     def refused(self) -> tuple[Diagnostic, ...]:
-        """Patterns of the annotations that cannot be used, as errors (decision D5)."""
+        """The errors for patterns of annotations that cannot be used (decision D5)."""
         self._read()
         return self._refused
 
     @property
     def takes(self) -> str:
-        """``name (text), limit (number, optional)``"""
+        """The arguments in one line: ``name (text), limit (number, optional)``."""
         from .argument_errors import takes
 
         return takes(self.schema)
@@ -126,7 +125,7 @@ class Arguments:
 
     @cached_property
     def gives(self) -> dict[str, Any] | None:
-        """JSON Schema of the result; None if it has no annotation or is not JSON."""
+        """The JSON Schema of the result; None if the result has no annotation or is not JSON."""
         if self.signature is None or self.signature.return_annotation is inspect.Signature.empty:
             return None
         from .annotations import schema_of
@@ -134,15 +133,15 @@ class Arguments:
         return schema_of(self.signature.return_annotation, names_around(self.function))
 
     def wrong_names(self, error: BaseException) -> frozenset[str]:
-        """The arguments that ``error`` is about, which `validate` raised."""
+        """The names of the arguments in ``error``, which `validate` raised."""
         return frozenset(str(e["loc"][0]) for e in errors_of(error) if e["loc"])
 
     def explain(
         self, code: str, who: str, error: BaseException, arguments: Mapping[str, Value]
     ) -> Diagnostic:
-        """Everything that is wrong with ``arguments``; ``error``: raised by `validate`."""
+        """The diagnostic with all mistakes in ``arguments``. ``error``: raised by `validate`."""
         errors = errors_of(error)
-        if not errors:  # a validator in a user's class that raises anything else
+        if not errors:  # a validator in a user's class raised another error
             why = kind_of(error) if self.secret else describe_exception(error)
             return Diagnostic(code, f"{who} cannot check its arguments: {why}")
         hints = [
@@ -166,8 +165,8 @@ class Arguments:
         )
 
     def validate_unread(self, arguments: dict[str, Value]) -> dict[str, Value] | None:
-        """As ``validate``, for arguments of which some are not read yet; None: to check those, they
-        must be read. Raises what ``validate`` raises."""
+        """`validate` for arguments of which some are unread; None: the check needs these values.
+        Raises as `validate` does."""
         as_is = self._read().as_is
         unread = {name: value for name, value in arguments.items() if type(value) is Unread}
         if any(as_is.get(name) not in ("", value.kind) for name, value in unread.items()):
@@ -181,7 +180,8 @@ class Arguments:
         return self._leaving[names].validate(arguments)
 
     def _read(self) -> ArgumentsModel:
-        """The model of the parameters. Types of later cells are looked up again here."""
+        """The model of the parameters. If a name was undefined, it is built again, because a later
+        cell may have defined it."""
         if self._model is None or self._model.unresolved:
             from .annotations import build
 
@@ -195,8 +195,8 @@ class Arguments:
 
 
 def _quote_hint(value: Value, error_kind: str) -> str | None:
-    """The hint for a value that YAML reads as another one than its author meant; ``error_kind``: of
-    pydantic's error."""
+    """The hint for a value that YAML reads differently than its author meant. ``error_kind``: the
+    type of pydantic's error."""
     is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()
     if is_number and error_kind.startswith(("int_", "float_")):
         return f"write {value}, without quotes"

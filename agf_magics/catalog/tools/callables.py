@@ -1,9 +1,8 @@
-"""What is read of any callable: its name, description, parameters, and where it may run.
+"""Reads the name, description, signature and kind of any callable that a user registers.
 
 Functions, bound methods, partials, callable objects, classes and builtins are inspected in
-different ways: their name, their description, their signature, and whether they are async. The
-signature is read when a tool is registered. The model of its annotations is built when it is first
-needed: a later cell may define the types, and pydantic is imported only for calls.
+different ways. The signature is read when a tool is registered. The model of the annotations is
+built at first use: a later cell may define the types, and pydantic is imported only for calls.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def name_of(
 
 
 def description_of(function: Callable[..., Any]) -> str:
-    """The first line of its docstring; empty without one."""
+    """The first line of the docstring; empty if there is none."""
     inner = _inner(function)
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
         inner = inner if type(inner).__call__.__doc__ is None else type(inner).__call__
@@ -73,20 +72,19 @@ def is_async(function: Callable[..., Any]) -> bool:
     inner = _inner(function)
     if inspect.iscoroutinefunction(inner):
         return True
-    call = getattr(inner, "__call__", None)  # noqa: B004  # a method, not whether there is one
+    call = getattr(inner, "__call__", None)  # noqa: B004  # reads the method itself
     return not inspect.isclass(inner) and inspect.iscoroutinefunction(call)
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
-    """None for a builtin without one (``math.log``)."""
+    """The signature of ``function``; None for a builtin without a signature (``math.log``)."""
     with suppress(ValueError):
         return inspect.signature(function)
     return None
 
 
 def routine_of(function: Callable[..., Any]) -> Any:
-    """The function that its parameters are read of. A module that is loaded again gives it another
-    code."""
+    """The Python function from which the parameters are read. ``%autoreload`` replaces its code."""
     inner = inspect.unwrap(_inner(function))
     if inspect.isclass(inner):
         return inner.__init__
@@ -94,7 +92,7 @@ def routine_of(function: Callable[..., Any]) -> Any:
 
 
 def names_around(function: Callable[..., Any]) -> dict[str, Any]:
-    """The globals that its annotations use."""
+    """The globals in which the annotations of ``function`` are resolved."""
     inner = inspect.unwrap(_inner(function))
     if inspect.isclass(inner):
         return getattr(sys.modules.get(inner.__module__), "__dict__", {})
@@ -107,8 +105,7 @@ def names_around(function: Callable[..., Any]) -> dict[str, Any]:
 def callable_by_name(
     function: Callable[..., Any], signature: inspect.Signature | None
 ) -> Callable[..., Any]:
-    """``function``, wrapped if it has parameters that it takes by position only, so that it can be
-    called by names."""
+    """``function``, wrapped so that its positional-only parameters can be passed by name."""
     parameters = list(signature.parameters.values()) if signature else []
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     if not positional and parameters and _dispatches(function):
@@ -124,7 +121,8 @@ def callable_by_name(
 
 
 def _dispatches(function: Callable[..., Any]) -> bool:
-    """Whether it is a `functools.singledispatch`: it looks at its first argument by position."""
+    """Whether ``function`` is a `functools.singledispatch`, which needs its first argument by
+    position."""
     inner = _inner(function)
     return isinstance(inner, types.FunctionType) and hasattr(inner, "dispatch")
 
@@ -132,11 +130,11 @@ def _dispatches(function: Callable[..., Any]) -> bool:
 def options_of(
     parameter: inspect.Parameter, names: dict[str, Any]
 ) -> dict[str, inspect.Parameter] | None:
-    """The parameters that ``**options: Unpack[Options]`` means, by the fields of the typed dict; None
-    for any other annotation, and for one that cannot be resolved (yet)."""
+    """The parameters that ``**options: Unpack[Options]`` stands for, by the fields of the typed
+    dict; None for any other annotation, and for one that cannot be resolved yet."""
     if "Unpack" not in str(parameter.annotation):
         return None
-    # Resolving an annotation runs user code.
+    # To resolve an annotation runs user code.
     with suppress(Exception):
         holder = types.SimpleNamespace(__annotations__={"it": parameter.annotation})
         hint = typing.get_type_hints(holder, names, include_extras=True)["it"]
@@ -148,12 +146,12 @@ def options_of(
 
 
 UNSET = object()
-"""The default of an option that need not be given."""
+"""The default of an option that may be left out."""
 
 
 def _option(name: str, hint: Any, kind: Any) -> inspect.Parameter:
     is_required = name in kind.__required_keys__
-    # `__required_keys__` does not know of these words in annotations that are texts.
+    # `__required_keys__` misses these words in annotations that are texts.
     while (word := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
         is_required = word is typing.Required
         (hint,) = typing.get_args(hint)
@@ -185,7 +183,7 @@ def as_names(names: object, option: str) -> tuple[str, ...]:
 
 
 def check_name(name: object, kind: str, word: str) -> None:
-    """Raises TypeError or ValueError for a ``name`` that no definition could write."""
+    """Raise TypeError or ValueError for a ``name`` that no definition could write."""
     if not isinstance(name, str):
         raise TypeError(f"the {word} of {kind} must be text, not {name!r}")
     if not name or any(c.isspace() or not c.isprintable() for c in name):
@@ -195,7 +193,7 @@ def check_name(name: object, kind: str, word: str) -> None:
 
 
 def _refuse_shape(function: Callable[..., Any], kind: str, name: str) -> None:
-    """Raises ValueError for a generator, and for a method that is not bound."""
+    """Raise ValueError for a generator, and for an unbound method."""
     inner = _inner(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise ValueError(

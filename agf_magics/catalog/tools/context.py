@@ -1,7 +1,8 @@
-"""What a running tool may report and ask (decision D47).
+"""`ToolContext`, with which a running tool reports progress and asks the person (decision D47).
 
-A parameter and not a context variable: a coroutine runs after such a variable is reset, and setting
-one would cost every call. The engine gives a `ToolContext` its contact with the run.
+It is passed as a parameter, not in a context variable: a coroutine runs after such a variable is
+reset, and every call would pay for setting it. The engine connects a `ToolContext` with its run by
+a `Contact`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .throttle import is_number
 
 MOST_CHOICES = 100
 LONGEST_TEXT = 200
-"""Characters of the text of a report; the rest is cut off."""
+"""The largest number of characters of a report's text; the rest is cut off."""
 LONGEST_QUESTION = 4_000
 LARGEST = 1e15
 
@@ -27,7 +28,7 @@ Amount: TypeAlias = float
 
 
 class Report(NamedTuple):
-    """How far a call is."""
+    """The progress of a call."""
 
     done: float | None = None
     total: float | None = None
@@ -35,7 +36,7 @@ class Report(NamedTuple):
 
 
 class Contact(Protocol):
-    """How a call reaches its run. All methods may be called on any thread."""
+    """The connection of a call to its run. Any thread may call its methods."""
 
     def report(self, report: Report) -> None: ...
     async def ask(self, question: Question) -> Value: ...
@@ -114,13 +115,13 @@ def context_of(contact: Contact) -> ToolContext:
 
 
 class NoRun:
-    """The contact of a tool that is called outside of a run."""
+    """The contact for a tool that is called outside of a run."""
 
     def __init__(self, ask: Callable[[Question], Value] | None) -> None:
         self._ask = ask
 
     def report(self, report: Report) -> None:
-        """Nobody sees it."""
+        """Do nothing: nobody would see the report."""
 
     async def ask(self, question: Question) -> Value:
         return self.ask_and_wait(question)
@@ -134,16 +135,18 @@ class NoRun:
 
 
 def no_user(question: Question, why: str, hint: str) -> StepError:
-    """Nobody can answer a tool. Unlike the question of a step, it does not make the run wait: a
-    resumed run would call the tool from its beginning (decision D47)."""
+    """The error for a tool's question that nobody can answer. Unlike a step's question, it does not
+    make the run wait, because a resumed run would call the tool from its beginning (decision
+    D47)."""
     message = f"the tool asks {question.text!r}, and {why}"
     return StepError(Diagnostic("step.no-user", message, hint=hint))
 
 
 def check_report(done: Any, total: Any, text: Any) -> Report:
-    """Raises StepError ``tool.progress``."""
+    """The report of these values. Raises StepError ``tool.progress`` for wrong values."""
     for name, value in (("done", done), ("total", total)):
-        if value is not None and not (is_number(value) and 0 <= value <= LARGEST):  # not NaN
+        # refuses NaN, too
+        if value is not None and not (is_number(value) and 0 <= value <= LARGEST):
             message = f"progress: {name} must be a number from 0 to {LARGEST:g}, got {value!r:.100}"
             raise StepError(Diagnostic("tool.progress", message, hint=_REPORT))
     if not isinstance(text, str):
@@ -157,7 +160,7 @@ _REPORT = 'for example progress(3, total=10, text="page 3"); without a total: pr
 
 
 def _check_question(text: Any, choices: Any) -> Question:
-    """Raises StepError ``tool.ask``."""
+    """The question of these values. Raises StepError ``tool.ask`` for wrong values."""
     why = ""
     if not isinstance(text, str) or not text.strip():
         why = f"the question must be a text, got {text!r:.100}"
@@ -174,7 +177,7 @@ def _check_question(text: Any, choices: Any) -> Question:
 
 
 def check_answer(question: Question, answer: Value, place: Span | None = None) -> str:
-    """``answer``, if it is a text and one of the choices."""
+    """``answer``, if it is a text and one of the choices. Raises WrongAnswer otherwise."""
     if isinstance(answer, str) and (not question.choices or answer in question.choices):
         return answer
     wanted = " or ".join(map(repr, question.choices[:5])) or "a text"

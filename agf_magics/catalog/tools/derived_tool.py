@@ -1,4 +1,4 @@
-"""The tool that a definition makes from a registered one."""
+"""Builds the tool that a definition derives from a registered tool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tool import Tool, make_tool
 
 
 def derive(spec: DerivedTool, base: Tool) -> Tool:
-    """The tool that a definition makes from the registered tool ``base``."""
+    """The tool that ``spec`` derives from the registered tool ``base``."""
 
     def arguments(call_arguments: dict[str, Any]) -> dict[str, Any]:
         context = dict.fromkeys(base.context, call_arguments.pop(_CONTEXT, None))

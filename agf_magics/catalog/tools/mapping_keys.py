@@ -1,6 +1,7 @@
-"""The keys of a mapping in an annotation: ``dict[int, str]`` accepts the texts of whole numbers.
+"""Lets a mapping with number keys in an annotation, as ``dict[int, str]``, accept keys that are
+texts.
 
-The keys of a mapping in a flow are texts: no definition and no model can write another key.
+The keys of mappings in a flow are always texts, because definitions and models can write no others.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from pydantic_core import PydanticCustomError, core_schema
 
 
 def keys_schema(node: Any) -> Any:
-    """The core schema of the keys of a mapping: a text that is a number is that number where the
-    annotation wants one."""
+    """The core schema for the keys of a mapping. A text is converted to a number if the annotation
+    requires one."""
     kind = node.get("type")
     if kind not in ("int", "float"):
         return node
@@ -24,7 +25,7 @@ def keys_schema(node: Any) -> Any:
             read = int(key) if kind == "int" else float(key)
         except ValueError:
             read = None
-        # The text of a number is one text: "01" beside "1" would be the same key.
+        # Only the usual text of a number is accepted: "01" beside "1" would be the same key.
         if read is None or str(read) not in (key, f"{key}.0"):
             wanted = "a whole number" if kind == "int" else "a number"
             raise PydanticCustomError("key", "a key is {wanted}", {"wanted": wanted})

@@ -1,7 +1,6 @@
-"""Classes of numpy in an annotation: they accept the value of Python that a flow makes of such a
-scalar.
+"""Lets the classes of numpy in an annotation accept Python's numbers and texts.
 
-A value of a flow is never a scalar of numpy (decision A1″), so ``np.float64`` is a number.
+A flow converts scalars of numpy to Python's (decision A1″), so ``np.float64`` means a number.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from ...compat.imports import module_if_loaded
 
 
 def numpy_schema(node: Any) -> Any:
-    """The core schema of a class of numpy whose values become Python's; None for any other."""
+    """The core schema for a class of numpy whose values become Python's; None for any other
+    class."""
     name = _python_type(node.get("cls")) if node.get("type") == "is-instance" else None
     if name is None:
         return None
@@ -31,7 +31,8 @@ def numpy_schema(node: Any) -> Any:
 
 
 def numpy_json_type(kind: type) -> dict[str, Any] | None:
-    """The JSON Schema of a class of numpy whose values become Python's; None for any other."""
+    """The JSON Schema for a class of numpy whose values become Python's; None for any other
+    class."""
     name = _python_type(kind)
     return {"type": name} if name is not None else None
 
@@ -47,5 +48,5 @@ def _python_type(kind: Any) -> str | None:
         "string": numpy.str_,
     }
     if issubclass(kind, numpy.timedelta64 | numpy.complexfloating):
-        return None  # a duration is a signed integer of numpy
+        return None  # in numpy, a duration is a signed integer
     return next((name for name, of in kinds.items() if issubclass(kind, of)), None)

@@ -1,7 +1,7 @@
-"""The arguments of a tool that is not Python, checked against the JSON Schema that it was offered with.
+"""Checks the arguments of a tool without a Python signature against the tool's JSON Schema.
 
-The schema is foreign: its patterns run in RE2 and its depth is bounded (`schemas.json_schema`), and
-whoever makes a tool of it has refused what cannot be used.
+The schema is foreign: its patterns run in RE2 and its depth is bounded (`schemas.json_schema`).
+Unusable schemas are refused when the tool is made.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ...values.value import Value, is_json
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An argument, with what the checks read of an `inspect.Parameter`; its name need not be
-    Python's."""
+    """An argument with the attributes that the checks read of an `inspect.Parameter`. Its name need
+    not be a Python identifier."""
 
     default: Any
-    """`empty` if a call must give it."""
+    """The default; `empty` if a call must pass the argument."""
     empty: ClassVar[Any] = inspect.Parameter.empty
 
 
 _SAYS_MORE = ("additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf", "$ref", "if")
-"""Keywords with which a schema may take arguments that its ``properties`` do not list."""
+"""Keywords with which a schema may accept arguments that ``properties`` does not list."""
 
 
 class Unfit(ValueError):
-    """Arguments that do not conform to the schema."""
+    """The arguments do not conform to the schema."""
 
     def __init__(self, violations: list[Violation]) -> None:
         super().__init__(describe_all(violations))
@@ -42,20 +42,21 @@ class Unfit(ValueError):
 
 
 class SchemaArguments:
-    """The arguments that a JSON Schema describes; `Arguments` are those of a Python function."""
+    """The arguments that a JSON Schema describes. `Arguments` does the same for a Python
+    function."""
 
     secret: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
     refused: tuple[Diagnostic, ...] = ()
     are_current = True
-    """A schema does not change; another one makes another tool."""
+    """Always True, because the schema of a tool never changes."""
     function: Callable[..., Any] | None = None
 
     def __init__(
         self, schema: Mapping[str, Any], gives: Mapping[str, Any] | None, context: Collection[str]
     ) -> None:
-        """``gives``: the JSON Schema of the result; None: it is not known. ``context``: the names
-        under which its function gets a `ToolContext`."""
+        """``gives``: the JSON Schema of the result; None: unknown. ``context``: the names of the
+        parameters that get a `ToolContext`."""
         self.schema = dict(schema)
         self.gives = dict(gives) if gives is not None else None
         self.context = tuple(context)
@@ -65,22 +66,22 @@ class SchemaArguments:
             name: Parameter(Parameter.empty if name in required else None) for name in fields
         }
         self.more = not fields or any(self.schema.get(word) for word in _SAYS_MORE)
-        """Whether it takes other names too. JSON Schema does so by default; but a schema that only
-        lists names means these, and a misspelled optional one would go unnoticed."""
+        """Whether other names are accepted, too. By default JSON Schema accepts them, but a schema
+        that only lists names means these, and a misspelled optional name would go unnoticed."""
         self._violations = judge(
             self.schema if self.more else {**self.schema, "additionalProperties": False}
         )
 
     @property
     def takes(self) -> str:
-        """``name (text), limit (number, optional)``"""
+        """The arguments in one line: ``name (text), limit (number, optional)``."""
         from .argument_errors import takes
 
         return takes(self.schema)
 
     @property
     def defaults(self) -> dict[str, Value]:
-        """The JSON that its server says it uses for arguments that a call leaves out."""
+        """The defaults of the arguments, as the schema tells them."""
         return {
             name: field["default"]
             for name, field in self._fields().items()
@@ -88,20 +89,20 @@ class SchemaArguments:
         }
 
     def validate(self, arguments: dict[str, Value]) -> dict[str, Value]:
-        """``arguments``, if they fit. Raises Unfit."""
+        """``arguments``, if they conform. Raises Unfit."""
         if violations := self._violations(arguments):
             raise Unfit(violations)
         return arguments
 
     def wrong_names(self, error: BaseException) -> frozenset[str]:
-        """The arguments that ``error`` is about, which `validate` raised."""
+        """The names of the arguments in ``error``, which `validate` raised."""
         violations = error.violations if isinstance(error, Unfit) else []
         return frozenset(str(violation.path[0]) for violation in violations if violation.path)
 
     def explain(
         self, code: str, who: str, error: BaseException, arguments: Mapping[str, Value]
     ) -> Diagnostic:
-        """Everything that is wrong with ``arguments``; ``error``: raised by `validate`."""
+        """The diagnostic with all mistakes in ``arguments``. ``error``: raised by `validate`."""
         violations = error.violations if isinstance(error, Unfit) else []
         unknown = [
             name

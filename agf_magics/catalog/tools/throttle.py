@@ -1,9 +1,9 @@
-"""How the calls of a tool are repeated, and how many are made at a time, for services that fail
-(decision D46).
+"""Limits the rate of a tool's calls and repeats failed calls, for services that fail (decision
+D46).
 
-A gate belongs to a tool and is shared by all its calls in this process: of runs, threads, loops and
-sessions of models. So it is a lock and a queue of futures, not a semaphore of one loop. A call waits
-in the engine: no thread is held, and a worker gets the call when its turn has come.
+A tool has one gate for all its calls in this process, whatever run, thread, loop or session they
+come from. So a gate is a lock and a queue of futures, not a semaphore of one loop. A call waits in
+the engine, without a thread, and a worker gets the call when its turn has come.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ TRANSPORT = frozenset(
         ("urllib", "URLError"),
     }
 )
-"""What libraries raise where Python raises ConnectionError or TimeoutError."""
+"""The classes of other libraries that mean ConnectionError or TimeoutError."""
 
 _RATE = re.compile(r"([1-9][0-9]{0,4})/(s|min|h)", re.ASCII)
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 LONGEST = 3600.0
-"""Seconds that a pause may have."""
+"""The longest pause, in seconds."""
 
 
 def is_number(value: object, kind: type = Real) -> bool:
-    """Whether ``value`` is a number of this kind, which True and False are not."""
+    """Whether ``value`` is a number of this kind. True and False are not."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -96,7 +96,7 @@ class Retry:
 
 def repeats(retry: Retry, error: BaseException) -> bool:
     """Whether a call that failed with ``error`` is made again."""
-    # The call that took too long goes on: a second one would run beside it.
+    # After a timeout the first call may still run, so a second one would run beside it.
     if attribute(error, "__dict__", {}).get("left_running") is not None:
         return False
     status = status_of(error)
@@ -106,14 +106,14 @@ def repeats(retry: Retry, error: BaseException) -> bool:
 
 
 def pause_after(retry: Retry, attempt: int) -> float:
-    """Seconds before the attempt after ``attempt``, which counts from 1."""
-    # `attempt` has a bound, and a large power of a float is an error.
+    """The seconds before the attempt after ``attempt``, which counts from 1."""
+    # The exponent is bounded, because a large power of a float is an error.
     grown = min(retry.first * retry.factor ** min(attempt - 1, 60), retry.most)
     return grown * random.uniform(0.75, 1.25)
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status of an error of httpx, requests, aiohttp or urllib; None: it has none."""
+    """The HTTP status in an error of httpx, requests, aiohttp or urllib; None: it has no status."""
     response = attribute(error, "response")
     candidates = [
         attribute(response, "status_code"),
@@ -125,8 +125,8 @@ def status_of(error: BaseException) -> int | None:
 
 
 def asked_pause(error: BaseException) -> float | None:
-    """Seconds that a server asks to wait by ``Retry-After``, a number or a date; None: it does
-    not."""
+    """The seconds that a server asks to wait by ``Retry-After``, a number or a date; None: it does
+    not ask."""
     with contextlib.suppress(BaseException):  # a mapping of another library, or a user's class
         headers = attribute(attribute(error, "response"), "headers") or attribute(error, "headers")
         retry_after = headers.get("retry-after", headers.get("Retry-After"))
@@ -139,7 +139,7 @@ def asked_pause(error: BaseException) -> float | None:
 
 
 def reason(error: BaseException) -> str:
-    """Why a call is made again, in a word: ``HTTP 429``, ``ConnectionError``."""
+    """The reason why a call is repeated, in a word: ``HTTP 429``, ``ConnectionError``."""
     status = status_of(error)
     return kind_of(error) if status is None else f"HTTP {status}"
 
@@ -152,18 +152,18 @@ def _is_transport(error: BaseException) -> bool:
 
 
 class Gate:
-    """Lets the calls of a tool begin: a limited number at the same time, and in an interval."""
+    """Limits how many calls of a tool run at the same time, and how many start in an interval."""
 
     def __init__(self) -> None:
         self.at_once: int | None = None
         self._rate = 0
-        """The calls that may start in `_per` seconds; 0: any number."""
+        """The number of calls that may start in `_per` seconds; 0: no limit."""
         self._per = 0.0
         self._starts: deque[float] = deque()
-        """When the last calls started, at most `_rate` of them."""
+        """The start times of the last calls, at most `_rate` of them."""
         self._running = 0
         self._rests = 0.0
-        """Until when no call starts, because a server has asked for it."""
+        """The time until which no call starts, because a server asked for a pause."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._lock = threading.Lock()
 
@@ -187,8 +187,9 @@ class Gate:
             self._starts = deque(self._starts, self._rate)
 
     async def pass_through(self, make: Callable[[], Awaitable[T]]) -> T:
-        """``make()``, when its turn has come."""
-        if self in _inside.get():  # a tool that runs a flow that calls it would wait for itself
+        """Wait for the turn, then await ``make()`` and return its result."""
+        # a tool that runs a flow that calls the same tool would wait for itself
+        if self in _inside.get():
             return await make()
         await self._enter()
         before = _inside.set(_inside.get() | {self})
@@ -211,7 +212,7 @@ class Gate:
         while True:
             turn: asyncio.Future[None] = loop.create_future()
             with self._lock:
-                now = loop.time()  # all loops have one clock
+                now = loop.time()  # all loops have the same clock
                 wait = self._until_open(now)
                 if not wait:
                     self._running += 1
@@ -228,29 +229,29 @@ class Gate:
             except asyncio.CancelledError:
                 with self._lock, contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
-                self._wake()  # it may have been this one's turn
+                self._wake()  # the cancelled call may have had the turn
                 raise
 
     def _until_open(self, now: float) -> float:
-        """Seconds until a call may start; infinite: until another one ends."""
+        """The seconds until a call may start; infinite: another call must end first."""
         if self._rests > now:
             return self._rests - now
         if self.at_once is not None and self._running >= self.at_once:
             return math.inf
-        # The start so many calls ago: at most `_rate` starts in any window. A bucket that fills
-        # again lets twice as many through in the first second.
+        # Look at the start `_rate` calls ago, so that any window has at most `_rate` starts. A
+        # token bucket would let twice as many start in the first second.
         if self._rate and len(self._starts) == self._rate:
             return max(self._starts[0] + self._per - now, 0.0)
         return 0.0
 
     def _wake(self) -> None:
-        """Let the first call that waits look whether its turn has come."""
+        """Wake the first waiting call, to check whether its turn has come."""
         while True:
             with self._lock:
                 if not self._waiting:
                     return
                 turn = self._waiting.popleft()
-            with contextlib.suppress(RuntimeError):  # its loop is closed
+            with contextlib.suppress(RuntimeError):  # the loop of the call is closed
                 turn.get_loop().call_soon_threadsafe(_give, turn)
                 return
 
@@ -261,11 +262,11 @@ def _give(turn: asyncio.Future[None]) -> None:
 
 
 _inside: ContextVar[frozenset[Gate]] = ContextVar("gates", default=frozenset())
-"""The gates that calls around this one have passed."""
+"""The gates that the calls around this code have passed."""
 
 
 class Throttle(NamedTuple):
-    """How the calls of a tool are made."""
+    """The gate and the retries of a tool's calls."""
 
     gate: Gate
     retry: Retry | None
@@ -274,8 +275,9 @@ class Throttle(NamedTuple):
 def make_throttle(
     retry: object, rate: str | None, at_once: int | None, before: Throttle | None
 ) -> Throttle | None:
-    """``before``: that of the tool of the same name, which a cell has registered before: the calls
-    that run still count. Raises TypeError or ValueError."""
+    """The throttle for these options; None: there is nothing to limit or repeat. ``before``: the
+    throttle of an earlier tool with the same name, whose running calls still count. Raises
+    TypeError or ValueError."""
     if retry is not None and not isinstance(retry, Retry):
         raise TypeError(f"retry must be an agf.Retry, got {retry!r}: write retry=agf.Retry(3)")
     if retry is None and rate is None and at_once is None:

@@ -1,4 +1,4 @@
-"""A tool: a Python function that a flow may call by name, with its options."""
+"""`Tool`, a function that a flow may call by name, with its options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MASK = "•••"
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tool:
-    """A tool and its options. Called as ``function(**check(given))``."""
+    """A tool and its options. A call is ``function(**check(arguments))``."""
 
     name: str
     function: Callable[..., Any]
@@ -34,23 +34,24 @@ class Tool:
     reuse: bool = True
     is_async: bool = False
     kernel_only: bool = False
-    """Whether it needs this process and its folder, so that it never runs on a worker."""
+    """Whether the tool needs this process and its folder, so that it never runs on a worker."""
     listed_only: bool = False
-    """Whether a model is offered it only where it is listed: a built-in tool (decision A12)."""
+    """Whether models are offered the tool only if it is listed, as a built-in tool (decision
+    A12)."""
     resources: Mapping[str, float] = field(default_factory=dict)
     """The resources that a call needs of its worker, by name."""
     digest: str | None = None
-    """What its results are reused by, in place of the code of its function (``--reuse``); None: its
-    code."""
+    """The digest that ``--reuse`` compares, in place of the digest of the function's code; None:
+    the code decides."""
     asks_first: bool = False
-    """Whether a person approves each call that a model picks: the tool of a server that the person
-    does not trust."""
+    """Whether a person must approve each call that a model picks, because the tool is from a server
+    that the person does not trust."""
     server: str = ""
-    """The MCP server that has it: its name here; empty: it is of no server."""
+    """The local name of the MCP server with the tool; empty: the tool is from no server."""
     server_ref: str = ""
     """The name of that server in documents (``server_ref``)."""
     throttle: Throttle | None = None
-    """How its calls are repeated, and how many are made at a time; None: each at once, and once."""
+    """The limits and the retries of the calls; None: there are none."""
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}({self.takes})>"
@@ -67,31 +68,31 @@ class Tool:
 
     @property
     def accepts(self) -> dict[str, Any]:
-        """JSON Schema of its arguments."""
+        """The JSON Schema of the arguments."""
         return self.arguments.schema
 
     @property
     def gives(self) -> dict[str, Any] | None:
-        """JSON Schema of its result; None if it has no annotation or is not JSON."""
+        """The JSON Schema of the result; None if the result has no annotation or is not JSON."""
         return self.arguments.gives
 
     @property
     def takes(self) -> str:
-        """Its arguments in one line: ``name (text), limit (number, optional)``."""
+        """The arguments in one line: ``name (text), limit (number, optional)``."""
         return self.arguments.takes
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Annotations that cannot be used. Read when a flow is linked: a later cell may define what
-        they need."""
+        """The warnings about annotations that cannot be used. They are read when a flow is linked,
+        because a later cell may define the missing names."""
         return tuple(
             Diagnostic("tool.annotation", f"tool {self.name!r}: {doubt}", severity="warning")
             for doubt in self.arguments.problems
         )
 
     def renewed(self) -> Tool:
-        """The tool with the present parameters of its function; the same one if nothing has
-        changed, or if they do not fit a tool any more."""
+        """The tool with the current parameters of its function. It is this tool if nothing has
+        changed, or if the parameters do not fit a tool any more."""
         if self.arguments.are_current:
             return self
         function = self.arguments.function
@@ -100,19 +101,19 @@ class Tool:
         secret = tuple(self.secret)
         try:
             tool = make_tool(function, name, self.where, self.timeout, self.reuse, secret)
-        except (TypeError, ValueError):  # told where it is registered again
+        except (TypeError, ValueError):  # the next registration reports it
             return self
         same = {"function", "arguments", "description", "is_async"}
-        return replace(self, **{each: getattr(tool, each) for each in same})
+        return replace(self, **{option: getattr(tool, option) for option in same})
 
     def check(self, arguments: dict[str, Value]) -> dict[str, Value]:
-        """The keyword arguments to call it with. Raises StepError ``tool.arguments`` with
-        everything that is wrong."""
+        """The keyword arguments for the call. Raises StepError ``tool.arguments`` with all
+        mistakes."""
         try:
             return self.arguments.validate(arguments)
-        except RAISED as error:  # pydantic's, or any other of a validator in a user's class
+        except RAISED as error:  # from pydantic, or from a validator of a user's class
             failure = error
-        # Not in the except: its cause would have the values, secrets included.
+        # Raised outside of `except`: otherwise the values, secrets included, would be in its cause.
         step_error = StepError(
             self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, arguments)
         )
@@ -120,8 +121,8 @@ class Tool:
         raise step_error
 
     def check_unread(self, arguments: dict[str, Value]) -> dict[str, Value] | None:
-        """As `check`, for arguments of which some are not read yet; None: they must be read, as some
-        do not fit or may become other values."""
+        """`check` for arguments of which some are unread; None: they must be read, because some do
+        not fit or may be converted."""
         if not isinstance(self.arguments, Arguments):
             return None
         try:

@@ -1,1 +1,1 @@
-"""The one way of a call, for each kind of callee."""
+"""Makes the calls of steps: arguments, permission, the call itself, the result."""

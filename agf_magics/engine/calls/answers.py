@@ -1,5 +1,5 @@
-"""What the answer of a person means, wherever it comes from: typed, given by a function or by
-``resume(answer=)``.
+"""Interprets the answer of a person, whether it is typed, returned by a function or passed to
+`resume`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false
 
 
 def parse_answer(question: Question, text: str) -> Value:
-    """The answer that ``text`` gives; None if it is not an answer to this question.
+    """The answer that ``text`` stands for; None if it does not answer the question.
 
     >>> parse_answer(Question("Which?", ("red", "green")), "2")
     'green'
@@ -41,12 +41,13 @@ def _mapping(text: str) -> Value:
     if problems.errors or len(nodes) != 1:
         return None
     (node,) = nodes
-    # An empty mapping changes nothing: it is no answer.
+    # An empty mapping would change nothing, so it is no answer.
     return plain(node) or None if isinstance(node, Fields) else None
 
 
 def _choice(text: str, choices: Sequence[str]) -> str | None:
-    """The choice with this text, this number, or (if there is only one) this beginning."""
+    """The choice with this text or this number, or the only choice that begins with it; else
+    None."""
     numbered = {str(number): choice for number, choice in enumerate(choices, 1)}
     exact = numbered | dict(zip(choices, choices, strict=True))
     if text in exact:
@@ -58,8 +59,8 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
 
 
 def parse_given(question: Question, answer: Value, option: str = "") -> Value:
-    """An answer that was given as a value, as if it were typed. ``option``: what the hint writes
-    before it. Raises WrongAnswer if it does not fit the question.
+    """The answer that the value ``answer`` stands for, as if it were typed. ``option``: the option
+    that the hint writes before the answer. Raises WrongAnswer if it does not fit the question.
 
     >>> parse_given(Question("Which?", ("red", "green")), 2)
     'green'
@@ -81,8 +82,8 @@ def parse_given(question: Question, answer: Value, option: str = "") -> Value:
 
 
 def read_approval(question: Question, answer: Value, place: Span | None) -> Value:
-    """What ``answer`` means for an approval: True, False, or a mapping in place of the call. Raises
-    WrongAnswer for anything else: it is neither a yes nor a denial (decision D123).
+    """The meaning of ``answer`` for an approval: True, False, or a mapping that replaces the call.
+    Raises WrongAnswer for any other answer, which is neither a yes nor a denial (decision D123).
 
     >>> read_approval(Question("pay(5)?", approval=True), "Yes", None)
     True

@@ -1,7 +1,4 @@
-"""Calls that need an approval (decision A18).
-
-A person may also replace the arguments or the result of the call.
-"""
+"""Asks a person to approve a call, or to replace its arguments or its result (decision A18)."""
 
 from __future__ import annotations
 
@@ -25,19 +22,19 @@ from .questions import ATTEMPTS, answer
 
 
 class Approved(NamedTuple):
-    """What a person has approved."""
+    """The decision of a person who approved a call."""
 
     arguments: Mapping[str, Value] = {}
-    """They replace those of the call with the same names; empty: make the call as it is."""
+    """The arguments that replace those with the same names; empty: the call is made as it is."""
     result: tuple[Value] | None = None
-    """It is used instead of the call; None: there is a call."""
+    """The result that replaces the call; None: the call is made."""
     is_recorded: bool = False
-    """Whether a recording approves it: then the call must be taken from the recording, too."""
+    """Whether the approval comes from a recording, so that the call must come from it, too."""
 
 
 def permit_first(tool: Tool, permit: Permit | None) -> Permit:
-    """The question before a call that a model has picked, of a tool whose server the person does not
-    trust. ``permit``: that of the definition, whose question comes first."""
+    """The permit for a call that a model picked, of a tool whose server the person does not trust.
+    ``permit``: the permit of the definition, whose question comes first; None: there is none."""
 
     def ask(frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str:
         asked = permit.ask(frame, arguments, shown) if permit is not None else None
@@ -47,7 +44,7 @@ def permit_first(tool: Tool, permit: Permit | None) -> Permit:
 
 
 async def approve_first(tool: Tool, arguments: Value, context: ToolContext) -> None:
-    """The same for a call by an agent that is a function. Raises Denied."""
+    """Ask the same question for a call by an agent that is a function. Raises Denied."""
     question = _first_question(tool, arguments)
     if await context.ask(question, ["yes", "no"]) != "yes":
         message = f"{tool.name!r} was not called: it was denied"
@@ -90,7 +87,7 @@ async def ask_permission(
     instead = step.permit.instead
     arguments = as_arguments(asked_about)
     shown = hide(asked_about, hides) if asked_about is arguments else asked_about
-    # A run that masks everything would ask about nothing but masks: the person must see something.
+    # In a run that masks everything, the person would see nothing but masks.
     if not site.run.secrets.blind:
         shown = site.run.secrets.shown(shown)
     defaults = tool.arguments.defaults if tool is not None else {}
@@ -104,7 +101,7 @@ async def ask_permission(
         try:
             is_recorded = bool(recorded)
             reply = recorded.pop() if recorded else await answer(site, question, hides=hides)
-        # A person who has left after an answer that cannot be used: that answer is the reason.
+        # The person gave an unusable answer and left: that answer is the reason of the denial.
         except Unanswered:
             raise refused or _denial(step, "there is no user to approve it", text) from None
         if reply is True:
@@ -125,8 +122,8 @@ async def ask_permission(
 def _find_recorded_answer(
     site: CallSite[Invoke], question: Question, arguments: Mapping[str, Value], tool: Tool | None
 ) -> list[Value]:
-    """The answer that the recording has, if what it approves is recorded too: somebody else's file
-    must not approve a call that is really made. Empty: the person is asked."""
+    """The answer in the recording, in a list; empty: the person is asked. It counts only if the
+    approved call is recorded, too: somebody else's file must not approve a real call."""
     recording = site.run.options.recording
     if recording is None:
         return []
@@ -137,7 +134,7 @@ def _find_recorded_answer(
     reply = outcome.value
     if reply is not True and not isinstance(reply, dict):
         return [reply]
-    if tool is None:  # what an agent or a flow would call is not known
+    if tool is None:  # the calls of an agent or a flow are unknown
         return []
     changed = reply if isinstance(reply, dict) else {}
     if question.result and question.result in changed:
@@ -149,7 +146,8 @@ def _find_recorded_answer(
 
 
 def as_arguments(value: Value) -> Mapping[str, Value]:
-    """What a question and its condition name: the arguments of a tool, or the fields of an input."""
+    """``value`` as the mapping of arguments that a question names: those of a tool, or the fields
+    of an input."""
     return value if isinstance(value, dict) else {"input": value}
 
 
@@ -161,7 +159,8 @@ def _replace_call(
     tool: Tool | None,
     hides: Collection[str],
 ) -> Approved:
-    """What replaces the call. ``hides``: keys of the answer that are secret. Raises StepError if it cannot be used."""
+    """The replacement of the call that the answer ``reply`` makes. ``hides``: the secret keys of
+    the answer. Raises StepError if the answer cannot be used."""
     replaces = instead.result in reply
     if replaces and len(reply) > 1:
         message = (
@@ -169,7 +168,7 @@ def _replace_call(
         )
         raise StepError(Diagnostic("step.instead", message))
     if not replaces:
-        # A flow ignores a name that it does not read: a misspelt one would change nothing.
+        # A flow ignores names that it does not read, so a misspelt name would change nothing.
         for name in () if tool is not None else reply.keys() - arguments.keys():
             hint = suggest(name, arguments, "its arguments") or "the call has no arguments"
             raise StepError(
@@ -177,7 +176,7 @@ def _replace_call(
             )
         if tool is not None:
             tool.check({**arguments, **reply})
-    # Last: the language records what it is given.
+    # Called last, because the language records the answer.
     instead.take(frame, hide(reply, hides))
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 

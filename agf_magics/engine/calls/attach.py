@@ -1,4 +1,4 @@
-"""The files that a prompt names, read for a model before its request."""
+"""Reads the files that a prompt names, before the request to a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...values.value import Value
 from ..runner import CallSite
 
 READ = "file__read"
-"""The tool that an agent must be allowed to use to attach a file."""
+"""The tool that an agent must be allowed to use in order to attach a file."""
 
 
 async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -> dict[str, Value]:
@@ -36,7 +36,7 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
     ]
     attachments = list[Attachment]()
     total = 0
-    # Bounded while they are read: the files of a folder may be larger than the memory.
+    # The size is checked while reading: the files of a folder may exceed the memory.
     for value, span in named:
         if len(attachments) == MAX_FILES:
             raise _at_span(
@@ -49,7 +49,7 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
             message = f"{site.scope.grant.identity!r} may not attach a file"
             hint = f"allow the tool {READ}"
             raise StepError(Diagnostic("step.not-allowed", message, span, hint))
-        # On a thread: a file may be large, or on a slow disk.
+        # Read on a thread, because a file may be large or on a slow disk.
         ok, read = await site.run.host.call("thread", read_attachment, {"value": value})
         if not ok:
             raise _at_span(read, span) if isinstance(read, StepError) else read

@@ -1,4 +1,4 @@
-"""The results of a dry run, made from schemas instead of calls."""
+"""Makes the results of calls in a dry run, from schemas."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..linking.linked import Linked, accepts_of
 
 
 def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
-    """A value of the step's schema or of the function's return annotation, else null (for an agent
-    a text). It has the fields that the definition reads.
+    """A value for the step's schema or the function's return annotation, or without these null (for
+    an agent a text). It has all fields that the definition reads.
 
-    ``callee``: None if no agent is registered yet.
+    ``callee``: the callee; None: no agent is registered yet.
     """
     if step.gives is not None:
         return sample(
@@ -36,8 +36,8 @@ def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
 
 
 def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
-    """``value`` with the fields that the definition reads of this step's result: of the type that
-    their reader takes, else texts."""
+    """``value`` with the fields that the definition reads of this step's result. A field has the
+    type that its reader accepts, or is a text."""
     for read in linked.flow.declared.result_reads:
         if read.step == step.id:
             value = _with([name for name, _ in read.fields], value, _placeholder(read, linked))
@@ -56,7 +56,7 @@ def _with(names: Sequence[str], value: Value, placeholder: Value) -> Value:
 
 
 def _placeholder(read: ResultRead, linked: Linked) -> Value:
-    """A value of the type that the reader of a field takes."""
+    """A value of the type that the reader of a field accepts."""
     reader, name = read.into if read.into is not None else ("", "")
     accepts = accepts_of(linked.callees.get(reader)) or {}
     field = accepts.get("properties", {}).get(name)

@@ -1,7 +1,7 @@
-"""The errors of a call, each placed at its step.
+"""Makes the errors of a call: from user code, from unusable results, from unknown outcomes, from
+the journal.
 
-They are what user code raised, results that cannot be used, outcomes that nobody knows, and failures
-that the journal has.
+Each error gets the place of its step.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ def failure(
     raised: BaseException,
     chose_thread: bool = False,
 ) -> StepError:
-    """What user code raised, as a failure of the step. ``kind``: of the callee. ``chose_thread``:
-    whether the engine chose the thread of the call."""
+    """The failure of the step for the exception ``raised`` of user code. ``callee``: the name of
+    the callee. ``kind``: its kind. ``chose_thread``: whether the engine chose a thread for the
+    call."""
     step = site.step
     secrets = site.run.secrets
     span = step.place
     name = f"{kind} {callee!r}" if callee is not None else "asking a person"
     code = f"step.{kind}-failed"
     if is_a(raised, OutcomeUnknown):
-        # The worker was lost: nobody knows whether the call was made, so it has not failed
+        # The worker was lost. Nobody knows whether the call was made, so it did not fail
         # (decision D7).
         unknown = unknown_outcome(step, f"the outcome of {callee!r} is unknown: {raised}")
         if site.run.journal is None:
@@ -56,11 +57,11 @@ def failure(
         return unknown
     if is_a(raised, TimedOut):
         hint = f"@{kind}(timeout=…) sets how long it may take"
-        # The hint names what has set this time: the limit that was smallest.
+        # The hint names the smallest limit, which set this time.
         if raised.seconds == site.run.budget.limits.step_timeout:
             hint = STEP_TIMEOUT.how_to_set
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
-    if secrets.raised(raised):  # the exception itself is not shown either, so there is no cause
+    if secrets.raised(raised):  # the exception has a secret, so it does not become the cause
         message = f"{name} failed: {describe_masked(raised, secrets)}"
         return StepError(Diagnostic(code, message, span, HIDDEN if secrets.blind else None))
     # A StepError may come from the tool or from a run inside it.
@@ -70,14 +71,14 @@ def failure(
     error = StepError(
         Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None)
     )
-    # Whoever shows an error shows its cause too, and Python writes that in C.
+    # A view of the error shows its cause, too, and Python writes the cause's text in C.
     if can_write(raised):
         error.__cause__ = raised
     return error
 
 
 def _cure(kind: str, raised: BaseException, chose_thread: bool) -> str:
-    """A hint of the author of the function, or ours; empty: there is none."""
+    """The hint for an exception, from the function's author or from us; empty: there is none."""
     if notes := "; ".join(notes_of(raised)):
         return notes
     if is_a(raised, MemoryError):
@@ -85,7 +86,7 @@ def _cure(kind: str, raised: BaseException, chose_thread: bool) -> str:
             "its process has too little memory: give the call less data, or the process a higher "
             "limit"
         )
-    # Only a hint: libraries have no class of their own for an object that another thread made.
+    # Judged by the text, which is good enough for a hint: libraries have no class for this error.
     if chose_thread and _OF_A_THREAD.search(describe_exception(raised)):
         return (
             f"where='kernel' in @{kind}(…) or {kind}(…) makes its calls on the notebook's thread, as "
@@ -114,7 +115,7 @@ def unknown_outcome(step: Invoke, message: str) -> Unanswered:
 
 
 def unusable(site: CallSite[Invoke], callee: str, kind: str, error: Exception) -> StepError:
-    """The result of user code cannot be copied."""
+    """The error for a result of user code that cannot be copied."""
     code = f"step.{kind}-failed"
     why = describe_exception(error)
     if is_a(error, TooDeep):
@@ -125,9 +126,8 @@ def unusable(site: CallSite[Invoke], callee: str, kind: str, error: Exception) -
 
 
 def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> StepError:
-    """An error at its place: at the argument that it is about or at the name of the step. An error
-    that has a place is returned as it is. ``frame``: what the arguments were built from, for a hint
-    of the language about them."""
+    """``error`` with a place: that of its argument or of the step's name. An error with a place is
+    returned unchanged. ``frame``: the frame of the arguments, for a hint of the language."""
     diagnostic = error.diagnostic
     if diagnostic.span is not None:
         return error
@@ -146,7 +146,7 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
 
 
 def failure_from_record(recorded: str, step: Invoke) -> StepError:
-    """A recorded failure, at this step."""
+    """The error for a recorded failure, at this step."""
     error = error_from(recorded, ())
     placed = StepError(*(replace(problem, span=step.place) for problem in error.diagnostics))
     placed.__cause__ = error.__cause__
@@ -154,19 +154,19 @@ def failure_from_record(recorded: str, step: Invoke) -> StepError:
 
 
 def _copy(error: StepError) -> StepError | None:
-    """The same error without its path: a run inside a tool has set the path in its own flow. None
-    if its class is one of a user that cannot be read as an error of ours."""
-    # Losing or failing to store in another run is an ordinary failure of this one: no call of this
-    # one brings the value back, and `on_error` applies.
+    """A copy of ``error`` without its path, which a run inside a tool has set for its own flow.
+    None if the error is of a user's class that cannot be read as one of ours."""
+    # If another run lost or failed to store a value, that is an ordinary failure of this run: no
+    # call of this run brings the value back, and `on_error` applies.
     kind = StepError if type(error) in (LostError, UnstoredError) else type(error)
-    # Not `copy.copy`, and not the class: both call its `__init__` or `__reduce__`, which a user may
-    # have written.
+    # `copy.copy` or the class would call an `__init__` or `__reduce__` that a user may have
+    # written.
     try:
         copy = kind.__new__(kind, *error.args)
         copy.__dict__.update({**error.__dict__, "path": None, "where": None})
         copy.__cause__ = cause_of(error)
         is_ours = all(isinstance(diagnostic, Diagnostic) for diagnostic in copy.diagnostics)
-        # Read now, so that a user class that raises is found here.
+        # Read now, so that an exception of a user's class is caught here.
         str(copy), copy.text, copy.code, copy.arguments, copy.path_text
     except BaseException:
         return None
@@ -174,5 +174,6 @@ def _copy(error: StepError) -> StepError | None:
 
 
 def describe_masked(error: BaseException, secrets: Secrets) -> str:
-    """An exception that has a secret in a line; only its class where no text can be shown."""
+    """The text of an exception with a secret on one line; only its class if no text may be
+    shown."""
     return kind_of(error) if secrets.blind else describe_exception(error, secrets.text)

@@ -1,4 +1,4 @@
-"""The question after the first rows of a table: whether to go on with the others."""
+"""Asks a person after the first rows of a table whether to go on with the other rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .questions import ask_person
 
 
 def _dollars(amount: Decimal) -> str:
-    """Two digits that count: $4.20, $1,200.00, $0.0015."""
+    """An amount with at least two significant digits: $4.20, $1,200.00, $0.0015."""
     return f"${amount:,.2f}" if amount >= 1 else f"${float(amount):.2g}"
 
 
@@ -31,7 +31,7 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     budget = run.budget
     if run.options.dry or budget.limits.max_cost or budget.unpriced or not budget.cost:
         return
-    # Only a yes is written, so a record is one.
+    # Only a yes is journaled, so a record means yes.
     if journal is not None and journal.take_answer(site.key) is not None:
         return
     price = (
@@ -39,7 +39,7 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
         f"{_dollars(budget.cost * count / first)} for all"
     )
     ok, answer = await ask_person(
-        site,  # type: ignore[arg-type]  # it reads no field that only a call has
+        site,  # type: ignore[arg-type]  # no field that only a call has is read
         Question(f"{price}. Go on?", approval=True, where=format_path(site.at)),
     )
     if not ok or answer is not True:

@@ -1,8 +1,7 @@
-"""The shape `Invoke`: how the arguments of each kind of callee are built, and how its reply is
-read.
+"""Runs the step `Invoke`: builds the arguments for each kind of callee, and reads its reply.
 
-The call itself is made in call.py; models (model_requests.py) and flows (subflows.py) have files of
-their own.
+call.py makes the call itself. Calls of models are in model_requests.py, those of flows in
+subflows.py.
 """
 
 from __future__ import annotations
@@ -51,20 +50,20 @@ from .tool_context import RunContact, contexts_of
 
 
 async def invoke(site: CallSite[Invoke]) -> Value:
-    """Call what the linker found for the name of the step."""
+    """Call the callee that the linker found for the name of the step."""
     callee = site.scope.linked.callees.get(site.step.id)
-    # By the exact class: the linker makes these, and no user makes a subclass.
+    # Compared by exact class: only the linker creates these objects.
     try:
         return await CALL[type(callee)](site, callee)
     except LostError as lost:
-        if type(callee) is Linked:  # its steps have been made
+        if type(callee) is Linked:  # its steps have made their calls
             raise
         await make_again(lost)
     return await invoke(site)
 
 
 async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
-    """Call what the step chooses while it runs, by a name."""
+    """Call the callee whose name the step chooses while it runs."""
     step = site.step
     assert step.pick is not None, "only such a step has a choice"
     name = step.pick.by.evaluate(site.frame)
@@ -74,7 +73,7 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
             suggest(str(name).strip(), candidates.callees, "the names to choose from")
             or "there is nothing to choose from"
         )
-        # A model may call a tool without a name.
+        # A model may leave out the name of a tool.
         written = repr(name.strip() if isinstance(name, str) else name)
         message = f"there is no {step.kind} {written} here"
         raise StepError(Diagnostic("step.not-among", message, step.name.span, hint))
@@ -83,14 +82,14 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
     if isinstance(callee, Tool) and callee.asks_first:
         chosen = replace(chosen, permit=permit_first(callee, step.permit))
     if isinstance(callee, Agent):
-        # The session that chooses counts itself; its calls of agents are its tools.
+        # The choosing session counts itself. The agents that it calls count as its tools.
         asking = step.asking._replace(counts_as_session=False)
         chosen = replace(chosen, kind="agent", args=AsInput(step.args), asking=asking)
     return await CALL[type(callee)](site.with_step(chosen), callee)
 
 
 async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
-    """The result of an agent step for which a dry run has no agent."""
+    """The result of an agent step in a dry run, if no agent is registered."""
     assert site.run.options.dry, "only a dry run needs no agent"
     site.run.budget.spawn(site.step.span)
     return dry.result(site.step, callee, site.scope.linked)
@@ -107,8 +106,8 @@ async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value
 
 @lru_cache(maxsize=256)
 def of_one(transform: Transform) -> Transform:
-    """The transform with a parameter named ``given``, as the arguments in journals and recordings
-    are. Cached, because the journal computes one digest per object."""
+    """``transform`` with a parameter named ``given``, the name in journals and recordings. It is
+    cached, because the journal computes one digest per object."""
     return replace(transform, function=lambda given: transform.function(given))
 
 
@@ -117,17 +116,18 @@ def of_one(transform: Transform) -> Transform:
 
 @contextmanager
 def _errors_at(step: Invoke, frame: Frame | None = None) -> Iterator[None]:
-    """Give a StepError without a place that of the step."""
+    """Give a StepError without a place the place of the step."""
     try:
         yield
     except StepError as error:
         placed = with_place(error, step, frame)
-        # It may be the same error, whose cause is that of user code.
+        # It may be the same error, and then its cause comes from user code.
         raise placed from placed.__cause__
 
 
 async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
-    """Call an agent that is a function; its answer, in the shape that the step asks for."""
+    """Call an agent that is a function, and return its answer in the form that the step asks
+    for."""
     step = site.step
     linked = site.scope.linked
     _open_agent(site)
@@ -137,7 +137,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     if step.permit is not None:
         await ask_permission(site, arguments["input"])
     schema = linked.schemas[step.gives.text] if step.gives else None
-    # The schema that a step names wins over one that the definition writes out.
+    # The schema that a step names takes precedence over a schema that the definition contains.
     answer_schema = json_schema(schema, linked.schemas) if schema else step.asking.schema
     read_answer = reader_of(agent.name, schema, step.asking.schema, linked.schemas)
     grant = site.scope.grant.narrow(
@@ -146,7 +146,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     registered = {} if step.asking.no_tools else linked.tools_of(step)
     tools = None
     contact = RunContact(site, choose_place(agent, site.scope.concurrent, site.run.host))
-    # Only for a function that takes them: to offer them makes a function for each.
+    # Offered only to a function with such a parameter, because each tool needs a new function.
     if "tools" in agent.takes.parameters:
         listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
         tools = tools_for(registered, grant, listed, contact)
@@ -160,24 +160,24 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         contact.close()
     with _errors_at(step):
         value = read_answer(value)
-    if step.asking.calls:  # the calls of a function are its own
+    if step.asking.calls:  # the calls that a function makes are not steps
         value = {"answer": value, "calls": None}
-    # What was built, because user code may have changed its copy.
+    # The arguments as they were built: user code may have changed its copy.
     return ShapeResult(value, built.get("input")) if step.exchange.keep_arguments else value
 
 
 def _agent_arguments(site: CallSite[Invoke]) -> tuple[dict[str, Value], dict[str, Value]]:
-    """The arguments of an agent as they are built, and as it gets them."""
+    """The arguments of an agent as they were built, and the copy that it gets."""
     step = site.step
     built = step.args.build(site.frame, schema_of(step, site.scope.linked))
     if "input" not in built:
         return built, built
-    # Only the input may be shared with a frame: all others are texts that `build` has just made.
+    # Only the input may be shared with a frame. The other arguments are new texts.
     return built, {**built, "input": copy_value(built["input"], step, "the agent")}
 
 
 def _open_agent(site: CallSite[Invoke]) -> None:
-    """Count an agent that is a function, as a session of the run and as an open call."""
+    """Count an agent that is a function as a session of the run and as an open call."""
     if site.step.asking.counts_as_session:
         site.run.budget.spawn(site.step.span)
     for meter in site.scope.meters:
@@ -187,13 +187,13 @@ def _open_agent(site: CallSite[Invoke]) -> None:
 def tools_for(
     tools: Mapping[str, Tool], grant: Grant, listed: Collection[str], contact: RunContact
 ) -> dict[str, Callable[..., Any]]:
-    """The tools that an agent function may use; each checks its arguments as the call of a step
-    does. ``listed``: the names without which it gets no built-in tool (decision A12); ``contact``:
-    that of the agent."""
+    """The functions for the tools that an agent function may use. Each checks its arguments as a
+    step's call does. ``listed``: the names of the agent's tools; a built-in tool must be among them
+    (decision A12). ``contact``: the contact of the agent's call."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
         def call(**arguments: Value) -> Any:
-            # A copy: user code gave it, and user code gets it.
+            # Copied, because user code may keep and change both the value and the result.
             checked = tool.check(isolate(arguments))
             return tool.function(**checked, **contexts_of(tool, contact))
 
@@ -233,16 +233,16 @@ async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
 
 
 def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable[[Value], Value]:
-    """An agent as a vendor policy calls it: with an input object, on the thread or loop of the
-    policy."""
+    """The function by which a vendor policy calls an agent: with an input object, on the policy's
+    thread or loop."""
     step = site.step
     scope = site.scope
     host = site.run.host
     contact = RunContact(site, "kernel" if host.waited and not scope.concurrent else "thread")
 
     def call(input: Value) -> Value:
-        # A policy's function runs on a thread and gets an answer at once; a flow or a session needs
-        # the loop.
+        # A policy's function runs on a thread and expects an answer at once. A flow or a session
+        # would need the loop.
         if not isinstance(callee, Agent):
             message = (
                 f"{step.name.text!r} can only call agents that are functions; {alias!r} is "

@@ -1,4 +1,5 @@
-"""Requests to models: counted, repeated while the provider is busy, and given up after a time."""
+"""Makes the requests to models: counts them, repeats them while the provider is busy, gives up in
+time."""
 
 from __future__ import annotations
 
@@ -39,17 +40,18 @@ RETRIES = 3
 """The number of further requests if the provider is busy."""
 
 LONGEST_WAIT = 60.0
-"""Seconds before a repetition, at most; if the provider asks for more, the request fails."""
+"""The largest number of seconds before a repetition. If the provider asks for more, the request
+fails."""
 
 
 async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
-    """Ask the model of the step; its reply, whose tokens are counted."""
+    """Ask the model of the step, count the tokens, and return the reply."""
     run = site.run
     step = site.step
     for meter in site.scope.meters:
         meter.model()
     arguments = step.args.build(site.frame)
-    # Before the library is opened: a dry run imports no provider and needs no key.
+    # A dry run ends here: it imports no provider and needs no key.
     if run.options.dry:
         return dry_reply(step.asking.config, binding.name)
     message = _build_request(site, binding, arguments)
@@ -64,11 +66,11 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         count_reply(site, replayed, binding.name)
         return replayed
     await _open_model(site, binding.model)
-    # Before the request: afterwards its price could not be counted, and so not limited.
+    # Checked before the request: a reply without a price could not be limited.
     refuse_unpriced(site, binding.model)
     reply: dict[str, Value] = await _request_reply(site, caller, arguments)
-    # A reply that an earlier session of this run got has cost tokens; a reply of another run has
-    # not.
+    # A reply from an earlier session of this run has cost this run's tokens; a reply of another run
+    # has not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
         emit_usage(run, site.at, reply, binding.name)
     count_reply(site, reply, binding.name)
@@ -97,7 +99,7 @@ async def _open_model(site: CallSite[Invoke], model: Model) -> None:
     loop = asyncio.get_running_loop()
     if model.ready(loop):
         return
-    # On a thread: the import of the library takes seconds, which would block the loop.
+    # Opened on a thread, because the import takes seconds and would block the loop.
     ok, raised = await site.run.host.call("thread", model.open, {"loop": loop})
     if not ok:
         raise with_place(raised, site.step) if isinstance(raised, StepError) else raised
@@ -106,7 +108,7 @@ async def _open_model(site: CallSite[Invoke], model: Model) -> None:
 async def _request_reply(
     site: CallSite[Invoke], caller: _Caller, arguments: dict[str, Value]
 ) -> dict[str, Value]:
-    """The reply to a request that is made. The tokens of one that is no answer are counted, too."""
+    """Make the request and return the reply. The tokens of an unusable reply are counted, too."""
     try:
         reply: dict[str, Value] = await call(site, caller, "model", arguments)
     except StepError:
@@ -117,8 +119,8 @@ async def _request_reply(
 
 
 def _beside(request: Request) -> dict[str, Value]:
-    """What a request has beside its messages and settings of its own, short enough to be journaled
-    with each of them: a recording finds it by this."""
+    """The short part of a request besides its messages and settings. It is journaled with each
+    request, so that a recording can be searched by it."""
     interface = (request.tools, request.tool_choice, request.schema)
     parts: dict[str, Value] = {
         "instructions": request.instructions,
@@ -133,16 +135,16 @@ def _beside(request: Request) -> dict[str, Value]:
 
 @dataclass(slots=True, eq=False)
 class _Caller:
-    """A request as a UserCallable, on the loop."""
+    """A request in the form of a `UserCallable`, which runs on the loop."""
 
     binding: ModelBinding
     request: Request
     run: Runner
     at: StepPath
     replied: bool = False
-    """Whether the model itself has replied, and not the journal."""
+    """Whether the model itself replied, not the journal."""
     unanswered: Tokens | None = None
-    """The tokens of a reply that was no answer."""
+    """The tokens of an unusable reply; None: there was none."""
     where: Where | None = "loop"
     timeout: float | None = None
     is_async: bool = True
@@ -157,15 +159,15 @@ class _Caller:
         compared."""
         who = self.binding.model.address
         rest: list[Value] = [
-            # Without the messages, which are the arguments of the call and digested there; without
-            # the bytes of files, whose digests are in the messages.
+            # The messages are the arguments of the call and digested there. The bytes of files are
+            # left out, because their digests are in the messages.
             *self.request._replace(messages=[], tools=(), files={}),
             *map(list, self.request.tools),
         ]
         return digest_value([who, *map(isolate, rest)]) if who is not None else None
 
     async def function(self, **arguments: Value) -> Value:
-        """The reply of the model, whose tokens are counted also if it is no answer."""
+        """The reply of the model. Tokens are counted even if the reply is unusable."""
 
         def warn(fault: ModelFault, wait: float) -> None:
             message = f"{fault.diagnostic.message}; asked again after {wait:g} s"
@@ -181,7 +183,7 @@ class _Caller:
                 self.unanswered = error.used
                 emit_usage(self.run, self.at, {"usage": error.used}, self.name)
             raise
-        # Before the journal and the session get the reply, and not after it was streamed only.
+        # Masked before the journal and the session get the reply.
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
         emit_usage(self.run, self.at, reply, self.name)
@@ -192,12 +194,12 @@ class _Caller:
 
 
 class ModelRequest(NamedTuple):
-    """A request to a model, and how it is made."""
+    """A request to a model, with the terms of its attempts."""
 
     model: Model
     request: Request
     seconds: float | None
-    """The limit of one attempt."""
+    """The time limit of one attempt; None: no limit."""
     warn: Callable[[ModelFault, float], None]
     """Called before a repetition, with the reason and the seconds until then."""
 
@@ -205,12 +207,12 @@ class ModelRequest(NamedTuple):
 async def ask_model(
     asking: ModelRequest, stream: Callable[[int], ReplyStream] | None = None
 ) -> Reply:
-    """The model's reply. ``stream``: receives the reply while it arrives, by the number of the
-    attempt; None: the run is not watched. Raises ModelFault."""
+    """The model's reply. ``stream``: returns the receiver of the arriving reply for the number of
+    the attempt; None: the run is not watched. Raises ModelFault."""
     model, request, seconds, warn = asking
     for attempt in itertools.count():
         try:
-            # Around each attempt: the wait before a repetition is not the model's time.
+            # The limit is for each attempt; the wait before a repetition is not the model's time.
             async with asyncio.timeout(seconds):
                 if stream is None:
                     return await model.ask(request)
@@ -220,9 +222,9 @@ async def ask_model(
             fault = error
         except TimeoutError:
             fault = timeout_fault(model.name, seconds)
-        # What the provider asks for wins over our own rhythm.
+        # The provider's pause takes precedence over our own.
         wait = float(2**attempt) if fault.after is None else fault.after
-        # Not longer than a person waits: the run then fails and can be resumed.
+        # A person would not wait longer: the run fails and can be resumed.
         if not fault.again or attempt == RETRIES or wait > LONGEST_WAIT:
             break
         warn(fault, wait)
@@ -237,7 +239,7 @@ def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> 
     names = (
         name
         for name, callee in binding.tools.items()
-        # An agent or a flow is narrowed by its own grant when it is called.
+        # The grant of an agent or a flow is narrowed when it is called.
         if not isinstance(callee, Tool) or grant.allows(callee.name, asks=True)
     )
     return tuple(

@@ -1,4 +1,5 @@
-"""The tokens and the cost of models' replies: counted, limited, and told where they are unknown."""
+"""Counts and limits the tokens and the cost of models' replies, and warns where they are
+unknown."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def count_reply(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -
     try:
         budget.use(tokens, cost)
     except LimitReached as error:
-        # The budget knows no step, so its error has no place yet.
+        # The budget does not know the step, so the error gets its place here.
         raise with_place(error, site.step) from None
     _warn_of_end(site, reply, name)
 
@@ -92,8 +93,8 @@ def _warn_of_end(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) 
 
 
 def count_unanswered(site: CallSite[Invoke], used: Tokens) -> None:
-    """Count the tokens of a reply that is no answer. They are paid for; the error of the step is
-    that of the reply, and a limit that they exceed refuses the next request."""
+    """Count the tokens of an unusable reply, which are paid for. The step fails with the error of
+    the reply; if a limit is exceeded, the next request is refused."""
     tokens = used["input"] + used["output"]
     cost = cost_of(used)
     for use in (*(meter.use for meter in site.scope.meters), site.run.budget.use):

@@ -1,4 +1,4 @@
-"""Questions to a person: the answer comes from them, from the journal or from a recording."""
+"""Gets the answer to a question: from a person, from the journal or from a recording."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ from .answers import read_approval
 from .failures import failure
 
 ATTEMPTS = 3
-"""How often a question is asked if the answer cannot be used."""
+"""The number of times that a question is asked if the answer cannot be used."""
 
 
 async def answer(
     site: CallSite[Invoke], question: Question, secret: bool = False, hides: Collection[str] = ()
 ) -> Value:
-    """The answer to ``question``, from a person, the journal or a recording. Raises Unanswered if there is
-    no user.
+    """The answer to ``question``, from a person, the journal or a recording. Raises Unanswered if
+    there is no user.
 
-    ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
+    ``secret``: whether the answer is secret, so that it is not journaled; default False. ``hides``:
+    the keys of the answer that are not journaled.
     """
     run = site.run
     journal = site.run.journal
     recording = site.run.options.recording
-    # Masked before anybody sees it: a notebook stores what it shows.
+    # Masked before it is shown, because a notebook stores its outputs.
     question = question._replace(text=run.secrets.text(question.text))
     if journal is not None:
         call = journal.start_call(site.step, None, site.key, {"text": question.text})
         call = call._replace(digest=question_digest(question).encode())
-        # A resumed run must not ask again: the answer to this very question is in the journal.
+        # A resumed run must not ask again if the journal has the answer to this question.
         record = journal.take_answer(site.key, call.digest)
         if record is not None:
-            if not question.approval:  # an approved call may still have to be made
+            if not question.approval:  # an approved call may not have been made yet
                 run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
             return value_of(record)
     if recording is not None:
@@ -85,14 +86,14 @@ async def ask_person(
     run.emit(ev.QuestionAsked(site.at, clock(), question))
     if run.journal is not None:
         run.journal.note_asked(site.key, question.text)
-    # Whatever happens, the question must not stay open in a view.
+    # In any case, a view must see the end of the question.
     closed: ev.Event = ev.QuestionClosed(site.at, clock())
     try:
         ok, value = await run.host.ask(question, is_busy)
         if ok:
-            # An asker is user code: its answer is a value like that of a tool.
+            # An asker is user code, so its answer is converted like the result of a tool.
             value = settle(value)
-            # Before it is journaled.
+            # Checked before the answer is journaled.
             if question.approval:
                 place = site.step.place if isinstance(site.step, Invoke) else None
                 value = read_approval(question, value, place)

@@ -1,4 +1,4 @@
-"""The reply of a model as events, while it arrives: as the prints of a step (step_prints.py)."""
+"""Emits the reply of a model as events while it arrives."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .step_prints import EVERY, split_masked
 
 
 class ReplyStream:
-    """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's
-    loop."""
+    """Emits the parts that `hear` gets. Use it as a context around one attempt of a request, on the
+    engine's loop."""
 
     def __init__(self, run: Runner, at: StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
-        """``tools``: those that the model was offered, by their names."""
+        """``tools``: the tools that the model was offered, by name."""
         self._run = run
         self._at = at
         self._attempt = attempt
@@ -27,7 +27,7 @@ class ReplyStream:
         self._pending: dict[Part, str] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._masked = False
-        """Whether the arguments of the open call are masked already."""
+        """Whether the arguments of the open call are already replaced by a mask."""
 
     def __enter__(self) -> ReplyStream:
         return self
@@ -50,8 +50,8 @@ class ReplyStream:
                 self._timer = asyncio.get_running_loop().call_later(EVERY, self._flush)
 
     def _may_be_secret(self, tool: str | None) -> bool:
-        """Whether the arguments of a call may have a secret, which is known only when they are
-        complete."""
+        """Whether the arguments of a call of ``tool`` may have a secret. Only complete arguments
+        would show it."""
         callee = self._tools.get(tool or "")
         if isinstance(callee, Tool):
             return bool(callee.secret)

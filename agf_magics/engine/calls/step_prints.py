@@ -1,8 +1,8 @@
-"""The prints of user code as events, while they arrive; and how a masked text is cut.
+"""Emits the prints of user code as events while they arrive, without secrets.
 
-Only a watched run has them. Texts are gathered: a view shows ten changes a second, and an event
-costs as much as a step. Secrets are masked before they leave the engine, also one that arrives in
-two pieces: the end of a text waits as long as it could be the beginning of a secret.
+Only a watched run emits prints. Texts are gathered, because a view shows ten changes a second and
+an event costs as much as a step. Secrets are masked before they leave the engine. A secret may
+arrive in two pieces, so the end of a text waits as long as it could be the beginning of a secret.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from ..runner import Runner, clock
 from ..threads.prints import printing
 
 EVERY = 0.1
-"""Seconds between two events of a part."""
+"""The seconds between two events."""
 
 
 NEVER: StepPath = ()
 
 
 class StepPrints:
-    """Emits what the user code of a call prints, on any thread.
-
-    Each call has its own. Tasks that the call has started keep it, and it then emits nothing.
+    """Emits the prints of one call, on any thread. After the end of the call it emits nothing,
+    although tasks that the call started may still print.
     """
 
     __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
@@ -34,7 +33,7 @@ class StepPrints:
         self._run = run
         self._loop = loop
         self.at = at
-        """The path of the call; `NEVER`: it has ended."""
+        """The path of the call; `NEVER`: the call has ended."""
         self.pieces: list[str] = []
         """The texts since the last event."""
         self._pending = ""
@@ -47,30 +46,29 @@ class StepPrints:
         if not self._is_waiting:
             self._is_waiting = True
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                # A tool prints on any thread; `call_later` alone is only for the thread of the
-                # loop.
+                # A tool may print on any thread, but `call_later` may be called only on the loop's.
                 self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
 
     def close(self) -> None:
-        """Emit the rest."""
+        """Emit the remaining text."""
         if self.pieces or self._pending:
             self._emit(is_end=True)
         self.at = NEVER
 
     def _flush(self) -> None:
-        self._is_waiting = False  # first: a print from now on needs a turn of its own
+        self._is_waiting = False  # set first, because a print from now on needs another turn
         self._emit()
 
     def _emit(self, is_end: bool = False) -> None:
         if not self.at:
             return
         pieces = self.pieces
-        count = len(pieces)  # another thread may append meanwhile
+        count = len(pieces)  # another thread may append pieces meanwhile
         text = "".join(pieces[:count])
         del pieces[:count]
         shown, self._pending = split_masked(self._run, self._pending + text, is_end)
         if shown:
-            outer = printing.set(None)  # a listener that prints does not do it for the call
+            outer = printing.set(None)  # prints of a listener do not belong to the call
             try:
                 self._run.emit(ev.StepPrinted(self.at, clock(), shown))
             finally:
@@ -78,22 +76,24 @@ class StepPrints:
 
 
 def open_prints(run: Runner, at: StepPath) -> StepPrints:
-    """Let the code that this task calls from now on print for the step ``at``, until
+    """Assign the prints of the code that this task calls from now on to the step ``at``, until
     `StepPrints.close`."""
     prints = StepPrints(run, asyncio.get_running_loop(), at)
-    # Not reset: tasks that the call starts keep it, and after `close` it emits nothing.
+    # The variable is not reset: tasks of the call may keep the object, which is silent after
+    # `close`.
     printing.set(prints)
     return prints
 
 
 def separate_prints(run: Runner) -> None:
-    """Let this task share no `StepPrints` with the task that started it."""
+    """Separate this task from the `StepPrints` of the task that started it."""
     if run.stream:
         printing.set(None)
 
 
 def split_masked(run: Runner, text: str, is_end: bool) -> tuple[str, str]:
-    """The beginning of ``text`` that can be shown, masked, and the rest."""
+    """The beginning of ``text`` that can be shown, masked, and the remaining text. ``is_end``:
+    whether no more text follows."""
     # The end may be the beginning of a secret whose rest is in the next piece.
     length = len(text) if is_end else run.secrets.maskable(text)
     return "" if run.secrets.blind else run.secrets.text(text[:length]), text[length:]

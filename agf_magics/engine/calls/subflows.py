@@ -1,5 +1,5 @@
-"""Calls of another flow: under its own limits and a narrower grant, with its steps below the path
-of the call.
+"""Calls another flow: under its own limits and a narrower grant, its steps below the path of the
+call.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ async def call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
 
 
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
-    """The order matters: what limits and approves the call comes before it begins, and what is
-    checked of its result after it."""
+    """Call the flow ``linked``. Limits and approvals come before the call, the checks of its result
+    after it."""
     run = site.run
     step = site.step
     scope = site.scope
     arguments, pipe = await when_read(partial(_build_input, site, linked))
-    # An identity that is a flow counts like any other agent; a session of a model counts itself.
+    # An agent that is a flow counts as a session here. A session with a model counts itself.
     if step.kind == "agent" and linked.agent is None:
         if step.asking.counts_as_session:
             run.budget.spawn(step.span)
@@ -52,13 +52,13 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         arguments = (
             {**arguments, "attach": []} if run.options.dry else await attach_files(site, arguments)
         )
-    for meter in scope.meters:  # of the flows around it: each may limit how deep calls go
+    for meter in scope.meters:  # each flow around may limit the depth of calls
         meter.open(scope.calls + 1)
     if step.permit is not None:
         reply = await ask_permission(site, arguments)
         if reply.result is not None:
             return reply.result[0]
-        if reply.arguments:  # of a call with named ones
+        if reply.arguments:  # the call has named arguments
             arguments = {**arguments, **reply.arguments}
     inner = _scope_inside(site, linked)
     flow_input = FlowInput(arguments, pipe)
@@ -66,7 +66,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         start_background(run_fired(site, lambda: _run_silently(site, inner, flow_input)), run.host)
         return None
     if step.exchange.while_waiting is not None:
-        # Only now, so that `Runner.reach` costs nothing for all other flows.
+        # Set only here, so that `Runner.reach` costs nothing for other flows.
         run.watched[inner.before] = {}
     try:
         ended = await _within_limits(step, linked.flow, run.run_flow(inner, flow_input))
@@ -90,7 +90,8 @@ def _build_input(site: CallSite[Invoke], linked: Linked) -> tuple[Any, Value]:
 
 
 def _checked_output(site: CallSite[Invoke], output: Value) -> Value:
-    """The output of the called flow, which conforms to the schema of the step. Raises StepError."""
+    """``output`` of the called flow. Raises StepError if it does not conform to the schema of the
+    step."""
     step = site.step
     linked = site.scope.linked
     value = dry.add_fields(output, step, linked) if site.run.options.dry else output
@@ -123,14 +124,14 @@ def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
         grant=grant,
         calls=scope.calls + 1,
         meters=(*scope.meters, *meters_of(linked.flow, scope.calls + 1)),
-        # The thread that waits for the run may be gone before a flow ends that is not awaited.
+        # A background flow may outlive the thread that waits for the run.
         concurrent=scope.concurrent or not step.awaited,
     )
 
 
 async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
-    """``work``, within the timeout of the step and the time that the called definition allows
-    itself."""
+    """The result of ``work``, within the timeout of the step and the definition's own time
+    limit."""
 
     def late() -> StepError:
         message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
@@ -141,10 +142,10 @@ async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) 
 
 
 async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
-    """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may
-    end before them. The tokens of its models are those of the call."""
-    # The same host, budget and secrets, but no listener, no journal and no rows: the run may have
-    # ended, and its page is stored.
+    """Run a background flow. Its steps are neither emitted nor journaled, because the run may end
+    before them. The tokens of its models count for the call."""
+    # The flow shares host, budget and secrets. It has no listener, journal and rows, because the
+    # run may have ended and its page is stored.
     silent = copy.copy(site.run)
 
     def emit_tokens(event: ev.Event) -> None:

@@ -1,9 +1,9 @@
-"""A row of a table: the call of a flow whose outcome is kept.
+"""Calls a flow for one row of a table, and journals the outcome.
 
-The call of a flow is usually not journaled, since its own calls are. That of a row is: the outcome
-is a row of the result, which is read page by page, and a resumed run does not evaluate the row
-again. A limit that counts for each row fails that row (decision D53), as does a name that it lacks;
-a limit of the whole run ends it.
+Usually the call of a flow is not journaled, since its inner calls are. For a row of a table it is:
+the outcome is a row of the result, which is read page by page, and a resumed run does not evaluate
+the row again. A limit for each row fails that row (decision D53), as a missing name does. A limit
+of the whole run ends the run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CallFlow = Callable[[CallSite[Invoke], Linked], Awaitable[Value]]
 async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Value:
     """Call the flow for one row by ``call``, and journal its outcome.
 
-    Returns None where the journal has the output: a table of a million rows must not be held in
-    memory. Without a journal, the output with the number of its row.
+    Returns None if the journal has the output: the results of a million rows must not be in memory.
+    Without a journal, returns the output with the number of the row.
     """
     run = site.run
     journal = run.journal
@@ -57,7 +57,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         )
     except StepError as failure:
         error = failure
-        # A name that this row does not have: other rows have it.
+        # This row lacks a name that other rows have.
         if error.is_unknown_name or (isinstance(error, LimitReached) and not error.ends_run):
             error = _as_failure(error)
         if keep is not None and is_rescuable(error):
@@ -72,11 +72,11 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         return None
     finally:
         run.calls += inside.calls
-    raise error  # outside of `except`: the limit is no context of the failure
+    raise error  # outside of `except`, so that the limit is not the context of the failure
 
 
 def _runner_of_row(run: Runner, budget: Budget) -> Runner:
-    """``run`` with the budget of a row. All else is shared, apart from the number of its calls."""
+    """A copy of ``run`` with the budget of a row and its own count of calls. All else is shared."""
     inside = Runner.__new__(Runner)
     inside.__dict__.update(run.__dict__)
     inside.budget = budget
@@ -85,7 +85,7 @@ def _runner_of_row(run: Runner, budget: Budget) -> Runner:
 
 
 def _as_failure(end: StepError) -> StepError:
-    """What would end a run as a failure of one row, which the table keeps."""
+    """An error that would end a run, converted to a failure of one row."""
     error = StepError(*end.diagnostics)
     error.path = end.path
     error.where = end.where
@@ -100,7 +100,7 @@ def _keep(
     error: StepError | None = None,
     secret: bool = False,
 ) -> None:
-    """Write the outcome of a row, and what its models have used: with it, but not part of it."""
+    """Journal the outcome of a row together with the tokens and the cost of its models."""
     if used := _usage(budget):
         cost = used["cost"]
         journal.note_use(row.key, budget.tokens, None if cost is None else f"{cost:f}")
@@ -108,7 +108,7 @@ def _keep(
 
 
 def _usage(budget: Budget) -> dict[str, Any]:
-    """The tokens and the cost of the models of a row; empty: it asked none."""
+    """The tokens and the cost of a row's models; empty: no model was asked."""
     if not (budget.tokens or budget.cost or budget.unpriced):
         return {}
     return {"tokens": budget.tokens, "cost": None if budget.unpriced else budget.cost}

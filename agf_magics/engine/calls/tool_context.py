@@ -1,7 +1,8 @@
-"""How a running tool reaches its run: what it reports and asks (`agf.ToolContext`, decision D47).
+"""Connects a running tool with its run, for the reports and questions of `ToolContext` (decision
+D47).
 
-On a worker of the run, a report goes to the kernel at most once a second, if the worker has a way
-to it (``tellers`` of `chunk`), and nobody can be asked.
+On a worker, a report is sent to the kernel at most once a second, if the worker has a connection to
+it (``tellers`` of `chunk`). Questions are not possible there.
 """
 
 from __future__ import annotations
@@ -35,24 +36,24 @@ from .questions import ask_person
 from .step_prints import EVERY
 
 EVERY_REMOTE = 1.0
-"""Seconds between two reports of a call on a worker."""
+"""The seconds between two reports of a call on a worker."""
 
 STAY = "@tool(where='thread') makes the calls of the tool in the kernel, where it can ask"
 
 
 class RunContact:
-    """The contact of one call. Made on the engine's loop."""
+    """The contact of one call. It is created on the engine's loop."""
 
     def __init__(self, site: CallSite[Invoke], place: Place) -> None:
         self._site = site
         self._place = place
         self._loop = asyncio.get_running_loop()
         self._report: Report | None = None
-        """What was reported since the last event."""
+        """The last report since the last event; None: nothing was reported."""
         self._next = 0.0
         """The time of the loop before which no further event is emitted."""
         self._is_waiting = False
-        self._is_closed = not site.step.awaited  # the row of such a call has ended
+        self._is_closed = not site.step.awaited  # the row of a background call has ended
         self._questions = set[Future[Value]]()
 
     def __reduce__(self) -> Any:
@@ -72,7 +73,7 @@ class RunContact:
         self._loop.call_at(max(self._loop.time(), self._next), self._emit)
 
     def _emit(self) -> None:
-        self._is_waiting = False  # first: a report from now on needs a turn of its own
+        self._is_waiting = False  # set first, because a report from now on needs another turn
         report = self._report
         self._report = None
         if report is None or self._is_closed:
@@ -80,14 +81,14 @@ class RunContact:
         self._next = self._loop.time() + EVERY
         run = self._site.run
         text = "" if run.secrets.blind else run.secrets.text(report.text)
-        outer = printing.set(None)  # a listener that prints does not do it for the call
+        outer = printing.set(None)  # prints of a listener do not belong to the call
         try:
             run.emit(ev.Progressed(self._site.at, clock(), report.done, report.total, text))
         finally:
             printing.reset(outer)
 
     def close(self) -> None:
-        """The call has ended: emit its last report, and close its questions."""
+        """Emit the last report of the ended call, and close its questions."""
         self._emit()
         self._is_closed = True
         for question in list(self._questions):
@@ -98,7 +99,7 @@ class RunContact:
     async def ask(self, question: Question) -> Value:
         if asyncio.get_running_loop() is self._loop:
             return await self._put(question)
-        return await asyncio.wrap_future(self._put_soon(question))  # a loop of the tool's own
+        return await asyncio.wrap_future(self._put_soon(question))  # the tool may run its own loop
 
     def ask_and_wait(self, question: Question) -> Value:
         if asyncio._get_running_loop() is not None:
@@ -107,13 +108,13 @@ class RunContact:
             raise StepError(Diagnostic("tool.ask", message, hint=hint))
         call = running.call
         asked = self._put_soon(question)
-        if call is None:  # a thread that the tool has started
+        if call is None:  # the tool has started this thread
             return asked.result()
 
         def stop(reason: str) -> None:
             asked.cancel()
 
-        call.inner = stop  # what stops the call ends its question
+        call.inner = stop  # stopping the call ends its question
         try:
             if isinstance(call.waiter, Waiter):
                 call.waiter.serve_inside(asked.done)
@@ -126,8 +127,8 @@ class RunContact:
 
     def _put_soon(self, question: Question) -> Future[Value]:
         call = running.call
-        # The thread that waits for the run makes this call: it puts a question only while
-        # `ask_and_wait` waits there.
+        # If the thread that waits for the run makes this call, it can put a question only inside
+        # `ask_and_wait`.
         waits = call is not None and isinstance(call.waiter, Waiter)
         is_busy = self._place == "kernel" and not (waits and asyncio._get_running_loop() is None)
         asked = asyncio.run_coroutine_threadsafe(self._put(question, is_busy), self._loop)
@@ -151,27 +152,29 @@ class RunContact:
 
 
 def contexts_of(tool: Tool, contact: Contact) -> dict[str, ToolContext]:
-    """The arguments of a call that are not part of the tool's schema."""
+    """The `ToolContext` arguments of a call, which are not part of the tool's schema."""
     return dict.fromkeys(tool.context, context_of(contact))
 
 
 # --- workers ---
 
 SENT = weakref.WeakValueDictionary[int, RunContact]()
-"""The contacts of calls that are on workers, by their number."""
+"""The contacts of calls on workers, by the number of the call."""
 
 
 def hear(number: int, done: object, total: object, text: object) -> None:
-    """A worker reports for a call, on any thread of the kernel."""
+    """Take a report that a worker sent for a call. Any thread of the kernel may call this."""
     contact = SENT.get(number)
-    with contextlib.suppress(StepError):  # it sends only what it has checked
+    with contextlib.suppress(StepError):  # the worker has already checked the report
         if contact is not None:
             contact.report(check_report(done, total, text))
 
 
 def on_worker(number: int, kernel: int) -> Contact:
-    """The contact of a call, where its arguments are unpickled."""
-    contact = SENT.get(number) if kernel == os.getpid() else None  # a thread of the kernel
+    """The contact of call ``number``, in the process that unpickles its arguments. ``kernel``: the
+    process id of the kernel."""
+    # the worker may be a thread of the kernel
+    contact = SENT.get(number) if kernel == os.getpid() else None
     tellers = getattr(sys.modules.get("_agf_chunk"), "tellers", {})
     return contact or WorkerContact(number, tellers.get(threading.get_ident()))
 
@@ -183,7 +186,7 @@ class WorkerContact:
     """The contact of a call on a worker."""
 
     def __init__(self, number: int, tell: Tell | None) -> None:
-        """``tell`` sends a report to the kernel; None: there is no way."""
+        """``tell``: sends a report to the kernel; None: there is no connection."""
         self._number = number
         self._tell = tell
         self._report = Report()
@@ -193,7 +196,7 @@ class WorkerContact:
         self._report = report
         if not self._is_waiting and self._tell is not None:
             self._is_waiting = True
-            # After a second, and not at once: short calls send nothing.
+            # Sent after a second, so that short calls send nothing.
             timer = threading.Timer(EVERY_REMOTE, self._send, (self._tell,))
             timer.daemon = True
             timer.start()

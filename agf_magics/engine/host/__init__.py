@@ -1,1 +1,1 @@
-"""The loop, the thread that waits, interrupts and time limits of a run."""
+"""The event loop of the engine, the thread that waits for a run, interrupts and time limits."""

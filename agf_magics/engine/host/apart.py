@@ -1,4 +1,4 @@
-"""Work on a thread and a loop of its own, apart from the caller."""
+"""Runs a coroutine on a separate thread with a separate loop."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from .page_loop import run_alone
 
 
 def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException | None:
-    """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context,
-    and return what it raised. It must not call user code: nothing interrupts it."""
+    """Run ``main()`` to its end on a separate thread and loop, outside of the caller's context.
+    Returns the exception that it raised, or None. It must not call user code, because nothing could
+    interrupt it."""
     raised: list[BaseException] = []
 
     def work() -> None:
@@ -26,8 +27,7 @@ def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException 
     if IN_BROWSER:
         work()
     else:
-        # An empty context: the caller may be a tool, whose grant and prints are not those of this
-        # work.
+        # The context is empty: if the caller is a tool, its grant and prints must not apply here.
         start = contextvars.Context().run
         thread = threading.Thread(target=start, args=(work,), name="agf-apart", daemon=True)
         thread.start()

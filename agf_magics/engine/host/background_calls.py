@@ -1,4 +1,4 @@
-"""Calls that nobody waits for: on the loop of the engine they outlive their run, and are counted and cancelled."""
+"""Background calls, which may outlive their run: starts, counts and cancels them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 
 
 def start_background(work: Coroutine[Any, Any, None], run: object) -> None:
-    """Start a fire-and-forget call of ``run``, which may end after the run (decision C4)."""
+    """Start ``work``, a background call of ``run``, which may end after the run (decision C4)."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
-    # A loop has weak references to its tasks only: an unreferenced task may be collected while it
-    # waits.
+    # A loop has only weak references to its tasks, so an unreferenced task may be collected while
+    # it waits.
     _outliving[task] = loop, run
     task.add_done_callback(lambda ended: _outliving.pop(ended, None))
 
 
 def count_background_calls(run: object = None) -> int:
-    """The number of running fire-and-forget calls of ``run``; None: of all runs."""
+    """The number of running background calls of ``run``; None: of all runs."""
     return len(_of(run))
 
 
 def cancel_background_calls(run: object = None) -> int:
-    """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns
-    their number."""
+    """Cancel the background calls of ``run`` (None: of all runs), from any thread. Returns their
+    number."""
     running = _of(run)
     for task, loop in running:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so the call has ended
@@ -35,7 +35,7 @@ def cancel_background_calls(run: object = None) -> int:
 
 def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop]]:
     return [
-        # A copy: calls end on other threads meanwhile.
+        # A copy, because calls may end on other threads meanwhile.
         (task, loop)
         for task, (loop, by) in _outliving.copy().items()
         if run is None or by is run

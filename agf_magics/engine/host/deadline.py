@@ -1,6 +1,4 @@
-"""Time limits of a run, a flow and a call: they pause while a person thinks about a question
-(`Host.ask`).
-"""
+"""Time limits of runs, flows and calls, which pause while a person thinks about a question."""
 
 from __future__ import annotations
 
@@ -15,17 +13,17 @@ from typing import Protocol, TypeVar
 from ..threads.user_code import Result, TimedOut
 
 NO_MOMENT = float("-inf")
-"""The last turn of the loop, for a run that must check for its cancellation before the next
+"""The time of the loop's last turn in a run that must check for its cancellation before the next
 step."""
 
 
 FORCE = 1.0
-"""Seconds in which a call on the waiting thread that did not stop in time is interrupted by
+"""The seconds in which a call on the waiting thread, which did not stop in time, is interrupted by
 force."""
 
 
 class Stoppable(Protocol):
-    """What a time limit needs of the host of a run."""
+    """The methods of a run's host that a time limit calls."""
 
     @property
     def grace(self) -> float: ...
@@ -35,21 +33,22 @@ class Stoppable(Protocol):
 
 
 time_limits: ContextVar[tuple[Clock | Stoppable, ...]] = ContextVar("time_limits", default=())
-"""The time limits around the task that runs. They pause while a person thinks about a question of
+"""The time limits around the current task. They pause while a person thinks about a question of
 this task."""
 
 
 class Clock:
-    """A time limit that can pause, from any thread."""
+    """A time limit that any thread can pause."""
 
     def __init__(self, seconds: float, set_timer: Callable[[float | None], None]) -> None:
-        """``set_timer`` receives the time of the loop at which the limit is over; None: not now."""
+        """``seconds``: the limit. ``set_timer``: gets the loop's time at which the limit ends; None
+        while the limit pauses."""
         self._loop = asyncio.get_running_loop()
         self._set_timer = set_timer
         self._pauses = 0
         self.ends = self._left = inf
         self.closed = False
-        """Whether its block has ended. Calls in the background may still ask questions."""
+        """Whether the block has ended. Background calls may still ask questions then."""
         self._start(seconds)
 
     def pause(self) -> None:
@@ -61,16 +60,16 @@ class Clock:
     def _on_loop(self, change: Callable[[], None]) -> None:
         if asyncio.get_running_loop() is self._loop:
             change()
-        else:  # a tool runs a flow on a loop of its own
+        else:  # a tool runs a flow on another loop
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(change)
 
     def _pause(self) -> None:
-        # Counted: two questions of one flow may overlap.
+        # A counter, because two questions of one flow may overlap.
         self._pauses += 1
         if self._pauses == 1 and not self.closed:
-            # What is left now, not the seconds of the start: a limit that pauses twice would last
-            # too long.
+            # Keep the remaining seconds, not those of the start: otherwise a limit that pauses
+            # twice would last too long.
             self._left = self.ends - self._loop.time()
             self.ends = inf
             self._set_timer(None)
@@ -87,11 +86,11 @@ class Clock:
 
 @contextlib.asynccontextmanager
 async def pausing(seconds: float) -> AsyncIterator[Callable[[], bool]]:
-    """`asyncio.timeout` for its block, which pauses while a person thinks about a question that is
-    asked in it. Yields a function that returns True when the time is over, also if the block has
-    kept the loop from its timers."""
+    """`asyncio.timeout` that pauses while a person thinks about a question that the block asks.
+    Yields a function that returns True when the time is over, even if the block keeps the loop from
+    its timers."""
     loop = asyncio.get_running_loop()
-    # No time yet: the clock sets it, and moves it.
+    # The timeout has no time at first. The clock sets and moves it.
     async with asyncio.timeout(None) as scope:
         clock = Clock(seconds, lambda when: None if scope.expired() else scope.reschedule(when))
         outer = time_limits.set((*time_limits.get(), clock))
@@ -110,7 +109,7 @@ class OutOfTime(Exception):
 
 
 class Deadline:
-    """Cancels the task that runs its block after ``seconds`` (None: never); then the block raises
+    """Cancels the task of its block after ``seconds`` (None: never). The block then raises
     OutOfTime.
 
     Unlike `asyncio.timeout`, a tool cannot get around it: if a tool catches the cancellation and
@@ -122,7 +121,7 @@ class Deadline:
         self._seconds = seconds
         self._host = host
         self._sent = 0
-        """How often the task was cancelled."""
+        """The number of times that the task was cancelled."""
         self._clock: Clock | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -132,7 +131,7 @@ class Deadline:
         self._task = task
         self._before = task.cancelling()
         self._loop = asyncio.get_running_loop()
-        # The host pauses, too: the watchdog's limit of the run counts the same time.
+        # The host pauses, too, because the watchdog counts the same time.
         around: tuple[Clock | Stoppable, ...] = (*time_limits.get(), self._host)
         if self._seconds is not None:
             self._clock = Clock(self._seconds, self._set_timer)
@@ -149,10 +148,10 @@ class Deadline:
         if self._clock is None:
             return
         self._clock.closed = True
-        # Also if no timer fired: a tool that blocks the loop keeps its timers from running.
+        # Checked even if no timer fired, because a tool that blocks the loop blocks its timers.
         expired = self._sent > 0 or (kind is None and self._loop.time() > self._clock.ends)
         self._set_timer(None)
-        # Our own cancellations are taken back, so that `cancelling` tells those of others.
+        # Our cancellations are taken back, so that `cancelling` counts only those of others.
         for _ in range(self._sent):
             self._task.uncancel()
         ours = kind is None or (
@@ -168,15 +167,16 @@ class Deadline:
 
     def _expire(self) -> None:
         self._sent += 1
-        # Before the task is cancelled: a call that is stopped asks whether it may be forced.
+        # Set before the task is cancelled, because a call that is stopped asks whether it may be
+        # forced.
         self._host.stop(late=True)
         self._task.cancel()
-        # Later than a call has to stop: another cancellation would end its grace.
+        # The next cancellation comes after the grace of a call, which it would end.
         self._set_timer(self._loop.time() + self._host.grace + 2 * FORCE)
 
 
 async def within(seconds: float | None, work: Awaitable[D], late: Callable[[], Exception]) -> D:
-    """Await ``work``. Raises ``late()`` if it takes longer than ``seconds`` (None: no limit), also
+    """Await ``work``. Raises ``late()`` if it takes longer than ``seconds`` (None: no limit), even
     if it blocks the loop meanwhile."""
     if seconds is None:
         return await work
@@ -200,7 +200,7 @@ async def in_time(
         return await work()
 
     async def begin() -> Result:
-        return await work()  # a plain function runs in this call: its time counts
+        return await work()  # a plain function runs in this call, so that its time counts
 
     try:
         return await within(remaining, begin(), lambda: TimedOut(timeout))

@@ -1,7 +1,7 @@
-"""The handler of SIGINT that holds an interrupt: before a thread waits for a run, and until its end
-is shown.
+"""A handler of SIGINT that defers an interrupt while a run is started or its end is shown.
 
-There an interrupt of the cell would lose a run that has started, or a page that is not shown.
+At these moments, an interrupt of the cell would lose a started run, or a page that is not shown
+yet.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, Final
 
 
 class PersonsInterrupt(str):
-    """Why a run was cancelled: a person interrupted it. A type of its own, since a reason that a
-    person gives to `cancel` may have the same text."""
+    """The reason of a run that a person interrupted. It is a separate type, since a person may pass
+    the same text to `cancel`."""
 
 
 INTERRUPT: Final = PersonsInterrupt("interrupt")
 
 
 class DeferredInterrupt:
-    """The handler of SIGINT before a thread waits for a run, and after that until the end of the
-    run is shown.
+    """The handler of SIGINT before a thread waits for a run, and then until the end of the run is
+    shown.
 
     Before `hold`, interrupts work as usual. After it they raise nothing, so that a started run is
     not lost: the first one cancels the run. After the run has `ended`, the first one raises
@@ -32,20 +32,20 @@ class DeferredInterrupt:
         self.before = before
         self.ended = False
         self.missed = False
-        """Whether an interrupt came after the end."""
+        """Whether an interrupt came after the end of the run."""
         self._cancel: Callable[[str], None] | None = None
 
     def hold(self, cancel: Callable[[str], None]) -> None:
-        """From now on an interrupt calls ``cancel``."""
+        """Let interrupts call ``cancel`` from now on."""
         self._cancel = cancel
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self._cancel is None:
             self.before(number, frame)
             return
-        # Only after the end: before it the second interrupt is the waiter's, which leaves the run.
+        # Before the end, the second interrupt belongs to the waiter, which leaves the run.
         if self.ended and self.missed:
             raise KeyboardInterrupt
-        # The first one after the end is kept for later: the result is being shown.
+        # The first interrupt after the end is deferred, because the result is being shown.
         self.missed = self.ended
         self._cancel(INTERRUPT)

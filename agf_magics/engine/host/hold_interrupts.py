@@ -1,6 +1,4 @@
-"""Interrupts are held while a run is started and shown, so that an interrupt in between loses
-neither.
-"""
+"""Defers interrupts while a run is started and shown, so that an interrupt loses neither."""
 
 from __future__ import annotations
 
@@ -14,16 +12,16 @@ from .waiting_thread import OnSigint, waiters
 
 
 def hold_for(cancel: Callable[[str], None]) -> None:
-    """An interrupt before this thread waits for the run that starts now calls ``cancel``."""
-    # Inside a run its own handler is in effect, and cancels this run with the outer one.
+    """Let an interrupt call ``cancel`` until this thread waits for the run that starts now."""
+    # Inside a run, the handler of that run is in effect, and cancels both runs.
     if waiters.held is not None and not waiters.stack:
         waiters.held.hold(cancel)
 
 
 @contextlib.contextmanager
 def hold_interrupts() -> Iterator[DeferredInterrupt]:
-    """For a block that starts a run and waits for it: an interrupt in between cancels the run
-    instead of raising.
+    """Let an interrupt in the block, which starts a run and waits for it, cancel the run instead of
+    raising.
 
     Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
     """
@@ -33,9 +31,9 @@ def hold_interrupts() -> Iterator[DeferredInterrupt]:
         or not callable(deferred.before)
         or isinstance(deferred.before, OnSigint | DeferredInterrupt)
     ):
-        yield deferred  # no interrupt arrives here, or an outer handler handles it
+        yield deferred  # not the main thread, or an outer handler is in effect
         return
-    # Set in the `try`: an interrupt between these lines leaves neither of them behind.
+    # Set inside of `try`, so that an interrupt between the lines cannot leave the handler behind.
     around = waiters.held
     try:
         waiters.held = deferred

@@ -1,8 +1,9 @@
-"""The places where the code of users runs, and how a call is stopped there.
+"""`Host`, which runs the calls of user code in four places and stops them there.
 
-There are four: the engine's loop; the thread that waits for the run, where a blocking function can
-be interrupted and sqlite, matplotlib and ``pdb.set_trace()`` work; other threads; and workers, which
-are other processes. `Host.make_call` never raises what user code raised.
+The places are the engine's loop; the thread that waits for the run, where a blocking function can
+be interrupted and sqlite, matplotlib and ``pdb.set_trace()`` work; other threads; and workers,
+which are other processes. `Host.make_call` returns the exceptions of user code and never raises
+them.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ __all__ = ["Asker", "Host", "NoUser"]
 
 
 TURN = 0.01
-"""Seconds after which steps that never wait give the loop a turn, for its timers and
+"""The seconds after which steps that never wait give the loop a turn, for its timers and
 cancellations."""
 
 
 REPEAT = 0.1
-"""Seconds after which a call that was asked to stop is asked again."""
+"""The seconds after which a call that was asked to stop is asked again."""
 
 
 class NoUser(Exception):
-    """There is no user to answer a question; an asker raises it."""
+    """An asker raises this error if there is no user to answer a question."""
 
 
 Asker = Callable[[Question], Any]
-"""Puts a question to a person and returns the answer: a bool for an approval, else a text. Called
-as ``asker(question)``, with any name of its parameter; may be async."""
+"""Puts a question to a person and returns the answer: a bool for an approval, otherwise a text. It
+is called as ``asker(question)`` and may be async."""
 
 
 class Host:
@@ -56,18 +57,18 @@ class Host:
         *,
         in_background: bool = False,
     ) -> None:
-        """``in_background``: whether other code of the person runs beside it."""
+        """``in_background``: whether other code of the person runs beside the run."""
         self.grace = grace
-        """Seconds that user code has to stop, before it is left running."""
+        """The seconds in which user code must stop before it is left running."""
         self.where = ""
         """The end of a message about a call that is left running: `` on process 7 on host``."""
         self._calls = calls
         self.waited = calls is not None
-        """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
-        turns."""
+        """Whether a thread waits for the run. If not, the place ``kernel`` means the loop between
+        two turns."""
         self._streams = Streams(in_background)
         self.turned = time.monotonic()
-        """When the loop had its last turn."""
+        """The time of the loop's last turn."""
         self._stopped = self._late = False
         self.asker: Asker | None = None
         """Puts questions to a person; None: there is no user."""
@@ -75,7 +76,7 @@ class Host:
         self._questions = 0
         self._asked_at = 0.0
         self._answered_in = 0.0
-        """Seconds in which questions were open, without the present ones."""
+        """The seconds in which questions were open, without the questions that are open now."""
         self._lock = threading.Lock()
         self.queue: RemoteCalls | None = None
         """The calls that workers make; None: the run has no workers."""
@@ -87,8 +88,8 @@ class Host:
         arguments: Mapping[str, Any],
         timeout: float | None = None,
     ) -> Result:
-        """`make_call`, after a turn of the loop if one is due: for what the engine itself needs, a
-        question, a file, a sequence."""
+        """`make_call`, after a turn of the loop if a turn is due. It is for the engine's own calls:
+        a question, a file, a sequence."""
         if place == "loop" and time.monotonic() - self.turned > TURN:
             await self.turn()
         return await self.make_call(place, function, arguments, timeout)
@@ -101,13 +102,13 @@ class Host:
         timeout: float | None = None,
         terms: Terms | None = None,
     ) -> Result:
-        """Call ``function(**arguments)`` in that place; an awaitable result is awaited on the loop.
-        ``terms``: of a call on a worker.
+        """Call ``function(**arguments)`` in ``place``. An awaitable result is awaited on the loop.
+        ``timeout``: in seconds; None: no limit. ``terms``: the terms of a call on a worker.
 
         After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is
         cancelled, and `StillRunning` if the call could not be stopped.
         """
-        if place == "worker":  # it counts the time of the call
+        if place == "worker":  # the worker counts the time of the call
             return await self._elsewhere(place, function, arguments, None, terms or Terms(timeout))
         if not IN_BROWSER and place == "kernel" and self._calls is not None:
             return await self._elsewhere(place, function, arguments, timeout)
@@ -129,19 +130,18 @@ class Host:
         """Put a question to a person, one at a time: on the thread that waits for the run, where
         `input` works.
 
-        ``is_busy``: whether that thread makes the call that asks, so that another one must ask.
+        ``is_busy``: whether that thread makes the asking call, so that another thread must ask.
         Without a user the result is a failure, a `NoUser`. The time limits around the question
         pause until its answer.
         """
         if self.asker is None:
             return False, NoUser("there is no user to answer")
-        # A person may think for an hour: the limits of the run, of the flow and of the step do not
-        # count that.
+        # A person may think for an hour, which no limit of the run, the flow or the step counts.
         limits = time_limits.get()
         for limit in limits:
             limit.pause()
         try:
-            # One question at a time: `input` of two threads would read one line.
+            # Only one question at a time, because `input` of two threads would share one line.
             async with self._asking:
                 asker = self.asker
                 place: Place = "thread"
@@ -159,7 +159,7 @@ class Host:
         return ok, answer
 
     def pause(self) -> None:
-        """A question was asked in this run, or in a run that one of its tools has started."""
+        """Note that a question was asked in this run, or in a run that one of its tools started."""
         with self._lock:
             if not self._questions:
                 self._asked_at = time.monotonic()
@@ -173,33 +173,34 @@ class Host:
 
     @property
     def seconds_asking(self) -> float:
-        """How long questions were open, by the monotonic clock."""
+        """The seconds in which questions were open, by the monotonic clock."""
         with self._lock:
             return self._answered_in + (
                 time.monotonic() - self._asked_at if self._questions else 0.0
             )
 
     def make_soon(self, call: ThreadCall) -> None:
-        """Let the thread that waits for the run make ``call``, when its turn has come."""
+        """Queue ``call`` for the thread that waits for the run."""
         assert self._calls is not None, "a thread waits for the run"
         self._calls.put(call)
 
     def stop(self, late: bool = False) -> None:
-        """No further step starts, even if a tool undoes the cancellation of its task.
+        """Start no further step, even if a tool undoes the cancellation of its task.
 
-        ``late``: the time of the run is over, so a call that does not stop is forced to. After the
-        cancellation of a person it may clean up, and the person may interrupt again.
+        ``late``: whether the time of the run is over, so that a call that does not stop is forced
+        to stop. After a person's cancellation a call may clean up, and the person may interrupt
+        again.
         """
         self._stopped = True
-        # It stays: a person may cancel after the time of the run is over.
+        # Once set, it stays, because a person may cancel after the time of the run is over.
         self._late = late or self._late
-        # The next step then takes a turn, which raises: a tool can swallow the cancellation of its
-        # task with `uncancel`, but not this.
+        # The next step takes a turn, which raises. A tool can swallow the cancellation of its task
+        # with `uncancel`, but not this error.
         self.turned = NO_MOMENT
 
     async def turn(self) -> None:
         """Let the loop run its other tasks and timers. Raises CancelledError after `stop`."""
-        # Twice: a timer that is due is only called after the tasks that are ready.
+        # Twice, because a due timer is called only after the ready tasks.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if self._stopped:
@@ -214,7 +215,8 @@ class Host:
         timeout: float | None,
         terms: Terms | None = None,
     ) -> Result:
-        """`make_call` for a call that this task only waits for. ``terms``: of one on a worker."""
+        """`make_call` for a place other than this task. ``terms``: the terms of a call on a
+        worker."""
         call: ThreadCall | None = None
 
         async def ended() -> Result:
@@ -223,15 +225,15 @@ class Host:
             call = ThreadCall(function, arguments, asyncio.get_running_loop())
             call.ended = call.loop.create_future()
             try:
-                # After `call.ended` exists: the call may end before this returns.
+                # `call.ended` must exist first, because the call may end before this returns.
                 self._hand(call, place, terms)
-            except RuntimeError as error:  # no thread left
+            except RuntimeError as error:  # no thread can be started
                 return False, error
             if timeout is None:
                 await call.ended
             else:
-                # Not the future itself, which the limit would cancel: the call goes on until it is
-                # stopped below, and then reports its end there.
+                # The limit would cancel the awaited future itself. The call goes on until it is
+                # stopped below, where it reports its end.
                 await asyncio.wait((call.ended,))
             return await self.finish_call(call)
 
@@ -242,7 +244,7 @@ class Host:
             if call is None or call.result is not None:
                 raise
         assert call is not None, "it is made before anything waits"
-        # Outside of `except`: stopping the call awaits, and its error has no cause.
+        # Outside of `except`, because stopping the call awaits and its error must have no cause.
         if result is None:
             raise await self.cancel_call(call)
         if call.result is None and timeout is not None and isinstance(result[1], TimedOut):
@@ -250,8 +252,8 @@ class Host:
         return result
 
     def _hand(self, call: ThreadCall, place: Place, terms: Terms | None) -> None:
-        """Give ``call`` to who makes the calls of ``place``. Raises RuntimeError if no thread can
-        be started."""
+        """Pass ``call`` to the thread or the workers of ``place``. Raises RuntimeError if no thread
+        can be started."""
         if terms is not None:
             assert self.queue is not None, "only a run with workers has this place"
             self.queue.hand(call, terms)
@@ -261,21 +263,21 @@ class Host:
             self._calls.put(call)
 
     async def cancel_call(self, call: ThreadCall) -> asyncio.CancelledError:
-        """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if
-        it did not stop."""
+        """Stop a call whose step is cancelled. Returns the error of the step: `StillRunning` if the
+        call did not stop."""
         left_running, _ = await self._stop(call, force=self._late)
         return StillRunning(left_running) if left_running else asyncio.CancelledError()
 
     async def end_late_call(self, call: ThreadCall, timeout: float) -> Result:
-        """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` if this task is
-        cancelled."""
+        """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` does if this
+        task is cancelled."""
         left_running, is_cancelled = await self._stop(call, force=True)
         if is_cancelled:
             raise StillRunning(left_running) if left_running else asyncio.CancelledError
         return False, TimedOut(timeout, left_running)
 
     async def finish_call(self, call: ThreadCall) -> Result:
-        """The result of a call that has ended, after what it returned was awaited."""
+        """The result of a call that has ended. An awaitable result is awaited."""
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
@@ -284,18 +286,18 @@ class Host:
     async def _stop(self, call: ThreadCall, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
         running, and whether this task was cancelled meanwhile."""
-        # Whoever takes the call first decides: a thread that comes later does not begin it.
+        # If the call is taken here first, no thread begins it.
         if call.result is not None or call.take():
             return None, False
         loop = asyncio.get_running_loop()
-        # A new future: the cancellation of this task has cancelled the one that it awaited.
+        # A new future, because the cancellation of this task has cancelled the awaited future.
         call.ended = loop.create_future()
         is_cancelled = False
         try:
-            # Repeated: a signal that comes just before a call goes to sleep does not wake it.
+            # Repeated, because a signal just before a call goes to sleep does not wake it.
             await self._repeat(call, call.stop, self.grace)
-            # Only a call on a thread that signals reach can be forced: the others are left running,
-            # and told.
+            # Only a call on a thread that signals reach can be forced. Other calls are left
+            # running, and the error says so.
             if call.result is None and call.waiter is not None and (force or call.waiter.kills):
                 await self._repeat(call, call.force, FORCE)
         except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""A run on the engine's loop: how other threads start it, wait for it and cancel it."""
+"""`Job`, a run on the engine's loop that other threads start, wait for and cancel."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .watchdog import Watchdog
 T = TypeVar("T")
 
 UNANSWERED = 2.0
-"""Seconds after a cancellation before the loop is checked."""
+"""The seconds after a cancellation before the loop is checked."""
 
 LATE = 4.0
-"""Seconds after its time limit at which a run is ended from outside: more than its calls have to
-stop (`Host.grace` and `FORCE`)."""
+"""The seconds after its time limit at which a run is ended from outside. They are more than its
+calls have to stop (`Host.grace` and `FORCE`)."""
 
 
 class Limit(NamedTuple):
@@ -38,17 +38,17 @@ class Limit(NamedTuple):
 
     seconds: float
     exceeded: Callable[[str], BaseException]
-    """Makes the error of a job that took longer, from a text about the calls that are left
+    """Returns the error of a job that took longer, from a text about the calls that are left
     running."""
 
 
 class OnceSet:
-    """Is set once. An interrupt in `threading.Event.wait` can leave the lock of the event locked,
-    and ``set`` would then wait for ever; this ``set`` never waits."""
+    """An event that is set once. An interrupt in `threading.Event.wait` can leave the event's lock
+    locked, so that its ``set`` would wait for ever. This ``set`` never waits."""
 
     def __init__(self) -> None:
         self._set = False
-        # A bare lock: only `release` is left of the event, which never waits.
+        # A bare lock, because its `release` never waits.
         self._closed = threading.Lock()
         self._closed.acquire()
 
@@ -56,12 +56,12 @@ class OnceSet:
         return self._set
 
     def set(self) -> None:
-        """Must be called once."""
+        """Set the event. It must be called only once."""
         self._set = True
         self._closed.release()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end, at most ``seconds``; whether it is set."""
+        """Wait at most ``seconds``. Returns whether the event is set."""
         if not self._set and self._closed.acquire(timeout=seconds):
             self._closed.release()
         return self._set
@@ -78,14 +78,14 @@ class Job(Generic[T]):
         over: Callable[[tuple[T] | BaseException], None] | None = None,
         limit: Limit | None = None,
     ) -> None:
-        """``waited``: a thread will call `Job.wait` and run the calls that belong on it. ``over`` is
-        called with the result, on any thread, before the threads that wait continue. ``limit``:
-        when the job is ended from outside; None: never."""
+        """``waited``: whether a thread will call `Job.wait` and run the calls that belong on it.
+        ``over``: is called with the result, on any thread, before the waiting threads continue.
+        ``limit``: the time limit after which the job is ended from outside; None: never."""
         if waited:
             _refuse_on_a_loop()
         self.reason: str | None = None
         self.asked: float | None = None
-        """When it was cancelled, by the monotonic clock."""
+        """The time of the cancellation, by the monotonic clock; None: not cancelled."""
         self._over = over
         self._limit = limit
         self._late = inf
@@ -103,11 +103,11 @@ class Job(Generic[T]):
     def start(self) -> None:
         if self._limit is not None:
             self._late = time.monotonic() + self._limit.seconds + LATE
-            # Before the run is on the loop: a tool may block the loop at once.
+            # Watched before the run is on the loop, because a tool may block the loop at once.
             Watchdog.shared().watch(self.look, self._late)
         self.started = True
-        # The callback inherits the rights of the caller, as its coroutines do: a run that a tool
-        # starts may use no more than the tool.
+        # The callback inherits the rights of the caller: a run that a tool starts may use no more
+        # than the tool.
         under(rights(), self._engine.loop.call_soon_threadsafe, self._begin)
 
     @property
@@ -115,11 +115,11 @@ class Job(Generic[T]):
         return self._ended.is_set()
 
     def cancel(self, reason: str) -> None:
-        """Cancel it, from any thread. Only the first time counts: another one would interrupt its
-        clean-up."""
+        """Cancel the run, from any thread. Only the first call counts: another cancellation would
+        interrupt the clean-up."""
         if self.asked is None and not self.done and self.started:
-            # Set first: `look` counts from here if the loop is blocked and the line below has no
-            # effect.
+            # Set first, because `look` counts from here if the loop is blocked and the line below
+            # has no effect.
             self.reason, self.asked = reason, time.monotonic()
             with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
                 self._engine.loop.call_soon_threadsafe(self._cancel)
@@ -135,8 +135,8 @@ class Job(Generic[T]):
         _refuse_on_a_loop()
         around = on_this_thread.call
         if around is not None:
-            # From now on the call that waits here is stopped through this run; it may have been
-            # stopped before, when there was nothing to pass that on to.
+            # From now on, the call that waits here is stopped through this run. It may have been
+            # stopped before, when there was no run to stop.
             around.inner = self.cancel
             if around.stopped:
                 self.cancel("the run around it was stopped")
@@ -156,8 +156,8 @@ class Job(Generic[T]):
         finally:
             if around is not None:
                 around.inner = None
-        # The interrupt of a person ends the runs around this one too: the value is not returned to
-        # a tool that would go on with it.
+        # A person's interrupt also ends the runs around this run, so no tool may go on with the
+        # value.
         interrupted = bool(waiters.stack) and waiters.stack[0].user_interrupts > 0
         if around is not None and (around.stopped or interrupted):
             around.interrupted = around.interrupted or interrupted
@@ -169,8 +169,8 @@ class Job(Generic[T]):
     def join(
         self, timeout: float | None = None, meanwhile: Callable[[], object] = lambda: None
     ) -> None:
-        """Wait for the end of a background job. An interrupt only ends the waiting. ``meanwhile``
-        is called regularly."""
+        """Wait for the end of a background job, at most ``timeout`` seconds; default None: no
+        limit. An interrupt only ends the waiting. ``meanwhile`` is called regularly."""
         if self.done:
             return
         _refuse_on_a_loop()
@@ -189,7 +189,7 @@ class Job(Generic[T]):
     def every(
         self, seconds: float, tick: Callable[[], object], close: Callable[[], object]
     ) -> None:
-        """Call ``tick`` on the loop again and again until the end, then ``close``."""
+        """Call ``tick`` on the loop every ``seconds`` seconds until the end, then ``close``."""
 
         def again() -> None:
             if not self.done:
@@ -226,7 +226,7 @@ class Job(Generic[T]):
         suspend(ended())
 
     async def ended(self) -> None:
-        """Wait for the end on the running loop; cancelling this only ends the waiting."""
+        """Wait for the end on the running loop. A cancellation only ends the waiting."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
 
@@ -234,20 +234,20 @@ class Job(Generic[T]):
             with contextlib.suppress(RuntimeError):  # the loop was closed
                 loop.call_soon_threadsafe(_wake, future)
 
-        # Before `done` is asked: a run that ends in between would never wake this.
+        # Registered before `done` is read: a run that ends in between would not wake this.
         self._listeners.append(notify)
         try:
             while not self.done:
-                # With a timeout, because a blocked loop of the engine never notifies: then `look`
-                # ends the run from here.
+                # The wait has a timeout, because a blocked loop of the engine notifies nobody. Then
+                # `look` ends the run.
                 await asyncio.wait((future,), timeout=UNANSWERED)
                 self.look()
         finally:
             self._listeners.remove(notify)
 
     def look(self) -> bool:
-        """End a run that does not end by itself: its loop is blocked after a cancellation, or it is
-        long over its time limit. Returns whether it has ended.
+        """End a run that does not end by itself, because its loop is blocked after a cancellation,
+        or it is long over its time limit. Returns whether it has ended.
 
         Called regularly by the threads that wait."""
         now = time.monotonic()
@@ -255,7 +255,7 @@ class Job(Generic[T]):
         cancelled = self.asked is not None and now - self.asked >= UNANSWERED
         if not (late or cancelled) or self.done:
             return self.done
-        # It may wait for an answer of the loop, so only for a run that is due.
+        # The check may wait for an answer of the loop, so it is made only if the run is due.
         stuck = self._engine.stuck()
         if not stuck and not late:
             return False
@@ -272,11 +272,11 @@ class Job(Generic[T]):
         return True
 
     def _begin(self) -> None:
-        if self.done:  # the loop was blocked, and the job was ended before it started
+        if self.done:  # the loop was blocked, and the job ended before it started
             return
         self._engine.jobs.add(self)
         self._task = self._engine.loop.create_task(self._run(self._main))
-        # A task that is cancelled before its first step runs nothing of `_run`.
+        # If a task is cancelled before its first step, `_run` does not run at all.
         self._task.add_done_callback(self._end)
 
     async def _run(self, main: Callable[[Host], Awaitable[T]]) -> None:
@@ -285,8 +285,8 @@ class Job(Generic[T]):
         except BaseException as error:
             outcome = error
         if isinstance(outcome, BaseException):
-            # The frames of the engine's loop: nobody reads them, and they hold the values of the
-            # run.
+            # Drop the frames of the engine's loop, which hold the values of the run and which
+            # nobody reads.
             outcome.__context__ = None
         self._finish(outcome)
 
@@ -295,34 +295,34 @@ class Job(Generic[T]):
         self._finish(self._outcome)  # it was cancelled before it started
 
     def _finish(self, outcome: tuple[T] | BaseException) -> None:
-        """Set the end, on the loop or from outside; the first one counts."""
+        """Set the outcome, on the loop or from outside. The first call counts."""
         with self._lock:
             if self.done:
                 return
             self._outcome = outcome
-            # `over` before the end is set: those who wait must see what it stores.
+            # `over` comes before the end is set, because waiting threads must see what it stores.
             try:
                 if self._over is not None:
                     self._over(outcome)
             finally:
                 self._ended.set()
         if self._limit is not None or self.asked is not None:
-            # The watchdog holds the run as long as it watches it.
+            # Otherwise the watchdog would keep the run in memory.
             Watchdog.shared().forget(self.look)
         self._calls.put(None)
-        # A copy: a listener may leave on its own thread meanwhile.
+        # A copy, because a listener may leave on another thread meanwhile.
         for notify in list(self._listeners):
             notify()
 
     def _cancel(self) -> None:
-        # First: a tool may swallow the cancellation of the task.
+        # The host is stopped first, because a tool may swallow the cancellation of the task.
         self._host.stop()
         if self._task is not None:
             self._task.cancel()
 
 
 def _wake(future: asyncio.Future[None]) -> None:
-    with contextlib.suppress(asyncio.InvalidStateError):  # several may wake it
+    with contextlib.suppress(asyncio.InvalidStateError):  # another thread has woken it
         future.set_result(None)
 
 

@@ -1,8 +1,8 @@
-"""The event loop of the engine, on a daemon thread of its own.
+"""`EngineLoop`, the event loop of the engine on its own daemon thread.
 
-It is not the notebook's loop, which a waiting cell blocks. It beats, so that other threads see
-whether it is blocked. If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a
-new loop and a new thread.
+The engine does not use the notebook's loop, because a waiting cell blocks that. The engine's loop
+beats, so that other threads see whether it is blocked. If a tool blocks it (``time.sleep`` in an
+``async def``), the next run gets a new loop and a new thread.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from .page_loop import OwnLoop, can_suspend
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits for a lock while there are no files to wait for."""
+    """A selector that waits for a lock as long as there are no files to wait for."""
 
     def __init__(self) -> None:
         super().__init__()
         self._asleep = threading.Lock()
-        """Held unless another thread has woken the loop since it last looked."""
+        """A lock that is locked unless another thread has woken the loop since the last
+        `select`."""
         self._asleep.acquire()
         self.watches = False
-        """Whether it waits for files."""
+        """Whether the selector waits for files."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        # One of them is the pipe of the loop, through which it is woken otherwise.
+        # One file is the pipe by which the loop is usually woken.
         self.watches = len(self.get_map()) > 1
         if not self.watches:
             self._asleep.acquire(timeout=-1 if timeout is None else max(timeout, 0))
             return []
-        # After `watches` is set, which `wake` reads after it has released the lock: so it is seen
-        # here, or it also writes into the pipe.
+        # `watches` is set before this line, and `wake` reads it after releasing the lock. So either
+        # this line sees the released lock, or `wake` also writes into the pipe.
         return super().select(0 if self._asleep.acquire(blocking=False) else timeout)
 
     def wake(self) -> None:
@@ -50,14 +51,14 @@ class _Selector(selectors.DefaultSelector):
         # open still wake the loop, this module's names are gone.
         try:
             self._asleep.release()
-        except RuntimeError:  # it was woken, and has not looked yet
+        except RuntimeError:  # the loop was woken already
             return
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """A loop that other threads wake without a system call. Sending into its pipe and reading it
-    takes longer than the rest of a change of threads, and each gives the interpreter's lock away:
-    the two threads then wait for each other."""
+    """A loop that other threads wake without a system call. To write into its pipe and to read it
+    takes longer than the rest of a change of threads, and each call releases the interpreter's
+    lock, so that the two threads wait for each other."""
 
     def __init__(self) -> None:
         self._sleeper = _Selector()
@@ -66,34 +67,34 @@ class _Loop(asyncio.SelectorEventLoop):
     def _write_to_self(self) -> None:
         self._sleeper.wake()
         if self._sleeper.watches:
-            super()._write_to_self()  # type: ignore[misc]  # not in its stub
+            super()._write_to_self()  # type: ignore[misc]  # missing in the stub
 
 
 BEAT = 0.25
-"""Seconds between two beats of the loop, which show that nothing blocks it."""
+"""The seconds between two beats of the loop, which show that nothing blocks it."""
 
 STUCK = 2.0
-"""Seconds without a beat after which the loop is asked for an answer."""
+"""The seconds without a beat after which the loop is asked for an answer."""
 
 
 ANSWER = 0.5
-"""Seconds for that answer: the process may have been stopped, or a thread may have held the
-interpreter's lock."""
+"""The seconds in which the loop must answer. A beat may also be late because the process was
+stopped, or because a thread held the interpreter's lock."""
 
 
 class EngineLoop:
-    """A loop and its thread. Use `current`."""
+    """The loop of the engine and its thread. Call `current` to get it."""
 
     _current: ClassVar[EngineLoop | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """``loop``: one that runs on this thread, in a browser. Default None: a new one."""
-        # On Windows only the other kind of loop can start processes.
+        """``loop``: the loop of this thread, in a browser. Default None: a new loop."""
+        # On Windows only the Proactor loop can start processes.
         kind = asyncio.new_event_loop if sys.platform == "win32" else _Loop
         self.loop = loop or kind()
         self.jobs: set[object] = set()
-        """The jobs on the loop, which itself only has weak references to tasks."""
+        """The jobs on the loop. The loop itself has only weak references to its tasks."""
         self._beaten = time.monotonic()
         self._abandoned = False
         self._pid = os.getpid()
@@ -107,9 +108,9 @@ class EngineLoop:
 
     @classmethod
     def current(cls, waited: bool = False) -> EngineLoop:
-        """The loop of this process; a new one on first use, after a fork, and if the last one is
-        blocked. In a browser the page's loop; ``waited`` (default False): a cell waits for the run,
-        and drives a loop of its own where it cannot suspend."""
+        """The loop of this process. A new loop is made at first use, after a fork, and if the last
+        loop is blocked. In a browser it is the page's loop. ``waited``: whether a cell waits for
+        the run, default False; if the cell cannot suspend, it drives a separate loop."""
         if IN_BROWSER:
             needs_own_loop = waited and not can_suspend()
             return cls(OwnLoop() if needs_own_loop else asyncio.get_event_loop())
@@ -123,13 +124,13 @@ class EngineLoop:
             return current
 
     def stuck(self) -> bool:
-        """Whether something blocks the loop. Asks it for an answer if its beat is late."""
+        """Whether something blocks the loop. If the beat is late, the loop is asked for an
+        answer."""
         if time.monotonic() - self._beaten < STUCK or threading.current_thread() is self.thread:
             return False
-        # An interrupt can leave an Event locked, for the loop too.
+        # Not an Event, because an interrupt can leave it locked, for the loop as well.
         answers: SimpleQueue[None] = SimpleQueue()
-        # The beat may be late because the whole process was stopped: only a loop that does not
-        # answer is blocked.
+        # The whole process may have been stopped, so only a loop that does not answer is blocked.
         self.loop.call_soon_threadsafe(answers.put, None)
         try:
             answers.get(timeout=ANSWER)
@@ -138,7 +139,7 @@ class EngineLoop:
         return False
 
     def abandon(self) -> None:
-        """Let `current` make a new one. If this loop continues, it ends with its last job."""
+        """Let `current` make a new loop. If this loop continues, it ends with its last job."""
         with self._lock:
             self._abandoned = True
             # Another thread may have replaced it already.
@@ -146,7 +147,7 @@ class EngineLoop:
                 EngineLoop._current = None
 
     def blocked_in(self) -> str:
-        """The function and line that blocks it, in user code if that is running."""
+        """The function and line that block the loop, in user code if user code is running."""
         frame = sys._current_frames().get(self.thread.ident or 0)
         if frame is None:
             return "a thread that ended"
@@ -165,14 +166,14 @@ class EngineLoop:
         """Run the loop on its thread, until it is abandoned and its last job has ended."""
         asyncio.set_event_loop(self.loop)
         self.loop.call_soon(self._beat)
-        # A SystemExit of a tool's task ends `run_forever`; the other runs on this loop go on.
+        # A SystemExit of a tool's task ends `run_forever`, but the other runs on this loop go on.
         while not self._abandoned or self.jobs:
             try:
                 self.loop.run_forever()
-            except BaseException as error:  # a SystemExit of a task that a tool created
+            except BaseException as error:  # for example the SystemExit of a tool's task
                 if os.getpid() != self._pid:
                     end_child((False, error))
-        # Closes the connections of models.
+        # This closes the connections of models.
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
@@ -185,5 +186,5 @@ class EngineLoop:
 
 
 def on_an_engine_loop() -> bool:
-    """Whether this thread runs an engine's loop, also an abandoned one."""
+    """Whether this thread runs a loop of the engine, current or abandoned."""
     return threading.current_thread().name == "agf-engine"

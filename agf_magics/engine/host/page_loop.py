@@ -1,9 +1,8 @@
-"""Python without threads, in a browser (Pyodide): what stands in for the engine's thread.
+"""Replaces the engine's thread in a browser (Pyodide), where Python has no threads.
 
-The loop of a run is the page's own. Whoever must wait for it, as `agf.run` does, lets the browser
-suspend the cell (JSPI); other tasks of the page continue meanwhile. Where the browser cannot do
-that, a run that a cell waits for gets a loop of its own, which the waiting cell drives: it knows
-timers and tasks, and no promises of the page.
+A run uses the page's own loop. To wait for it, as `agf.run` does, the browser suspends the cell
+(JSPI), and other tasks of the page continue meanwhile. If the browser cannot do that, the waiting
+cell drives a separate loop for the run, which has timers and tasks but no promises of the page.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ T = TypeVar("T")
 
 
 def can_suspend() -> bool:
-    """Whether the code that runs now can wait for the loop of the page."""
+    """Whether the current code can wait for the loop of the page."""
     from pyodide.ffi import can_run_sync  # type: ignore[import-not-found]
 
     return bool(can_run_sync())
@@ -33,12 +32,12 @@ def suspend(work: Coroutine[Any, Any, T]) -> T:
 
 
 class OwnLoop(asyncio.BaseEventLoop):
-    """A loop of timers and tasks, without sockets and signals. `drive` runs it inside the page's
-    loop."""
+    """A separate loop of timers and tasks, without sockets and signals. `drive` runs it inside the
+    page's loop."""
 
     def __init__(self) -> None:
         super().__init__()
-        # What `BaseEventLoop` asks for events; its own subclasses set it in the same way.
+        # `BaseEventLoop` expects a selector here, which its own subclasses set, too.
         self._selector = self
 
     def select(self, timeout: float | None) -> list[Any]:
@@ -48,22 +47,22 @@ class OwnLoop(asyncio.BaseEventLoop):
                 "this waits for the page, which a cell can only await in this browser: "
                 "use `await agf.arun(...)`"
             )
-        # Not `sleep(0)`: with JSPI that suspends too, and other tasks would see no running loop.
+        # Not `sleep(0)`, which suspends with JSPI, so that other tasks would see no running loop.
         if timeout > 0:
             time.sleep(timeout)
         return []
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are none."""
+        """Do nothing: there are no events of files."""
 
     def _write_to_self(self) -> None:
-        """No other thread has to wake this loop."""
+        """Do nothing: no other thread wakes this loop."""
 
     def drive(self, work: Coroutine[Any, Any, T]) -> T:
         """Run ``work`` to its end, although another loop of this thread runs."""
         around = asyncio._get_running_loop()
         task = asyncio.current_task(around) if around is not None else None
-        # While the outer loop is the running one: Python 3.14 checks it here and below.
+        # The outer loop counts as running, which Python 3.14 checks here and below.
         if around is not None and task is not None:
             asyncio._leave_task(around, task)
         asyncio._set_running_loop(None)
@@ -76,7 +75,7 @@ class OwnLoop(asyncio.BaseEventLoop):
 
 
 def run_alone(work: Coroutine[Any, Any, T]) -> T:
-    """Run ``work``, which calls no code of a user, to its end in a context of its own."""
+    """Run ``work``, which must call no user code, to its end in a separate context."""
     loop = OwnLoop()
     try:
         return contextvars.Context().run(loop.drive, work)

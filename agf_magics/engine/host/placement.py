@@ -1,4 +1,4 @@
-"""Where a call runs: on the loop, on the thread that waits, on another thread, or on a worker."""
+"""Chooses where a call runs: on the loop, the waiting thread, another thread, or a worker."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .host import Host
 def runs_on_workers(callee: object) -> bool:
     """True if the run's workers make the concurrent calls of ``callee``.
 
-    They make those of a plain tool without a ``where`` of its own and without a secret, which stays
-    in the kernel, and those of everything with ``where="worker"``.
+    These are plain tools without a ``where`` and without a secret (which must stay in the kernel),
+    and all callees with ``where="worker"``.
     """
     wished = getattr(callee, "where", None)
     if wished is not None:
@@ -28,8 +28,8 @@ def has_effect(callee: object) -> bool:
 
 
 def choose_place(callee: Any, concurrent: bool, host: Host) -> Place:
-    """Where a call runs. ``concurrent``: other steps may run at the same time. The table in
-    docs/design.md, "Engine and host"."""
+    """The place where the call runs, by the table in docs/design.md, "Engine and host".
+    ``concurrent``: whether other steps may run at the same time."""
     if IN_BROWSER:
         return "loop"
     if callee.where is not None and (callee.where != "worker" or host.queue is not None):

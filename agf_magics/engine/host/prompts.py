@@ -1,10 +1,9 @@
-"""`input` in code of a user that runs beside other code: one question at a time, on the thread that
-waits for the run.
+"""Lets the `input` of user code ask one question at a time, on the thread that waits for the run.
 
-Two threads that read one terminal, or one channel of a kernel, get each other's lines; and only on
-the main thread does an interrupt end a waiting `input`. So while a run goes on, `input` and
-`getpass.getpass` of another thread are asked where the run is waited for, one after another: also
-those of a debugger, as `set_trace` in a fan-out.
+Two threads that read the same terminal, or the same channel of a kernel, get each other's lines,
+and an interrupt ends `input` only on the main thread. So during a run, calls of `input` and
+`getpass.getpass` on other threads are made one after another on the thread that waits for the run.
+This includes the calls of a debugger, as `set_trace` in a fan-out.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .signals import on_main_thread, sigint_handler
 from .waiting_thread import POLL, Waiter, waiters
 
 Ask = Callable[..., Any]
-"""`input`, or what stands for it."""
+"""`input`, or a function that replaces it."""
 
 TYPED = ((builtins, "input"), (getpass, "getpass"))
 """The functions that read what a person types."""
@@ -42,7 +41,7 @@ NOBODY = (
 
 
 class Prompt(ThreadCall):
-    """A call of `input`, for another thread that waits for its result."""
+    """A call of `input` for another thread, which waits for the result."""
 
     __slots__ = ("answers", "asker")
 
@@ -52,7 +51,7 @@ class Prompt(ThreadCall):
         self.asker = asker
 
     def perform(self) -> Result:
-        # A person who has pressed ■ is not asked the next question.
+        # After an interrupt, the person is not asked the next question.
         is_stopped = bool(waiters.stack) and waiters.stack[0].user_interrupts > 0
         if is_stopped or self.asker.is_interrupted:
             return False, KeyboardInterrupt()
@@ -63,7 +62,7 @@ class Prompt(ThreadCall):
         self.answers.put(result)
 
     def answer_here(self) -> None:
-        """Ask on this thread, whose loop drives the run."""
+        """Ask on this thread, which drives the loop of the run."""
         if self.take():
             with _interruptible():
                 ok, value = self.perform()
@@ -72,10 +71,10 @@ class Prompt(ThreadCall):
 
 
 class Prompts:
-    """The questions that the code of one run asks by `input`."""
+    """The questions that the code of one run asks with `input`."""
 
     _waited: ClassVar[list[Prompts]] = []
-    """Those of the runs that a thread waits for."""
+    """The prompts of the runs that a thread waits for."""
     _one_at_a_time: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, host: Host) -> None:
@@ -85,11 +84,11 @@ class Prompts:
 
     @classmethod
     def here(cls) -> Prompts | None:
-        """Those of the run whose code runs now; None where `input` simply asks."""
+        """The prompts of the run whose code calls this; None: `input` simply asks."""
         call = running.call
         if on_main_thread() or (call is not None and isinstance(call.waiter, Waiter)):
             return None
-        # A thread that a tool has started has no context of the run.
+        # A thread that a tool started does not have the context of the run.
         return _prompts.get() or next(reversed(cls._waited), None)
 
     @property
@@ -122,7 +121,7 @@ class Prompts:
             with contextlib.suppress(Empty):
                 return prompt.answers.get(timeout=POLL)
             if call is not None and call.stopped:
-                if prompt.take():  # it is not asked any more
+                if prompt.take():  # the question need not be asked any more
                     raise KeyboardInterrupt
                 prompt.stop()
             elif self._has_ended and prompt.take():
@@ -130,7 +129,7 @@ class Prompts:
 
     @contextlib.contextmanager
     def _pausing(self) -> Iterator[None]:
-        """The time limits around the call pause: a person may think for an hour."""
+        """Pause the time limits around the call, because a person may think for an hour."""
         limits = time_limits.get()
         for limit in limits:
             self._on_loop(limit.pause)
@@ -168,8 +167,8 @@ _prompts: ContextVar[Prompts | None] = ContextVar("prompts", default=None)
 
 
 def in_turn(ask: Ask, in_background: bool = True) -> Ask:
-    """``ask`` for all threads. ``in_background``: whether a run that nobody waits for may ask, too;
-    else it is an EOFError, as where there is no terminal."""
+    """``ask`` in a form that all threads may call. ``in_background``: whether background runs may
+    ask, too; if not, they get an EOFError, as without a terminal. Default True."""
     if hasattr(ask, "agf_in_turn"):
         return ask
 
@@ -187,7 +186,7 @@ def in_turn(ask: Ask, in_background: bool = True) -> Ask:
 
 
 class _Installed:
-    """`input` in turn, from the first run that goes on to the last one."""
+    """Replaces `input` from the start of the first run to the end of the last one."""
 
     def __init__(self) -> None:
         self._runs = 0
@@ -195,7 +194,7 @@ class _Installed:
 
     def begin(self) -> None:
         self._runs += 1
-        for module, name in TYPED:  # again for each run: a kernel sets `input` for each cell
+        for module, name in TYPED:  # done for each run, because a kernel sets `input` for each cell
             ask = getattr(module, name)
             if (ours := in_turn(ask)) is not ask:
                 self._ours[name] = ours
@@ -216,8 +215,8 @@ _installed = _Installed()
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """An interrupt ends the `input` of this block, and is then handled as before. The handler of a
-    kernel only cancels the cell, which waits for this block."""
+    """Let an interrupt end the `input` of the block, then handle it as before. A kernel's own
+    handler would only cancel the cell, which waits for this block."""
     before = sigint_handler()
     if not on_main_thread() or before is None:
         yield

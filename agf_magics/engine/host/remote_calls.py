@@ -1,4 +1,4 @@
-"""What the engine needs of workers that make its calls: `workers.call_queue` implements it."""
+"""The protocols of workers that make the engine's calls. `workers.call_queue` implements them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ C_contra = TypeVar("C_contra", bound=ThreadCall, contravariant=True)
 
 
 class Terms(NamedTuple):
-    """How calls are made; only calls with the same terms share a chunk."""
+    """The terms of calls on workers. Only calls with the same terms share a chunk."""
 
     timeout: float | None = None
-    """Seconds of each call, counted on its worker."""
+    """The seconds of each call, counted on its worker; None: no limit."""
     has_effect: bool = False
     """Whether a call travels alone and is never sent twice."""
     limit: int | None = None
-    """The number of concurrent calls that the author allows; None: one for each lane."""
+    """The number of concurrent calls that the author allows; None: one call for each lane."""
     resources: tuple[tuple[str, float], ...] = ()
     """The resources that a call needs of its worker."""
     name: str | None = None
-    """The name of the tool, for messages; None: that of the function."""
+    """The name of the tool, for messages; None: the name of the function."""
 
 
 class Placement(NamedTuple):
-    """How many elements of a fan-out are with workers."""
+    """The number of a fan-out's elements that are with workers."""
 
     elements: int
     where: str
     """The name of the workers."""
     starting: int = 0
-    """The number of workers that are being started, before the first one is there."""
+    """The number of workers that are being started, before the first worker is ready."""
 
 
 class FanOutCalls(Protocol[C_contra]):
@@ -41,35 +41,35 @@ class FanOutCalls(Protocol[C_contra]):
 
     @property
     def halted(self) -> bool:
-        """Whether calls wait for a `hand` that resumes, after a failure was reported."""
+        """Whether calls wait for a `hand` with ``resumes``, because a failure was reported."""
 
     def hand(
         self, calls: Sequence[C_contra], first: Sequence[C_contra] = (), resumes: bool = True
     ) -> None:
-        """Make ``calls`` after those that wait, and ``first`` before them. ``resumes``: the failures
-        that were reported have been handled, so that waiting calls may start."""
+        """Make ``calls`` after the waiting calls, and ``first`` before them. ``resumes``: whether
+        all reported failures have been handled, so that waiting calls may start."""
 
     def close(self) -> None:
-        """Start no further call; those that have started end."""
+        """Start no further call. Started calls end normally."""
 
     @property
     def wanted(self) -> int:
-        """The number of calls that should have started and not ended, so that no lane waits."""
+        """The number of calls that should run at the same time, so that no lane waits."""
 
 
 class RemoteCalls(Protocol):
     """The calls of one run that workers make."""
 
     listeners: dict[Callable[[], None], None]
-    """Called after each chunk."""
+    """Functions that are called after each chunk."""
 
     @property
     def wanted(self) -> int:
-        """As `FanOutCalls.wanted`, for the calls of all functions."""
+        """`FanOutCalls.wanted` for the calls of all functions."""
 
     def hand(self, call: ThreadCall, terms: Terms) -> None:
-        """Make ``call`` on a worker, under the rights of the present context. Its result is set on
-        the present loop."""
+        """Make ``call`` on a worker, with the rights of the current context. The result is set on
+        the current loop."""
 
     def fan_out(
         self,
@@ -81,12 +81,12 @@ class RemoteCalls(Protocol):
     ) -> FanOutCalls[C]:
         """The calls of a fan-out over ``function``.
 
-        ``report`` receives the calls that have ended. ``halts``: after a failure, no further call
-        is sent before the next `hand`. ``show`` receives each change of the number of calls that
-        are with workers."""
+        ``report``: gets the calls that have ended. ``terms``: the terms of all calls. ``halts``:
+        whether no further call is sent after a failure until the next `hand`. ``show``: gets each
+        change of the number of calls that are with workers."""
 
 
 class OutcomeUnknown(Exception):
-    """A call with an effect (``reuse=False``) may or may not have been made: its worker was lost.
-
-    It is no outcome of the call (decision D7): nothing repeats it but a person who knows."""
+    """A call with an effect (``reuse=False``) may or may not have been made, because its worker was
+    lost. This is not an outcome of the call (decision D7): only a person who knows may repeat
+    it."""

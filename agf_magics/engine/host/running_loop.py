@@ -1,4 +1,4 @@
-"""A run on the loop that runs already, which is that of the caller."""
+"""Runs a flow on the loop of the caller, which is already running."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def here(main: Callable[[Host], Awaitable[T]]) -> T:
-    """Run ``main`` on the running loop. Cancelling the task that awaits this cancels the run."""
-    # The signal of a notebook's ■ sets a flag that only a turn of the loop sees.
+    """Run ``main`` on the running loop. A cancellation of the awaiting task cancels the run."""
+    # An interrupt of the notebook sets a flag that only a turn of the loop sees.
     with woken_by_signals(asyncio.get_running_loop()):
         return await main(Host())

@@ -1,6 +1,4 @@
-"""The signals of the process: the handler of SIGINT, a signal to the main thread, a loop that
-signals wake.
-"""
+"""Reads the handler of SIGINT, sends a signal to the main thread, and lets signals wake a loop."""
 
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         return
     ear, mouth = socket.socketpair()
     with ear, mouth:
-        # A full pipe must not block the handler, and an empty one not the loop.
+        # A full pipe must not block the handler, nor an empty pipe the loop.
         ear.setblocking(False)
         mouth.setblocking(False)
         before = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-        if before == -1:  # otherwise the loop or its owner does that
+        if before == -1:  # otherwise the loop or its owner handles wake-ups
             loop.add_reader(ear, ear.recv, 4096)
         else:
             signal.set_wakeup_fd(before)

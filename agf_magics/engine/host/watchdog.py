@@ -1,13 +1,10 @@
-"""A thread that notices when user code blocks the engine's loop, and ends the runs that wait for
-it.
+"""`Watchdog`, a thread that notices when user code blocks the engine's loop, and ends its runs.
 
 A tool that blocks the loop also blocks the loop's timers. A run is watched from its start if it has
-a time limit, otherwise from its cancellation. The thread that waits for a run checks it too; the
-watchdog is for background runs, and for a tool that blocks that thread.
-
-A handler of signals calls `Watchdog.watch`, and an interrupt can end it anywhere. So it must not
-use what an interrupt leaves locked, such as a `Condition` or the start of a `Thread` of
-`threading`.
+a time limit, otherwise from its cancellation. The thread that waits for a run checks the run, too;
+the watchdog is for background runs, and for tools that block the waiting thread. A signal handler
+calls `Watchdog.watch`, and an interrupt may end it at any line. So it must not use anything that an
+interrupt leaves locked, such as a `Condition` or the start of a `Thread`.
 """
 
 from __future__ import annotations
@@ -23,21 +20,22 @@ from ...compat.browser import IN_BROWSER
 from ..threads.rights import NO_RIGHTS, under
 
 AGAIN = 0.25
-"""Seconds between two checks of a run that is due."""
+"""The seconds between two checks of a run that is due."""
 
 
 Look = Callable[[], bool]
-"""Checks a run; whether it needs no further check."""
+"""Checks a run, and returns True if the run needs no further check."""
 
 
 class Watchdog:
-    """The watchdog of this process. Use `shared`."""
+    """The watchdog of this process. Call `shared` to get it."""
 
     _shared: ClassVar[Watchdog | None] = None
 
     def __init__(self) -> None:
         self._requests: SimpleQueue[tuple[Look, float | None]] = SimpleQueue()
-        """What to check and when, by the monotonic clock; None: no longer."""
+        """The queue of checks with their times, by the monotonic clock; the time None ends the
+        checks."""
         self._started = False
         self._pid = os.getpid()
 
@@ -50,14 +48,14 @@ class Watchdog:
         return watchdog
 
     def watch(self, look: Look, when: float) -> None:
-        """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and from then on until it
-        says True."""
+        """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and again until it returns
+        True."""
         if IN_BROWSER:
-            return  # nothing runs beside a blocked loop
-        # A SimpleQueue and `_thread`: a signal handler comes here, and the lock of a Queue or of
-        # the start of a Thread may be held by the very code that it interrupts.
+            return  # in a browser, nothing could run beside a blocked loop
+        # A signal handler comes here, and the code that it interrupts may hold the lock of a Queue
+        # or of a Thread's start. So this uses a SimpleQueue and `_thread`.
         self._requests.put((look, when))
-        # Without a lock: a second thread that starts at the same moment does no harm.
+        # No lock is needed: a second thread that starts at the same moment does no harm.
         if not self._started:
             _thread.start_new_thread(under, (NO_RIGHTS, self._serve))
             self._started = True
@@ -80,11 +78,11 @@ class Watchdog:
                 due.pop(look, None)
             else:
                 due[look] = min(when, due.get(look, when))
-            del look  # a waiting thread has no references
+            del look  # keep no reference while waiting
 
 
 def _check(due: dict[Look, float]) -> None:
-    """Call the looks that are due."""
+    """Make the checks that are due."""
     for look in [look for look, when in due.items() if when <= time.monotonic()]:
         if look():
             del due[look]

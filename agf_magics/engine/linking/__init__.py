@@ -1,1 +1,1 @@
-"""Names are looked up, and what the registry shows to be wrong is found, before the first step."""
+"""Looks up the names of a flow in the registry and checks them, before the first step."""

@@ -1,4 +1,4 @@
-"""The value of an agent's answer: the JSON in it, if it conforms to the schema that was asked for."""
+"""Reads the value of an agent's answer: the JSON in it, if it conforms to the requested schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ...values.value import Value
 def reader_at_step(
     agent: ModelAgent, step: Invoke, named: Schema | None, schemas: Mapping[str, Schema]
 ) -> Callable[[Value], Value]:
-    """As `reader_of` for a model that answers ``step``, with errors at the place of its schema."""
+    """`reader_of` for the model that answers ``step``, with errors at the place of the step's
+    schema."""
     read_answer = reader_of(agent.name, named, step.asking.schema or agent.gives, schemas)
     span = (step.gives.span if step.gives is not None else None) or step.place
 
@@ -38,8 +39,9 @@ def reader_of(
     written: Mapping[str, Any] | None,
     schemas: Mapping[str, Schema],
 ) -> Callable[[Value], Value]:
-    """A function that returns the value of an agent's answer. It raises StepError for one that does
-    not conform to the schema that the step names, else to the one that is written out."""
+    """A function that returns the value of an agent's answer. It raises StepError if the answer
+    does not conform to ``named``, the schema that the step names, or to ``written``, a schema in
+    the definition."""
     if named is None and written is not None:
         return _answer_judge(written, owner)
     return lambda answer: check_reply(answer, named, schemas)
@@ -51,7 +53,7 @@ def _answer_judge(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Va
 
     ``owner``: the name of the agent, for the message.
     """
-    # Once for an agent: compiling a schema takes longer than judging an answer.
+    # Compiled once for an agent, because this takes longer than the check of an answer.
     violations = judge(schema)
 
     def read(answer: Value) -> Value:

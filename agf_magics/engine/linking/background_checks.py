@@ -1,6 +1,4 @@
-"""The check of a background run: it has no thread that waits for it, so it cannot call what needs
-that thread.
-"""
+"""Checks a background run for functions that need a waiting thread, which it does not have."""
 
 from __future__ import annotations
 
@@ -12,8 +10,7 @@ from .linked import BoundPolicy, Linked
 
 
 def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
-    """Functions that need the thread that waits for the run, which a background run does not
-    have."""
+    """The errors for functions that must run on the thread that waits for the run."""
     for callee, span in linked.every_callee:
         outer: Any = callee.policy if isinstance(callee, BoundPolicy) else callee
         if getattr(outer, "where", None) == "kernel":

@@ -1,4 +1,4 @@
-"""Warnings about fan-outs that link: too many agents asked at once, and retries that repeat an
+"""Warns about fan-outs that ask too many agents at the same time, or whose retries repeat an
 effect.
 """
 
@@ -15,8 +15,8 @@ from .session_count import sessions
 
 
 def warn_unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Branches that ask many agents at the same time. A for_each, a batch, a map and a session have
-    a limit of their own."""
+    """Warnings about branches that ask many agents at the same time. Other fan-outs have a limit of
+    their own."""
     for step in every(flow.body):
         if not isinstance(step, Branches):
             continue
@@ -31,7 +31,8 @@ def warn_unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnosti
 
 
 def warn_repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Retries of calls with an effect, which the author of the tool has not allowed."""
+    """Warnings about retries of calls with an effect, which the author of the tool does not
+    allow."""
     for step in every(flow.body):
         if not isinstance(step, Branches | Each) or not step.failing.retries:
             continue

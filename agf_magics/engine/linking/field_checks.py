@@ -1,5 +1,4 @@
-"""Checks the fields that a flow reads of results and passes to calls, and the schemas that it
-names.
+"""Checks the fields that a flow reads of results and passes to calls, and the schemas that it names.
 
 A schema may be incomplete, so an unknown field is only a warning (AGF-10).
 """
@@ -23,11 +22,12 @@ from ...text.suggestions import join_hints, misspelled_names, suggest
 from .linked import accepts_of, interface_of
 
 WRAPPERS = frozenset({"args", "arguments", "kwargs"})
-"""Keys below which other programs write the arguments of a call."""
+"""Keys under which other programs write the arguments of a call."""
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Fields that the results lack. ``callees``: by the id of the step."""
+    """Warnings about fields that the results lack. ``callees``: the callees by the id of the
+    step."""
     for read in flow.declared.result_reads:
         callee = callees.get(read.step)
         gives = getattr(interface_of(callee), "gives", None)
@@ -40,7 +40,7 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
         elif read.into and read.fields:
             name, span = read.fields[-1]
             _, meant = read.into
-            # Only swapped letters: any other likeness (date, data) is as often meant.
+            # Only swapped letters count: other similar names (date, data) are often right.
             if name != meant and sorted(name) == sorted(meant):
                 message = f"{read.whose} may lack {name!r}"
                 hint = f"did you mean {meant}?"
@@ -48,7 +48,7 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 
 
 def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Fields that the callees do not take."""
+    """Warnings about fields that the callees do not accept."""
     for step in calls(flow.body):
         if not step.exchange.with_schema or step.pick is not None:
             continue
@@ -66,7 +66,7 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             fix = f"give the function the parameters {', '.join(names)}, or map prompt: PATH"
             yield Diagnostic("flow.unknown-field-given", message, step.name.span, fix, "warning")
         takes = accepts_of(callee)
-        # An `additionalProperties` of {} also means: anything.
+        # An `additionalProperties` of {} also accepts anything.
         if takes is None or takes.get("additionalProperties", False) is not False:
             continue
         if isinstance(callee, Tool):  # the linker refuses unknown arguments of tools
@@ -81,7 +81,7 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 
 
 def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Names of another program in the functions that get the state of a flow."""
+    """Warnings about names of another program in the functions that get the state of a flow."""
     foreign = flow.dialect.foreign
     if foreign is None:
         return
@@ -94,8 +94,8 @@ def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 
 
 def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
-    """Report arguments that ``tool`` does not take, lacks, or must not be written in a
-    definition."""
+    """Report arguments that ``tool`` does not accept, that it lacks, or that a definition must not
+    contain."""
     names = step.args.names
     takes = tool.arguments
     if step.pick is not None or names is None:  # the chooser also gives the arguments
@@ -117,7 +117,7 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
             message = f"tool {tool.name!r} has no argument {name!r}"
             problems.error("flow.unknown-argument", message, span, hints)
     _warn_literal_secrets(step, tool, spans, problems)
-    # A misspelt argument is reported as unknown, and not as missing too.
+    # A misspelt argument is reported as unknown, not as missing as well.
     meant = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
     for name, parameter in takes.parameters.items():
         if (
@@ -134,7 +134,7 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
 def _warn_literal_secrets(
     step: Invoke, tool: Tool, spans: Mapping[str, Span | None], problems: Diagnostics
 ) -> None:
-    """Warn of secrets that the definition contains. ``spans``: of the arguments."""
+    """Warn of secrets that the definition contains. ``spans``: the places of the arguments."""
     is_literal = getattr(step.args, "written_out", lambda name: False)
     for name in tool.secret & spans.keys():
         if is_literal(name):
@@ -171,7 +171,8 @@ def check_passed(step: Invoke, flow: Flow, problems: Diagnostics) -> None:
 
 
 def check_schema(name: Name, schemas: Mapping[str, Schema], problems: Diagnostics) -> bool:
-    """Whether the schema ``name`` and all that it refers to exist; if not, they are reported."""
+    """Whether the schema ``name`` and all schemas to which it refers exist. Missing schemas are
+    reported."""
     if name.text not in schemas:
         hint = (
             suggest(name.text, schemas, "schemas")

@@ -1,10 +1,9 @@
-"""The gate of agent-written definitions: everything that prevents an inline run, before anything of
-it starts.
+"""The gate for definitions that an agent writes: finds everything that prevents an inline run.
 
-It reports what the linker finds, and applies two rules more: the definition contains its own
-schemas, and all its steps run as its invoker. Every step is checked, also nested ones (decision
-P11). Registered definitions that it calls are only linked. Tools need no check, because the run has
-the grant of the invoker.
+The gate reports the problems of the linker and adds two rules: the definition contains its own
+schemas, and all its steps run as its invoker. Every step is checked, nested steps included
+(decision P11). Registered definitions that it calls are only linked. Tools need no check, because
+the run has the grant of the invoker.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.suggestions import suggest
 
 DELEGATES = frozenset({"delegate_to_agent"})
-"""Tools that give work to agents outside the run. A registered flow may call them; a generated one
-may not."""
+"""Tools that give work to agents outside of the run. A registered flow may call them, but a
+generated flow may not."""
 
 
 def gate(flow: Flow, problems_of_linker: Diagnostics, invoker: str) -> Diagnostics:
-    """Everything that prevents an inline run of ``flow``. ``problems_of_linker``: those
-    that linking it has found."""
+    """Everything that prevents an inline run of ``flow``. ``problems_of_linker``: the problems that
+    the linker found."""
     problems = Diagnostics()
     problems.extend(problems_of_linker)
     for step in calls(flow.body):
@@ -34,7 +33,7 @@ def gate(flow: Flow, problems_of_linker: Diagnostics, invoker: str) -> Diagnosti
 
 
 def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
-    """A generated definition has no agent but its invoker."""
+    """The error for a step that runs as another agent than the invoker."""
     name = step.name
     if step.kind == "tool" and name.text in DELEGATES:
         message = f"an inline definition cannot delegate: {name.text!r}"
@@ -50,7 +49,7 @@ def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
 
 
 def _check_schemas(step: Invoke, flow: Flow, problems: Diagnostics) -> Iterator[Diagnostic]:
-    """The schema of a step, and those that it refers to, are in the definition."""
+    """The errors for schemas of a step that the definition does not contain."""
     if step.gives is None:
         return
     declared = flow.declared.schemas

@@ -1,4 +1,4 @@
-"""A linked flow: for each name of a flow the registered thing that it means in one run."""
+"""`Linked`, a flow whose names are bound to registered things for one run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...values.value import Value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelBinding:
-    """A model that answers a step, and what it may call."""
+    """A model that answers a step, with the tools that it may call."""
 
     model: Model
     tools: Mapping[str, Tool | Flow | Agent | ModelAgent]
@@ -30,13 +30,13 @@ class ModelBinding:
 
     @property
     def answers(self) -> tuple[str, tuple[str, ...] | None]:
-        """As `Linked.answers`."""
+        """The name of the model and its tools, as `Linked.answers` returns them."""
         return self.name, tuple(self.tools)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
-    """The person who answers questions."""
+    """The callee of a question: the person who answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,37 +57,38 @@ class BoundPolicy:
 
 @dataclass(frozen=True, eq=False)
 class Linked:
-    """A flow with the meaning of its names for one run."""
+    """A flow with the things that its names mean in one run."""
 
     flow: Flow
     callees: Mapping[str, Callee] = field(default_factory=dict)
     """The callees by the id of the Invoke step."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
-    """Those of the flow's own documents, then those of the registry (decision P13)."""
+    """The schemas: those of the flow's own documents, then those of the registry (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
     definition_tools: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
     """The tools that the definition itself provides for an agent, by the id of the step."""
     uses: frozenset[str] | None = None
-    """The tools that the flow and everything below it may use; None: those of its invoker."""
+    """The tools that the flow and everything below it may use; None: the tools of its invoker."""
     tools_that_ask: frozenset[str] = frozenset()
-    """Those of them that only a step of the flow may use that asks a person."""
+    """The tools among ``uses`` that only a step of the flow that asks a person may use."""
     agent: ModelAgent | None = None
-    """The agent whose session this flow is."""
+    """The agent whose session this flow is; None: the flow is no session."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
 
     @property
     def answers(self) -> tuple[str, tuple[str, ...] | None] | None:
-        """Who answers, and the tools that it may use at most; None: the flow is not an agent's
-        session."""
+        """The name of the answering agent, and the tools that it may use; None: the flow is not an
+        agent's session."""
         return (self.agent.name, self.agent.tools) if self.agent is not None else None
 
     @cached_property
     def reachable(self) -> list[Linked]:
-        """This flow and all flows that it may run, each once. A run asks four times."""
-        # By identity: a flow that is called a thousand times is one object of the linker.
+        """This flow and all flows that it may run, each once. It is cached, because a run asks four
+        times."""
+        # Compared by identity: the linker makes one object for a flow that is called many times.
         reached = {id(self)}
         queue = [self]
-        for flow in queue:  # it grows
+        for flow in queue:  # the queue grows while it is read
             called = (inner for callee in flow.callees.values() for inner in flows_of(callee))
             for inner in called:
                 if id(inner) not in reached:
@@ -106,7 +107,7 @@ class Linked:
         )
 
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
-        """The registered tools, and those that the definition brings for ``step``."""
+        """The registered tools, and the tools that the definition provides for ``step``."""
         brought = self.definition_tools.get(step.id)
         return {**self.tools, **brought} if brought else self.tools
 
@@ -115,7 +116,7 @@ Callee = Tool | Agent | Transform | BoundPolicy | Person | Candidates | ModelBin
 
 
 def callees_of(callee: Callee | None) -> tuple[Callee, ...]:
-    """What a call may call: the one that it names, or all that it chooses from."""
+    """The callees of a call: the one that it names, or all that it can choose from."""
     if isinstance(callee, Candidates):
         return tuple(callee.callees.values())
     return () if callee is None else (callee,)
@@ -127,8 +128,8 @@ def flows_of(callee: Callee | None) -> tuple[Linked, ...]:
 
 
 def flow_at(linked: Linked, calls: Iterable[str]) -> Linked | None:
-    """The flow to which the calls with these ids lead; of several that a call chooses from the
-    first. None: they lead to none."""
+    """The flow to which the calls with these ids lead; the first one, if a call chooses from
+    several. None: they lead to no flow."""
     flow: Linked | None = linked
     for call in calls:
         flow = next(iter(flows_of(flow.callees.get(call))), None) if flow is not None else None
@@ -136,8 +137,8 @@ def flow_at(linked: Linked, calls: Iterable[str]) -> Linked | None:
 
 
 def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
-    """The tools that an agent step names; one that the definition makes only if its base is
-    allowed. None: all."""
+    """The names of the tools that an agent step names; None: all tools. A derived tool counts only
+    if its registered tool is allowed."""
     if step.tools is None:
         return None
     brought = linked.definition_tools.get(step.id, {})
@@ -150,19 +151,19 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
 
 
 def accepts_of(callee: object) -> Any:
-    """The JSON Schema of a callee's input; None: it has none, or there is no callee."""
+    """The JSON Schema of a callee's input; None: there is no schema or no callee."""
     return getattr(interface_of(callee), "accepts", None)
 
 
 def interface_of(callee: object) -> object:
-    """What has the schemas of a callee's input and output, if it has any."""
+    """The object with the schemas of a callee's input and output, if there is one."""
     return callee.flow.declared if isinstance(callee, Linked) else callee
 
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
-    """The JSON Schema of the callee's input, for arguments that need it."""
+    """The JSON Schema of the step's callee, for arguments that need it; None: unknown."""
     if not step.exchange.with_schema:
         return None
-    if step.id not in linked.accepted:  # once: plans are cached by this object
+    if step.id not in linked.accepted:  # stored, because plans are cached by this object
         linked.accepted[step.id] = accepts_of(linked.callees.get(step.id))
     return linked.accepted[step.id]

@@ -1,4 +1,4 @@
-"""The model that answers a step, and what it may call by which name."""
+"""Binds a step to the model that answers it, and to the tools that the model may call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .server_tools import expand
 
 
 def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
-    """The model that answers ``step``: the configured one, else the one that the step names
+    """The model that answers ``step``: the configured model, or else the model that the step names
     (decision B2)."""
     model_object = step.asking.config.get("model_object")
     configured = registry.model
@@ -30,20 +30,21 @@ def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> Mo
         return ModelBinding(model, registry.offered)
     names = [pair for name in step.tools for pair in registered_names(step, name, registry)]
     callees = {alias: find_registered(name.text, registry) for alias, name in names}
-    # Unknown tools are reported at the step that calls them.
+    # An unknown tool is reported at the step that calls it.
     return ModelBinding(model, {alias: c for alias, c in callees.items() if c is not None})
 
 
 def find_registered(name: str, registry: Registry) -> Tool | Agent | ModelAgent | Flow | None:
-    """What a model calls by a registered name: a tool, else an agent, else a flow."""
+    """The thing that a model calls by ``name``: a tool, else an agent, else a flow; None: there is
+    none."""
     shelves = (registry.tools, registry.agents, registry.flows)
     return next((shelf[name] for shelf in shelves if name in shelf), None)
 
 
 def registered_names(step: Invoke, name: Name, registry: Registry) -> list[tuple[str, Name]]:
-    """The aliases of a name, with their registered names (decision B5): several for all tools of an
-    MCP server."""
-    # An alias that is registered means that: a definition must not hide what is registered.
+    """The aliases that ``name`` stands for, with their registered names (decision B5). There are
+    several if it means all tools of an MCP server."""
+    # A registered alias means the registered thing, which a definition must not hide.
     if find_registered(name.text, registry) is not None:
         return [(name.text, name)]
     registered = step.lookup.registered.get(name.text, "")

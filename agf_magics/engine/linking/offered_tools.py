@@ -1,4 +1,4 @@
-"""A tool, an agent or a flow as a model gets it: name, description and JSON Schema."""
+"""Describes a tool, an agent or a flow for a model: name, description and JSON Schema."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ PROMPT: Mapping[str, Any] = {
 
 
 def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
-    """JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt
-    where it reads one."""
+    """The JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt
+    if it reads one."""
     fields, handed = (agent.accepts, agent.handed) if isinstance(agent, Agent) else (None, ())
     if fields is None and "input" in handed:
         return None

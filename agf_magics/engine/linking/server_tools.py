@@ -1,8 +1,8 @@
-"""The tools of a document's MCP servers, among those that are registered.
+"""Finds the registered tools of the MCP servers that a document names.
 
-A document names a server by an alias and perhaps by the name that it has everywhere
-(``server_ref``). The server is the connected one of the alias, else the one that was connected
-with that reference; a definition starts none (decision B3′).
+A document names a server by an alias, and perhaps by its global name (``server_ref``). The server
+is the one that is connected under the alias, or else under the global name. A definition never
+starts a server (decision B3′).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from ...text.diagnostics import Diagnostic
 
 
 def server_tools(alias: str, ref: str, registry: Registry) -> dict[str, Tool]:
-    """The registered tools of a server by the names that the server has for them; empty: it is not
-    connected."""
+    """The registered tools of a server, by the server's own names; empty: it is not connected."""
     tools = [tool for tool in registry.tools.values() if tool.server]
     owned = [tool for tool in tools if tool.server == alias]
     owned = owned or [tool for tool in tools if ref and tool.server_ref == ref]
@@ -24,8 +23,8 @@ def server_tools(alias: str, ref: str, registry: Registry) -> dict[str, Tool]:
 
 
 def expand(name: str, registered: str, registry: Registry) -> list[tuple[str, str]]:
-    """A name that a definition offers or allows, with the registered name; for ``ALIAS__*`` each
-    tool of that server. ``registered``: what the definition says it is registered as."""
+    """A name that a definition offers or allows, with its registered name; for ``ALIAS__*`` each
+    tool of that server. ``registered``: the registered name that the definition tells."""
     alias, _, tool = name.partition("__")
     if tool == EVERY_TOOL:
         ref = registered.removesuffix(f"__{EVERY_TOOL}")
@@ -39,14 +38,14 @@ def expand(name: str, registered: str, registry: Registry) -> list[tuple[str, st
 
 
 def absent(servers: Iterable[ServerUse], registry: Registry) -> Iterator[ServerUse]:
-    """The servers that a definition needs and that are not connected."""
+    """The needed servers that are not connected."""
     return (
         server for server in servers if not server_tools(server.alias.text, server.ref, registry)
     )
 
 
 def not_connected(server: ServerUse, registry: Registry) -> Diagnostic:
-    """The error for such a server."""
+    """The error for a server that is not connected."""
     alias = server.alias.text
     ref = server.ref
     gone = registry.tools.gone(f"{alias}__")

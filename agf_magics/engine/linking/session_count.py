@@ -1,4 +1,4 @@
-"""How many sessions of agents a step opens at least, if it completes."""
+"""Counts the agent sessions that a step opens at least, if it completes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .linked import Linked
 
 
 def sessions(step: Step, callees: Mapping[str, Any]) -> int:
-    """The number of agent sessions that ``step`` opens at least, if it completes. ``callees``: by the
-    id of the step."""
+    """The number of agent sessions that ``step`` opens at least. ``callees``: the callees by the id
+    of the step."""
     match step:
         case Invoke():
             callee = callees.get(step.id)
@@ -25,9 +25,9 @@ def sessions(step: Step, callees: Mapping[str, Any]) -> int:
             return sum(sessions(inner, callees) for inner in children(step))
         case Repeat():
             return max(sessions(step.body, callees), int(step.session))
-        case Each():  # its list may be empty
+        case Each():  # the list may be empty
             return sessions(step.collect, callees) if step.collect else 0
         case Choose():
-            # The least: a budget refuses only what it certainly exceeds.
+            # The smallest number, because a budget refuses only a certain excess.
             return min(sessions(target, callees) for target in children(step))
     return 0

@@ -1,4 +1,4 @@
-"""Sessions of agents that are models, as flows."""
+"""Builds the flow of a session of an agent that is a model."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .answer_reader import reader_at_step
 def session_flow(
     agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping[str, Schema]
 ) -> Flow:
-    """The flow that answers ``step``; its input is that of an agent function."""
+    """The flow that answers ``step``. It has the same input as an agent function."""
     span = step.place or around.source.span(0, 0)
     asking = step.asking
     named = schemas.get(step.gives.text) if step.gives is not None else None
     schema = asking.schema or agent.gives
     if named is not None:
-        # A model is asked with all fields required (decision P7).
+        # A model gets a schema in which all fields are required (decision P7).
         schema = json_schema(named, schemas, all_required=True)
     tools = None
     if agent.tools is not None:
@@ -56,7 +56,7 @@ def session_flow(
 
 
 def _session(agent: str, session: Session, language: str, source: Source, span: Span) -> Flow:
-    """The flow whose only step is ``session``; its frame has the input as ``given``."""
+    """The flow whose only step is ``session``. Its frame has the input under the key ``given``."""
     steps = (
         react(session, id="session", word="session", span=span, label=agent, target=_Answer()),
     )
@@ -73,7 +73,7 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
 
 
 def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
-    """The flow of a session of an earlier run, to show it: it cannot run."""
+    """The flow of a session in an earlier run. It can be shown but not run."""
     prompt = Computed(span, _prompt)
     failure = Diagnostic("model.max-steps", "", span)
     session = Session(model=Name(model, span), prompt=prompt, too_many_steps=lambda steps: failure)
@@ -97,7 +97,7 @@ def _too_many_steps(steps: int, agent: ModelAgent, span: Span, by_step: bool) ->
 
 
 def _prompt(frame: Frame) -> Value:
-    """The prompt, else the input as text."""
+    """The prompt, or else the input as text."""
     arguments = frame["given"]
     return arguments.get("prompt") or format_prompt(arguments.get("input"))
 

@@ -1,1 +1,1 @@
-"""How each shape runs: in order, by dependency, along edges, in parallel."""
+"""Runs each shape of steps: in order, by dependency, along edges, in parallel."""

@@ -1,9 +1,9 @@
-"""The shape `Dag`: each step starts as soon as its inputs are available.
+"""Runs the shape `Dag`, whose steps start as soon as their inputs are available.
 
-The `Scheduler` of the language knows which nodes are ready; this module only runs them. Ends are
-stored one at a time, in their order or in the order that the scheduler asks for. Only the nodes
-that an end concerns are checked again, so a plan of a thousand calls is not searched a thousand
-times.
+The `Scheduler` of the language knows which nodes are ready, and this module runs them. The results
+of ended nodes are stored one at a time, in the order of their ends or as the scheduler asks. After
+an end, only the affected nodes are checked again, so that a plan of a thousand calls is not
+searched a thousand times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..runner import CallSite, ShapeResult, clock, is_rescuable
 
 
 async def run_dag(site: CallSite[Dag]) -> ShapeResult:
-    """Run every node that becomes ready; the frame when none runs and none is ready."""
+    """Run every node that becomes ready. The result has the frame at the end."""
     dag = _Run(site)
     await dag.run_all()
     return ShapeResult(None, frame=dag.frame)
@@ -48,11 +48,11 @@ class _Run:
         self.waiting = set(range(len(self.nodes)))
         """The numbers of the nodes that are neither ready nor skipped."""
         self.ready: OrderedDict[int, Frame] = OrderedDict()
-        """Ready and not started, with the frames that they see."""
+        """The nodes that are ready but not started, with the frames that they see."""
         self.running = 0
         """The number of nodes that have a task."""
         self.not_stored: dict[int, Outcome] = {}
-        """Ended and not stored, in the order of their ends."""
+        """The ended nodes that are not stored yet, in the order of their ends."""
 
     async def run_all(self) -> None:
         failure: BaseException | None = None
@@ -63,7 +63,8 @@ class _Run:
                 self.start_ready(group)
         except BaseExceptionGroup as several:
             failure = several.exceptions[0]
-        # Outside of `except`: IPython prints a traceback for an error whose context is a group.
+        # Outside of `except`, because IPython prints a traceback for an error whose context is a
+        # group.
         if failure is not None:
             raise failure
         for number in sorted(self.waiting):
@@ -72,20 +73,20 @@ class _Run:
         self.runner.reach(self.site.scope, self.frame)
 
     async def replay(self) -> None:
-        """Store what an earlier session stored, in its order and before anything new starts: so
-        every node sees the same frame as then."""
+        """Store the results of an earlier session in their order, before any new node starts, so
+        that every node sees the same frame as before."""
         keys = [self.key(number) for number in range(len(self.nodes))]
         for number in self.runner.log.order("stored", keys):
-            # The journal is not believed blindly: only a node that is ready starts.
+            # The journal may be wrong, so only a node that is ready starts.
             frame = self.ready.pop(number, None)
             if frame is not None:
                 self.end(number, await self.start(number, frame))
                 self.check(self.scheduler.successors(number))
 
     def start_ready(self, group: asyncio.TaskGroup) -> None:
-        """Start the ready nodes, each in a task of its own."""
+        """Start the ready nodes, each in a separate task."""
         while self.ready:
-            # In the order in which they became ready; a set would change it from run to run.
+            # In the order in which the nodes became ready, which a set would not keep.
             number, frame = self.ready.popitem(last=False)
             self.running += 1
             group.create_task(self.run_node(group, number, frame))
@@ -94,26 +95,26 @@ class _Run:
         separate_prints(self.runner)
         self.not_stored[number] = await self.start(number, frame)
         self.running -= 1
-        # Before `store_ended`: the scheduler chooses among those that have come.
+        # Told before `store_ended`, because the scheduler chooses among the ended nodes.
         self.scheduler.ended(number)
         self.store_ended()
         self.start_ready(group)
 
     def store_ended(self) -> None:
-        """Store the ends that may be stored, and check the nodes that they concern."""
+        """Store the results that may be stored now, and check the nodes that they affect."""
         while self.not_stored:
             number = self.scheduler.next_to_store()
             if number is None and not self.running and not self.ready:
-                number = next(iter(self.not_stored))  # no other node can end before it
+                number = next(iter(self.not_stored))  # no other node can end before this one
             if number is None:
                 return
             self.end(number, self.not_stored.pop(number))
             self.check(self.scheduler.successors(number))
 
     def check(self, numbers: Iterable[int]) -> None:
-        """Move the ready ones of these nodes to `ready`, skip those that never will be, and check
-        what these feed."""
-        # A list that grows, not a recursion: a chain of skipped nodes may be long.
+        """Move the nodes that are ready to `ready`, skip those that never will be, and check the
+        successors of skipped nodes."""
+        # A growing list instead of recursion, because a chain of skipped nodes may be long.
         queue = list(numbers)
         for number in queue:
             if number not in self.waiting:
@@ -127,7 +128,7 @@ class _Run:
                 queue += self.scheduler.successors(number)
 
     async def start(self, number: int, frame: Frame) -> Outcome:
-        """Run a node on the frame that it sees. Raises a failure that ends the run."""
+        """Run a node with its ``frame``. Raises a failure that ends the run."""
         step = self.steps[number]
         scope = self.inside
         index = self.site.index
@@ -152,7 +153,7 @@ class _Run:
 
     def end(self, number: int, outcome: Outcome) -> None:
         if outcome.status != "skipped":
-            # The order of the stores decides what later nodes see, so a resumed run repeats it.
+            # Later nodes see the stores in this order, so a resumed run must repeat it.
             self.runner.mark("stored", self.key(number))
         self.frame = self.scheduler.store(number, self.frame, outcome)
         self.runner.reach(self.site.scope, self.frame)

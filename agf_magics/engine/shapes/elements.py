@@ -1,14 +1,11 @@
-"""The elements of a fan-out or a fold: a list, or an opaque sequence that is read one element at a
-time.
+"""`Elements`, the elements of a fan-out or a fold: a list, or a sequence that is read bit by bit.
 
-``len`` and ``[number]`` of a sequence are code of a user, so they run where a plain function
-without concurrency runs: on the thread that waits for the run, where ■ can interrupt them, else on
-a worker thread. A call there costs more than most elements, so it reads a few elements ahead: never
-for longer than `READ_SECONDS`, never more than `READ_AHEAD` elements. The elements of a range, a
-tuple and an array have no code and are read when they are needed.
-
-An element that was read is held until the fan-out needs it no longer. So the memory that a run
-takes depends on the number of concurrent elements, not on the number of all elements.
+``len`` and ``[number]`` of a sequence are user code. So they run in the place of a plain function
+without concurrency: on the thread that waits for the run, where an interrupt reaches them, or else
+on a call thread. Such a call costs more than most elements, so it reads a few elements ahead, for
+at most `READ_SECONDS` and at most `READ_AHEAD` elements. A range, a tuple and an array run no user
+code and are read directly. An element stays in memory only as long as the fan-out needs it, so that
+the memory of a run depends on the number of concurrent elements, not of all elements.
 """
 
 from __future__ import annotations
@@ -44,17 +41,17 @@ from ..runner import CallSite, clock
 from ..threads.user_code import Result, TimedOut
 
 MOST = 100_000_000
-"""The most elements of a sequence: the list of their results alone takes 800 MB."""
+"""The largest number of elements: the list of their results alone takes 800 MB."""
 
 READ_SECONDS = 0.005
-"""Seconds after which a call reads no further element ahead: in that time, no more than some tens of
+"""The seconds after which a call reads no further element ahead. In that time, at most some tens of
 megabytes can be read."""
 
 READ_AHEAD = 64
-"""The most elements that a call reads."""
+"""The largest number of elements that a call reads."""
 
 SAMPLES, SAMPLE_BYTES = 256, 4096
-"""The parts of a large array that identify it for a resumed run."""
+"""The number and the size of the parts of a large array by which a resumed run recognizes it."""
 
 STATE = "an element must be the same each time it is read, because a resumed run reads it again"
 
@@ -66,25 +63,26 @@ class Elements:
     def __init__(
         self, site: CallSite[Any], source: Value, length: int, most: int = sys.maxsize
     ) -> None:
-        """``length``: what ``len`` has returned. ``most``: use only so many elements."""
+        """``length``: the length of ``source``. ``most``: the largest number of elements to use;
+        default: no limit."""
         self.site = site
         self.source = source
         self.length = length
         self.count = min(most, length)
         self.list = source if type(source) is list else None
-        """A list has no code: its elements are values already, and it cannot change."""
+        """Whether ``source`` is a list, whose elements are values and which cannot change."""
         self.is_quick = self.list is not None or is_quick(source)
         self.results: dict[int, Result] = {}
-        """The elements that were read and are still needed; for one that cannot be read, why."""
+        """The elements in memory, or their errors, by number."""
         self.ahead: dict[int, Result] = {}
-        """Those that were read and not asked for yet."""
+        """The numbers of elements that were read ahead and not requested yet."""
         self.reading = asyncio.Lock()
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, number: int) -> Value:
-        """Element ``number``, which `load` has read before if its sequence is not quick. Raises
+        """Element ``number``. Unless the sequence is quick, `load` must have read it. Raises
         StepError."""
         if self.list is not None:
             return self.list[number]
@@ -94,23 +92,24 @@ class Elements:
         return element
 
     def hold(self, number: int) -> bool:
-        """Hold element ``number`` until `release`; False: it must be read first, by `load`."""
+        """Keep element ``number`` in memory until `release`. False: `load` must read it first."""
         if number in self.ahead:
             self.results[number] = self.ahead.pop(number)
         return self.is_quick or number in self.results
 
     async def load(self, number: int) -> None:
-        """Read element ``number`` and perhaps some that follow, and hold it."""
+        """Read element ``number``, and perhaps some further elements, and keep it in memory."""
         # Elements of one sequence are read one after another: its code may not be safe for two
         # threads.
         async with self.reading:
-            # Again: another part may have read it while this one waited.
+            # Another part may have read the element while this one waited.
             if not self.hold(number):
-                await self._read(number)  # drops those that were read ahead at another place
+                # forgets the elements that were read ahead in another place
+                await self._read(number)
                 self.hold(number)
 
     async def take(self, number: int) -> Value:
-        """Element ``number``, which is not held afterwards. Raises StepError."""
+        """Read element ``number`` without keeping it. Raises StepError."""
         if not self.hold(number):
             await self.load(number)
         element = self[number]
@@ -118,17 +117,18 @@ class Elements:
         return element
 
     def release(self, number: int) -> None:
-        """Element ``number`` is not needed any more."""
+        """Forget element ``number``, which is not needed any more."""
         self.results.pop(number, None)
 
     def shown(self, number: int) -> Value:
-        """Element ``number``, which is held or quick, for a message; None if it cannot be read."""
+        """Element ``number`` for a message, if it is in memory or quick; None if it cannot be
+        read."""
         ok, element = self.results.get(number) or _read_one(self.source, number)
         return element if ok else None
 
     async def check_length(self) -> None:
-        """Warn if the length has changed since it was read: the result does not cover the sequence
-        as it is now."""
+        """Warn if the length has changed since it was read, because the result does not cover the
+        whole sequence."""
         if self.is_quick:
             return
         ok, now = await _call(self.site, _length, {"source": self.source})
@@ -158,11 +158,11 @@ class Elements:
         _, error = await _call(self.site, _read_some, arguments)
         if not results:
             results.append((False, error))
-        # A copy: a call that was left running goes on appending.
+        # A copy, because a call that was left running may still append.
         self.ahead = dict(enumerate(results.copy(), number))
 
     def _unread(self, number: int, error: BaseException) -> StepError:
-        if is_a(error, StepError):  # a row of a table that cannot be read says why
+        if is_a(error, StepError):  # the row of a table tells why it cannot be read
             return StepError(*error.diagnostics)
         what = f"element {number:,} of {sequence_name(self.source)} cannot be read"
         hint = (
@@ -173,9 +173,9 @@ class Elements:
 
 
 async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
-    """The elements that ``over`` gives. Raises StepError for a value that has none."""
+    """The elements of the value of ``over``. Raises StepError for a value that is no sequence."""
     source = await when_read(lambda: opened(site.step.over.evaluate(site.frame)))
-    # Without a copy: frames share values, and no step changes one.
+    # Not copied, because frames share values and no step changes them.
     if type(source) is list:
         return Elements(site, source, len(source))
     span = site.step.over.span
@@ -198,7 +198,7 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
             count,
             "__len__ must return the number of its elements",
         )
-    # Before the list of results is made, which alone would take the memory.
+    # Checked before the list of results is made, which alone would fill the memory.
     if count > MOST:
         message = (
             f"{sequence_name(source)} has {count:,} elements; a step can have at most {MOST:,}"
@@ -214,22 +214,23 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
 
 
 def first_of(items: Elements, most: int) -> Elements:
-    """At most ``most`` of the elements, from the first one."""
+    """The first ``most`` elements."""
     return Elements(items.site, items.source, items.length, most)
 
 
 def _compare(elements: Elements) -> None:
-    """Journal what identifies the sequence. A resumed run compares it: its recorded elements are
-    those of a sequence that was equal."""
+    """Journal the identity of the sequence, or compare it in a resumed run, whose recorded elements
+    are valid only for an equal sequence."""
     site, source = elements.site, elements.source
     journal = site.run.journal
     if journal is None:
         return
     digest = None
-    if elements.is_quick and not site.run.secrets.active:  # a digest would allow to guess a secret
+    # from a digest, a secret could be guessed
+    if elements.is_quick and not site.run.secrets.active:
         digest = _digest(source_of(source), journal.most)
     name = type(source_of(source)).__name__
-    # By name, length and digest: the elements themselves are read again, never stored.
+    # The name, the length and a digest identify it. The elements themselves are never stored.
     earlier = journal.compare_sequence(site.key, SequenceRow(name, elements.count, digest))
     if earlier is None:
         return
@@ -255,7 +256,7 @@ def _digest(source: Value, most: int) -> str | None:
         return digest_of_all
     if not is_array(source) or source.dtype.hasobject or not source.flags.c_contiguous:
         return None
-    # No copy: only of a contiguous array, which was checked above.
+    # This makes no copy, because the array is contiguous.
     data = source.reshape(-1).view("u1")
     digest = hashlib.sha256(f"{source.dtype!r} {source.shape}".encode())
     for part in range(SAMPLES):
@@ -274,7 +275,7 @@ def _failure(
             "so that others continue"
         )
         return StepError(Diagnostic("step.timeout", f"{what}: it {error}", span, hint))
-    if secrets.raised(error):  # the exception itself is not shown either, so there is no cause
+    if secrets.raised(error):  # the exception has a secret, so it does not become the cause
         message = f"{what}: {describe_masked(error, secrets)}"
         return StepError(Diagnostic(code, message, span, hint))
     failed = StepError(Diagnostic(code, f"{what}: {describe_exception(error)}", span, hint))
@@ -285,11 +286,10 @@ def _failure(
 async def _call(
     site: CallSite[Any], function: Callable[..., Any], arguments: dict[str, Any]
 ) -> Result:
-    """Call code of a sequence, with the rights and the time limit of a tool of the step."""
+    """Call the code of a sequence, with the rights and the time limit of a tool of the step."""
     host = site.run.host
     place: Place = "kernel" if host.waited else "thread"
-    # `__len__` and `__getitem__` are code of the user, which must not get more than a tool of the
-    # step.
+    # `__len__` and `__getitem__` are user code, which may use no more than a tool of the step.
     outer = granted.set(site.scope.grant)
     try:
         ok, result = await host.call(
@@ -301,7 +301,7 @@ async def _call(
 
 
 def _length(source: Value) -> Result:
-    """The length: not of a subclass of int, and not negative."""
+    """The length of ``source`` as a plain int that is not negative."""
     try:
         count = len(source)
     # `len` cannot return more than `sys.maxsize`; a range can be longer.
@@ -309,7 +309,7 @@ def _length(source: Value) -> Result:
         return _long_length(source)
     except Exception as error:
         return False, error
-    # A subclass of int has code of its own.
+    # A subclass of int could run user code.
     return True, int(count)
 
 
@@ -331,10 +331,10 @@ def _read_one(source: Value, number: int) -> Result:
 
 
 def _read_some(source: Value, numbers: range, results: list[Result]) -> Result:
-    """Append the first of the elements to ``results``, and some that follow."""
+    """Append the first of the elements, and some further elements, to ``results``."""
     until = time.monotonic() + READ_SECONDS
     for number in numbers:
-        # Into the caller's list, so that what was read is there if the call is stopped.
+        # The caller's list keeps the elements that were read, even if the call is stopped.
         results.append(_read_one(source, number))
         if time.monotonic() > until:
             break

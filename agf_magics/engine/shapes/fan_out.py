@@ -1,6 +1,6 @@
-"""Shapes whose parts run concurrently: a step for each element of a list, or for each branch.
+"""Runs the shapes with concurrent parts: `Each`, a step for each element, and `Branches`.
 
-Isolation needs no code: frames are immutable, so each element stores into a frame of its own.
+The parts cannot disturb each other: frames are immutable, so each part stores into its own frame.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def _choose_parts(
     keep: Callable[[int, Value], None],
     items: Elements,
 ) -> FanOutParts:
-    """The elements as calls on workers, if the body is one such call, else as tasks."""
+    """The fan-out of the elements: as calls on workers if the body is one such call, else as
+    tasks."""
     step = site.step
     call = one_call(site, inside)
     if call is not None:
@@ -57,13 +58,13 @@ async def each(site: CallSite[Each]) -> Value:
     inside = scope._replace(
         depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
     )
-    # Before the elements are read: a fan-out that may not begin runs no code of theirs.
+    # Checked before the elements are read, because that may run user code.
     run.budget.deepen(inside.depth, step.span)
     items = await _elements_of(site)
     run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
-    # All or nothing: half of the agents' answers would be paid for and thrown away.
+    # Otherwise half of the agents' answers would be paid for and thrown away.
     run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
-    # By number, so that the results are in the order of the elements, whatever ends first.
+    # Stored by number, so that the results have the order of the elements.
     values: list[Value] = [DROPPED] * len(items)
     bind, body = step.element.bind, step.body
     path = site.path_of(body)
@@ -75,11 +76,11 @@ async def each(site: CallSite[Each]) -> Value:
         try:
             inner = bind(frame, items[i])
         except StepError as error:
-            # A failure of the element, not of the fan-out: `on_error` applies to it.
+            # The element fails, not the fan-out, so `on_error` applies.
             return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
         return await run.run_step(body, inner, where, (*index, i), attempt)
 
-    # Elements that failed in an earlier session start first, so that their failure stops the others.
+    # Elements that failed in an earlier session start first: their failure may stop the others.
     first = [i for i in run.log.failed_elements(path) if i < len(items)]
     order = StartOrder(len(items), step.limit or WIDTH, first=first)
     fan_out = _choose_parts(site, inside, start, values.__setitem__, items)
@@ -89,8 +90,7 @@ async def each(site: CallSite[Each]) -> Value:
     failures = await fan_out.run(order)
     # A sequence may have grown or shrunk while it was read.
     await items.check_length()
-    # A for_each in `collect` is nested in this one (semantics 10), but no other step runs at the
-    # same time.
+    # A for_each in `collect` is nested in this one (semantics 10), but runs alone.
     value, _ = await _collect(
         site, FanOutResult(values, failures=failures), inside._replace(concurrent=scope.concurrent)
     )
@@ -98,7 +98,7 @@ async def each(site: CallSite[Each]) -> Value:
 
 
 async def _elements_of(site: CallSite[Each]) -> Elements:
-    """The elements, cut to the limit; with ``ahead``, after building the arguments of all."""
+    """The elements up to the limit. With ``ahead``, the arguments of all calls are built first."""
     step, items = site.step, await read_elements(site)
     cut = step.cut
     if cut is not None and len(items) > cut.most:
@@ -130,7 +130,7 @@ async def branches(site: CallSite[Branches]) -> Value:
 
     def keep(i: int, value: Value) -> None:
         values[i] = value
-        # A policy may take the first that ended; a resumed run has the same order.
+        # A policy may take the first ended branch, so a resumed run needs the same order.
         ended_order.append(i)
         run.mark("ended", keys[i])
 
@@ -141,7 +141,7 @@ async def branches(site: CallSite[Branches]) -> Value:
     starts = StartOrder(len(steps), len(steps), ended, failed)
     failures = await TaskFanOut(site, start, keep, lambda i: keys[i].at).run(starts)
     value, frame = await _collect(site, FanOutResult(values, names, failures, ended_order), scope)
-    # ``leaves``: the steps after it see what `join` and ``collect`` have stored.
+    # With ``leaves``, later steps see what `join` and ``collect`` have stored.
     return ShapeResult(value, frame=frame) if step.leaves else value
 
 
@@ -156,13 +156,12 @@ async def _collect(
         return await site.run.run_step(step.collect, joined, scope, site.index)
     if step.gather is not None:
         return step.gather(results), frame
-    kept = _survivors(results)
-    return (list(kept.values()) if results.names is None else kept), frame
+    survivors = _survivors(results)
+    return (list(survivors.values()) if results.names is None else survivors), frame
 
 
 def _survivors(results: FanOutResult) -> dict[Any, Value]:
-    """The values by their branch or the number of their element, without those that were
-    dropped."""
+    """The values that were not dropped, by the branch or the number of the element."""
     names = range(len(results.values)) if results.names is None else results.names
     named = zip(names, results.values, strict=True)
     return {name: value for name, value in named if value is not DROPPED}
@@ -176,23 +175,24 @@ async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
     for i in range(len(items)):
         try:
             item = await items.take(i)
-            # Built and thrown away: kept, the arguments of 100,000 elements would take the memory.
+            # The arguments are thrown away, because those of 100,000 elements would fill the
+            # memory.
             frame = step.element.store(site.frame, Outcome(item))
             await when_read(partial(body.args.build, frame, wanted))
         except StepError as error:
-            # No step has started, so nobody else gives the error its place.
+            # No step has started that would give the error its place.
             error.path = site.path_of(body, i)
             error.where = format_path(error.path)
             raise
 
 
 def _several(results: FanOutResult) -> StepError:
-    """The failures of a fan-out that ran to its end as one error, which has the results as
+    """One error for all failures of a fan-out that ran to its end, with the results as
     ``partial``."""
     failures = results.failures
     first = failures[min(failures)]
     if len(failures) > 1:
-        # An error of several elements has the path of the first, so each tells its number.
+        # The joint error has the path of the first element, so each failure tells its number.
         element = "element {}: " if results.names is None else ""
         diagnostics = [
             replace(problem, message=element.format(i) + problem.message)

@@ -1,7 +1,7 @@
-"""The elements or branches of a fan-out, and what their failures mean: a retry, a dropped part, or
-its end.
+"""`FanOutParts`, the elements or branches of a fan-out, which decides what a failure means.
 
-task_fan_out.py runs them as steps, worker_fan_out.py as calls on workers.
+A failure means a retry, a dropped part or the end of the fan-out. task_fan_out.py runs the parts as
+steps, worker_fan_out.py as calls on workers.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .start_order import StartOrder
 
 
 class FanOutParts(ABC):
-    """The elements or branches of a fan-out, and what their failures mean for it."""
+    """The base of the two ways to run the parts of a fan-out."""
 
     @abstractmethod
     async def run(self, order: StartOrder) -> dict[int, StepError]:
-        """Run the parts. Returns the failures that did not end the fan-out, and raises the one that
-        did."""
+        """Run the parts in ``order``. Returns the failures that did not end the fan-out. Raises the
+        failure that ended it."""
 
     def __init__(
         self,
@@ -38,19 +38,20 @@ class FanOutParts(ABC):
         at: Callable[[int], StepPath],
         items: Elements | None = None,
     ) -> None:
-        """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
+        """``keep(i, value)``: stores the value of part ``i``. ``at(i)``: returns the path of part
+        ``i``. ``items``: the elements; None: the parts are branches."""
         self.site = site
         self.keep = keep
         self.at = at
         self.items = items
         self.failures: dict[int, StepError] = {}
-        """Failures that do not end the fan-out, if the step needs them."""
+        """The failures that did not end the fan-out, if the step reads them."""
         self.failure: BaseException | None = None
-        """The failure that ends the fan-out."""
+        """The failure that ends the fan-out; None: there is none."""
         self.dropped = 0
 
     def retries(self, i: int, attempt: int, error: StepError) -> bool:
-        """Whether to try again. Raises the error if it ends the fan-out."""
+        """Whether part ``i`` is tried again. Raises ``error`` if it ends the fan-out."""
         run = self.site.run
         at = self.at(i)
         if attempt <= self.site.step.failing.retries and not isinstance(error, Denied):
@@ -61,7 +62,7 @@ class FanOutParts(ABC):
         return False
 
     def give_up(self, i: int, error: StepError) -> None:
-        """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
+        """Handle the failure of a part's last attempt. Raises ``error`` if it ends the fan-out."""
         step = self.site.step
         run = self.site.run
         tries = self.site.scope.tries
@@ -72,7 +73,7 @@ class FanOutParts(ABC):
         if step.gather is not None or on_error == "finish" or step.failing.keeps_failures:
             self.failures[i] = error
         if on_error == "continue":
-            # None if it cannot be read, or if the parts are branches.
+            # None if the element cannot be read, or if the parts are branches.
             value = self.items.shown(i) if self.items is not None else None
             element = preview(run.secrets.shown(value))
             run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
@@ -80,13 +81,14 @@ class FanOutParts(ABC):
             self.dropped += 1
 
     def warn_if_all_dropped(self, count: int) -> None:
-        """Warn that nothing of ``count`` parts is left; once for a step, which may be inside
-        another fan-out."""
+        """Warn if all of ``count`` parts were dropped. The warning comes once for a step, which may
+        be inside another fan-out."""
         step = self.site.step
         run = self.site.run
-        if self.items is not None and count < len(self.items):  # others follow
+        if self.items is not None and count < len(self.items):  # other elements follow
             return
-        is_call = self.items is None and step.gather is not None  # its failure is in the headline
+        # the headline of the run shows its failure
+        is_call = self.items is None and step.gather is not None
         if self.dropped == count > 0 and not is_call:
             parts = "elements" if self.items is not None else "branches"
             message = (
@@ -97,7 +99,7 @@ class FanOutParts(ABC):
 
 
 def retry_scope(scope: Scope, at: StepPath, attempt: int) -> Scope:
-    """The scope of this attempt at the part ``at``."""
+    """The scope of attempt number ``attempt`` of the part at the path ``at``."""
     if attempt == 1:
         return scope
     return scope._replace(tries=tries_within(scope.tries, at, attempt))

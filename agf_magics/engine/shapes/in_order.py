@@ -1,4 +1,4 @@
-"""Shapes whose parts run in order: compute, sequence, choose, fold, repeat."""
+"""Runs the shapes whose parts run in order: compute, sequence, choose, fold, repeat."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def choose(site: CallSite[Choose]) -> Value:
         )
     for other in children(step):
         if other is not chosen:
-            # The rows of the other cases must not look as if they were still to come.
+            # The rows of the other cases must not look pending.
             run.emit(ev.StepSkipped(site.path_of(other), clock(), f"not picked: {labels[0]}"))
     value, _ = await run.run_step(chosen, site.frame, site.scope, site.index)
     return value
@@ -50,7 +50,7 @@ async def fold(site: CallSite[Fold]) -> Value:
     value = await when_read(partial(step.init.evaluate, frame))
     for i in range(len(items)):
         item = await items.take(i)
-        # The accumulator last: it wins where a text gives both the same name.
+        # The accumulator is bound last, so that it wins if both have the same name.
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
         value, frame = await site.run.run_step(step.body, frame, site.scope, (*site.index, i))
     await items.check_length()
@@ -72,7 +72,7 @@ async def repeat(site: CallSite[Repeat]) -> ShapeResult:
     step = site.step
     frame = site.frame
     if step.session:
-        # Before the prompt is built: a session that may not begin costs nothing.
+        # Checked before the prompt is built: a refused session costs nothing.
         run.budget.spawn(step.span)
     value: Value = None
     for i in range(step.limit):
@@ -89,7 +89,8 @@ async def repeat(site: CallSite[Repeat]) -> ShapeResult:
 
 
 def report(run: Runner, diagnostic: Diagnostic) -> None:
-    """Emit a warning of the definition about its own limits, or raise its error."""
+    """Emit ``diagnostic``, a problem about a definition's own limits, or raise it if it is an
+    error."""
     if diagnostic.severity == "error":
         raise StepError(diagnostic)
     run.emit(ev.Warned(clock(), diagnostic))

@@ -1,4 +1,4 @@
-"""Whether the body of a fan-out is a single call that workers make."""
+"""Finds out whether the body of a fan-out is a single call that workers make."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class OneCall(NamedTuple):
     step: Invoke
     tool: Tool
     is_secret: bool
-    """Whether its value feeds a secret argument."""
+    """Whether the value of the call feeds a secret argument."""
 
 
 def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
-    """The call that is the whole body of a fan-out, if workers pull these calls; else each element
-    is a step. ``inside``: the scope of the elements."""
+    """The call that is the whole body of a fan-out, if workers make it; None: each element runs as
+    a step. ``inside``: the scope of the elements."""
     run = site.run
     body = site.step.body
     if type(body) is not Invoke or run.options.dry or body.permit is not None or not body.awaited:
@@ -35,13 +35,14 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
         return None
     if (
         choose_place(tool, inside.concurrent, run.host) != "worker"
-        # The start of a call with an effect is durable before the call: each has its own turn.
+        # The start of a call with an effect must be on disk before the call, so each needs its own
+        # turn.
         or (journal is not None and has_effect(tool))
         or site.step.failing.wait
-        # Each call waits for its own turn, or tells and asks for itself.
+        # Calls with a throttle or a `ToolContext` run one by one.
         or tool.throttle is not None
         or tool.context
-        # A replayed call is a step's: it may need no worker.
+        # A replayed call may need no worker.
         or (run.options.recording is not None and run.options.recording.replays_tools)
     ):
         return None
@@ -49,12 +50,12 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
 
 
 def body_runs_on_workers(body: Step, linked: Linked) -> bool:
-    """Whether the calls of a body run on workers, all of them, apart from transforms and flows of
-    such calls."""
+    """Whether all calls of a body run on workers. Transforms, and flows of such calls, are allowed,
+    too."""
     callees = [callee for _, callee, _ in calls_of(body, linked)]
     if any(isinstance(callee, Tool) and callee.throttle for callee in callees):
-        return False  # the gate is in the kernel, so each call is sent alone
-    # The calls of an agent are those of its session, which is in the kernel.
+        return False  # the gate of the tool is in the kernel, so each call is sent alone
+    # An agent makes its calls in its session, which runs in the kernel.
     return any(map(runs_on_workers, callees)) and all(
         runs_on_workers(callee)
         or isinstance(callee, Transform)
@@ -66,8 +67,8 @@ def body_runs_on_workers(body: Step, linked: Linked) -> bool:
 def calls_of(
     body: Step, linked: Linked, before: tuple[str, ...] = ()
 ) -> Iterator[tuple[Invoke, Any, tuple[str, ...]]]:
-    """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in
-    its path, after those of ``before``."""
+    """The calls of ``body`` and of the flows that it calls: each step with its callee, and the ids
+    of its path, which begins with ``before``."""
     for step in calls(body):
         callee = linked.callees.get(step.id)
         path = (*before, step.id)

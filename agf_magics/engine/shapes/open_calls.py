@@ -1,6 +1,4 @@
-"""The calls of a fan-out on workers that have started and not ended: the wait for their ends, and how
-they are stopped.
-"""
+"""`OpenCalls`, the started calls of a fan-out on workers: waits for their ends, and stops them."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from ..threads.prints import printing
 
 
 class Element(ThreadCall):
-    """One attempt of an element: its call and where it belongs."""
+    """One attempt of an element: the call and its place in the fan-out."""
 
     __slots__ = (
         "attempt",
@@ -36,11 +34,11 @@ class Element(ThreadCall):
     site: CallSite[Any]
     record: StartedCall | None
     task: asyncio.Task[None] | None
-    """Awaits what the function returned, or stops it."""
+    """The task that awaits the result, or stops the call; None: there is none."""
     stopped_by: asyncio.CancelledError | None
-    """How `task` was cancelled."""
+    """The cancellation of `task`; None: it was not cancelled."""
     prints: StepPrints | None
-    """None: the run is not watched."""
+    """The prints of the call; None: the run is not watched."""
 
     def __init__(
         self,
@@ -55,18 +53,18 @@ class Element(ThreadCall):
         self.prints = self.task = self.stopped_by = None
         if site.run.stream:
             self.prints = StepPrints(site.run, loop, site.at)
-            # In the context of the call: a chunk has many calls, and this one's prints are its own.
+            # Set in the context of the call, because a chunk has many calls with separate prints.
             context.run(printing.set, self.prints)
 
     def close(self) -> None:
-        """Emit the rest of what it printed, before its end. A call that is left running emits
+        """Emit the remaining prints before the end of the call. A call that is left running emits
         nothing more."""
         if self.prints is not None:
             self.prints.close()
 
 
 class OpenCalls:
-    """The open calls of one fan-out. Everything here runs on the loop."""
+    """The open calls of one fan-out. All methods run on the loop."""
 
     def __init__(
         self,
@@ -74,24 +72,23 @@ class OpenCalls:
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
     ) -> None:
-        """``context``: for the tasks of calls that must be awaited."""
+        """``context``: the context for the tasks that await results."""
         self.runner = runner
         self.host = runner.host
         self.loop = loop
         self.context = context
         self.open: dict[Element, None] = {}
-        """The elements that have started and not ended, in this order: one for each slot that is
-        taken."""
+        """The elements that have started and not ended, in order. Each takes one slot."""
         self.ended: list[Element] = []
-        """Those of them whose calls have ended."""
+        """The open elements whose calls have ended."""
         self._woken: asyncio.Future[None] | None = None
 
     async def wait(self) -> list[Element]:
-        """The elements whose calls have ended since the last time; at least one."""
+        """Wait until calls have ended, and return their elements, at least one."""
         if not self.ended:
             self._woken = self.loop.create_future()
             await self._woken
-        # A new list: a report may come while the batch is journaled.
+        # A new list, because a report may come while the batch is journaled.
         batch = self.ended
         self.ended = []
         return batch
@@ -102,17 +99,18 @@ class OpenCalls:
             self._woken.set_result(None)
 
     def finish(self, element: Element) -> None:
-        """End a call that was interrupted, or whose value must be awaited, in a task of its own."""
+        """Finish, in a separate task, a call that was interrupted or whose value must be
+        awaited."""
 
         async def ended() -> None:
             try:
                 printing.set(element.prints)
                 result = await self.host.finish_call(element)
             except asyncio.CancelledError as stop:
-                # Kept for `_cancel_one`: a StillRunning says what is left running.
+                # Stored for `_cancel_one`: a StillRunning tells what is left running.
                 element.stopped_by = stop
                 result = (False, stop)
-            except Exception as error:  # the element fails, and the fan-out does not wait for ever
+            except Exception as error:  # otherwise the fan-out would wait for ever
                 result = False, error
             element.result = result
             element.task = None
@@ -124,9 +122,9 @@ class OpenCalls:
     # --- cancellation ---
 
     async def cancel(self) -> None:
-        """Stop all open calls, and wait for them as long as they have to stop."""
-        # All at the same time: each has the whole grace. A second cancellation, which the group
-        # passes on, ends the grace of the calls, but each still reports its end.
+        """Stop all open calls, and wait for them during their grace."""
+        # All are stopped at the same time, so that each has the whole grace. A second cancellation,
+        # which the group passes on, ends the grace, but each call still reports its end.
         async with asyncio.TaskGroup() as group:
             for element in list(self.open):
                 group.create_task(self._cancel_one(element))
@@ -143,7 +141,7 @@ class OpenCalls:
             error = element.stopped_by
         else:
             error = await self.host.cancel_call(element)
-        # Perhaps gone: its end was handled while it was being stopped.
+        # The end may have been handled while the call was being stopped.
         self.open.pop(element, None)
         element.close()
         with contextlib.suppress(asyncio.CancelledError):

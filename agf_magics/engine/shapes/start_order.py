@@ -1,4 +1,5 @@
-"""The order in which the parts of a fan-out start, and how many run at once."""
+"""`StartOrder`, the order in which the parts of a fan-out start, and how many run at the same
+time."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from itertools import chain, islice
 class StartOrder:
     """The order in which a fan-out starts its parts.
 
-    A resumed run starts with those that ended, so that the failure that stopped the others is known
-    before they start.
+    A resumed run starts with the parts that have ended, so that a failure that stopped the other
+    parts is known before they start.
     """
 
     def __init__(
@@ -18,13 +19,13 @@ class StartOrder:
     ) -> None:
         self.count, self.width = count, min(width, count)
         self.done = done
-        """The elements that have ended, in the order of their ends."""
+        """The parts that have ended, in the order of their ends."""
         ahead = {*done, *first}
         self.rest: Iterator[int] = chain(first, (i for i in range(count) if i not in ahead))
-        """Concurrently."""
+        """The number of parts that run at the same time."""
 
     def begin(self, count: int) -> StartOrder:
-        """The first ``count`` parts, which this order then no longer has."""
+        """Split off the order of the first ``count`` parts."""
         first = StartOrder(count, self.width, self.done)
         first.rest = islice(self.rest, count)
         self.done = ()

@@ -1,4 +1,4 @@
-"""The function that runs each kind of step, as one table."""
+"""The table of the functions that run each kind of step."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A fan-out of steps: as many tasks as the author allows pull its parts from one iterator.
+"""Runs the parts of a fan-out as steps: a limited number of tasks take the parts from one iterator.
 
-100,000 elements are ``limit`` tasks (0.1 µs and 40 bytes an element), not 100,000 tasks that wait
-for a semaphore (3.4 µs, 1,600 bytes).
+100,000 elements need ``limit`` tasks (0.1 µs and 40 bytes for each element), not 100,000 tasks that
+wait for a semaphore (3.4 µs, 1,600 bytes).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class TaskFanOut(FanOutParts):
         items: Elements | None = None,
         queue: RemoteCalls | None = None,
     ) -> None:
-        """``start(i, attempt)`` runs part ``i``. ``queue``: the workers, if they make all calls of
-        the parts: then as many parts run as the workers want."""
+        """``start(i, attempt)``: runs part ``i``. ``queue``: the workers, if they make all calls of
+        the parts, so that as many parts run as the workers need; None: they do not."""
         super().__init__(site, keep, at, items)
         self.start, self.queue = start, queue
         self.active = 0
@@ -54,8 +54,8 @@ class TaskFanOut(FanOutParts):
                             group.create_task(self._work(order.rest))
             except BaseExceptionGroup as several:
                 self.failure = self.failure or several.exceptions[0]
-            # Raised outside of `except`: IPython prints a whole traceback for an error whose
-            # context is a group.
+            # Raised outside of `except`, because IPython prints a whole traceback for an error
+            # whose context is a group.
             if self.failure is not None:
                 raise self.failure
         self.warn_if_all_dropped(order.count)
@@ -64,7 +64,7 @@ class TaskFanOut(FanOutParts):
     async def _run_wide(
         self, group: asyncio.TaskGroup, order: StartOrder, queue: RemoteCalls
     ) -> None:
-        """Run as many parts as the workers want: that number follows the size of their chunks."""
+        """Run as many parts as the workers need. That number follows the size of their chunks."""
         ended, all_started = asyncio.Event(), False
 
         async def work() -> None:
@@ -96,11 +96,11 @@ class TaskFanOut(FanOutParts):
     async def _work(
         self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None
     ) -> bool:
-        """Run parts until all have run, or until ``is_too_many()``; returns whether all have
+        """Run parts until all have run, or until ``is_too_many()``. Returns whether all have
         run."""
         separate_prints(self.site.run)
         for i in numbers:
-            if self.failure is not None:  # P15: after a failure no further element starts
+            if self.failure is not None:  # after a failure no further part starts (P15)
                 return True
             if self.items is not None and not self.items.hold(i):
                 await self.items.load(i)

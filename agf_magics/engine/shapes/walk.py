@@ -1,7 +1,7 @@
-"""The shape `Walk`: nodes run in rounds, along the edges of a graph.
+"""Runs the shape `Walk`, whose nodes run in rounds along the edges of a graph.
 
-All nodes of a round see the frame of the round before, so none sees what another one writes. The
-language's `join` makes one frame of their outcomes, in the order of the nodes' names. Then the
+All nodes of a round see the frame of the previous round, so none sees the writes of another. The
+language's `join` combines their outcomes to one frame, in the order of the nodes' names. Then the
 edges are followed.
 """
 
@@ -26,12 +26,11 @@ Visits = dict[str, int]
 
 
 async def run_walk(site: CallSite[Walk]) -> ShapeResult:
-    """Walk from START until no node is ready; the result is that of the last round."""
+    """Walk from START until no node is ready. The result is that of the last round."""
     run = site.run
     step = site.step
     frame = site.frame
-    # The structure decides: a walk that never forks runs its plain functions on the thread that
-    # waits for the run.
+    # A walk that never forks runs its plain functions on the thread that waits for the run.
     inside = site.scope._replace(concurrent=site.scope.concurrent or step.forks)
     visits: Visits = {}
     value: Value = None
@@ -57,12 +56,12 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
 async def _round(
     site: CallSite[Walk], ready: list[str], visits: Visits, frame: Frame, inside: Scope
 ) -> list[tuple[str, Outcome]]:
-    """Run the nodes of a round, at most ``width`` at a time; their outcomes in the order of their
-    names."""
+    """Run the nodes of a round, at most ``width`` at a time. Returns their outcomes in the order of
+    their names."""
     run = site.run
     step = site.step
     names = sorted(ready)
-    # Before anything of the round is called, asked or paid.
+    # Checked before the round makes any call.
     if (problem := step.clash(names)) is not None:
         raise StepError(problem)
     values: list[Value] = [None] * len(names)
@@ -74,7 +73,7 @@ async def _round(
         index = (*site.index, visits[names[i]] - 1)
         return await run.run_step(step.nodes[names[i]], frame, inside, index)
 
-    # What failed is known before anything in the round starts.
+    # Nodes that have ended start first, so that their failures are known at once.
     first = [i for i in range(len(names)) if run.log.has_failed(at(i))]
     order = StartOrder(len(names), step.width or len(names), first=first)
     await TaskFanOut(site, start, values.__setitem__, at).run(order)
@@ -84,20 +83,20 @@ async def _round(
 def _nodes_to_run(
     run: Runner, step: Walk, at: StepPath, ready: list[str], visits: Visits
 ) -> list[str]:
-    """The nodes to run next, each once. A node over its limit is replaced by the target of its
-    exit."""
+    """The nodes to run next, each once. A node that reached its limit is replaced by the target of
+    its exit."""
     allowed: dict[str, None] = {}
     skipped: set[str] = set()
     for name in ready:
         while (limit := step.limits.get(name)) is not None and visits.get(name, 0) >= limit:
-            if name in skipped:  # two nodes over their limits have exits to each other
+            if name in skipped:  # two nodes that reached their limits have exits to each other
                 name = END
                 break
             skipped.add(name)
             if step.over is not None:
                 report(run, step.over(name))
             full, name = name, step.exits.get(name, END)
-            # The way out of a full node is part of the path that is shown.
+            # The exit is a part of the path that views show.
             run.emit(ev.EdgeTaken(at, clock(), full, name))
         if name != END:
             allowed[name] = None
@@ -105,8 +104,8 @@ def _nodes_to_run(
 
 
 def _after(run: Runner, step: Walk, at: StepPath, name: str, frame: Frame) -> list[str]:
-    """The targets of a node's edges: the unconditional ones, the first whose condition is true,
-    else ``otherwise``."""
+    """The targets of a node's edges: all unconditional edges, and the first edge whose condition is
+    true or else the ``otherwise`` edge."""
     edges = step.leaving.get(name, ())
     followed = list[Edge]()
     chosen = False

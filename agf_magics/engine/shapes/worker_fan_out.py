@@ -1,11 +1,10 @@
-"""A fan-out over a plain function whose calls run on workers: one turn of the loop serves all calls
-that have ended.
+"""Runs the elements of a fan-out as calls on workers; one turn of the loop handles all ended calls.
 
-Only the calls travel (`Host.queue`). Everything else happens on the loop, as for any other step:
-the arguments, the events, the journal, limits, secrets, ``on_error``. An element needs no task of
-its own, and workers want more calls than the author's limit, as many as keep them busy; the limit
-counts the chunks in flight. `tests/engine/test_fan_out.py` compares this with the steps of a
-`TaskFanOut`, whose behaviour it has otherwise.
+Only the calls are sent to workers (`Host.queue`). Everything else happens on the loop, as for any
+other step: the arguments, the events, the journal, limits, secrets, ``on_error``. An element needs
+no task of its own. Workers get more calls than the author's limit, enough to keep them busy; the
+limit counts the chunks in flight. Otherwise the behaviour is that of a `TaskFanOut`, which
+`tests/engine/test_fan_out.py` checks.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from .start_order import StartOrder
 
 
 class WorkerFanOut(FanOutParts):
-    """Runs the elements of a fan-out."""
+    """Runs the elements of a fan-out as calls on workers."""
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class WorkerFanOut(FanOutParts):
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
         self.again: deque[tuple[int, int]] = deque()
-        """Elements to try again, and their attempts."""
+        """The elements to try again, with the numbers of the attempts."""
         self.calls = OpenCalls(self.runner, self.loop, self.context)
         self.open = self.calls.open
 
@@ -98,19 +97,19 @@ class WorkerFanOut(FanOutParts):
     async def _run(self, attempts: Iterator[tuple[int, int]]) -> None:
         while True:
             await self._start_elements(attempts, self.remote.wanted)
-            if self.failure is not None:  # P15: after a failure no further element starts
+            if self.failure is not None:  # after a failure no further element starts (P15)
                 return await self.calls.cancel()
             if not self.open:
                 return None
             await self._end_elements(await self.calls.wait())
 
     async def _start_elements(self, attempts: Iterator[tuple[int, int]], width: int) -> None:
-        """Start elements in all free slots. ``attempts``: their numbers, each with that of its
-        attempt."""
+        """Start elements in all free slots. ``attempts``: the numbers of the elements and of their
+        attempts."""
         calls = list[Element]()
         while self.failure is None and len(self.open) < width:
             if clock() - self.host.turned > TURN:
-                # Without those that wait: an element that is tried again comes before them.
+                # Elements that are tried again come before the waiting ones.
                 self._hand(calls, resumes=False)
                 calls = []
                 await self.host.turn()
@@ -132,14 +131,14 @@ class WorkerFanOut(FanOutParts):
 
     async def _read(self, i: int) -> None:
         """Read the values that the call of an element needs, unless an earlier session made it."""
-        with contextlib.suppress(StepError):  # `_start` meets it again
+        with contextlib.suppress(StepError):  # `_start` raises it again
             site = self._site_of(i, 1)
             if self.journal is not None and not self.journal.unread.has(site.key):
                 await when_read(partial(build_arguments, site, self.tool))
 
     def _site_of(self, i: int, attempt: int, frame: Frame | None = None) -> CallSite[Any]:
-        """The call of an element, with the element in its frame. Raises StepError for one that cannot be
-        read."""
+        """The call of element ``i``, with the element in its frame. Raises StepError if the element
+        cannot be read."""
         if frame is None:
             outcome = finished((self.elements[i], None, None, "finished"))
             frame = self.each.element.store(self.site.frame, outcome)
@@ -148,7 +147,7 @@ class WorkerFanOut(FanOutParts):
         return CallSite(self.runner, self.body, frame, scope, index, at)
 
     def _start(self, i: int, attempt: int) -> Element | None:
-        """Build the call of an element. None: it needs none, and has ended."""
+        """Build the call of an element; None: the element has ended without a call."""
         inner = self._site_of(i, attempt, self.site.frame)
         self.runner.emit(ev.StepStarted(inner.at, clock(), attempt))
         call: StartedCall | tuple[Value] | None = None
@@ -175,7 +174,8 @@ class WorkerFanOut(FanOutParts):
         return element
 
     def _hand(self, calls: list[Element], resumes: bool = True) -> None:
-        """Hand over calls. ``resumes``: those that wait after a failure may start too."""
+        """Hand calls to the workers. ``resumes``: whether calls that wait after a failure may
+        start, too."""
         if not calls and (not (resumes and self.remote.halted) or self.failure is not None):
             return
         try:
@@ -183,7 +183,7 @@ class WorkerFanOut(FanOutParts):
             self.remote.hand(
                 [e for e in calls if e.attempt == 1], again, resumes and not self.calls.ended
             )
-        except RuntimeError as error:  # no thread left
+        except RuntimeError as error:  # no thread can be started
             for element in calls:
                 element.end((False, error))
             self._collect(calls)
@@ -194,9 +194,9 @@ class WorkerFanOut(FanOutParts):
     # --- ends ---
 
     def _collect(self, calls: list[Element]) -> None:
-        """The calls that have ended since the last turn."""
+        """Take the calls that have ended since the last turn."""
         for element in calls:
-            # It is being stopped, or was left running.
+            # The call is being stopped, or was left running.
             if element.task is not None or element not in self.open:
                 continue
             assert element.result is not None
@@ -208,8 +208,7 @@ class WorkerFanOut(FanOutParts):
         self.calls.wake()
 
     async def _end_elements(self, batch: list[Element]) -> None:
-        """Journal the outcomes of the elements whose calls have ended; then their slots are
-        free."""
+        """Journal the outcomes of the elements whose calls have ended, and free their slots."""
         outcomes = [self._outcome(element) for element in batch]
         if self.journal is not None:
             rows = [
@@ -228,8 +227,8 @@ class WorkerFanOut(FanOutParts):
                 self._fail(element.i, element.attempt, element.site, error)
 
     def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
-        """The value or the error of an element whose call has ended, and whether the value is a
-        secret."""
+        """The value, the error, and whether the value is secret, of an element whose call has
+        ended."""
         assert element.result is not None
         element.close()
         try:
@@ -250,8 +249,8 @@ class WorkerFanOut(FanOutParts):
         self.elements.release(i)
 
     def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
-        """End an attempt that has failed: its value if the step rescues it, else another attempt, a
-        dropped element, or the end of the fan-out."""
+        """Handle a failed attempt: by the rescue of the step, another attempt, a dropped element,
+        or the end of the fan-out."""
         rescued = self.runner.fail_step(error, site)
         if rescued is not None:
             value, _ = rescued
@@ -260,7 +259,7 @@ class WorkerFanOut(FanOutParts):
         elif not is_rescuable(error):
             self.failure = self.failure or error
         else:
-            with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
+            with contextlib.suppress(StepError):  # `failure` has it, and it ends the fan-out
                 if self.retries(i, attempt, error):
                     self.again.append((i, attempt + 1))
                 else:

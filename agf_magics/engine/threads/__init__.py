@@ -1,1 +1,1 @@
-"""How user code is called, awaited and stopped on threads."""
+"""Calls, awaits and stops user code on threads."""

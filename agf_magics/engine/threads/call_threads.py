@@ -1,7 +1,8 @@
-"""The threads on which the calls of user code run: one for each running call, used again.
+"""`CallThreads`, the threads on which calls of user code run, one for each running call.
 
-They are daemon threads; idle ones end after a while. Only the fan-outs limit their number: in a
-pool of a fixed size, a tool that starts a run of its own could wait for ever.
+The threads are daemon threads. An idle thread is used again, and ends after a while. Only the
+fan-outs limit their number: in a pool of a fixed size, a tool that starts another run could wait
+for ever.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, ClassVar
 from .user_code import Result, cross
 
 IDLE = 10.0
-"""Seconds after which an idle thread ends."""
+"""The seconds after which an idle thread ends."""
 
 
 def name_of(function: Any) -> str:
@@ -50,22 +51,22 @@ class ThreadCall:
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context | None = None,
     ) -> None:
-        """``context``: that of the function; None: a copy of the caller's."""
+        """``context``: the context of the function; None: a copy of the caller's."""
         self.function = function
         self.arguments = arguments
         self.loop = loop
         self.ended: asyncio.Future[None] | None = None
-        """Wakes the task that waits, if there is one; it never carries the result."""
+        """The future that wakes the waiting task; it never has the result. None: no task waits."""
         self.result: Result | None = None
-        """Set on the loop's thread."""
+        """The result, set on the loop's thread; None: the call has not ended."""
         self.inner: Callable[[str], None] | None = None
-        """Cancels the run that this call waits for."""
+        """Cancels the inner run that this call waits for; None: it waits for no run."""
         self.stopped = False
         self.interrupted_once = False
-        """Whether a KeyboardInterrupt was raised in it; another one would interrupt its
+        """Whether a KeyboardInterrupt was raised in the call. Another one would interrupt its
         clean-up."""
         self.interrupted = False
-        """Whether that was the interrupt of the person, which also cancels the run."""
+        """Whether that was the person's interrupt, which also cancels the run."""
         self.waiter: Any = None
         self.context = contextvars.copy_context() if context is None else context
         self._taken = [None]
@@ -75,8 +76,8 @@ class ThreadCall:
         return name_of(self.function)
 
     def take(self) -> bool:
-        """Whether the caller is first: the thread that runs it, or the task that cancels it
-        before."""
+        """Take the call, either to run it or to cancel it. Returns whether the caller is the
+        first."""
         try:
             self._taken.pop()  # atomic, and cheaper to create than a lock
         except IndexError:
@@ -84,11 +85,11 @@ class ThreadCall:
         return True
 
     def give_back(self) -> None:
-        """Undo `take`: the call has not started, and can be taken again."""
+        """Undo `take` for a call that has not started, so that it can be taken again."""
         self._taken.append(None)
 
     def perform(self) -> Result:
-        """Run it on this thread, in the context in which it was created."""
+        """Run the call on this thread, in its context."""
         around = running.call
         running.call = self
         try:
@@ -97,12 +98,13 @@ class ThreadCall:
             running.call = around
 
     def tell(self, result: Result) -> None:
-        """Report its end, from any thread."""
+        """Report the end of the call, from any thread."""
         with contextlib.suppress(RuntimeError):  # the loop has ended before the call
             self.loop.call_soon_threadsafe(self.end, result)
 
     def stop(self) -> None:
-        """Stop the run that it waits for, or interrupt it if a signal can reach its thread."""
+        """Stop the inner run that the call waits for, or interrupt the call if a signal can reach
+        its thread."""
         self.stopped = True
         inner = self.inner
         if inner is not None:
@@ -111,12 +113,12 @@ class ThreadCall:
             self.waiter.interrupt(self)
 
     def force(self) -> None:
-        """Interrupt it although it has caught an interrupt before."""
+        """Interrupt the call although it has caught an interrupt before."""
         if self.waiter is not None and self.inner is None:
             self.waiter.interrupt(self, force=True)
 
     def end(self, result: Result) -> None:
-        """Set its result and wake the task that waits. On the loop's thread."""
+        """Set the result and wake the waiting task. Must run on the loop's thread."""
         self.result = result
         if self.ended is not None and not self.ended.done():
             self.ended.set_result(None)
@@ -134,7 +136,7 @@ NEVER_BEGAN: Result = (False, asyncio.CancelledError())
 
 
 Work = Callable[[], Callable[[], None]]
-"""The work of a call thread. It returns a function, which the thread calls when it is idle again."""
+"""The work of a call thread. It returns a function that the thread calls when it is idle again."""
 
 
 class CallThreads:
@@ -144,7 +146,7 @@ class CallThreads:
 
     def __init__(self) -> None:
         self.away: set[ThreadCall] = set()
-        """Calls on these threads, also those that were left running."""
+        """The calls on these threads, those that were left running included."""
         self._idle: list[SimpleQueue[Work]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -167,8 +169,8 @@ class CallThreads:
             raise
 
     def start(self, work: Work) -> None:
-        """Do ``work`` on a thread of its own at once. Raises RuntimeError if there are no more
-        threads."""
+        """Do ``work`` on a separate thread at once. Raises RuntimeError if no thread can be
+        started."""
         with self._lock:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
@@ -188,7 +190,7 @@ class CallThreads:
         return report
 
     def _serve(self, queue: SimpleQueue[Work]) -> None:
-        """Do the work in ``queue`` on this thread, until it was idle for `IDLE` seconds."""
+        """Do the work in ``queue`` on this thread, until the thread was idle for `IDLE` seconds."""
         while True:
             try:
                 work = queue.get(timeout=IDLE)
@@ -199,8 +201,8 @@ class CallThreads:
                         return
                 continue  # work arrived at the last moment
             report = work()
-            # Idle before the end is reported, so that the next call finds this thread.
+            # The thread is idle before it reports the end, so that the next call finds it.
             with self._lock:
                 self._idle.append(queue)
             report()
-            del work, report  # an idle thread has no references
+            del work, report  # keep no references while idle

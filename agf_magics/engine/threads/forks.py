@@ -1,4 +1,4 @@
-"""Ends a process that a tool forks at the end of the tool's code.
+"""Ends a process that a tool has forked, as soon as the tool's code in it ends.
 
 A child of ``os.fork`` has a copy of the engine's state and none of its threads: it would drive the
 parent's event loop, write into the parent's journal and wait for threads that do not exist. So each
@@ -23,8 +23,9 @@ class Forks:
 
 
 def end_child(result: tuple[bool, Any]) -> NoReturn:
-    """Exit with the code of a SystemExit, with 1 and a traceback for another exception, else with
-    0. Exit handlers do not run, because they belong to the parent. ``result``: that of the tool."""
+    """Exit with the code of a SystemExit, with 1 and a traceback for another exception, otherwise
+    with 0. Exit handlers do not run, because they belong to the parent. ``result``: the result of
+    the tool."""
     ok, value = result
     code = 0 if ok else 1
     with contextlib.suppress(BaseException):
@@ -35,8 +36,7 @@ def end_child(result: tuple[bool, Any]) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):
             stream.flush()
-    # Not `sys.exit`: it would unwind into the engine of the parent, whose loop and journal this
-    # process has copies of.
+    # `sys.exit` would return into the copy of the parent's engine, with its loop and journal.
     os._exit(code)
 
 
@@ -50,8 +50,7 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def end_in_child(before: int, result: tuple[bool, Any]) -> None:
-    """End this process if it is a child that the tool has forked since `Forks.count` was
-    ``before``."""
+    """End this process if the tool has forked it since `Forks.count` was ``before``."""
     if Forks.count != before:
         end_child(result)
 

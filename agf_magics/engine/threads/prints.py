@@ -1,8 +1,8 @@
-"""What user code prints, given to the call that prints it.
+"""Gives the prints of user code to the call that prints them, and restores redirected streams.
 
-`sys.stdout` is wrapped while a run is watched. Everything is still printed where it was; the call
-gets a copy. A context variable has the call, so that a call pays for its copy only if it prints. A
-thread that a tool starts prints for itself.
+`sys.stdout` is wrapped while a run is watched. Everything is still printed, and the call gets a
+copy. A context variable holds the call, so that only a call that prints pays for the copy. The
+prints of a thread that a tool starts belong to no call.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, ClassVar, Protocol
 
 
 class Prints(Protocol):
-    """Gets what a call prints, on any thread."""
+    """Gets the prints of a call, on any thread."""
 
     def add(self, text: str) -> None: ...
 
 
 printing: ContextVar[Prints | None] = ContextVar("printing", default=None)
-"""Gets what the running user code prints."""
+"""The receiver of the current user code's prints; None: nobody gets them."""
 
 
 class _Copied:
-    """A `sys.stdout` that gives a copy of each text to the call that prints it."""
+    """A wrapper of `sys.stdout` that gives a copy of each text to the printing call."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -61,8 +61,8 @@ class _Watched:
             yield
         finally:
             self._runs -= 1
-            # Other code may have replaced it meanwhile, or holds it and will put it back: then it
-            # stays a plain copy.
+            # Other code may have replaced the stream, or may put the wrapper back later. Then the
+            # wrapper stays and does nothing.
             if not self._runs and self._copied is not None and sys.stdout is self._copied:
                 sys.stdout = self._copied._stream
                 self._copied = None
@@ -73,20 +73,19 @@ watched_stdout = _Watched()
 
 
 class Streams:
-    """`sys.stdout` and `sys.stderr` around the calls of one run that are made at the same time.
-
-    `contextlib.redirect_stdout` in two of them can leave the buffer of the first one in place: it
-    puts back what it has found. Nothing is printed any more then, until the process ends. So after
-    the last of such calls what was there before the first one is put back (decision D144).
+    """Restores `sys.stdout` and `sys.stderr` after concurrent calls of one run.
+    `contextlib.redirect_stdout` restores the stream that it found. In two concurrent calls it can
+    leave the buffer of the first call in place, so that nothing is printed any more. So after the
+    last of these calls, the streams from before the first one are restored (decision D144).
     """
 
     NAMES = ("stdout", "stderr")
     deferred: ClassVar[bool] = False
-    """Whether a run in the background leaves that to `put_back`: a cell may run beside it, whose
-    own redirection nobody can tell from one that was left."""
+    """Whether background runs leave the restoring to `put_back`: a cell may run beside them, and
+    its own redirection looks the same."""
     _home: ClassVar[tuple[Any, ...]] = (sys.stdout, sys.stderr)
     _left: ClassVar[dict[str, tuple[Any, Any]]] = {}
-    """By name, the stream that was left and the one from before."""
+    """The stream that was left and the original stream, by name."""
 
     def __init__(self, in_background: bool) -> None:
         self._in_background = in_background
@@ -106,13 +105,13 @@ class Streams:
             yield
         finally:
             self._calls -= 1
-            # A call alone may replace a stream for good, as `colorama.init` does.
+            # A single call may replace a stream for good, as `colorama.init` does.
             if not self._calls and self._overlapped:
                 self._restore()
 
     def _restore(self) -> None:
-        """Put back the streams from before the first call, where one of the calls has left its
-        own."""
+        """Restore the streams from before the first call, if one of the calls has left another
+        one."""
         for name, before in zip(self.NAMES, self._before, strict=True):
             now = getattr(sys, name)
             if (
@@ -128,7 +127,7 @@ class Streams:
 
     @classmethod
     def put_back(cls) -> None:
-        """Put back what was left by runs in the background; between two cells."""
+        """Restore the streams that background runs left. Called between two cells."""
         for name, (left_stream, before) in list(cls._left.items()):
             del cls._left[name]
             if getattr(sys, name) is left_stream:

@@ -1,7 +1,7 @@
-"""The rights of code: what it may use, and whether it runs inside a run.
+"""`Rights`, the grant of the current code, and whether it runs inside a run.
 
-Two context variables hold them; coroutines, tasks and callbacks inherit them. A thread does not
-(before Python 3.14): so after the first run, `threading.Thread.start` and
+Two context variables hold the rights, which coroutines, tasks and callbacks inherit. Threads do not
+(before Python 3.14), so after the first run, `threading.Thread.start` and
 `ThreadPoolExecutor.submit` pass on the rights of the caller (decision D2). Code outside of a run is
 not affected.
 """
@@ -21,12 +21,12 @@ from .call_threads import running
 
 
 class Rights(NamedTuple):
-    """What code may use, and where it runs."""
+    """The grant of code, and whether it runs inside a run."""
 
     grant: Grant = ANYTHING
-    """What a run that it starts may use."""
+    """The grant for a run that the code starts."""
     inside: bool = False
-    """Whether it runs inside a run, where it must not launch runs."""
+    """Whether the code runs inside a run, where it must not launch runs."""
 
 
 PERSON = Rights()
@@ -47,12 +47,12 @@ _thread = _ThreadRights()
 def rights() -> Rights:
     """The rights of the caller.
 
-    Code can leave its context (``contextvars.Context().run``): then those of the call on this
-    thread count, or of the code that started the thread.
+    Code can leave its context (``contextvars.Context().run``). Then the rights of the call on this
+    thread count, or those of the code that started the thread.
     """
     around = running.call.context if running.call is not None else Context()
     other = _thread.rights or PERSON
-    # With defaults of their own: a context without them is one that the code has made itself.
+    # The defaults differ from any set value, so a missing value means a context made by the code.
     grant = around.get(granted, other.grant)
     is_inside = around.get(inside, other.inside)
     return Rights(granted.get(grant), inside.get(is_inside))
@@ -70,9 +70,9 @@ def refuse_inside(launch: str) -> None:
 
 
 def watch_threads() -> None:
-    """Give each thread that a tool starts the rights of the tool, from now on."""
-    # Once, also if the extension is loaded again; and only from the first run on, so that importing
-    # the package changes no class of Python.
+    """From now on, give each thread that a tool starts the rights of the tool."""
+    # Done once, even if the extension is loaded again, and only at the first run, so that the
+    # import of the package changes no class of Python.
     if not hasattr(threading.Thread.start, "agf_rights"):
         threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
         ThreadPoolExecutor.submit = _submitting(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
@@ -86,18 +86,18 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
         mine = rights()
         if mine == PERSON:
             return start(self)
-        # That of this object: a subclass, or the tool itself, may define one.
+        # Read from this object, because a subclass or the tool itself may define `run`.
         run = self.run
 
         def run_with_rights() -> None:
-            # First, so that the thread's own code finds the `run` that it has written.
+            # Restored first, so that the thread's code finds its own `run`.
             self.run = run  # type: ignore[method-assign]
             under(mine, run)
 
         self.run = run_with_rights  # type: ignore[method-assign]
         try:
             return start(self)
-        except RuntimeError:  # it was started before, or there are no more threads
+        except RuntimeError:  # the thread was started before, or no thread can be started
             self.run = run  # type: ignore[method-assign]
             raise
 
@@ -113,7 +113,8 @@ def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]
         self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **named: Any
     ) -> Future[Any]:
         mine = rights()
-        # A pool of interpreters pickles its arguments, and other interpreters have no runs.
+        # A pool of interpreters pickles its arguments, and other interpreters have no runs to
+        # protect.
         if mine == PERSON or type(self).__name__ == "InterpreterPoolExecutor":
             return submit(self, fn, *args, **named)
         return submit(self, under, mine, fn, *args, **named)
@@ -122,8 +123,8 @@ def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]
 
 
 def under(mine: Rights, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
-    """``function(*args, **named)`` with the rights ``mine``."""
-    # On the thread too: code can leave its context, but not its thread.
+    """Call ``function(*args, **named)`` with the rights ``mine``."""
+    # Set on the thread as well: code can leave its context, but not its thread.
     before = _thread.rights
     _thread.rights = mine
     outer_grant = granted.set(mine.grant)

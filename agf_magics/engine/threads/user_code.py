@@ -1,4 +1,5 @@
-"""User code is called and awaited here and nowhere else, and its exceptions become values.
+"""Calls and awaits user code, and returns its exceptions as values. No other module calls user
+code.
 
 A StopIteration set on a future would hang it, and a SystemExit that passes a TaskGroup or a loop
 would end the engine's thread.
@@ -27,7 +28,7 @@ OTHER_LOOP = (
 
 
 class TimedOut(TimeoutError):
-    """A call exceeded its time limit; unlike a TimeoutError that the tool itself raised."""
+    """A call exceeded its time limit. A TimeoutError of the tool itself is not of this class."""
 
     def __init__(self, seconds: float, left_running: str | None = None) -> None:
         super().__init__(
@@ -37,24 +38,23 @@ class TimedOut(TimeoutError):
 
 
 class StillRunning(asyncio.CancelledError):
-    """A call did not stop within the grace; it is left running."""
+    """A call did not stop within the grace and is left running."""
 
     def __init__(self, left_running: str) -> None:
         super().__init__(left_running)
         self.left_running = left_running
         self.reported = False
-        """Whether the step of the call has reported this; the steps around it are only
+        """Whether the step of the call has reported this error. The steps around it are only
         cancelled."""
 
 
 def cross(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
-    """Call ``function`` on this thread. A process that ``function`` forks ends here; only its
-    parent continues."""
+    """Call ``function`` on this thread. If ``function`` forks the process, the child ends here."""
     before = Forks.count
     result: Result
     try:
-        # Exceptions are values from here on: a SystemExit of a tool must not end the engine's
-        # thread, and a StopIteration cannot be raised through a coroutine.
+        # From here on, exceptions are values: a SystemExit of a tool must not end the engine's
+        # thread, and a StopIteration cannot pass through a coroutine.
         result = True, function(**arguments)
     except BaseException as error:
         _explain(error)
@@ -64,7 +64,7 @@ def cross(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
 
 
 def _explain(error: BaseException) -> None:
-    """Add a note to the error of a function that starts an event loop of its own where one runs."""
+    """Add a note to the error of a function that tries to start a second event loop on a thread."""
     if type(error) is RuntimeError and _is_asyncio_refusal(error):
         error.add_note(
             "an event loop runs on this thread: make it `async def` and await, or use "
@@ -77,36 +77,37 @@ def _is_asyncio_refusal(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    # By the place and not by the text: the words of asyncio change between versions.
+    # Recognized by the place, because asyncio's words change between versions.
     module = trace.tb_frame.f_globals.get("__name__") if trace is not None else None
     return module in ("asyncio.runners", "asyncio.base_events")
 
 
 async def await_result(result: Result, grace: float, context: Context) -> Result:
-    """The result of a call; an awaitable is awaited in the present task, and runs in ``context``,
-    that of the call: what it sets there is not seen by later steps, as with a plain function.
+    """The result of a call. An awaitable is awaited in the current task, but runs in ``context``,
+    the context of the call, so that later steps do not see the variables that it sets.
 
-    Not in a task of its own, which would cost 3 µs more, half of a step. So a CancelledError is the
-    tool's failure unless this task was cancelled meanwhile. A tool that swallows the cancellation
-    is closed ``grace`` seconds later.
+    A separate task would cost 3 µs more, half of a step. So a CancelledError is the tool's failure
+    unless this task was cancelled meanwhile. A tool that swallows the cancellation is closed
+    ``grace`` seconds later.
     """
     ok, value = result
     if not ok or not is_awaitable(value):
         return result
     if isinstance(value, asyncio.Future) and value.get_loop() is not asyncio.get_running_loop():
-        return False, RuntimeError(OTHER_LOOP)  # asyncio's message names the task of the engine
-    # A future, or an object with `__await__`: only a coroutine can be sent to.
+        # asyncio's own message would name the task of the engine
+        return False, RuntimeError(OTHER_LOOP)
+    # Only a coroutine can be driven, so a future or another awaitable is wrapped.
     coroutine = value if type(value) is types.CoroutineType else _waiting_for(value)
     task = asyncio.current_task()
     assert task is not None
     before = task.cancelling()
     forks = Forks.count
     try:
-        # `asyncio.timeout` inside the tool also cancels this task, and takes that back: only a
-        # count that has grown is a cancellation of the step.
+        # `asyncio.timeout` inside the tool also cancels this task, and takes that back. Only a
+        # count that has grown means a cancellation of the step.
         result = True, await _driven(coroutine, task, grace, context)
     except GeneratorExit as error:
-        # A coroutine of a tool may raise GeneratorExit itself: that is its failure.
+        # If a coroutine of a tool raises GeneratorExit itself, that is its failure.
         if not _runs(task):  # this coroutine is being closed
             raise
         result = False, error
@@ -122,7 +123,7 @@ async def await_result(result: Result, grace: float, context: Context) -> Result
 def _driven(
     coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float, context: Context
 ) -> Generator[Any, Any, Any]:
-    """``await coroutine``, which can close a coroutine that swallows its cancellation."""
+    """``await coroutine``, but a coroutine that swallows its cancellation is closed."""
     before = task.cancelling()
     forks = Forks.count
     cut = False
@@ -131,9 +132,9 @@ def _driven(
     def look() -> None:
         nonlocal cut, timer
         timer = None
-        if task.cancelling() > before:  # otherwise a timeout of the tool cancelled it
+        if task.cancelling() > before:  # otherwise a timeout inside the tool cancelled it
             cut = True
-            # Wakes the task, so that the generator below gets control.
+            # This wakes the task, so that the generator below gets control.
             task.cancel()
 
     try:
@@ -150,7 +151,8 @@ def _driven(
                     with contextlib.suppress(BaseException):
                         context.run(coroutine.close)
                     raise
-                # One timer for all cancellations: a second one must not begin the grace again.
+                # All cancellations share one timer, because a second one must not restart the
+                # grace.
                 timer = timer or task.get_loop().call_later(grace, look)
                 waits = context.run(coroutine.throw, stop)
             except BaseException as error:
@@ -161,8 +163,8 @@ def _driven(
         return end.value
     finally:
         if cut:
-            # Else the step would look cancelled once more than it was.
-            task.uncancel()  # that cancellation only woke this task, or came too late
+            # Otherwise the step would look cancelled once too often.
+            task.uncancel()  # the cancellation only woke this task, or came too late
         if timer is not None:
             timer.cancel()
 

@@ -1,1 +1,1 @@
-"""What the text of a flow alone shows: which step reads what, and what is wrong."""
+"""Checks a flow by its text alone: which step reads which value, and what is wrong."""

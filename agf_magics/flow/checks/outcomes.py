@@ -1,6 +1,7 @@
-"""The shape of the value that each step ends with, as far as it is certain before a run.
+"""Infers the shape of each step's value, as far as it is certain before a run.
 
-It comes from schemas, literals and expressions along the wires, computed on demand, once per step.
+Schemas, literals and expressions determine a shape along the wires between steps. Each shape is
+computed on demand, once per step.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ from .wiring import Accesses, Prefix, Read, Write
 
 
 class Outcomes:
-    """The shapes of one flow."""
+    """The shapes of the values in one flow."""
 
     def __init__(self, flow: Flow, trace: Accesses) -> None:
         self.flow = flow
         self.problems: list[Diagnostic] = []
-        """Errors of the expressions, found on the way."""
+        """The errors of the expressions that were inferred so far."""
         self._repeated = trace.repeated
         self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
         for read in trace.reads:
             self._reads.setdefault(read.step.id, {})[read.ref.path] = read
         self._outcomes: dict[str, Shape | None] = {}
         self._expressions: dict[int, Shape | None] = {}
-        """By identity: each expression is inferred once, so that its errors are reported once."""
+        """The shapes of expressions by identity. Each expression is inferred once, so that its
+        errors are reported once."""
 
     @cached_property
     def _schemas(self) -> SchemaShapes:
-        # Of most flows no step names a schema.
+        # In most flows no step names a schema.
         return SchemaShapes(self.flow.declared.schemas)
 
     def of(self, step: Step) -> Shape | None:
@@ -78,9 +80,9 @@ class Outcomes:
 
     def _read(self, read: Read) -> Found:
         rest = read.ref.path[len(read.key) :]
-        if isinstance(read.writes, Prefix):  # all stores
+        if isinstance(read.writes, Prefix):  # the read is of all stores
             return None, None
-        if any(write.again for write in read.writes):  # it depends on itself
+        if any(write.again for write in read.writes):  # the value depends on itself
             return None, None
         if read.writes and all(write.part for write in read.writes):
             fields = {str(write.part): self._shape_written(write) for write in read.writes}

@@ -1,8 +1,9 @@
-"""The problems that the text of a flow alone shows: names, types and values that nobody reads.
+"""Finds the problems that the text of a flow shows: wrong names and types, values that nobody
+reads.
 
 The checks are independent of the language and the registry; `RULES` is their order. A certain
-failure is an error, a legal text that looks wrong a warning, other information a note (decision
-A5).
+failure is an error, a legal text that looks wrong is a warning, other information is a note
+(decision A5).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 
 def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
-    """``flow`` with the names that its input must have (`Flow.inputs`), and the problems, rule by
-    rule."""
+    """``flow`` with the names that its input must have (`Flow.inputs`), and the problems in the
+    order of the rules."""
     trace = follow(flow)
     facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
     problems = [diagnostic for rule in RULES for diagnostic in rule(facts)]
@@ -49,7 +50,7 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
     """The stores that are read before a step writes them, in the order of the text.
 
     A name is certain if every run needs it: its step always runs, and its expression requires it.
-    In a step that runs for each item of a list also a name after ``and`` is needed: some item will
+    In a step that runs for each item of a list, a name after ``and`` is needed, too: some item will
     read it, and ``on_error: continue`` would drop that item (decision P24).
     """
     refs: dict[StoreKey, Ref] = {}
@@ -67,10 +68,11 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
 
 
 def _is_certain(read: Read, facts: Facts) -> bool:
-    """Whether every run needs the name that is read."""
-    if read.writes:  # by the last iteration of the same fold: read-before-written reports it
+    """Whether every run needs the name that ``read`` reads."""
+    # the last iteration of the same fold writes it: read-before-written reports this
+    if read.writes:
         return False
-    # Of some languages ``and`` hides a read, but one of the items that are repeated will reach it.
+    # In some languages ``and`` hides a read, but one of the repeated items will reach it.
     is_repeated = read.step.id in facts.trace.repeated
     reaches = facts.flow.dialect.reads_are_complete and is_repeated and not read.ref.optional
     return read.sure and (read.ref.certain or reaches)
@@ -128,7 +130,7 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
     last: dict[StoreKey, Write] = {}
     read: set[StoreKey] = set()
     written: dict[StoreKey, int] = {}
-    all_read = -1  # where a step has last read all stores: not noted for each of them
+    all_read = -1  # the place where a step last read all stores
     for place, move in enumerate(facts.trace.order):
         if isinstance(move, Read):
             if isinstance(move.writes, Prefix):
@@ -146,7 +148,7 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _warn_overwrite(first: Write, second: Write, is_read: bool) -> Diagnostic:
-    """The note about two writes of a store. ``is_read``: whether a step reads the first one."""
+    """The note about two writes of a store. ``is_read``: whether a step reads the first value."""
     name = second.store
     first_span = first.ref.span
     second_span = second.ref.span
@@ -231,8 +233,8 @@ def labels(facts: Facts) -> Iterator[Diagnostic]:
             yield Diagnostic("flow.no-case", message, step.pick.span, hint, "warning")
 
 
-# Expressions come before the rules that use their shapes: in the order of the text no shape needs a
-# long recursion.
+# `failing` infers all shapes in the order of the text, so that no later rule needs a long
+# recursion.
 RULES: tuple[Rule, ...] = (
     unwritten,
     read_before_written,
@@ -249,7 +251,7 @@ def _misspelt(name: str, written: list[str]) -> str | None:
 
     Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
     """
-    # A text of ten thousand names would compare each with all others.
+    # In a text with ten thousand names, each would be compared with all others.
     if not spend_comparisons(len(written)):
         return None
     alike = [

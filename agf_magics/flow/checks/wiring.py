@@ -1,9 +1,9 @@
-"""Which step reads a value that another step wrote.
+"""Finds which step reads a value that another step writes.
 
 One walk in the order of the text follows every name from the step that writes it to the steps that
-read it. The data edges of the picture and the checks of names use its result. It is independent of
-the languages: expressions return the paths that they read, targets those that they write, and
-`Dialect.stores` is the place of the named stores in a frame.
+read it. The data edges of the picture and the checks of names use the result. The walk is
+independent of the languages: expressions tell the paths that they read, targets tell the paths that
+they write, and `Dialect.stores` is the place of the named stores in a frame.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ StoreKey = tuple[str, ...]
 """A path in a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
 
 Role = Literal["outcome", "element", "acc", "results", "failures"]
-"""The kind of the value: the step's own, its element, its accumulator, the results of the steps
-inside, or what failed there."""
+"""The kind of a written value: the step's value, its element, its accumulator, the results or the
+failures of the steps inside."""
 
 
 class Wire(NamedTuple):
     """A value that flows from one step to another."""
 
     source: str | None
-    """The id of the step that writes it; None: the run's input has it."""
+    """The id of the step that writes the value; None: the run's input has it."""
     dest: str
-    """The id of the step that reads it."""
+    """The id of the step that reads the value."""
     name: str
 
 
@@ -61,10 +61,10 @@ class Write(NamedTuple):
     part: str | None = None
     """The field of the value that this step writes, if several steps write one value."""
     again: bool = False
-    """Whether it exists only from the second iteration on."""
+    """Whether the value exists only from the second iteration on."""
     lasting: bool = True
     """Whether later steps of the flow can read it; a store inside an element, a branch or a fold
-    ends with that."""
+    does not outlive it."""
 
 
 class Read(NamedTuple):
@@ -76,25 +76,25 @@ class Read(NamedTuple):
     step: Step
     ref: Ref
     writes: abc.Sequence[Write]
-    """The writes that it may read; empty: no earlier one."""
+    """The writes whose value the step may read; empty: no earlier step writes it."""
     unwritten: bool
-    """Whether no step has written it at the first read."""
+    """Whether no step has written the value when it is read first."""
     sure: bool
-    """Whether the step runs in every run. What a fan-out or a fold repeats counts as run: its list
-    is not known (decision P24)."""
+    """Whether the step runs in every run. The body of a fan-out or a fold counts as run, because
+    its list is unknown (decision P24)."""
     visible: Mapping[StoreKey, tuple[Write, ...]]
-    """The writes of the innermost place around it, among them the names that it binds."""
+    """The writes of the innermost step around the read, the names that this step binds included."""
 
 
 class Accesses(NamedTuple):
-    """All reads and writes, in the order of the text."""
+    """All reads and writes of a flow, in the order of the text."""
 
     reads: list[Read]
-    """The names of stores, the pipe and items that it reads."""
+    """The reads of stores, the pipe and items."""
     writes: list[Write]
-    """Of stores."""
+    """The writes to stores."""
     order: list[Read | Write]
-    """Both together."""
+    """The reads and the writes together."""
     repeated: set[str]
     """The ids of the steps that run once for each item of a list."""
 
@@ -105,7 +105,7 @@ def wires(flow: Flow) -> tuple[Wire, ...]:
     steps = list(every(flow.body))
     fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
     for read in follow(flow).reads:
-        # The nodes of a Walk have no fixed order: `feeds` has their data flow.
+        # The nodes of a Walk have no fixed order, so `Walk.feeds` has their data flow.
         if read.step.id in fed:
             continue
         if read.unwritten:
@@ -121,7 +121,7 @@ def wires(flow: Flow) -> tuple[Wire, ...]:
 
 
 def _name(read: Read, name: str) -> str:
-    """The label of a wire: the name of the path, and the field of a mapping that it fills."""
+    """The label of a wire: ``name``, and the field of a mapping that the value fills."""
     field = read.ref.path[-1]
     into = read.ref.into
     if not into:
@@ -130,8 +130,8 @@ def _name(read: Read, name: str) -> str:
 
 
 def follow(flow: Flow, pipes: bool = False) -> Accesses:
-    """Every read and write of ``flow``. ``pipes``: also that each call of a flow hands over the
-    pipe, which the flow may or may not read."""
+    """Every read and write of ``flow``. ``pipes``: whether each call of a flow counts as a read of
+    the pipe, which the called flow may or may not read; default False."""
     walk = _Follower(flow.dialect.stores, pipes)
     walk.step(flow.body, View(), True)
     return walk.trace
@@ -149,7 +149,7 @@ class _Follower:
         self.trace = Accesses([], [], [], set())
         self.repeated = False
         self.begun = frozenset[str]()
-        """Names of stores that may have a value without the input, in whichever order."""
+        """The names of stores that may get a value without the input, in any order."""
         self.so_far = SoFar()
 
     def step(self, step: Step, view: View, sure: bool) -> None:
@@ -178,8 +178,8 @@ class _Follower:
                 self.step(step.body, view, sure)
                 self.read(step, own_reads(step), view, sure)
             case Walk():
-                # Each alone: which nodes ran before is known only while the graph runs. So the
-                # input need not have a key that any node writes.
+                # Each node is followed alone, because the order of nodes is known only while the
+                # graph runs. So the input need not have a key that any node writes.
                 outer = self.begun
                 surely = step.sure if sure else ()
                 self.begun = step.begun.union(*step.written.values())
@@ -211,7 +211,8 @@ class _Follower:
         if step.join is None or step.collect is None:
             return
         inside = view.new_child()
-        for number, ref in enumerate(step.join.writes()):  # what follows tells of failures
+        # the first ref has the values, the second one the failures
+        for number, ref in enumerate(step.join.writes()):
             role: Role = "failures" if number else "results"
             inside[ref.path] = (Write(ref.path, "", step.body, ref, role),)
         self.step(step.collect, inside, sure)
@@ -268,7 +269,7 @@ class _Follower:
                 self._under(key, view) if key == stores else view.get(key, ())
             )
             if len(path) > len(key):
-                # Of branches that write one value, only the one whose field is read.
+                # If branches write parts of one value, only the branch of the read field counts.
                 named = tuple([write for write in writes if write.part == path[len(key)]])
                 writes = named or writes
             unwritten = not writes or all(write.again for write in writes)
@@ -292,8 +293,8 @@ class _Follower:
 
 
 class SoFar:
-    """The writes of the outermost steps to stores: each read of all stores sees the first ones. They
-    are not copied for each such read: of n steps that read all, that would be n²."""
+    """The writes of the outermost steps to stores. A read of all stores sees the writes so far as a
+    `Prefix` of this list. They are not copied for each such read, because n reads would cost n²."""
 
     def __init__(self) -> None:
         self._writes: list[Write] = []
@@ -303,7 +304,7 @@ class SoFar:
         place = self._places.setdefault(write.key, len(self._writes))
         if place == len(self._writes):
             self._writes.append(write)
-        else:  # earlier reads keep the earlier write
+        else:  # earlier reads still see the earlier write
             self._writes = [*self._writes[:place], write, *self._writes[place + 1 :]]
 
     def view(self) -> Prefix:
@@ -311,7 +312,7 @@ class SoFar:
 
 
 class Prefix(abc.Sequence[Write]):
-    """The first writes of a list that grows."""
+    """The first ``size`` writes of a list that grows."""
 
     __slots__ = ("_size", "whole")
 
@@ -335,7 +336,7 @@ class Prefix(abc.Sequence[Write]):
 
 
 def every_write(reads: Iterable[Read]) -> Iterator[Write]:
-    """The writes of all reads, those that several reads of all stores share once."""
+    """The writes of all reads. Writes that several reads of all stores share come once."""
     longest: dict[int, Prefix] = {}
     for read in reads:
         if isinstance(read.writes, Prefix):

@@ -1,1 +1,1 @@
-"""The events of a run, and the state that is their sum."""
+"""The events of a run, and the state of the run that sums them up."""

@@ -1,6 +1,7 @@
-"""The events of a run. NamedTuples, because they cost a third of frozen dataclasses.
+"""The events of a run: what its steps, calls, models and questions do, and when.
 
-A run without a listener folds the two events of each step into its `Progress` without making them.
+They are NamedTuples, because frozen dataclasses cost three times as much. A run without a listener
+adds the start and the end of each step to its `Progress` without creating these events.
 
 Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCancelled and
 StepAbandoned.
@@ -31,8 +32,8 @@ class StepStarted(NamedTuple):
 
 
 class CallStarted(NamedTuple):
-    """A step calls an agent, a model, or a tool that a model picked: the definition does not tell
-    which one, or with which arguments."""
+    """A step calls an agent, a model, or a tool that a model picked. The definition alone does not
+    tell the callee or the arguments."""
 
     at: StepPath
     when: float
@@ -51,8 +52,8 @@ class StepFinished(NamedTuple):
 
 
 class StepReplayed(NamedTuple):
-    """A call is not made, because an earlier session of the run ``run`` made it; its outcome is
-    used."""
+    """A call is not made again: the outcome of the same call in an earlier session of the run
+    ``run`` is used."""
 
     at: StepPath
     when: float
@@ -95,10 +96,10 @@ class Progressed(NamedTuple):
     when: float
     done: float | None = None
     total: float | None = None
-    """The number of elements; None: not known."""
+    """The number that ``done`` will reach; None: unknown."""
     text: str = ""
-    """``page 3``, ``again in 0.3 s (HTTP 429)``, without secrets. Without a text and a number: what
-    was reported before is over."""
+    """The report without secrets: ``page 3``, ``again in 0.3 s (HTTP 429)``. If there is neither a
+    text nor a number, the earlier report is over."""
 
 
 class StepSkipped(NamedTuple):
@@ -126,16 +127,16 @@ class FanOutStarted(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Elements of a fan-out are with workers: the number has changed."""
+    """The number of a fan-out's elements that are with workers has changed."""
 
     at: StepPath
     when: float
     elements: int
     """The number of elements that are with workers now."""
     where: str
-    """``2 processes``."""
+    """The words for the workers: ``2 processes``."""
     starting: int = 0
-    """The number of workers that are being started; 0: they are there."""
+    """The number of workers that are being started; 0: all are ready."""
 
 
 class EdgeTaken(NamedTuple):
@@ -189,10 +190,11 @@ class ModelText(NamedTuple):
     at: StepPath
     when: float
     attempt: int
-    """Counts from 1; after a retry the text of the attempt before does not count."""
+    """The number of the attempt, from 1. After a retry, the text of the earlier attempt is void."""
     part: Literal["text", "thinking", "call"]
     text: str
-    """The new part, without secrets; of a call ``price(``, then its arguments as JSON."""
+    """The new part of the text, without secrets. The text of a call is ``price(``, then its
+    arguments as JSON."""
 
 
 class StepPrinted(NamedTuple):
@@ -221,7 +223,7 @@ class Warned(NamedTuple):
 class RunEnded(NamedTuple):
     when: float
     status: str
-    """ok, error, cancelled, waiting (for an answer, with which the run can be resumed)."""
+    """``ok``, ``error``, ``cancelled``, or ``waiting`` (for an answer that resumes the run)."""
     error: BaseException | None = None
     stores: Mapping[str, Value] = {}
     """The named results so far, whatever the status (decision A17)."""

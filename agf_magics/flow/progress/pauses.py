@@ -1,17 +1,17 @@
 """The pauses of a run: the times between its sessions, in which its clock stands still.
 
-What a run and a step of it took is told on this clock, so a run that failed in the evening and was
+Durations of runs and steps are measured on this clock. So a run that failed in the evening and was
 resumed in the morning did not take a night.
 """
 
 from __future__ import annotations
 
 Pauses = tuple[tuple[float, float], ...]
-"""When each session ended and the next one began, in seconds since 1970."""
+"""The end of each session and the begin of the next one, in seconds since 1970."""
 
 
 def paused(pauses: Pauses, at: float) -> float:
-    """The seconds before ``at`` in which the run did not run.
+    """The seconds before ``at`` in which the run paused.
 
     >>> paused(((10, 15), (20, 21)), 12), paused(((10, 15), (20, 21)), 30)
     (2, 6)

@@ -1,4 +1,4 @@
-"""The state of a run: a row per step, and the pure fold of its events, which all views read."""
+"""`Progress`, the state of a run as all views read it: a row per step, computed from the events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .question import Question, Unanswered
 from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply
 
 FAILURES_KEPT = 100_000
-"""Failed elements that are listed, so that memory has a bound; the others are counted."""
+"""The number of failed elements that are listed, to bound the memory; the others are counted."""
 
 EDGES_KEPT = 1_000
 
@@ -52,7 +52,7 @@ class Progress:
         """``callees``: `Linked.callees`, for the rows of called flows."""
         self.name = flow.name
         self.status = "pending"
-        """pending, running, ok, error, cancelled, waiting."""
+        """``pending``, ``running``, ``ok``, ``error``, ``cancelled`` or ``waiting``."""
         tree = Tree(flow, callees or {})
         self.rows = tree.rows
         """The rows in the order of the tree."""
@@ -62,10 +62,9 @@ class Progress:
         self.warnings: list[Diagnostic] = []
         self.error: BaseException | None = None
         self.blamed: set[Row] = set()
-        """The rows that failed or were cancelled and were not excused by a retry or a drop
-        since."""
+        """The rows that failed or were cancelled, and that no later retry or drop excused."""
         self.rows_inside: dict[Key, list[Row]] = {}
-        """The rows inside each key, once one is asked for."""
+        """The rows inside the row of each key, computed at first use."""
         self.taken_edges: list[tuple[StepPath, str, str]] = []
         """The last `EDGES_KEPT` edges that walks followed, in order."""
         self.open_questions: dict[StepPath, Question] = {}
@@ -74,24 +73,24 @@ class Progress:
         self.stores: Mapping[str, Value] = {}
         """The named results, known at the end of the run."""
         self.when: float | None = None
-        """When it would have started, if it had run without a pause until now."""
+        """The start that the run would have had if it had run without a pause until now."""
         self.ended: float | None = None
         self.pauses: Pauses = ()
-        """The times between its sessions."""
+        """The times between the sessions of the run."""
         self.ran = 0.0
-        """The seconds that its earlier sessions took."""
+        """The seconds that the earlier sessions took."""
         self.earlier: Mapping[Key, tuple[float, float]] = {}
-        """When the calls of earlier sessions began and ended, for each row and all rows around it, in
-        seconds of the run's clock."""
+        """The begin and the end of the calls of earlier sessions, for each row and all rows around
+        it, in seconds of the run's clock."""
         self.repeated_until = 0.0
-        """When the last of them ended whose outcome has been taken so far."""
+        """The end of the last of these calls whose outcome was taken so far."""
         self.has_gone_on = False
-        """Whether this session has made a call that no earlier one made."""
+        """Whether this session has made a call that no earlier session made."""
         self.moved: dict[Row, float] = {}
-        """How many seconds rows without calls are shown before this session evaluated them again:
-        when they were evaluated first is not recorded."""
+        """The seconds by which rows without calls are shown earlier than this session evaluated
+        them: the time of their first evaluation is not recorded."""
         self.changes = 0
-        """Grows with every event, so that a view knows whether it is up to date."""
+        """A number that grows with every event, so that a view knows whether it is up to date."""
 
     @property
     def failed(self) -> int:
@@ -100,12 +99,12 @@ class Progress:
 
     @property
     def losses(self) -> tuple[Diagnostic, ...]:
-        """The warnings that are shown also if a user asked for none: all elements of a fan-out
+        """The warnings that are shown even to a user who wants none: all elements of a fan-out
         failed."""
         return tuple(warning for warning in self.warnings if warning.code == "run.all-dropped")
 
     def apply(self, event: ev.Event) -> None:
-        # A loop that was abandoned may continue later.
+        # An abandoned loop may continue later.
         if self.ended is not None and type(event) not in AFTER_END:
             return
         self.changes += 1
@@ -134,7 +133,7 @@ class Progress:
 
 
 def _fold_step(progress: Progress, event: ev.Event) -> None:
-    """How steps begin and end."""
+    """Apply an event about the begin or the end of a step."""
     match event:
         case ev.StepStarted(at, when):
             row = progress.row(at)
@@ -177,7 +176,7 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
 
 
 def _fold_report(progress: Progress, event: ev.Event) -> None:
-    """What happens to a step between its begin and its end."""
+    """Apply an event about a step between its begin and its end."""
     match event:
         case ev.CallStarted(at, _, kind, name):
             if (turns := progress.row(at).turns) is not None:
@@ -228,14 +227,14 @@ def _drop(progress: Progress, event: ev.ElementDropped) -> None:
     for outer in filter(None, map(progress.rows.get, _around(row.key))):
         outer.lost += 1
     progress.failures.total += 1
-    # The first ones: they are the likely cause of the others.
+    # The first failures are listed: they are the likely cause of the others.
     if len(progress.failures) < FAILURES_KEPT:
         progress.failures.append(Failure(event.at, event.error, event.element))
 
 
 def _begin_of(progress: Progress, row: Row, when: float) -> float:
-    """When a row began: in an earlier session, or now. A step without calls that is only evaluated
-    again began after the calls that it follows."""
+    """The time when a row began: in an earlier session, or ``when``. A step without calls that is
+    only evaluated again began after the calls that it follows."""
     if not progress.earlier or progress.when is None:
         return when
     if row.key in progress.earlier:
@@ -249,8 +248,8 @@ def _begin_of(progress: Progress, row: Row, when: float) -> float:
 
 
 def _end_of(progress: Progress, row: Row, when: float) -> float:
-    """When a row ended: now, or if this session made no call in it, when the last call of an earlier
-    one ended."""
+    """The time when a row ended: ``when``, or the end of its last call in an earlier session if
+    this session made no call in it."""
     if not progress.earlier or progress.when is None:
         return when
     is_call = isinstance(row.step, Invoke) and len(_within(progress, row)) == 1
@@ -268,7 +267,7 @@ def _end_of(progress: Progress, row: Row, when: float) -> float:
 
 
 def with_outer(times: Mapping[Key, tuple[float, float]]) -> Mapping[Key, tuple[float, float]]:
-    """First begins and last ends of rows, also for the rows around them."""
+    """The first begins and last ends of rows, extended to the rows around them."""
     times_of: dict[Key, tuple[float, float]] = {}
     for key, (begin, end) in times.items():
         for outer in _around(key):
@@ -278,7 +277,7 @@ def with_outer(times: Mapping[Key, tuple[float, float]]) -> Mapping[Key, tuple[f
 
 
 def _fold_run(progress: Progress, event: ev.Event) -> None:
-    """What concerns the whole run."""
+    """Apply an event about the whole run."""
     match event:
         case ev.TokensUsed():
             count_use(progress, event)
@@ -307,12 +306,12 @@ def count_use(progress: Progress, event: ev.TokensUsed) -> None:
     progress.usage = progress.usage.plus(used)
     for row in filter(None, map(progress.rows.get, _around(key_of(event.at)))):
         row.usage = (row.usage or Usage()).plus(used)
-        if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
+        if row.arriving is not None and row.arriving.at == event.at:  # the reply is now complete
             row.arriving = None
 
 
 def _around(key: Key) -> Iterator[Key]:
-    """The keys of a row and of all rows around it; some of them are of no row."""
+    """``key`` and the keys around it. Some of them may have no row."""
     for depth, step in enumerate(key):
         for end in re.finditer(r"[.[]|$", step):
             yield (*key[:depth], step[: end.start()])
@@ -340,7 +339,7 @@ def _end_call(progress: Progress, at: StepPath, when: float) -> Row:
 
 def _end(progress: Progress, event: ev.RunEnded) -> None:
     progress.ended, progress.status, progress.error, progress.stores = event
-    # A question of a run that was cut off has no end of its own.
+    # A question of a run that was cut off has no event for its end.
     progress.open_questions.clear()
     if isinstance(event.error, StepError) and event.error.path is not None:
         progress.row(event.error.path).fatal = True
@@ -349,8 +348,8 @@ def _end(progress: Progress, event: ev.RunEnded) -> None:
 
 
 def _settle(progress: Progress) -> None:
-    """The failures of a run that is ok did not end it, for example because a plan has an
-    alternative."""
+    """Mark the failures of a run that ended ok: they did not end the run, for example because a
+    plan has an alternative."""
     for row in progress.rows.values():
         if row.failed and row.state == "failed":
             row.rescues = True
@@ -367,10 +366,9 @@ def _blame(progress: Progress, row: Row) -> None:
 
 
 def _excuse(progress: Progress, body: Row) -> set[Row]:
-    """Failures and cancellations in an element that is dropped or retried did not fail the run.
-    Returns the rows that have them."""
-    # Only those that were blamed: a fan-out that drops 100,000 elements does not search its rows
-    # each time.
+    """Excuse the failures and cancellations in an element that is dropped or retried, which did not
+    fail the run. Returns their rows."""
+    # Only blamed rows are searched: a fan-out may drop 100,000 elements.
     blamed = progress.blamed & _within(progress, body)
     for row in blamed:
         row.excused = True
@@ -379,8 +377,8 @@ def _excuse(progress: Progress, body: Row) -> set[Row]:
 
 
 def restore_end(progress: Progress) -> None:
-    """What follows, in a past run, from the counts of all rows: what was dropped in each, and which
-    failures did not end the run."""
+    """Restore, in a past run, what follows from the counts of all rows: the drops in each row, and
+    the failures that did not end the run."""
     if progress.status == "ok":
         _settle(progress)
     for row in [row for row in progress.rows.values() if row.dropped]:
@@ -394,8 +392,8 @@ def restore_end(progress: Progress) -> None:
 def _within(progress: Progress, outer: Row) -> frozenset[Row]:
     """``outer`` and the rows of all steps in it, also of called flows; computed once."""
     if outer.within is None:
-        # Each row tells in which ones it is: a search of all rows for each outer one would take
-        # the square of their number.
+        # Each row tells the rows around it. A search through all rows for each outer row would
+        # take quadratic time.
         if not progress.rows_inside:
             for row in progress.rows.values():
                 for key in _around(row.key):
@@ -405,4 +403,4 @@ def _within(progress: Progress, outer: Row) -> frozenset[Row]:
 
 
 AFTER_END = (ev.Warned, ev.TokensUsed, ev.BackgroundCallEnded)
-"""Events that count after the end of the run: tokens cost money also then."""
+"""The events that still count after the end of the run. Tokens cost money then, too."""

@@ -1,4 +1,4 @@
-"""A question to a person, and how it can end without the answer that its step needs."""
+"""`Question`, a question to a person, and the errors of a question without a usable answer."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ class Question(NamedTuple):
 
     text: str
     choices: tuple[str, ...] = ()
-    """Empty: any text."""
+    """The possible answers; empty: any text."""
     approval: bool = False
     """Whether the answer is yes or no, a bool."""
     where: str = ""
     """The path of the step, as text."""
     arguments: Mapping[str, Value] | None = None
-    """The masked arguments of the call to approve, all of them; None: it is about no call."""
+    """All arguments of the call to approve, with secrets masked; None: the question is about no
+    call."""
     result: str = ""
-    """If the answer may replace the call, with a mapping of other arguments or of this key to its
-    result: the key. Empty: only yes or no."""
+    """The key of a result, if the answer may be a mapping that replaces the call: either of other
+    arguments, or of this key to the result. Empty: the answer is yes or no."""
 
 
 class Unanswered(StepError):
@@ -32,10 +33,10 @@ class Unanswered(StepError):
 
 
 class WrongAnswer(StepError):
-    """An answer that its question does not allow: the question stays open, so nothing in a
-    definition applies to it, neither ``retry`` nor ``on_error`` nor an alternative."""
+    """The question does not allow this answer. The question stays open, so neither ``retry`` nor
+    ``on_error`` nor an alternative of a definition applies."""
 
 
 class Denied(StepError):
-    """A person did not approve a call. It is a failure of the call that nothing repeats
-    (decision D123)."""
+    """A person did not approve a call. Nothing repeats a call that failed for this reason (decision
+    D123)."""

@@ -1,8 +1,7 @@
-"""A row of a run's state: how often a step started, how that ended, what it used.
+"""`Row`, the state of one step in a run: how often it started, how it ended, what it used.
 
-There is one per step, also of called flows, and never one per element or iteration: 100,000
-elements cost one row and the first failures. Steps without a box in the picture have a hidden row:
-the steps of a loop taken together, and the step that is a whole plan or graph.
+Each step has one row, the steps of called flows included. Elements and iterations share the row of
+their step. A step without a box in the picture has a hidden row.
 """
 
 from __future__ import annotations
@@ -34,12 +33,13 @@ from . import events as ev
 from .turns import Turns
 
 Key = tuple[str, ...]
-"""The name of a row: a `StepPath` without its numbers."""
+"""The key of a row: a `StepPath` without its numbers."""
 
 
 def key_of(at: StepPath) -> Key:
-    """The key of the row of a path."""
-    return tuple([bit for bit in at if type(bit) is str])  # a list: half of the time
+    """The key of the row for the path ``at``."""
+    # a list comprehension takes half of the time
+    return tuple([bit for bit in at if type(bit) is str])
 
 
 class Usage(NamedTuple):
@@ -53,7 +53,7 @@ class Usage(NamedTuple):
     known_cost: Decimal = Decimal(0)
     """US dollars for the replies whose price is known."""
     unpriced: int = 0
-    """The number of replies whose price is not known."""
+    """The number of replies whose price is unknown."""
     by_model: Mapping[str, Usage] = {}
     """The usage of each model, by its name."""
 
@@ -63,11 +63,11 @@ class Usage(NamedTuple):
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars; None if a price is not known, or no model was asked."""
+        """US dollars; None if a price is unknown, or if no model was asked."""
         return self.known_cost if self.requests and not self.unpriced else None
 
     def plus(self, other: Usage) -> Usage:
-        """Both together."""
+        """The sum of this usage and ``other``."""
         models = dict(self.by_model)
         for name, used in other.by_model.items():
             models[name] = models.get(name, Usage()).plus(used)
@@ -94,8 +94,8 @@ class Usage(NamedTuple):
 
 
 def cost_of(usage: Mapping[str, Value]) -> Decimal | None:
-    """The price in the ``usage`` of a reply, which may come from a journal; None: it is not
-    known."""
+    """The price in ``usage``, the usage of a reply, perhaps from a journal; None: the price is
+    unknown."""
     text = usage.get("cost")
     if not isinstance(text, str) or not PRICE.fullmatch(text):
         return None
@@ -112,16 +112,17 @@ def one_reply(input: int, output: int, model: str, cost: Decimal | None) -> Usag
 
 
 class Arriving:
-    """The reply of a model to one request, as far as it has arrived."""
+    """The part of a model's reply that has arrived."""
 
     LONGEST = 4_000
-    """The largest number of characters of each part; the last ones are stored."""
+    """The number of last characters that are stored of each part."""
 
     def __init__(self, at: StepPath, attempt: int) -> None:
         self.at = at
         self.attempt = attempt
         self.parts: dict[str, str] = {}
-        """The ends of its ``thinking``, ``text`` and ``call``, in the order of their first text."""
+        """The last characters of ``thinking``, ``text`` and ``call``, in the order of their
+        arrival."""
         self.ended = False
         """Whether the request failed, was cancelled or was answered."""
 
@@ -132,60 +133,57 @@ class Arriving:
 class Row:
     """The counters and the state of one step.
 
-    Rare values start as the class's: a run makes a row for each step, and setting them all would
-    take a tenth of a linear step.
+    Rare values are class attributes at first: setting all values would take a tenth of the time of
+    a linear step.
     """
 
     by_need = False
-    """Whether it runs when its inputs are available, so that the reason why it was skipped
-    matters."""
+    """Whether the step runs as soon as its inputs exist, so that a skip needs a reason."""
     elements: tuple[Row, ...] = ()
     """The rows that count the elements of a fan-out."""
     failed = cancelled = left = skipped = dropped = retried = 0
     earlier = 0
     """The number of calls that an outcome of an earlier session replaced."""
     is_own = False
-    """Whether these were made by earlier sessions of its run, and not by another run."""
+    """Whether ``earlier`` counts calls of the same run, not of another run."""
     is_made = False
-    """Whether this session of a resumed run made a call in it."""
+    """Whether this session of a resumed run made a call in the step."""
     excused = False
-    """Whether all its failures and cancellations so far are in elements that were dropped or
-    retried, or in a step whose failure did not end the run."""
+    """Whether no failure or cancellation so far has ended the run."""
     within: frozenset[Row] | None = None
     fatal = False
     asks = False
-    """Whether it, or a step in it, needs the answer that the run waits for; while it runs: whether it
-    has asked a person and got no answer yet."""
+    """Whether the step, or a step in it, waits for a person's answer."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
     on_workers: tuple[int, str, int] | None = None
-    """The number of a fan-out's elements that are with workers, the name of these workers, and the
-    number of workers that are being started; None: no element is with workers."""
+    """The number of a fan-out's elements with workers, the name of the workers, and how many are
+    being started; None: no element is with workers."""
     error: BaseException | None = None
     why = ""
-    """Why it was skipped, the last time it was."""
+    """The reason of the last skip."""
     arriving: Arriving | None = None
-    """The reply of a model that arrives, or that ended in the middle. A row of several concurrent
-    requests has one of them."""
+    """The reply of a model that is arriving or broke off; of several, one."""
     usage: Usage | None = None
-    """The use of models by it, and by the flow that it calls; None: it asked none."""
+    """The use of models by the step and its callees; None: no model was asked."""
     asked = ""
-    """Who answers a step that asks an agent or a model, and with which tools."""
+    """The words for the agent or the model that a step asks, and for its tools."""
     printed = ""
-    """The end of what its user code printed, if the run was watched."""
+    """The last characters that its user code printed, if the run was watched."""
     rescues = False
-    """Whether the run continues after its failure."""
+    """Whether the run continues after a failure of the step."""
     part_name = ""
-    """The name of its branch or node."""
+    """The name of the branch or node that the step is."""
     is_inner = False
-    """Whether views do not list it, because another row is the step that the author wrote: the parts
-    of a model's session, the call inside a policy for its failures, a ``collect`` that only hands
-    its value on."""
+    """Whether views hide the row, because another row stands for the step that the author wrote:
+    the parts of a model's session, the call inside a policy for failures, a ``collect`` that only
+    hands a value on."""
     turns: Turns | None = None
-    """Of a model's session, and of its requests and tool calls: what it did so far."""
+    """The requests and tool calls so far, for the rows of a model's session; None for other
+    rows."""
     lost = 0
-    """The number of elements and branches that failed and were dropped in it, also in flows that it
-    calls; of a step in such an element: its own failures there."""
+    """The number of elements dropped in the step and its callees; in such an element, the step's
+    failures."""
 
     def __init__(
         self,
@@ -200,31 +198,33 @@ class Row:
         self.depth = depth
         self.step = step
         self.many = many
-        """Whether it is in a fan-out or a fold and may run more than once."""
+        """Whether the step, in a fan-out or a fold, may run more than once."""
         self.loops = loops
-        """Whether it may run several times in order: an iteration, a visit of a node, an
-        instance."""
+        """Whether the step may run several times in order: in iterations, visits of a node,
+        instances."""
         self.around = around
-        """The fan-out that runs it once for each element, if one does."""
+        """The row of the fan-out that runs the step for each element."""
         if step.rescue is not None:
             self.rescues = True
         self.reports: dict[StepPath, ev.Progressed] = {}
-        """The last reports of its running calls, the longest running call first."""
+        """The last reports of the running calls, the longest running call first."""
         self.started = self.finished = 0
         self.held: Value = None
-        """Its value as the run has it: one of an earlier session may not be read yet."""
+        """The value of the step. A value of an earlier session may not be read yet."""
         self.when: float | None = None
-        """Its first start and (`ended`) its last end, in seconds of a monotonic clock."""
+        """The first start and (`ended`) the last end, in seconds of a monotonic clock."""
         self.ended: float | None = None
 
     @property
     def value(self) -> Value:
-        """Its value. Raises LostError for one of an earlier session that cannot be read any more."""
+        """The value of the step. Raises LostError if a value of an earlier session cannot be
+        read."""
         return read_all(self.held)
 
     @property
     def again(self) -> bool:
-        """Whether it loops and is not in a fan-out. Its value is that of the last time."""
+        """Whether the step loops and is not in a fan-out. Its value is that of the last
+        iteration."""
         return self.loops and not self.many
 
     @property
@@ -243,8 +243,8 @@ class Row:
 
     @property
     def is_listed(self) -> bool:
-        """Whether views list it. A session with one request and no tool is one row, that of its
-        step, but while the reply arrives, and for good if it broke off."""
+        """Whether views list the row. The request of a session with one request and no tool is
+        listed only while the reply arrives, and for good if the reply broke off."""
         if self.turns is None or not isinstance(self.step, Invoke):
             return not self.is_inner
         if not self.is_request:
@@ -253,12 +253,12 @@ class Row:
 
     @property
     def is_request(self) -> bool:
-        """Whether it asks a model."""
+        """Whether the row is a request to a model."""
         return isinstance(self.step, Invoke) and self.step.kind == "model"
 
     @property
     def id(self) -> str:
-        """As a path is written: ``steps[1]/steps[0].do``."""
+        """The key as text: ``steps[1]/steps[0].do``."""
         return "/".join(self.key)
 
     @property
@@ -284,7 +284,7 @@ class Row:
             if self.finished:
                 return "ok"
             return "failed" if self.failed else "cancelled"
-        # Workers have not yet reported any of its elements.
+        # Workers have not yet reported any element.
         if self.around is not None and self.around.on_workers:
             return "running"
         return "skipped" if self.skipped else "pending"
@@ -304,7 +304,8 @@ class Row:
 
     @property
     def total(self) -> int | None:
-        """How often it will run in the fan-outs that started; None if that is not known."""
+        """The number of times that the step will run in the fan-outs that started; None:
+        unknown."""
         return self.around.width if self.around is not None else None
 
     @property
@@ -313,7 +314,7 @@ class Row:
 
     @property
     def times(self) -> int:
-        """How often it ran; retries do not count."""
+        """The number of times that the step ran; retries do not count."""
         return self.started - self.retried
 
     def __repr__(self) -> str:
@@ -331,7 +332,8 @@ class Tree:
         self._sessions = set[Key]()
         """The keys of the steps that an agent's session answers."""
         self._built = set[Key]()
-        """The keys of the steps whose flow is made by the linker: their session is theirs."""
+        """The keys of the steps whose flow the linker builds; the session in it belongs to the
+        step."""
         self._has_inner = False
         self._flow(flow, callees, (), 0, False, False, None)
         if self._has_inner:
@@ -350,7 +352,7 @@ class Tree:
         shown = outermost(flow)
         if before and flow.origin.is_built:
             self._built.add(before)
-        # A plan or a graph: only its own events need the row of the whole.
+        # The row of a whole plan or graph has only its own events.
         is_whole = shown is not flow.body.steps
         if is_whole:
             (whole,) = flow.body.steps
@@ -376,7 +378,7 @@ class Tree:
         loops: bool,
         around: Row | None,
     ) -> Row:
-        key = before + (step.id,)  # noqa: RUF005  # faster: `before` is mostly empty
+        key = before + (step.id,)  # noqa: RUF005  # faster, because `before` is mostly empty
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
         if asked := _asks_words(step, callee, before in self._sessions):
@@ -412,7 +414,7 @@ class Tree:
         return row
 
     def _set_parts(self, row: Row, parts: list[Row], before: Key) -> None:
-        """``parts`` are the rows of the steps in that of ``row``, which names them."""
+        """Give ``row`` its ``parts``, the rows of the steps in its step, and name them."""
         step = row.step
         if isinstance(step, (Each, Fold, Branches)):
             row.elements = tuple(parts)
@@ -423,7 +425,7 @@ class Tree:
             parts[0].part_name = row.name
 
     def _give_names(self, step: Step, before: Key) -> None:
-        """The parts of ``step`` have the names of their branches or nodes."""
+        """Give the parts of ``step`` the names of their branches or nodes."""
         parts = {child.id: child for child in children(step)}
         for id, name in part_names(step).items():
             part = parts[id]
@@ -436,23 +438,23 @@ class Tree:
                 row.elements[0].part_name = row.name
 
     def _hide(self, row: Row, reads: tuple[str, ...]) -> None:
-        """Views do not list a step that only hands a value on."""
+        """Hide the row of ``step`` if the step only hands a value on."""
         if says_nothing(row.step, reads):
             row.is_inner = self._has_inner = True
 
     def _close_session(self, session: Row, is_of_agent: bool, first: int) -> None:
-        """Of a model's session views list the requests and the calls of tools. ``is_of_agent``: the
-        row of the agent is that of the session, too. ``first``: the number of its first row."""
+        """Let views list the requests and tool calls of a model's session. ``is_of_agent``: whether
+        the agent's row is the session's, too. ``first``: the index of the session's first row."""
         session.turns = turns = Turns(is_one=not session.many)
         session.is_inner = is_of_agent
         self._has_inner = True
         for inner in islice(self.rows.values(), first, None):
-            if inner.key[:-1] == session.key[:-1]:  # not in a flow that a tool calls
+            if inner.key[:-1] == session.key[:-1]:  # the row is not in a flow that a tool calls
                 inner.turns = turns
                 inner.is_inner = not isinstance(inner.step, Invoke)
 
     def _indent(self) -> None:
-        """The depth of a row counts the rows around it that views list."""
+        """Set the depth of each row to the number of listed rows around it."""
         outer: list[tuple[int, bool]] = []
         for row in self.rows.values():
             while outer and outer[-1][0] >= row.depth:
@@ -462,9 +464,8 @@ class Tree:
 
 
 def _asks_words(step: Step, callee: Any, in_session: bool) -> str:
-    """``asks reviewer, tools: fetch, price``; without the tools if it may use all, without the name
-    if that is the label. ``in_session``: the row of the agent has the tools, which its invoker
-    limits."""
+    """``asks reviewer, tools: fetch, price``, without the tools if all may be used, without the
+    name if it is the label. ``in_session``: the agent's row lists the tools."""
     answers: tuple[str, tuple[str, ...] | None] | None = getattr(callee, "answers", None)
     if answers is None or not isinstance(step, Invoke):
         return ""
@@ -486,8 +487,7 @@ def _asks_words(step: Step, callee: Any, in_session: bool) -> str:
 
 
 def flows_of(callee: Any) -> tuple[Any, ...]:
-    """The linked flows that a call may run: the one that it names, or all that it can choose
-    from."""
+    """The linked flows that a call may run: the named flow, or all that it can choose from."""
     if callee is None:
         return ()
     if isinstance(getattr(callee, "flow", None), Flow):
@@ -497,4 +497,4 @@ def flows_of(callee: Any) -> tuple[Any, ...]:
 
 
 MOST_TOOLS = 6
-"""Tools that are named in a row."""
+"""The number of tools that a row names."""

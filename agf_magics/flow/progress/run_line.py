@@ -1,4 +1,4 @@
-"""A run as a list of runs has it: one line, live or from the journal."""
+"""`RunLine`, the line of a live or past run in a list of runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
-"""What a run may be."""
+"""The possible statuses of a run."""
 
 
 class RunLine(NamedTuple):
-    """A run in a list."""
+    """One run in a list of runs."""
 
     run_id: str
     name: str
@@ -19,20 +19,20 @@ class RunLine(NamedTuple):
     started: float
     """Seconds since 1970."""
     seconds: float | None
-    """None: it has not ended."""
+    """The duration; None: the run has not ended."""
     note: str
     tokens: int | None = None
-    """None: it asked no model."""
+    """The tokens of all models; None: no model was asked."""
     cost: Decimal | None = None
-    """US dollars; None: it is not known."""
+    """US dollars; None: unknown."""
     open: Callable[[], Any] | None = None
-    """Returns the run itself, for what a list shows of it."""
+    """Returns the run itself; None: the line has no run to open."""
     shown_in: str = ""
-    """The cell that shows it."""
+    """The cell that shows the run; empty: there is none."""
     dropped: int = 0
     """The number of its elements that failed and were dropped."""
 
     @property
     def look(self) -> str:
-        """The status as views show it: a run that dropped elements is not just ok."""
+        """The status as views show it. A run that dropped elements is not simply ok."""
         return "dropped" if self.status == "ok" and self.dropped else self.status

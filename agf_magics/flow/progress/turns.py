@@ -1,4 +1,4 @@
-"""The turns of a model's session as they come: its requests, and the tools that it calls."""
+"""Counts the turns of a model's session: its requests, and the tools that it calls."""
 
 from __future__ import annotations
 
@@ -9,36 +9,39 @@ from typing import NamedTuple
 from ..step_path import StepPath
 
 KEPT = 100
-"""Turns of a session that are kept: the last ones."""
+"""The number of last turns of a session that are stored."""
 
 
 class Turn(NamedTuple):
-    """A request, or calls of one tool that follow each other."""
+    """One request, or consecutive calls of one tool."""
 
     tool: str
-    """The name of the tool; empty: a request."""
+    """The name of the tool; empty for a request."""
     number: int
-    """Of the request, counted from 1; for a tool how often it was called."""
+    """The number of a request, counted from 1, or the number of calls of a tool."""
     failed: int
-    """How many of these calls failed."""
+    """The number of these calls that failed."""
 
 
 class Turns:
-    """The turns of all sessions of a step. Those of several sessions are counted by the tool."""
+    """The turns of all sessions of a step. If there are several sessions, only totals by tool are
+    kept."""
 
     def __init__(self, is_one: bool = True) -> None:
-        """``is_one``: whether the step has one session, and not one for each element."""
+        """``is_one``: whether the step has a single session, not one for each element; default
+        True."""
         self.is_one = is_one
         self.changes = 0
         """Grows with every turn, so that a view knows whether it is up to date."""
         self.requests = 0
         self.tools: dict[str, list[int]] = {}
-        """How often each tool was called and how often that failed, by its name."""
+        """The numbers of calls and of failed calls of each tool, by its name."""
         self._calls: dict[StepPath, tuple[str, int, bool]] = {}
-        """The last calls: the tool, the number of the request, whether it failed."""
+        """The last calls: the tool, the number of the request, whether the call failed."""
 
     def begin(self, at: StepPath, kind: str, name: str) -> None:
-        """A request (``kind`` ``model``) or a call of a tool begins. A retry is no new one."""
+        """Note that a request (``kind`` ``model``) or a tool call begins. A retry is not a new
+        turn."""
         if at in self._calls:
             return
         self.changes += 1
@@ -52,7 +55,7 @@ class Turns:
             del self._calls[next(iter(self._calls))]
 
     def fail(self, at: StepPath) -> None:
-        """The call at this place failed; a later attempt may still succeed."""
+        """Note that the call at this path failed. A later attempt may still succeed."""
         name, number, has_failed = self._calls.get(at, ("", 0, True))
         if not has_failed:
             self.changes += 1

@@ -1,1 +1,1 @@
-"""A session with a model as steps."""
+"""Expresses a session with a model as steps of a flow."""

@@ -1,9 +1,7 @@
-"""The JSON in a reply of a model: all of it, a fenced block, or the first object or list in it
-(decision P27).
+"""Finds the JSON in a model's reply: the whole text, a fenced block, or the first object or list.
 
-What is found is whole. A bracket that opens something else (``[note]``) is passed over as far as it
-closes. One that never closes is where the reply broke off: what stands inside it is a part of what
-was meant, and no answer.
+Only complete JSON counts (decision P27). Brackets around something else (``[note]``) are skipped.
+At a bracket that never closes, the reply broke off: JSON inside it is only a part of the answer.
 """
 
 from __future__ import annotations
@@ -20,15 +18,15 @@ _FENCE = re.compile(r"^[ \t]*(?P<ticks>`{3,})(?P<word>[^`\n]*)$", re.MULTILINE)
 _OPENING = re.compile(r"[\[{]")
 
 _TOKEN = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"?|[\[{]|[\]}]')
-"""A text, which ends with its line at the latest, or a bracket."""
+"""A quoted text, which ends with its line at the latest, or a bracket."""
 
 
 class NoJson(ValueError):
-    """A reply has no JSON; says why."""
+    """A reply has no JSON. The message tells why."""
 
 
 def find_json(text: str) -> Value:
-    """The JSON in a reply. Raises NoJson.
+    """The JSON in ``text``, the reply of a model. Raises NoJson.
 
     >>> find_json('{"a": [1]} is it.'), find_json('As [noted]: {"b": 2}, {"c": 3}')
     ({'a': [1]}, {'b': 2})
@@ -61,12 +59,12 @@ def _read(text: str) -> tuple[Value] | None:
 
 
 def _is_answer(value: Value, text: str) -> bool:
-    """Whether the JSON of a block is meant: a number among other words may be of any program."""
+    """Whether the JSON of a code block is the answer. A lone number in a text may mean anything."""
     return type(value) in (dict, list) or text.strip().startswith("```")
 
 
 def _code_blocks(text: str) -> Iterator[str]:
-    """The texts of the code blocks: from a fence to the next one without a word behind it."""
+    """The texts of the code blocks, from a fence to the next fence without a word behind it."""
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
         if opening is None:
@@ -79,7 +77,7 @@ def _code_blocks(text: str) -> Iterator[str]:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Where the bracket at ``start`` is closed; None: nowhere."""
+    """The offset after the bracket that closes the one at ``start``; None: it is never closed."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)

@@ -1,8 +1,8 @@
-"""A model's session as steps: ask the model, run the tools it asks for, ask again, until it
-answers.
+"""Builds a model's session from steps: ask the model, run the tools it asks for, until it answers.
 
-Every request and every tool call is a step of its own, so that it is drawn, counted, permitted,
-cancelled and journaled like any other. Differences between languages and providers are arguments.
+Every request and every tool call is a separate step, so that it is drawn, counted, permitted,
+cancelled and journaled like any other step. Differences between languages and providers are
+arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..steps import Sequence as InOrder
 from .session import Conversation, Session, observation
 
 AT_ONCE = 8
-"""Tool calls of one reply that run at the same time."""
+"""The number of tool calls of one reply that run at the same time."""
 
 
 def react(
@@ -113,7 +113,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         ),
         lookup=Lookup(registered=_registered_names(session)),
         args=Computed(span, state.arguments, names=()),
-        # A failed tool is an answer for the model, which may try something else.
+        # A failed call is a result for the model, which may try something else.
         rescue=observation,
         permit=Permit(state.question) if session.permits else None,
     )
@@ -127,7 +127,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         body=call,
         gather=lambda ran: list(ran.values),
         limit=AT_ONCE,
-        # Decision A15: the calls of one reply are no fan-out of the author.
+        # The calls of one reply are not a fan-out of the author (decision A15).
         scope=False,
     )
 
@@ -206,7 +206,7 @@ class _State:
         return call["arguments"]
 
     def closed(self, frame: Frame) -> Frame:
-        # A frame lives as long as the run, and the messages of a session are large.
+        # Messages are large, and a frame lives as long as the run.
         return {name: value for name, value in frame.items() if name not in (self.key, self.call)}
 
 

@@ -1,14 +1,13 @@
-"""A session with a model, from the prompt to the answer.
+"""The messages and the state of a session with a model, from the prompt to the answer.
 
-All of it is JSON, so that it can be journaled and shown. A message is one of ``{"role": "user",
-"text"}``, with ``"files"`` for images and documents, which are described by name, type, size and
-digest; the same with the role ``"system"``, ``{"role": "model", "text", "calls", "kept"}`` and
-``{"role": "tool", "id", "tool", "text", "failed"}``. A reply is ``{"text", "calls", "usage"}``,
-with ``"answer"`` for a structured answer, ``"cut"`` for a reply that reached the limit of tokens,
-``"empty"`` for one with nothing in it, and ``"kept"`` for parts that the provider must get back. A
-call is ``{"id", "tool", "arguments"}``,
-with ``"fault"`` if its arguments cannot be parsed; the call of a tool without a name is the
-structured answer.
+Messages and replies are JSON, so that they can be journaled and shown. A message is one of
+``{"role": "user", "text"}``, with ``"files"`` for images and documents, which are described by
+name, type, size and digest; the same with the role ``"system"``, ``{"role": "model", "text",
+"calls", "kept"}`` and ``{"role": "tool", "id", "tool", "text", "failed"}``. A reply is ``{"text",
+"calls", "usage"}``, with ``"answer"`` for a structured answer, ``"cut"`` for a reply that reached
+the limit of tokens, ``"empty"`` for a reply without content, and ``"kept"`` for parts that the
+provider must get back. A call is ``{"id", "tool", "arguments"}``, with ``"fault"`` if its arguments
+cannot be parsed; the call of a tool without a name is the structured answer.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from ..protocols import Expr, Name
 from ..step_options import Permit
 
 STEPS = 10
-"""Default number of requests of a session."""
+"""The default of the largest number of requests of a session."""
 
 ASKED_AGAIN = 2
 """The number of times that a model is asked again after an answer that is not valid (decision
 P10)."""
 
 LONGEST = 100_000
-"""Characters of a tool's result that a model gets."""
+"""The largest number of characters of a tool's result that a model gets."""
 
 LONGEST_WRITTEN = 10_000_000
-"""Characters of a result that are written at all."""
+"""The largest number of characters of a result that are written at all."""
 
 _FENCE = re.compile(r"```[^\n`]*\n")
 
@@ -56,7 +55,7 @@ Verdict = Literal["tools", "again", "answer"]
 
 
 def strip_fence(text: str) -> str:
-    """A reply without the code fence around all of it, if there is one.
+    """``text`` without the code fence around it, if it has one.
 
     >>> strip_fence("```json\\n[1]\\n```"), strip_fence("[1]")
     ('[1]', '[1]')
@@ -69,7 +68,7 @@ def strip_fence(text: str) -> str:
 
 
 def read_json(text: str) -> tuple[Value, str]:
-    """The JSON in a text, and why it cannot be used; empty: it can.
+    """The JSON that ``text`` is, and the reason why it cannot be used; empty: it can be used.
 
     >>> read_json("[1]"), read_json("[1e999]")
     (([1], ''), ([inf], 'a number in it is not finite'))
@@ -90,26 +89,26 @@ class Offer(NamedTuple):
     """A tool that a model may call."""
 
     name: Name
-    """Its name for the model."""
+    """The name that the model sees."""
     registered: str = ""
     """The name of the registered tool, if nothing is registered as ``name`` (decision B5)."""
     description: str = ""
-    """Empty: the tool's own."""
+    """The description for the model; empty: the tool's own."""
 
 
 class RequestOptions(NamedTuple):
-    """What each request of a session has, besides its messages and tools."""
+    """The parts of each request of a session besides its messages and tools."""
 
     instructions: str = ""
     """The system prompt, unchanged."""
     tool_choice: Literal["auto", "required", "none"] = "auto"
     settings: Mapping[str, Value] = {}
-    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``: those that
-    are set."""
+    """The settings that are set, of ``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``
+    and ``stop_sequences``."""
     schema: Mapping[str, Any] | None = None
-    """JSON Schema of the answer; None: text."""
+    """The JSON Schema of the answer; None: the answer is text."""
     model_object: Value = None
-    """A model object, which the configured model does not replace."""
+    """A model object, which takes precedence over the configured model; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,25 +123,28 @@ class Session:
     files: Expr | None = None
     """The descriptions of the images and documents of the prompt."""
     system: Expr | None = None
-    """A message before it, in addition to the instructions; its value may be None."""
+    """A system message before the prompt, in addition to the instructions; its value may be
+    None."""
     tools: tuple[Offer, ...] | None = ()
-    """The tools it is offered, if the invoker may use them; None: all that the invoker may use."""
+    """The tools that the model is offered, if the invoker may use them; None: all tools that the
+    invoker may use."""
     read_answer: Callable[[Value], Value] = lambda answer: answer
-    """The session's value from the text or the JSON of the answer; a StepError says why the answer
-    is not valid."""
+    """Converts the text or the JSON of the answer to the session's value. Raises StepError if the
+    answer is not valid."""
     steps: int = STEPS
     """The maximum number of requests; in the last one the model must answer, without tools."""
     too_many_steps: Callable[[int], Diagnostic]
-    """The error, given `steps`, if the last reply still calls tools; it names the setting."""
+    """Returns the error, given `steps`, if the last reply still calls tools; it names the
+    setting."""
     with_calls: bool = False
-    """Whether the session's value is ``{"answer", "calls"}``: the answer and the tool calls before
+    """Whether the session's value is ``{"answer", "calls"}``, the answer with the tool calls before
     it."""
     permits: Mapping[str, Permit] = field(default_factory=dict)
     """The questions to a person before a call, by the name of the tool."""
 
     @property
     def offered(self) -> tuple[Name, ...] | None:
-        """The names of its tools; None: all that the invoker may use."""
+        """The names of the offered tools; None: all tools that the invoker may use."""
         return None if self.tools is None else tuple(offer.name for offer in self.tools)
 
 
@@ -158,18 +160,18 @@ class Conversation:
 
     messages: tuple[Value, ...]
     steps: int = 0
-    """Replies so far."""
+    """The number of replies so far."""
     repeats: int = 0
     """The number of times that the model was asked again."""
     calls: Sequence[Value] = ()
     """The tool calls of the last reply."""
     verdict: Verdict | None = None
-    """What follows the last reply."""
+    """The next step after the last reply; None: there is no reply yet."""
     answer: Value = None
     fault: StepError | None = None
-    """Why the answer is not valid."""
+    """The reason why the answer is not valid; None: it is valid."""
     is_silent: bool = False
-    """Whether the last reply had nothing in it."""
+    """Whether the last reply had no content."""
 
     def request(self, session: Session) -> Value:
         """The next request."""
@@ -200,7 +202,7 @@ class Conversation:
         if calls and answer_call is None:
             if not last:
                 return replace(conversation, verdict="tools")
-            # The last request allows no tool, so a reply that calls one all the same has no answer.
+            # The last request allows no tool, so a reply that still calls one has no answer.
             return replace(conversation, fault=StepError(session.too_many_steps(session.steps)))
         try:
             if answer_call is not None and "fault" in answer_call:
@@ -222,8 +224,9 @@ class Conversation:
             return replace(conversation, verdict="again" if again else "answer", fault=error)
 
     def _silent(self, what: str, last: bool) -> Conversation:
-        """The conversation after a reply with nothing in it: the model is asked once more (decision
-        D130). No provider takes such a reply as a message, so the next request does not have it."""
+        """The conversation after a reply without content: the model is asked once more (decision
+        D130). The next request leaves the reply out, because no provider accepts it as a
+        message."""
         again = ", also when it was asked again" if self.is_silent else ""
         message = f"the model replied with {what}{again}"
         empty = Diagnostic("model.empty", message, hint=_SILENT_HINT)
@@ -247,7 +250,7 @@ class Conversation:
 
     def rejected(self) -> Conversation:
         """The conversation with the reason why the answer is not valid."""
-        # Providers require a result for every call, also for the call that is the answer.
+        # Providers require a result for every call, even for the call that is the answer.
         text = self.objection
         results = [_result(call, text, True) for call in self.calls] or [
             {"role": "user", "text": text}
@@ -285,7 +288,7 @@ class Conversation:
 
 def format_for_model(value: Value, name: str = "the value") -> str:
     """A tool's result for a model: a text unchanged, a date in ISO 8601, other values as JSON, at
-    most LONGEST characters. ``name``: what a warning calls it."""
+    most LONGEST characters. ``name``: the word for the value in a warning."""
     value = read_all(value)
     if isinstance(value, str):
         return _cut(str(value))
@@ -298,7 +301,7 @@ def format_for_model(value: Value, name: str = "the value") -> str:
     except (TypeError, ValueError, RecursionError):
         try:
             return _cut(str(value))
-        except RAISED as error:  # a foreign class, or a number of too many digits
+        except RAISED as error:  # raised by a foreign class, or by a number with too many digits
             return f"({type_name(value)}, which cannot be shown: {kind_of(error)})"
     if written.has_nulls:
         warn_of_null(name, value)
@@ -312,7 +315,7 @@ def _cut(text: str) -> str:
 
 
 def format_prompt(input: Value) -> str:
-    """An input as a prompt: its only field if that is a text, else as `format_for_model`.
+    """``input`` as a prompt: its only field if that is a text, otherwise as `format_for_model`.
 
     >>> format_prompt({"question": "why?"}), format_prompt({"a": 1})
     ('why?', '{"a":1}')
@@ -323,7 +326,7 @@ def format_prompt(input: Value) -> str:
 
 
 def observation(error: StepError) -> FailedCall:
-    """The result of a failed call for the model: the session continues."""
+    """The result of a failed call, as the model gets it. The session continues."""
     return FailedCall(f"Error: {reason(error)}")
 
 

@@ -1,1 +1,1 @@
-"""Calls of a run as rows: written, found again by their digest, reused."""
+"""Writes the calls of a run as rows, finds them by their digests, and reuses their results."""

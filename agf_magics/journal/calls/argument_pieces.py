@@ -1,7 +1,7 @@
-"""The arguments of a call as JSON in pieces: its large parts are stored once for the run.
+"""Writes the arguments of a call as JSON in pieces, so that a run stores each large part only once.
 
-A graph passes its state of a megabyte to each of its nodes; the record of each has a digest in its
-place (decision D45).
+A graph passes its state, perhaps a megabyte, to each of its nodes. The record of each node has a
+digest in place of the state (decision D45).
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from ..codec.encoding import TEXT, json_text
 from ..codec.json_texts import encode
 
 LARGE = 50_000
-"""Characters of the JSON text from which on a part of the arguments is stored once for the run."""
+"""The number of characters of JSON from which on a part of the arguments is stored separately."""
 
 IN_PIECES = 2
-"""``whole`` of a record whose ``arguments`` are a JSON list of pieces: texts, and between them the
-digests of large parts."""
+"""The value of ``whole`` for a record whose ``arguments`` are a JSON list of pieces: JSON texts,
+and between them the digests of large parts."""
 
 
 class ArgumentPieces:
-    """Arguments as JSON, without the large ones among them, and the large values of a mapping."""
+    """The arguments of one call as JSON, with digests in place of large parts."""
 
     def __init__(self, most: int, known: Callable[[Value], KnownValue | None]) -> None:
-        """``most``: characters of all; ``known``: what a value is a copy of."""
+        """``most``: the largest number of characters in all. ``known``: returns the large value of
+        which a value is a copy, or None."""
         self.large: dict[str, str] = {}
-        """The texts of the parts that are not known to be stored, by their digests."""
+        """The texts of the large parts that may not be stored yet, by their digests."""
         self.known: list[tuple[KnownValue, str, int]] = []
-        """Their values, digests and sizes."""
+        """The values, digests and sizes of these parts."""
         self._most, self._find = most, known
         self._pieces = [""]
-        """JSON, the digest of a large part, JSON, and so on."""
+        """The pieces: JSON and digests of large parts, alternately."""
 
     @property
     def whole(self) -> int:
@@ -44,16 +45,16 @@ class ArgumentPieces:
         return self._pieces[0] if len(self._pieces) == 1 else encode(self._pieces)
 
     def add(self, value: Value, levels: int = 2) -> bool:
-        """Add ``value``, whose ``levels`` of mappings may have parts that are large. False: a part
-        is no JSON, or all are too large."""
-        known = self._find(value)
-        if known is not None and known.stored:
-            self._most -= known.size
-            self._pieces += known.stored, ""
+        """Add ``value``. Large parts are looked for in ``levels`` levels of mappings. False: a part
+        is not JSON, or the whole is too large."""
+        large_value = self._find(value)
+        if large_value is not None and large_value.stored:
+            self._most -= large_value.size
+            self._pieces += large_value.stored, ""
             return self._most >= 0
         if levels and type(value) is dict and len(value) <= WIDE:
             return self._add_each(value, levels - 1)
-        text = known.text if known is not None else None
+        text = large_value.text if large_value is not None else None
         text = text or json_text(value, self._most)
         if text is None or len(text) > self._most:
             return False
@@ -63,8 +64,8 @@ class ArgumentPieces:
             return True
         digest = hashlib.sha256(text.encode()).hexdigest()
         self.large[digest] = text
-        if known is not None:
-            self.known.append((known, digest, len(text)))
+        if large_value is not None:
+            self.known.append((large_value, digest, len(text)))
         self._pieces += digest, ""
         return True
 

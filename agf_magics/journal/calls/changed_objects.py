@@ -1,14 +1,12 @@
-"""The objects that the functions of a run name, and which of them its calls changed.
+"""Watches the objects that the functions of a run name, and finds those that its calls change.
 
 The digest of a call has a part that never changes, `CALL` bytes of code and arguments, and after it
-an entry for each object that its functions name: the key of its place, what it means, and its state
-before the call. An object that a call changed is left out when the results of the run are looked
-up: for all calls of the run, since its state then is what the run itself has made of it.
-
-Whether a call changed an object is seen: its state is digested before and after the call, once for
-all calls of one turn of the loop. An object whose digest takes long is looked at less often, and once
-more at the end of the run: the results of a run are only looked up when all of it is known (decision
-D110).
+an entry for each object that its functions name: the key of its place, its meaning, and its state
+before the call. If a call changed an object, lookups ignore the object for all calls of the run,
+since its state comes from the run itself. To see changes, the state is digested before and after
+the call, once for all calls of one turn of the loop. An object whose digest takes long is digested
+less often, and once more at the end of the run, before the results of the run can be looked up
+(decision D110).
 """
 
 from __future__ import annotations
@@ -24,34 +22,34 @@ from ...catalog.digests.digesting import FunctionDigest
 from ...catalog.digests.places import Place
 
 CALL = 32
-"""Bytes of the first part of a digest."""
+"""The number of bytes of the first part of a digest."""
 
 _KEY = 8
-"""Bytes of the key of a place."""
+"""The number of bytes of the key of a place."""
 _STATE = 8
-"""Bytes of the state of an object."""
+"""The number of bytes of the state of an object."""
 _ENTRY = _KEY + 1 + _STATE
-"""Bytes of an entry: the byte between the two is what it means."""
+"""The number of bytes of an entry: the key, one byte for the meaning, the state."""
 
 _SAME = b"="
 """The object had this state before and after the call."""
 _CHANGED = b"*"
 """A call of the run changed the object."""
 _COUNTS = b"!"
-"""The attribute of a class, which counts although calls change it."""
+"""The object is the attribute of a class, which counts although calls change it."""
 _CODE = b"c"
-"""A function or a class in an object: it counts even if the object does not."""
+"""The entry is of a function or a class in an object, which counts even if the object does not."""
 
 QUICK = 0.000_5
-"""Seconds of a digest that is made for each call."""
+"""The seconds that a digest may take if it is made for each call."""
 RESTS = 20
-"""How many times as long as its digest took an object is left alone."""
+"""The pause before the next digest of an object, as a multiple of the time of its last digest."""
 
 NOTHING_CHANGED: frozenset[bytes] = frozenset()
 
 
 class _Tracked:
-    """An object that functions of the run name, with what its last look has shown."""
+    """An object that functions of the run name, with its last digest."""
 
     __slots__ = (
         *("changed", "digest", "keys", "place"),
@@ -62,21 +60,21 @@ class _Tracked:
         self.place = place
         self.digest = digest
         self.keys: dict[bytes, None] = {}
-        """Its keys: two closures may share a cell."""
+        """The keys of its places: two closures may share a cell."""
         self.changed = False
         """Whether a call of the run changed it."""
         self.state: bytes | None = b""
-        """Its last digest; None if it cannot be digested any more."""
+        """The last digest; None if the object cannot be digested any more."""
         self.stamp = -1
-        """When that was made: a number that grows."""
+        """The stamp of that digest, a number that grows."""
         self.value: Any = None
         """The object of that digest."""
         self.rests_until = 0.0
-        """By the monotonic clock: it is not looked at before."""
+        """The time of the next digest, by the monotonic clock."""
         self.open = 0
-        """Calls that name it and have not ended; one that was cancelled never ends."""
+        """The number of running calls that name it. A cancelled call never counts as ended."""
         self.skipped = False
-        """Whether it was not looked at when a call began or ended."""
+        """Whether a digest was left out when a call began or ended."""
 
 
 class _Before(NamedTuple):
@@ -89,7 +87,7 @@ class _Before(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """The objects of a call that goes on."""
+    """The objects of a running call."""
 
     objects: tuple[_Before, ...]
     functions: tuple[FunctionDigest, ...]
@@ -98,7 +96,7 @@ class Watched(NamedTuple):
 
     @property
     def is_edited(self) -> bool:
-        """Whether a cell has bound a function, a class or a constant again since the call began."""
+        """Whether a cell has redefined a function, a class or a constant since the call began."""
         return any(function.places.are_bound_again for function in self.functions)
 
     def binds(self, place: Place) -> bool:
@@ -107,23 +105,23 @@ class Watched(NamedTuple):
 
 
 class Objects:
-    """The objects of one run. On the loop of the run."""
+    """The objects of one run. Only the loop of the run may use it."""
 
     def __init__(self) -> None:
         self._tracked: dict[tuple[int, str], _Tracked] = {}
         self._stamp = 0
         self._turn = -1
-        """The first stamp of this turn of the loop; -1: no turn is known."""
+        """The first stamp of the loop's current turn; -1: unknown."""
         self._changed: dict[int, object] = {}
-        """Objects that calls changed, by their ids."""
+        """The objects that calls changed, by their identity."""
         self._unwritten: list[bytes] = []
-        """Keys of objects that calls changed, which no entry has yet."""
+        """The keys of changed objects that no entry has yet."""
 
     def before(
         self, functions: Iterable[FunctionDigest], name: str, is_async: bool
     ) -> Watched | None:
-        """What a call of ``name`` that starts now may read; None if that cannot change.
-        ``is_async``: it runs on the loop."""
+        """The objects that a call of ``name`` may read, before it starts; None if they cannot
+        change. ``is_async``: whether the call runs on the loop."""
         functions = tuple(
             function
             for function in functions
@@ -145,8 +143,8 @@ class Objects:
         return Watched(tuple(objects), functions, self._stamp, is_async)
 
     def after(self, watched: Watched) -> bytes | None:
-        """The entries of a call that has ended; None: a person has edited what it names while it
-        ran, or an object has no digest."""
+        """The entries of a call that has ended; None if a person edited a named object meanwhile,
+        or if an object has no digest."""
         if watched.is_async:  # it may have ended in this turn, after its objects were looked at
             self._turn = -1
         changed = list[_Tracked]()
@@ -169,12 +167,12 @@ class Objects:
         return entries(watched, unwritten)
 
     def not_made(self, watched: Watched) -> None:
-        """A call has ended, or is not made."""
+        """Note that a call has ended, or is not made."""
         for _, tracked, _, _ in watched.objects:
             tracked.open -= 1
 
     def at_end(self) -> bytes:
-        """Entries for the objects that calls changed, as far as no entry of a call has them."""
+        """The entries for changed objects that no call's entries have yet."""
         for tracked in list(self._tracked.values()):
             if tracked.skipped and not tracked.place.counts:
                 tracked.rests_until = 0.0
@@ -199,8 +197,8 @@ class Objects:
                 self._unwritten += tracked.keys
 
     def _look(self, tracked: _Tracked, since: int = 0) -> None:
-        """Make the digest of an object, unless it was made in this turn of the loop, at the stamp
-        ``since`` or later."""
+        """Digest an object, unless that was done in this turn of the loop, at the stamp ``since``
+        or later."""
         if tracked.changed:
             return
         value = tracked.place.look()
@@ -239,8 +237,8 @@ class Objects:
 
 
 def entries(watched: Watched, changed: Iterable[bytes] = ()) -> bytes | None:
-    """The entries of a call; None if an object has no digest, so that nothing can be said of the call.
-    ``changed``: the keys of further objects that calls changed."""
+    """The entries of a call; None if an object has no digest. ``changed``: the keys of further
+    objects that calls changed."""
     others = dict.fromkeys(changed)
     parts = list(map(_codes, watched.functions))
     for key, tracked, state, _ in watched.objects:
@@ -260,12 +258,12 @@ def _entry(key: bytes, kind: bytes, state: bytes = bytes(_STATE)) -> bytes:
 
 
 def key_of_place(place: Place, name: str) -> bytes:
-    """The key of a place that the function of the callee ``name`` names."""
+    """The key of ``place`` for the function of the callee ``name``."""
     return _hash(place.key if place.shared else f"{name}\0{place.key}")[:_KEY]
 
 
 def _codes(digest: FunctionDigest) -> bytes:
-    """Entries for the functions and classes in objects, by their names."""
+    """The entries for the functions and classes in objects, by name."""
     if not digest.places.codes:
         return b""
     codes: dict[str, str] = {}
@@ -285,7 +283,7 @@ def _hash(text: str) -> bytes:
 
 
 def _split(digest: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """The entries of a digest: key, meaning and state of each."""
+    """The entries of a digest: the key, the meaning and the state of each."""
     for start in range(CALL, len(digest) - _ENTRY + 1, _ENTRY):
         entry = digest[start : start + _ENTRY]
         yield entry[:_KEY], entry[_KEY : _KEY + 1], entry[_KEY + 1 :]
@@ -298,7 +296,8 @@ def changed_in(digests: Iterable[bytes | None]) -> frozenset[bytes]:
 
 
 def is_same_call(before: bytes, now: bytes, changed: frozenset[bytes]) -> bool:
-    """Whether a call is that of an earlier run, in which calls ``changed`` these objects."""
+    """Whether the digest ``now`` means the same call as ``before``, a digest of an earlier run in
+    which calls ``changed`` these objects."""
     if before == now:
         return True
     if before[:CALL] != now[:CALL]:
@@ -315,8 +314,8 @@ def is_same_call(before: bytes, now: bytes, changed: frozenset[bytes]) -> bool:
 
 
 def with_changed(now: bytes, changed: frozenset[bytes]) -> bytes:
-    """The digest of a call whose result is that of an earlier run, with the objects that count as
-    changed there: they count as changed in this run too."""
+    """The digest ``now`` of a call that reuses an earlier result. The objects that changed in the
+    earlier run count as changed in this run, too."""
     parts = [now[:CALL]]
     for key, kind, state in _split(now):
         parts.append(_entry(key, _CHANGED) if key in changed else _entry(key, kind, state))
@@ -328,8 +327,8 @@ def with_changed(now: bytes, changed: frozenset[bytes]) -> bytes:
 
 
 def parts_of(digest: FunctionDigest, name: str) -> dict[str, str]:
-    """The digests of the parts of the function of the callee ``name``, by their names; after that
-    of an object the key of its place."""
+    """The digests of the parts of the function of the callee ``name``, by name. The digest of an
+    object is followed by the key of its place."""
     keys = {
         place.name: f" {key_of_place(place, name).hex()}"
         for place in digest.places.objects.values()
@@ -341,8 +340,8 @@ def parts_of(digest: FunctionDigest, name: str) -> dict[str, str]:
 def edited_parts(
     before: Mapping[str, str], now: Mapping[str, str], changed: frozenset[bytes]
 ) -> tuple[list[str], list[str]]:
-    """The names of the parts that differ, and of those that are left out: the objects that calls
-    ``changed``."""
+    """The names of the parts that differ, and of the parts that are left out because calls
+    ``changed`` them."""
     names = {**before, **now}
     left_out = [name for name, text in names.items() if _key_in(text) in changed]
     differ = [name for name in names if before.get(name) != now.get(name)]

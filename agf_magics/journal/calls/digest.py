@@ -1,8 +1,9 @@
-"""The digest of a call: definition, inputs and function, by which a result is found again.
+"""Computes the digest of a call, from definition, inputs and function, by which a result is found
+again.
 
 Calls are compared by content, never by step id, because an edit of the definition changes the ids.
-The n-th identical call gets the n-th earlier result. A call without a digest (an opaque argument, a
-function that closes over a lock) is made.
+The n-th identical call gets the n-th earlier result. A call without a digest (with an opaque
+argument, or a function that closes over a lock) is always made.
 """
 
 from __future__ import annotations
@@ -34,31 +35,32 @@ NO_DIGEST = "its function or its arguments cannot be compared"
 
 
 class LateDigest(NamedTuple):
-    """The digest of a call with large data, made when its end has shown that it took long."""
+    """The parts of the digest of a call with large data, which is computed only if the call took
+    long."""
 
     before: str | None
-    """The part of its identity before its arguments; None: only these have a digest."""
+    """The identity of the call without its arguments; None: only the arguments have a digest."""
     digests: Mapping[str, str]
-    """Those of its small arguments, which it may change."""
+    """The digests of the small arguments, made before the call may change them."""
     data: Mapping[str, Value]
     size: int
     """The bytes of the data."""
     is_keyed: bool
     after: bytes
-    """The entries of the objects that its functions name."""
+    """The entries of the objects that the functions name."""
 
 
 class DigestedCall(NamedTuple):
-    """The digest of a call."""
+    """The digest of a call, or its parts."""
 
     digest: bytes | None = None
     watched: Watched | None = None
-    """The objects that its functions name, which it may change."""
+    """The objects that the functions name, which the call may change."""
     late: LateDigest | None = None
-    """What its digest is made of when it has ended."""
+    """The parts of a digest that is computed after the call; None: there is none."""
     contents: str | None = None
-    """The digest of its arguments alone, by which a recording finds the call; None: they are JSON, or
-    cannot be compared."""
+    """The digest of the arguments alone, by which a recording finds the call; None: the arguments
+    are JSON, or cannot be compared."""
 
 
 class CallDigest:
@@ -71,8 +73,9 @@ class CallDigest:
             content_digest(value)
         ),
     ) -> None:
-        """``digest_data``: the digest of large data, which is made once for an object. It gets the
-        fingerprint of the data, if that is known."""
+        """``most``: the largest number of bytes of arguments with a digest; only data may be
+        larger. ``digest_data``: digests large data, once for an object, with its fingerprint if
+        known."""
         self.most = most
         """Bytes of the arguments; of larger ones only data has a digest."""
         self._digest_data = digest_data
@@ -91,23 +94,23 @@ class CallDigest:
         grant: Grant,
         keyed: bool = False,
     ) -> DigestedCall:
-        """A digest of the call, if it has one.
+        """The digest of the call, if it has one.
 
-        ``text``: its arguments as JSON, if they are complete. ``keyed``: the arguments contain a
-        secret, which could be guessed from a plain digest: so the digest is made with the user's
-        key."""
+        ``text``: the complete arguments as JSON; None: they are not JSON. ``keyed``: whether the
+        arguments contain a secret. It could be guessed from a plain digest, so the digest is made
+        with the user's key."""
         what = self.called(callee)
         functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
-        held = f"json {text}" if text is not None else None
+        arguments_identity = f"json {text}" if text is not None else None
         late: LateDigest | None = None
         contents: str | None = None
         if text is None:
             named = _with_names(callee, arguments)
             late = self._late(named, keyed)
-            held = digest_value(named, self.most) if late is None else ""
-            # A secret could be guessed from it.
-            contents = None if keyed else held or None
-            # Its result depends on the tools that it may call, also on their code.
+            arguments_identity = digest_value(named, self.most) if late is None else ""
+            # A secret could be guessed from the digest.
+            contents = None if keyed else arguments_identity or None
+            # The result depends on the tools that the callee may call, and on their code.
             if what is not None and isinstance(callee, Agent) and "tools" in arguments:
                 allowed = {name: tool for name, tool in tools.items() if grant.allows(name)}
                 functions += map(self.function, allowed.values())
@@ -116,8 +119,8 @@ class CallDigest:
         watched: Watched | None = None
         more: bytes | None = None
         before = _before_arguments(step, what or "")
-        if what is not None and held is not None:
-            digest = b"" if late is not None else _digest(before + held, keyed)
+        if what is not None and arguments_identity is not None:
+            digest = b"" if late is not None else _digest(before + arguments_identity, keyed)
         if digest is not None:
             watched, more = self._watched(callee, functions)
         if late is None:
@@ -130,7 +133,7 @@ class CallDigest:
         return DigestedCall(None, watched, late)
 
     def contents(self, callee: object, arguments: Mapping[str, Value]) -> str | None:
-        """The digest of arguments alone, as in `DigestedCall`."""
+        """The digest of the arguments alone, for `DigestedCall.contents`."""
         named = _with_names(callee, arguments)
         late = self._late(named, False)
         if late is not None:
@@ -152,7 +155,8 @@ class CallDigest:
         return watched, entries(watched) if watched is not None else b""
 
     def _late(self, arguments: Mapping[str, Value], is_keyed: bool) -> LateDigest | None:
-        """The digest of a call with data that `digest_value` does not digest; None: it has none."""
+        """The parts of the digest of a call with data that is too large for `digest_value`; None:
+        the call has no digest."""
         data = {name: value for name, value in arguments.items() if self._is_large(value)}
         digests = dict[str, str]()
         for name, value in arguments.items() if data else ():
@@ -174,8 +178,8 @@ class CallDigest:
     def digest_late(
         self, late: LateDigest, now: Callable[[Value], Print | None] = lambda value: None
     ) -> DigestedCall:
-        """The digest of a call with large data, which it has not changed. ``now``: the fingerprint
-        of an argument after the call; default: it is not known. On any thread."""
+        """The digest of a call with large data that it has not changed. ``now``: returns the
+        fingerprint of an argument after the call; default: unknown. Any thread may call this."""
         digests = dict(late.digests)
         for name, value in late.data.items():
             content = self._digest_data(value, now(value))
@@ -193,11 +197,12 @@ class CallDigest:
     def why_none(
         self, callee: object, arguments: Mapping[str, Value], tools: Mapping[str, Tool]
     ) -> str:
-        """Why a call has no digest: the function or the argument that cannot be compared."""
-        for each in (callee, *tools.values()):
-            if isinstance(each, FUNCTIONS) and self.called(each) is None:
-                why = why_no_digest(each.function, self.most)
-                who = "its function" if each is callee else f"its tool {each.name!r}"
+        """The reason why a call has no digest: the function or the argument that cannot be
+        compared."""
+        for candidate in (callee, *tools.values()):
+            if isinstance(candidate, FUNCTIONS) and self.called(candidate) is None:
+                why = why_no_digest(candidate.function, self.most)
+                who = "its function" if candidate is callee else f"its tool {candidate.name!r}"
                 return f"{who} cannot be compared{why and f': {why}'}"
         for name, value in arguments.items():
             is_large = self._is_large(value)
@@ -211,7 +216,8 @@ class CallDigest:
         return digest_value(value, self.most)
 
     def called(self, callee: object) -> str | None:
-        """A digest of the callee. A request to a model has its own, which is not cached."""
+        """A digest of the callee. A request to a model brings its own digest, which is not
+        cached."""
         if not isinstance(callee, FUNCTIONS):
             fingerprint = getattr(callee, "fingerprint", None)
             return fingerprint if isinstance(fingerprint, str) else None
@@ -221,17 +227,17 @@ class CallDigest:
         return digest.code if digest is not None else None
 
     def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
-        """The digest of the function of a callee; None if its calls are never reused, or by another
-        digest than that of its code."""
+        """The digest of the function of a callee; None if its calls are never reused, or if it has
+        another digest."""
         if (isinstance(callee, Tool) and (not callee.reuse or callee.digest is not None)) or (
             isinstance(callee, Policy) and "agents" in callee.takes
         ):
             return None
-        # By identity, with the function itself kept: a new object at its address would get its
-        # digest. Of the function, because a hundred agents may have the same one.
+        # Cached by the identity of the function, because a hundred agents may share it. The
+        # function is kept, so that no new object gets its identity.
         function = callee.function
         _, digest = self._called.get(id(function), (None, None))
-        # A cell may define a helper again while the run goes on.
+        # A cell may redefine a helper while the run goes on.
         if id(function) not in self._called or (digest and digest.places.are_bound_again):
             digest = digest_function(function, self.most)
             self._called[id(function)] = function, digest
@@ -239,12 +245,12 @@ class CallDigest:
 
 
 FUNCTIONS = (Tool, Agent, Transform, Policy)
-"""The callees that have a function of a user."""
+"""The classes of callees with a user's function."""
 
 
 def _with_names(callee: object, arguments: Mapping[str, Value]) -> dict[str, Value]:
-    """Arguments with the names of the functions that a run offers to an agent or a policy: the
-    functions are new ones for each call."""
+    """The arguments with names in place of the functions that a run offers to an agent or a policy,
+    which are new objects for each call."""
     named = dict(arguments)
     for offered in ("tools", "agents") if isinstance(callee, Agent | Policy) else ():
         if isinstance(named.get(offered), dict):
@@ -253,7 +259,8 @@ def _with_names(callee: object, arguments: Mapping[str, Value]) -> dict[str, Val
 
 
 def _digest(identity: str, is_keyed: bool) -> bytes | None:
-    """``is_keyed``: with the user's key; None: there is none."""
+    """The digest of ``identity``. ``is_keyed``: whether it is made with the user's key; None if
+    there is no key."""
     if not is_keyed:
         return hashlib.sha256(identity.encode()).digest()
     key = user_key()

@@ -1,5 +1,5 @@
-"""The objects of a run whose content is known: one that has not changed since is neither pickled nor
-digested again.
+"""Remembers the content of a run's objects, so that an unchanged object is not pickled or digested
+again.
 """
 
 from __future__ import annotations
@@ -17,35 +17,36 @@ from ..codec.part_digests import Made, PartDigests
 from ..codec.parted import content_digest, is_plain
 
 COSTLY = 1_000_000
-"""Objects with at least so many bytes of arrays are fingerprinted only when needed."""
+"""The number of bytes of arrays from which on an object is fingerprinted only when needed."""
 
 
 class _Known(NamedTuple):
     """An object whose content is known, by its digest or the data of its row."""
 
     look: Callable[[], Any]
-    """Returns it, as long as somebody has it."""
+    """Returns the object; None after it was freed."""
     was: Print
-    """Its fingerprint."""
+    """The fingerprint of the object with this content."""
     digest: str | None
     data: bytes | None
-    """The data of its row; None: it is not stored."""
+    """The data of its row; None: the object is not stored."""
 
 
 class _Seen(NamedTuple):
-    """An object of which a fingerprint was taken, and nothing else."""
+    """An object of which only a fingerprint was taken."""
 
     look: Callable[[], Any]
     """Returns it, as long as somebody has it."""
     now: Print
-    """Its fingerprint then."""
+    """The fingerprint."""
     looked_at: float
-    """By the monotonic clock."""
+    """The time of the fingerprint, by the monotonic clock."""
 
 
 class KnownObjects:
-    """Objects of a run, as long as somebody has them. Of a known one the content is known, of a seen
-    one only the fingerprint at the end of a call: it tells whether the next call changed it."""
+    """The objects of a run, as long as they are in memory. Of a known object the content is known.
+    Of a seen object only the fingerprint at the end of a call is known, which shows whether the
+    next call changes it."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
@@ -54,7 +55,7 @@ class KnownObjects:
         self.parts = PartDigests()
 
     def last_seen(self, value: Value) -> Print | None:
-        """The last fingerprint of a large object; None: there is none, or taking one costs nothing."""
+        """The last fingerprint of a large object; None: there is none, or the object is small."""
         seen = self._seen.get(id(value))
         return seen.now if seen is not None and seen.look() is value else None
 
@@ -65,15 +66,16 @@ class KnownObjects:
         return self.last_seen(value) if is_since else None
 
     def note_seen(self, value: Value, now: Print | None, looked_at: float = NEVER) -> None:
-        """Note the fingerprint of an object at the end of a call that used or made it.
-        ``looked_at``: when, by the monotonic clock; default: before all calls that have not ended."""
+        """Note the fingerprint of an object at the end of a call that used or returned it.
+        ``looked_at``: the time of the fingerprint, by the monotonic clock; default: before all
+        running calls."""
         if now is not None and now.size >= COSTLY and is_knowable(value):
             look = weakref.ref(value, partial(_forget, self._seen, id(value)))
             self._seen[id(value)] = _Seen(look, now, looked_at)
 
     def stored_data(self, value: Value, now: Print | None = None) -> bytes | None:
-        """The data of the row of an object that is stored and has not changed; None: it is not.
-        ``now``: its fingerprint; default None: it is taken."""
+        """The row's data of an object that is stored and unchanged; None for any other object.
+        ``now``: the current fingerprint; default None: it is taken."""
         entry = self._find(value, now)
         return entry.data if entry is not None else None
 
@@ -83,8 +85,8 @@ class KnownObjects:
         return entry is not None and entry.look() is value
 
     def digest(self, value: Value, now: Print | None = None) -> str | None:
-        """The digest of the content of an object, made once; None: it has none, or was changed
-        meanwhile. ``now``: its fingerprint; default None: it is taken."""
+        """The digest of the content of an object, computed once; None: it has no digest, or was
+        changed meanwhile. ``now``: the current fingerprint; default None: it is taken."""
         if type(value) is Unread:
             return value.digest
         checksums = Checksums()
@@ -92,16 +94,18 @@ class KnownObjects:
         entry = self._find(value, now)
         if entry is not None:
             return entry.digest
-        made = list[Made]()
-        digest = content_digest(value, partial(self.parts.of, checksums=checksums, made=made))
-        if not self.parts.learn(made):
+        new_digests = list[Made]()
+        digest = content_digest(
+            value, partial(self.parts.of, checksums=checksums, made=new_digests)
+        )
+        if not self.parts.learn(new_digests):
             return None
         self._note_known(value, digest, None, now)
         return digest
 
     def note_stored(self, value: Value, data: bytes, now: Print | None = None) -> None:
-        """Note an object that was stored, or read, with ``data`` in its row. ``now``: its
-        fingerprint; default None: it is taken."""
+        """Note an object that was stored in, or read from, a row with ``data``. ``now``: the
+        current fingerprint; default None: it is taken."""
         self._note_known(value, digest_of_data(data), data, now)
 
     def _find(self, value: Value, now: Print | None = None) -> _Known | None:
@@ -124,15 +128,15 @@ class KnownObjects:
 
 
 def _forget(objects: dict[int, Any], number: int, _: object) -> None:
-    """Nobody has the object any more."""
+    """Forget an object that was freed."""
     objects.pop(number, None)
 
 
 def digest_of_data(data: bytes) -> str | None:
-    """The digest of the content of the value whose row has ``data``; None: it has none."""
+    """The digest of the content of the value whose row has ``data``; None: it has no digest."""
     return hashlib.sha256(data).hexdigest() if is_plain(data) else None
 
 
 def is_knowable(value: Value) -> bool:
-    """Whether something tells when nobody has the object any more."""
+    """Whether it can be noticed that the object is freed, by a weak reference."""
     return bool(type(value).__weakrefoffset__)

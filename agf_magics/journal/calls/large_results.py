@@ -1,7 +1,8 @@
-"""The large results of a run, stored as parts in files beside the journal (`ValueFiles`).
+"""Stores the large results of a run as parts, in files beside the journal (`ValueFiles`).
 
-The journal first notes in its table of files which parts the run needs, and then writes them. A
-cleaner of the folder either sees the note or has finished before we check whether the part exists.
+The journal first notes in its table of files which parts the run needs, and then writes them. So a
+process that cleans the folder either sees the note, or has finished before this module checks
+whether the part exists.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ class NotStored(Exception):
 
 
 class LargeResults:
-    """The large results of one run, which are stored on any thread."""
+    """The large results of one run. Any thread may store them."""
 
     def __init__(self, store: Store, num: int, objects: KnownObjects) -> None:
-        """``objects``: learns what is read from another run."""
+        """``objects``: remembers the objects that are read from another run."""
         self._store, self._num, self._objects = store, num, objects
 
     @property
     def rate(self) -> float:
-        """Bytes that are stored in a second, about."""
+        """The approximate number of bytes that are stored in a second."""
         return self._store.files.rate if self._store.files is not None else 0.0
 
     def adopt(self, value: Value, data: bytes) -> None:
-        """Know an object that was read from another run, if this run can have its parts too."""
+        """Remember an object that was read from another run, if this run can keep its parts,
+        too."""
         files, parts = self._store.files, list(starmap(Part, parts_in(data)))
         if not self.need(data):
             return
@@ -51,7 +53,7 @@ class LargeResults:
             self._objects.note_stored(value, data)
 
     def need(self, data: bytes) -> bool:
-        """Write that this run needs the parts of ``data``; whether that is possible."""
+        """Note that this run needs the parts of ``data``. Returns whether that is possible."""
         try:
             self._note(starmap(Part, parts_in(data)))
         except JournalError:
@@ -61,21 +63,21 @@ class LargeResults:
     def store(
         self, value: Value, search: Search, fills: bool = False, checksums: Checksums | None = None
     ) -> bytes:
-        """Write the parts of a value; returns the data of its row. ``search``: for what it must not
-        contain; ``fills``: default False; True: it may fill the disk; ``checksums``: those of the
-        moment in which the value was as it is stored; default None: now. Raises NotStored, HoldsSecret.
-        On any thread."""
+        """Write the parts of a value, and return the data of its row. ``search``: finds texts that
+        it must not contain. ``fills``: whether it may fill the disk; default False. ``checksums``:
+        the checksums of its memory at the moment to be stored; default None: now. Raises NotStored
+        and HoldsSecret. Any thread may call this."""
         files = self._store.files
         if files is None:
             raise NotStored("there is no folder for it")
         parted: Parted | None = None
         try:
             begun = time.monotonic()
-            known, made = self._objects.parts, list[Made]()
-            digest = partial(known.of, checksums=checksums or Checksums(), made=made)
+            digests, new_digests = self._objects.parts, list[Made]()
+            digest = partial(digests.of, checksums=checksums or Checksums(), made=new_digests)
             parted = take_apart(value, partial(files.create, fills), search, digest)
             data = self._written(parted, fills)
-            if not known.learn(made):
+            if not digests.learn(new_digests):
                 raise NotStored("it was changed while it was stored")
             files.measure(sum(size for _, size in parts_in(data)), time.monotonic() - begun)
             return data
@@ -92,7 +94,9 @@ class LargeResults:
         """Note and write the parts of a value. Raises OSError, JournalError."""
         files: Any = self._store.files
         new: Any = parted.file
-        parts = {Part(each.digest, each.view.nbytes): each.view for each in parted.stretches}
+        parts = {
+            Part(stretch.digest, stretch.view.nbytes): stretch.view for stretch in parted.stretches
+        }
         rest = new.part if new is not None else None
         named = [*parts, *([rest] if rest is not None else ())]
         self._note(named)
@@ -103,7 +107,7 @@ class LargeResults:
         return parted.data(rest)
 
     def _note(self, parts: Iterable[Part]) -> None:
-        """Write that this run needs these parts. Raises JournalError."""
+        """Note that this run needs these parts. Raises JournalError."""
         with self._store.writing() as connection:
             connection.executemany(_NOTE, [(self._num, *part) for part in parts])
             connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""Results of earlier runs, found by the digest of the call."""
+"""Finds the results of earlier runs by the digests of calls, for reuse."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ReadValue = Callable[..., Record]
 
 class ReusedResult(NamedTuple):
     value: Value
-    """A `LateValue`: it is read when somebody needs it."""
+    """The value, or a `LateValue` that is read when somebody needs it."""
     text: str | None
-    """Its text if it is stored as JSON."""
+    """The JSON text, if the value is stored as JSON."""
     digest: bytes | None = None
-    """The digest of its call in this run."""
+    """The digest of the call in this run."""
     data: bytes | None = None
-    """The data of its row if it is stored as parts."""
+    """The row's data, if the value is stored as parts."""
 
 
 class EarlierRun(NamedTuple):
@@ -37,7 +37,7 @@ class EarlierRun(NamedTuple):
 
 
 class _Object(NamedTuple):
-    """A result of a function that names objects, or one that is no JSON."""
+    """A result of a function that names objects, or a result that is not JSON."""
 
     value: str | Record
     digest: bytes
@@ -45,7 +45,7 @@ class _Object(NamedTuple):
 
 
 _Stored = str | _Object
-"""A JSON text of a function that names no objects; or any other result."""
+"""The JSON text of a function that names no objects, or any other result."""
 
 
 def _is_reusable(record: Record) -> bool:
@@ -53,7 +53,7 @@ def _is_reusable(record: Record) -> bool:
 
 
 class Reuse:
-    """The results of earlier runs, to be taken call by call."""
+    """The results of earlier runs. Each result is taken once."""
 
     def __init__(
         self,
@@ -62,28 +62,29 @@ class Reuse:
         read: ReadValue,
         identities: Identities | None = None,
     ) -> None:
-        """``source``: what the run says of them; ``runs``: the records of each run, the
-        newest run first. The n-th result of a digest is that of the newest run that has at least n.
-        ``read``: given a record and its run's id, the record with its value, with ``is_late=True``
-        one that is not read yet; raises DecodeError if that cannot be used. ``identities``: the
-        objects of this run in the results that were read."""
+        """``source``: the words for these runs. ``runs``: the records of each run, newest run
+        first. The n-th result of a digest comes from the newest run with at least n results.
+        ``read``: returns a record with its value, given the record and the id of its run (with
+        ``is_late=True`` the value may be unread); raises DecodeError if the value cannot be used.
+        ``identities``: the objects of this run."""
         self.run_id = source
         self._read = read
         self.identities = identities
         self._results: dict[bytes | None, list[_Stored]] = {}
-        """The results of the calls with a digest, in order. Lists, although they are taken from the
-        front: most digests have one result, and a deque would take ten times the memory."""
+        """The results by the digest of the call, in order. They are lists, although results are
+        taken from the front: most digests have one result, and a deque would take ten times the
+        memory."""
         for run, records in runs:
             self.add(run, self._missing(records))
 
     def count(self, digest: bytes) -> int:
-        """How many results are known of the call with this digest, whatever the states of the
-        objects that its function names."""
+        """The number of results of the call with this digest, whatever the states of named
+        objects."""
         return len(self._results.get(digest[:CALL], ()))
 
     def add(self, run: EarlierRun, records: Iterable[Record]) -> None:
-        """Add results of a run: a result that is the n-th of its digest is added if every newer run has
-        fewer than n."""
+        """Add the results of a run. The n-th result of a digest is added if every newer run has
+        fewer than n results."""
         for record in filter(_is_reusable, records):
             form, data, *_ = record.result
             assert record.digest, "it is reusable"
@@ -106,8 +107,8 @@ class Reuse:
     def take(
         self, digest: bytes | None, arguments: Sequence[Any] = (), reads: bool = True
     ) -> ReusedResult | None:
-        """The next result of an identical call. ``arguments``: the objects in its arguments.
-        ``reads``: False: a large one may be read later."""
+        """Take the next result of an identical call; None: there is none. ``arguments``: the
+        objects in its arguments. ``reads``: whether a large value is read at once; default True."""
         results = self._results.get(digest[:CALL]) if digest is not None else None
         if not results or digest is None:
             return None
@@ -119,7 +120,7 @@ class Reuse:
                 place += 1
                 continue
             del results[place]
-            # One that cannot be read is left out: the next one. `suppress` takes as long as reading.
+            # A result that cannot be read is skipped. `suppress` would take as long as reading.
             try:
                 return self._result(stored, same_digest, reads)
             except (DecodeError, ValueError, RecursionError):
@@ -127,7 +128,7 @@ class Reuse:
         return None
 
     def _is_here(self, stored: _Stored, arguments: Sequence[Any]) -> bool:
-        """Whether the objects that a result had from elsewhere are objects of this run."""
+        """Whether the objects that a result got from elsewhere are objects of this run."""
         record = stored.value if isinstance(stored, _Object) else None
         data = record.result.data if isinstance(record, Record) else None
         if self.identities is None or not isinstance(data, bytes):
@@ -147,8 +148,8 @@ class Reuse:
 
 
 def _digest_if_same(stored: _Stored, digest: bytes) -> bytes | None:
-    """The digest of a call of this run, if its call is that of a stored result; else None. Objects
-    that the calls of that run changed count as changed in it."""
+    """``digest``, a digest of this run, if the stored result belongs to the same call; else None.
+    Objects that changed in the earlier run count as changed in the returned digest."""
     if isinstance(stored, str):
         return digest if len(digest) == CALL else None
     changed = stored.run.changed

@@ -1,1 +1,1 @@
-"""Values as bytes and texts, and back."""
+"""Converts values to bytes and texts, and back."""

@@ -1,8 +1,9 @@
-"""Values in the journal: JSON as it is, opaque values as signed pickles; others are not stored.
+"""Encodes values for the journal: JSON as text, opaque values as pickles; other values are not
+stored.
 
 A value is pickled (`pickles`) at the end of its call, before another step can change it. A pickle
-is code: it is only read to resume a run, never to list or show one, and only with the signature of
-this user.
+is code. So it is read only to resume a run, never to list or show a run, and only with the
+signature of this user.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from .json_texts import LONG, encode, encode_large
 from .pickles import NotPicklable, PickleTooLarge, bytes_of_data, pickled
 
 Form = Literal["json", "pickle", "parts", "again"]
-"""``parts``: a pickle whose large buffers are files. ``again``: it is not stored, so a resumed run makes
-its call again."""
+"""The forms of stored values. ``parts``: a pickle whose large buffers are files. ``again``: the
+value is not stored, so a resumed run makes the call again."""
 
 PICKLED = frozenset({"pickle", "parts"})
 """The forms that are read only with the signature of this user."""
@@ -34,7 +35,8 @@ PREVIEWED = 200
 """The number of parts in a preview."""
 
 LONGEST = 10_000
-"""Bits of a number that is written in full: Python refuses to write much larger ones."""
+"""The largest number of bits of a number that is written in full: Python refuses much larger
+numbers."""
 
 
 class EncodedValue(NamedTuple):
@@ -45,15 +47,16 @@ class EncodedValue(NamedTuple):
     shown: str | None = None
     """A preview as JSON, if the form is not JSON."""
     why: str | None = None
-    """Why it is not stored."""
+    """The reason why the value is not stored; None: it is stored."""
     is_refused: bool = False
-    """Whether it may be stored, and cannot be: no pickle can hold it, or the disk is full."""
+    """Whether the value should be stored but cannot be: no pickle can hold it, or the disk is
+    full."""
     is_large: bool = False
-    """Whether it is not stored only because it has too many bytes for a row."""
+    """Whether the value is not stored only because it has too many bytes for a row."""
     is_json: bool = False
-    """Whether it is JSON, although its form is another one."""
+    """Whether the value is JSON, although its form is not."""
     size: int = 0
-    """The bytes of a large value, as far as they are known: at least so many."""
+    """The smallest number of bytes that a large value may have, as far as it is known."""
 
 
 class DecodeError(Exception):
@@ -61,7 +64,7 @@ class DecodeError(Exception):
 
 
 def _text(value: Value, most: int) -> tuple[str | None, int]:
-    """``value`` as JSON, and what it weighs. The text is None if ``value`` is no JSON, weighs more
+    """``value`` as JSON, and its weight. The text is None if ``value`` is not JSON, weighs more
     than ``most``, or has a number of 5,000 digits, which Python does not write."""
     size = weigh(value)
     if not 0 <= size <= most:
@@ -79,7 +82,7 @@ def json_text(value: Value, most: int) -> str | None:
 
 
 def encode_value(value: Value, most: int) -> EncodedValue:
-    """``value`` as it is stored, in at most ``most`` bytes."""
+    """The stored form of ``value``, in at most ``most`` bytes."""
     text, size = _text(value, most)
     if text is not None and len(text) <= most:
         return EncodedValue("json", text)
@@ -106,7 +109,7 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
     is_open = room and left[0] > 0
     if kind is str:
         return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
-    # Python refuses to write it in decimal digits, or takes minutes.
+    # Python refuses to write such a number in decimal digits, or takes minutes.
     if kind is int and value.bit_length() > LONGEST:
         return f"⟨int of {value.bit_length():,} bits⟩"
     if kind in ATOMS:
@@ -131,7 +134,8 @@ def to_show(value: Value, most: int) -> tuple[str, bool]:
 
 
 def _extent(value: Any, kind: type) -> str:
-    """How large an opaque or a deep value is: `` of 3``, `` 20 × 4``; empty: it is not known."""
+    """The words for the size of an opaque or a deep value: `` of 3``, `` 20 × 4``; empty:
+    unknown."""
     if kind in (list, dict):
         return f" of {len(value):,}"
     if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars"):
@@ -142,12 +146,13 @@ def _extent(value: Any, kind: type) -> str:
 
 
 def decode_value(form: str, data: str | bytes | None) -> Value:
-    """The value. Raises DecodeError. The caller checks the signature of a pickle first."""
+    """The value in ``data``. Raises DecodeError. The caller must check the signature of a pickle
+    first."""
     try:
         if form == "json" and data is not None:
             return json.loads(data)
         if form == "pickle" and isinstance(data, bytes):
-            with for_the_person():  # of a class of theirs
+            with for_the_person():  # the class may be the person's
                 return pickle.loads(data)
     except (KeyboardInterrupt, SystemExit):
         raise

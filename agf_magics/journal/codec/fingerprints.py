@@ -1,15 +1,13 @@
-"""Fingerprints of objects in this process: whether a call has changed what it got.
+"""Takes fingerprints of objects, which show whether a call has changed its arguments.
 
-Lists and dicts are copied for each call; all other objects are shared with later steps. A
-call that changed one of these must be made again when its run is resumed, or the steps after it
-would get the object as it was before. So the objects of a call are pickled before and after it, into
-a hash: no bytes are kept (decision D111).
-
-Memory that its library lets nobody write is known by its place, and held so that no other value gets
-that place: tables of polars and Arrow. So are the elements of a large column of texts and numbers
-of Python. All other memory has a checksum, also columns of pandas: `frame["a"].array[0] = 1` writes
-into a column that others share. What cannot be pickled has no fingerprint: a generator, an open
-file, a connection.
+Lists and dicts are copied for each call; other objects are shared with later steps. A call that
+changed a shared object must be made again when its run is resumed: otherwise later steps would get
+the unchanged object. So the objects of a call are pickled into a hash before and after the call
+(decision D111). Memory that nobody can write (tables of polars and Arrow, the elements of a large
+column of Python texts and numbers) is recognized by its address, and kept so that no other value
+gets the address. All other memory has a checksum, columns of pandas included: `frame["a"].array[0]
+= 1` writes into a shared column. An object that cannot be pickled has no fingerprint: a generator,
+an open file, a connection.
 """
 
 from __future__ import annotations
@@ -35,38 +33,40 @@ from ...values.unread import Unread
 from ...values.value import Value
 
 MOST = 100_000_000
-"""Bytes of a pickle, without its arrays; a larger one has no fingerprint."""
+"""The largest number of bytes of a pickle without its arrays. A larger object has no
+fingerprint."""
 
 LEAST = 64_000
-"""Bytes of a buffer, or of the rest of a pickle, from which on it is a part."""
+"""The number of bytes from which on a buffer, or the rest of a pickle, becomes a separate part."""
 
 MOST_CUT = 10_000
-"""Columns of a block that are parts of their own."""
+"""The largest number of columns of a block that become separate parts."""
 
 CONTENTS = 16
-"""Bytes of each half of `Print.contents`."""
+"""The number of bytes of each half of `Print.contents`."""
 
 WHOLE = 1_000_000
-"""Bytes of one text, or of bytes, from which on a checksum is enough: these are no small parts. Of more
-memory each piece of this size has one."""
+"""The number of bytes from which on a text or bytes have a checksum in place of their content. Each
+piece of this size has its own checksum."""
 
 NEVER = float("-inf")
-"""Before each time of the monotonic clock."""
+"""A time before all times of the monotonic clock."""
 
 MANY = 10_000
-"""Elements of an array of objects from which on constants in it are known by their places."""
+"""The number of elements from which on the constants in an array of objects are compared by
+identity."""
 
 CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
-"""They have no state for a step after the call."""
+"""Classes whose objects have no state for later steps."""
 
 _CONSTANTS = frozenset({*ATOMS, bytes, complex, datetime.date, datetime.timedelta, decimal.Decimal})
 """The types of elements that nobody can change."""
 
 
 def memory_checksum(memory: Any) -> int:
-    """Each MB has 32 bits of its own: one checksum of all would miss one change in four billion,
-    however much it changes."""
+    """The checksum of memory. Each MB has its own 32 bits: a single checksum would miss one change
+    in four billion, however large the change is."""
     if memory.nbytes <= WHOLE:
         return zlib.crc32(memory)
     view = memoryview(memory).cast("B")
@@ -76,8 +76,8 @@ def memory_checksum(memory: Any) -> int:
 
 
 class Checksums:
-    """The checksums of memory at one moment, each made once. The memory is held: no other value has
-    its place."""
+    """The checksums of memory at one moment, each computed once. The memory is kept, so that no
+    other value gets its address."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[memoryview, int]] = {}
@@ -93,12 +93,12 @@ class Checksums:
         return checksum
 
     def clear(self) -> None:
-        """Hold nothing any more."""
+        """Release the memory and forget the checksums."""
         self._known.clear()
 
 
 def address(raw: memoryview) -> int:
-    """Where memory is; 0 if nobody knows."""
+    """The address of the memory; 0: unknown."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is None or not raw.nbytes:
         return 0
@@ -106,7 +106,7 @@ def address(raw: memoryview) -> int:
 
 
 def cut(view: memoryview, raw: memoryview) -> Iterator[memoryview]:
-    """A buffer as its columns, if each is large enough to be a part; else as a whole."""
+    """The columns of a buffer, if each is large enough to be a part; otherwise the whole buffer."""
     count = view.shape[0] if view.shape is not None and view.ndim == 2 and view.c_contiguous else 1
     size = raw.nbytes // max(count, 1)
     if not 1 < count <= MOST_CUT or size < LEAST:
@@ -123,9 +123,9 @@ class Print(NamedTuple):
     buffers: list[tuple[int, int]]
     """The size and the checksum of each array."""
     tables: list[Any]
-    """Those that nobody writes in place."""
+    """The tables that nobody can write in place."""
     columns: list[Any]
-    """Copies of arrays of constants, which hold the very same objects."""
+    """Copies of arrays of constants, which hold the same objects."""
 
     @property
     def size(self) -> int:
@@ -141,19 +141,19 @@ class Print(NamedTuple):
 
 
 class Fingerprint:
-    """The objects that a call gets, as they were before it."""
+    """The fingerprints of the objects that a call gets, taken before the call."""
 
     def __init__(
         self, arguments: Value, last: Callable[[Any], Print | None] = lambda thing: None
     ) -> None:
-        """``last``: the fingerprint of an object that was looked at before, which is then not looked
-        at again: a change since then counts as one of this call. Default: there is none."""
+        """``last``: returns the last fingerprint of an object, which is then not taken again, so
+        that a change since then counts as a change by this call. Default: there is none."""
         self._objects = [(thing, last(thing) or print_of(thing)) for thing in _objects(arguments)]
         self._after: list[Print | None] | None = None
         self.checksums = Checksums()
-        """Those of the moment in which the call had ended."""
+        """The checksums of the moment in which the call ended."""
         self.looked_at = NEVER
-        """When that was, by the monotonic clock."""
+        """The time of that moment, by the monotonic clock."""
 
     @property
     def unknown(self) -> str:
@@ -167,11 +167,11 @@ class Fingerprint:
 
     @property
     def before(self) -> Sequence[tuple[Any, Print | None]]:
-        """The objects, and each as it was before the call."""
+        """The objects, each with its fingerprint before the call."""
         return self._objects
 
     def look(self) -> list[Print | None]:
-        """The objects as they are now that the call has ended. Looked at once."""
+        """The fingerprints of the objects after the call, taken once."""
         if self._after is None:
             self.looked_at = time.monotonic()
             self._after = [
@@ -203,12 +203,12 @@ def fingerprint(
 
 
 _UNCHANGED = ATOMS | {Unread}
-"""What is not read yet is changed by nobody."""
+"""The types of values that no call can change; nobody changes an unread value."""
 
 
 def _objects(arguments: Value) -> Iterator[Any]:
-    """What is shared with other steps: all but lists and dicts, which are copied, and what nobody can
-    change."""
+    """The objects in ``arguments`` that are shared with other steps: not lists and dicts, which are
+    copied, and not constants."""
     waiting = [arguments]
     while waiting:
         value = waiting.pop()
@@ -235,7 +235,7 @@ class _Hash:
 
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
-        if size >= WHOLE:  # one text, or bytes
+        if size >= WHOLE:  # a long text, or bytes
             self.hash.update(b"%d %d" % (size, memory_checksum(memoryview(data))))
             return size
         self._budget -= size
@@ -254,16 +254,16 @@ class _Printer(pickle.Pickler):
                 for part in cut(view, buffer.raw()):
                     prints.buffers.append((part.nbytes, checksums.of(part)))
 
-        # No method of its own: such a circle would keep all that it has seen.
+        # Not a method: a reference cycle would keep all pickled objects in memory.
         super().__init__(file, protocol=5, buffer_callback=keep)
         self._print = prints
 
     def reducer_override(self, thing: Any) -> Any:
-        """What stands for an object in the hash; NotImplemented: what pickle makes of it."""
-        if thing is str or thing is bytes:  # what this method itself makes
+        """The replacement for an object in the hash; NotImplemented: the usual pickle."""
+        if thing is str or thing is bytes:  # made by this method
             return NotImplemented
         if isinstance(thing, CODE) and not _is_bound(thing):
-            # By its place: pickle refuses a lambda, and a class of a function.
+            # By identity, because pickle refuses a lambda and a class in a function.
             return str, (f"code {id(thing)}",)
         kind = type(thing)
         if kind in LOCKS:
@@ -278,7 +278,7 @@ class _Printer(pickle.Pickler):
             case "numpy" if kind.__name__ in ("ndarray", "memmap"):
                 return _of_array(thing, self._print)
             case "pandas" if "_pa_array" in getattr(thing, "__dict__", ()):
-                # Its own pickle has a copy of the column.
+                # The usual pickle would copy the column.
                 return str, ((kind.__qualname__, _without_cache_entry(vars(thing))),)
             case "pandas" if "_cache" in getattr(thing, "__dict__", ()):
                 return _without_cache(thing.__reduce_ex__(5))
@@ -286,11 +286,11 @@ class _Printer(pickle.Pickler):
 
 
 _OF_ARROW = frozenset({"Table", "RecordBatch", "ChunkedArray"})
-"""Nobody changes them, nor the arrays in them."""
+"""The classes of Arrow that nobody can change, nor the arrays in them."""
 
 
 def _is_bound(thing: Any) -> bool:
-    """Whether it is a method in C of an object: each look at it makes a new one."""
+    """Whether ``thing`` is a bound method in C, which is a new object at each access."""
     owner = getattr(thing, "__self__", None)
     return isinstance(thing, types.BuiltinFunctionType) and not isinstance(
         owner, (types.ModuleType, type(None))
@@ -298,7 +298,7 @@ def _is_bound(thing: Any) -> bool:
 
 
 def _without_cache(reduced: Any) -> Any:
-    """What pickle makes of a column of pandas, without what the column has computed of itself."""
+    """The reduced form of a pandas column without its cache."""
     if type(reduced) is not tuple or len(reduced) < 3:
         return reduced
     make, arguments, state, *others = reduced
@@ -315,7 +315,8 @@ def _without_cache_entry(part: Any) -> Any:
 
 
 def _of_array(array: Any, prints: Print) -> Any:
-    """What stands for an array whose memory pickle would copy; else it is left to pickle."""
+    """The replacement for an array whose memory pickle would copy; NotImplemented for other
+    arrays."""
     form = ("array", array.dtype, array.shape, array.strides, array.flags.writeable)
     if array.dtype.hasobject:
         if array.size < MANY or not _has_constants(array):
@@ -341,7 +342,7 @@ def _has_constants(array: Any) -> bool:
 
 
 def _pieces(array: Any) -> Iterator[Any]:
-    """The memory of an array as bytes; a view with gaps in copies of a part each."""
+    """The memory of an array as bytes. A view with gaps is copied part by part."""
     numpy: Any = sys.modules["numpy"]
     if array.flags.f_contiguous and not array.flags.c_contiguous:
         array = array.T
@@ -352,15 +353,15 @@ def _pieces(array: Any) -> Iterator[Any]:
 
 
 def print_of(value: Any, checksums: Checksums | None = None) -> Print | None:
-    """The fingerprint of an object; None if it cannot be pickled. ``checksums``: those of this
-    moment; default None: none are known."""
+    """The fingerprint of an object; None if it cannot be pickled. ``checksums``: the checksums of
+    this moment; default None: none are known yet."""
     file = _Hash()
     prints = Print(b"", [], [], [])
     try:
         _Printer(file, prints, Checksums() if checksums is None else checksums).dump(value)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # of a user's __reduce__
+    except BaseException:  # raised by a user's __reduce__
         return None
     return prints._replace(pickled=file.hash.digest())
 
@@ -375,7 +376,7 @@ def is_same_print(before: Print, after: Print | None) -> bool:
         return all(map(_is_same_table, before.tables, after.tables)) and all(
             map(_has_same_objects, before.columns, after.columns)
         )
-    except Exception:  # a column of polars that has objects
+    except Exception:  # polars cannot compare a column of objects
         return False
 
 
@@ -386,7 +387,7 @@ def _has_same_objects(before: Any, after: Any) -> bool:
 def _is_same_table(before: Any, after: Any) -> bool:
     if type(before) is not type(after):
         return False
-    # One of Arrow is never changed; a lazy one is a plan.
+    # A table of Arrow never changes, and a lazy table is only a plan.
     if before is after or type(before).__name__ == "LazyFrame":
         return True
     if type(before).__module__.partition(".")[0] == "pyarrow":
@@ -412,7 +413,7 @@ def _is_same_column(before: Any, after: Any) -> bool:
 
 
 def _places(column: Any) -> list[Any] | None:
-    """Where the memory of a column of polars is; None if that is not known."""
+    """The addresses of the memory of a polars column; None: unknown."""
     polars: Any = sys.modules["polars"]
     if module_if_loaded("pyarrow") is None:
         return None

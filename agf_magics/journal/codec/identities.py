@@ -1,8 +1,8 @@
-"""The objects of a run that are stored more than once: a resumed run has one object again.
+"""Names the objects in stored results, so that a resumed run gets one object where there was one.
 
-Two results may have one object: a tool returns what it got. Each is a pickle of its own, so after
-the pickle stand the names of the objects in it, eight bytes each. What is read with a name that is
-known already is the object of that name.
+Two results may share an object, for example if a tool returns its argument. Each result is a
+separate pickle, which is followed by the names of the objects in it, eight bytes each. If a name is
+already known when a result is read, the known object is used.
 """
 
 from __future__ import annotations
@@ -22,28 +22,31 @@ from .encoding import TEXT
 _MARK = b"AGFI"
 _NAME = 8
 _KNOWN = 0x80
-"""A bit in the first byte of a name: the object is of an earlier result, or of the input."""
+"""The bit in the first byte of a name that marks an object of an earlier result or of the input."""
 _ARGUMENT = 0x40
-"""Another bit: it is also an argument of the call."""
+"""The bit that marks an object that is also an argument of the call."""
 
 MOST_NAMED = 1_000
-"""Objects in one result; those of a larger one have no names."""
+"""The largest number of named objects in one result. The objects of a larger result have no
+names."""
 MOST_HELD = 1_000
-"""Objects to which no weak reference is possible, such as dates: these are held."""
+"""The largest number of objects that are kept because no weak reference to them is possible, as
+dates."""
 LARGEST_HELD = 100_000
-"""Bytes of the pickle of such an object; a larger one is not held, and is read as another one."""
+"""The largest number of bytes of the pickle of such an object. A larger object is not kept, and is
+read as a separate object."""
 
 
 class _Known(NamedTuple):
     """An object with a name."""
 
     object: Callable[[], Any]
-    """Returns it, as long as somebody has it."""
+    """Returns the object; None after it was freed."""
     name: bytes
     state: bytes | None
-    """A hash of its last pickle; None: a call that is made again has changed it since."""
+    """A hash of the last pickle; None: a repeated call has changed the object since."""
     is_changed: bool = False
-    """Whether a call has changed it in this session."""
+    """Whether a call has changed the object in this session."""
 
 
 class Identities:
@@ -55,22 +58,23 @@ class Identities:
         self._held: OrderedDict[int, Any] = OrderedDict()
 
     def know(self, input: Value) -> None:
-        """Give the objects in the input of the run their names: the same ones in each session, and in
-        each run."""
+        """Give names to the objects in the input of the run, the same names in each session and
+        run."""
         for place, thing in _placed(input):
             if self._find(thing) is None:
                 self._add(thing, _name(hashlib.sha256(repr(place).encode()).digest()), 0)
 
     def new_in(self, value: Value) -> list[Any]:
-        """The objects in ``value`` that have no name; all, if it has too many to be named."""
+        """The objects in ``value`` without a name; all objects, if there are too many to be
+        named."""
         objects = [thing for thing, _ in islice(_objects(value), MOST_NAMED + 1)]
         if len(objects) > MOST_NAMED:
             return [value]
         return [thing for thing in objects if self._find(thing) is None]
 
     def is_here(self, data: bytes, arguments: Sequence[Any]) -> bool:
-        """Whether the objects that the result ``data`` of another run had from elsewhere are objects
-        of this run, and those that were arguments of its call are among ``arguments``."""
+        """Whether the earlier objects in ``data``, a result of another run, are objects of this
+        run, and those that were arguments of its call are among ``arguments``."""
         for name in _names(data):
             if not name[0] & (_KNOWN | _ARGUMENT):
                 continue
@@ -83,8 +87,8 @@ class Identities:
 
     def named(self, value: Value, data: bytes, arguments: Sequence[Any] = ()) -> bytes | None:
         """The pickle ``data`` of a result, with the names of the objects in ``value``.
-        ``arguments``: the objects that its call got. None if the result is an object that an earlier
-        call returned, and nobody has seen what changed it."""
+        ``arguments``: the objects that the call got. None if the result is an object of an earlier
+        call that was changed in an unknown way."""
         state = hashlib.sha256(data).digest()
         names = list[bytes]()
         objects = list(islice(_objects(value), MOST_NAMED + 1))
@@ -103,17 +107,17 @@ class Identities:
         return data + _MARK + b"".join(names) + len(names).to_bytes(4, "big")
 
     def name_of(self, data: bytes) -> bytes:
-        """The name of the opaque value that is read from ``data``; empty if it has none."""
+        """The name of the opaque value in ``data``; empty if it has none."""
         names = _names(data)
         return _name(names[0]) if len(names) == 1 else b""
 
     def fresh(self, data: bytes) -> bytes:
-        """The pickle ``data`` of an object that is not read yet, with a name for it."""
+        """The pickle ``data`` of an unread object, with a new name."""
         return data + _MARK + _name(secrets.token_bytes(_NAME)) + (1).to_bytes(4, "big")
 
     def promise(self, data: bytes, thing: Any, find: Callable[[Any], Any]) -> None:
-        """``find(thing)`` returns the object of ``data``, which is not read yet, to who asks for its
-        name, as long as somebody has ``thing``."""
+        """Let ``find(thing)`` return the unread object of ``data`` when its name is looked up, as
+        long as ``thing`` is in memory."""
         name = self.name_of(data)
 
         def forget(_: object) -> None:
@@ -130,29 +134,30 @@ class Identities:
         self._by_name.setdefault(name, look)
 
     def keep(self, data: bytes) -> None:
-        """The object of ``data`` is being read: from then on it is known itself."""
+        """Note that the object of ``data`` is being read, so that it is known itself from then
+        on."""
         self._by_name.pop(self.name_of(data), None)
 
     def find(self, name: bytes) -> Value:
-        """The object of this name; None if it is not known, or nobody has it any more."""
+        """The object with this name; None if it is unknown or was freed."""
         look = self._by_name.get(name)
         return look() if look is not None else None
 
     def changed(self, thing: Any) -> None:
-        """A call that is made again has changed this object."""
+        """Note that a repeated call has changed this object."""
         entry = self._find(thing)
         if entry is not None:
             self._known[id(thing)] = entry._replace(state=None, is_changed=True)
 
     def has_changed(self, value: Value) -> bool:
-        """Whether a call has changed an object in ``value`` since this session has it."""
+        """Whether a call of this session has changed an object in ``value``."""
         entries = (self._find(thing) for _, thing in _placed(value))
         return any(entry is not None and entry.is_changed for entry in entries)
 
     def restored(self, value: Value, data: bytes, learns: bool = True) -> Value:
-        """``value``, which was read from ``data``, with the objects that are known by their
-        names. ``learns``: the others are known from now on; not those of a call that a run makes
-        again, which are new objects."""
+        """``value``, which was read from ``data``, with the known objects in place of those with
+        the same names. ``learns``: whether the other objects are known from now on; default True;
+        False for a repeated call, whose objects are new."""
         names = _names(data)
         places = list(_objects(value)) if names else []
         if len(places) != len(names):
@@ -173,7 +178,7 @@ class Identities:
         return entry if entry is not None and entry.object() is thing else None
 
     def _add(self, thing: Any, name: bytes, size: int) -> _Known:
-        """Give an object its name, as long as somebody has it. ``size``: the bytes of its pickle."""
+        """Give an object its name, until it is freed. ``size``: the bytes of its pickle."""
         number = id(thing)
 
         def forget(_: object = None) -> None:
@@ -197,7 +202,7 @@ class Identities:
 
 
 def is_alone(data: bytes) -> bool:
-    """Whether ``data`` is of one object that no earlier result and no argument was."""
+    """Whether ``data`` holds a single object that was neither an earlier result nor an argument."""
     names = _names(data)
     return len(names) == 1 and not names[0][0] & (_KNOWN | _ARGUMENT)
 
@@ -219,8 +224,8 @@ def _name(digest: bytes) -> bytes:
 
 
 def _placed(value: Value) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The objects in lists and dicts of JSON, each with the keys and numbers that lead to it; those of a
-    list in many places once."""
+    """The objects in lists and dicts of JSON, each with the keys and indexes that lead to it. Each
+    list is visited once."""
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), value)]
     seen = set[int]()
     while waiting:
@@ -246,15 +251,15 @@ def _names(data: bytes) -> list[bytes]:
 
 
 def _start_of_names(data: bytes) -> int:
-    """Where the names begin; 0 if there are none."""
+    """The offset where the names begin; 0 if there are none."""
     start = len(data) - 4 - int.from_bytes(data[-4:], "big") * _NAME
     return start if start >= len(_MARK) and data[start - len(_MARK) : start] == _MARK else 0
 
 
 def _objects(value: Value) -> Iterator[tuple[Any, Callable[[Any], None] | None]]:
-    """The objects in lists and dicts of JSON, in order: each with a function that puts another one
-    into its place, which is None for the value itself."""
-    # Iterators and not the parts themselves: a list may have millions.
+    """The objects in lists and dicts of JSON, in order, each with a function that replaces it; None
+    in place of the function for ``value`` itself."""
+    # Iterators instead of the parts, because a list may have millions.
     waiting: list[Iterator[tuple[Any, Any, Any]]] = [iter([(value, None, None)])]
     while waiting:
         for thing, holder, place in waiting[-1]:

@@ -1,5 +1,5 @@
-"""JSON texts in plain ASCII, also for NaN and lone surrogates; `json.loads` reads back the same
-value.
+"""Writes JSON in plain ASCII, NaN and lone surrogates included, from which `json.loads` reads the
+same.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from ...values.value import Value
 
 
 def _encoder() -> Callable[[Any], str]:
-    """One encoder in C for all texts. `JSONEncoder` creates one for each text, 1 µs; a journaled
-    element of a fan-out takes 42 µs with it and 33 without."""
+    """One encoder in C for all texts. `JSONEncoder` creates one for each text, which takes 1 µs: a
+    journaled element of a fan-out would take 42 µs instead of 33."""
     plain = json.JSONEncoder(check_circular=False, separators=(",", ":"))
     make, quoted = json.encoder.c_make_encoder, json.encoder.c_encode_basestring_ascii  # type: ignore[attr-defined]
     chunks = make(None, plain.default, quoted, None, ":", ",", False, False, True)
@@ -24,10 +24,10 @@ encode = _encoder()
 
 
 LONG = 5_000
-"""Characters of a text from which on it is worth a look whether JSON escapes any."""
+"""The number of characters from which on it pays to check whether JSON escapes any of them."""
 
 FEW = 8
-"""Parts of a value that are looked at."""
+"""The largest number of parts of a value that are checked."""
 
 ESCAPED = '\n"\\' + "".join(chr(code) for code in (*range(32), 127) if code != 10)
 """The ASCII characters that `encode` escapes, the most frequent ones first."""
@@ -49,7 +49,7 @@ def encode_large(value: Value) -> str:
 
 
 def _quoted(value: Value) -> str:
-    # Each `in` below is a search in C: only a long text is worth so many of them.
+    # Each `in` below is a search in C. So many searches pay only for a long text.
     if type(value) is not str or len(value) < LONG or not value.isascii():
         return encode(value)
     for char in ESCAPED:

@@ -1,7 +1,7 @@
-"""The digests of the memory of one run's values: what two results share is digested once.
+"""Digests the memory of one run's values, so that memory that two results share is digested once.
 
-A frame with a column more has the memory of the other columns. Memory of the same size at the same
-place, with the same checksum, has the same bytes; a checksum takes a third of the time of a digest.
+A data frame with a new column shares the memory of its other columns. Memory with the same address,
+size and checksum counts as unchanged; a checksum takes a third of the time of a digest.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ MOST_PLACES = 100_000
 
 
 class Made(NamedTuple):
-    """A digest that was made."""
+    """A new digest of memory."""
 
     raw: memoryview
     checksum: int
-    """Of the memory before that."""
+    """The checksum of the memory before it was digested."""
     digest: str
 
 
 class PartDigests:
-    """Digests by the places of memory."""
+    """The digests of memory by its address."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[int, str]] = {}
 
     def of(self, raw: memoryview, checksums: Checksums, made: list[Made]) -> str:
-        """The digest of memory. ``checksums``: those of the moment whose bytes are wanted; ``made``:
-        gets what had to be digested, which has taken time. On any thread."""
+        """The digest of ``raw``. ``checksums``: the checksums of the moment whose bytes are needed.
+        ``made``: gets the new digests, for `learn`. Any thread may call this."""
         place = address(raw), raw.nbytes
         if not place[0] or type(raw.obj) is bytes:
             return digest_of(raw)
@@ -43,7 +43,7 @@ class PartDigests:
         return digest
 
     def learn(self, made: list[Made]) -> bool:
-        """Know the digests that were made; False: somebody has changed memory meanwhile."""
+        """Remember new digests; False: somebody has changed the memory meanwhile."""
         if any(memory_checksum(each.raw) != each.checksum for each in made):
             return False
         if len(self._known) >= MOST_PLACES:

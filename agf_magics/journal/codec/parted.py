@@ -1,8 +1,10 @@
-"""A large value as a pickle without its large buffers: these are parts, stored once for all runs.
+"""Takes a large value apart: into a pickle and its large buffers, which are stored once for all
+runs.
 
-Pickle 5 gives the memory of an array or a column away instead of copying it. What is left of the
-pickle, with the names and the sizes of the parts, is the data of a row, signed as a small pickle
-is. A table whose columns lie in one block is cut at its columns, so a changed column alone is new.
+Pickle 5 passes the memory of an array or a column on instead of copying it. The rest of the pickle,
+with the names and sizes of the parts, is the data of a row, which is signed like a small pickle. A
+table whose columns lie in one block is cut at its columns, so that only a changed column is a new
+part.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from .secret_search import HoldsSecret, Search
 from .type_checks import checker
 
 MOST_UNUSED = 64
-"""Bytes of a column of Arrow besides its elements: the end of the last place."""
+"""The largest number of unused bytes of an Arrow column, at the end of its buffers."""
 
 OPEN = frozenset({*ATOMS, dict, list})
 """The types of values into which expressions look."""
@@ -47,21 +49,21 @@ _PLAIN = frozenset(
 
 
 class Stretch(NamedTuple):
-    """A piece of a buffer that is a part."""
+    """A piece of a buffer that becomes a part."""
 
     view: memoryview
     digest: str
 
 
 class Taken(NamedTuple):
-    """A buffer that a pickle has given away."""
+    """A buffer that pickle passed on."""
 
     stretches: Sequence[Stretch]
     is_read_only: bool
 
 
 class File(Protocol):
-    """Where the rest of a pickle goes if it is large."""
+    """The file for the rest of a pickle, if it is large."""
 
     def write(self, data: Any) -> None: ...
     def drop(self) -> None: ...
@@ -72,19 +74,20 @@ class Parted(NamedTuple):
 
     buffers: Sequence[Taken]
     rest: bytes
-    """What is left of the pickle; empty: it is in the file."""
+    """The rest of the pickle; empty: it is in the file."""
     file: File | None = None
     is_plain: bool = True
-    """Whether no class or function of the user is in it, whose code would count too."""
+    """Whether the pickle has no class or function of the user, whose code would count, too."""
     kind: str = ""
-    """The class of an opaque value; empty: expressions look inside."""
+    """The class of an opaque value; empty: expressions can look inside the value."""
 
     @property
     def stretches(self) -> Iterator[Stretch]:
         return (each for taken in self.buffers for each in taken.stretches)
 
     def data(self, rest_part: tuple[str, int] | None = None) -> bytes:
-        """The data of its row. ``rest_part``: the digest and the size of the file."""
+        """The data of the row. ``rest_part``: the digest and the size of the file; None: there is
+        no file."""
         buffers = [
             [taken.is_read_only, *([each.digest, each.view.nbytes] for each in taken.stretches)]
             for taken in self.buffers
@@ -102,8 +105,9 @@ def take_apart(
     search: Search = NOTHING_TO_FIND,
     digest: Callable[[memoryview], str] = digest_of,
 ) -> Parted:
-    """``value`` as parts, which keep its memory alive. ``create``: makes the file for a large rest;
-    ``digest``: makes that of a part. Raises NotPicklable, HoldsSecret, and what the file raises."""
+    """``value`` as parts, which keep its memory alive. ``create``: creates the file for a large
+    rest. ``search``: finds texts that must not be stored. ``digest``: digests a part. Raises
+    NotPicklable, HoldsSecret and the errors of the file."""
     why = ""
     for pickler in _picklers():
         rest, buffers, foreign = _Rest(create, search), list[Taken](), list[object]()
@@ -117,7 +121,7 @@ def take_apart(
             if not isinstance(error, OSError) or rest.is_broken:
                 raise
             why = why or describe_exception(error, longest=300)
-        # Of a user's __reduce__, even a SystemExit.
+        # A user's __reduce__ may raise anything, even a SystemExit.
         except BaseException as error:
             rest.drop()
             why = why or describe_exception(error, longest=300)
@@ -125,8 +129,8 @@ def take_apart(
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether the row's data tell all of the value: no class of the user is in it. Raises
-    DecodeError."""
+    """Whether ``data`` of a row determines the whole value, because no class of the user is in it.
+    Raises DecodeError."""
     return bool(_head(data)[0][2])
 
 
@@ -143,8 +147,8 @@ def parts_in(data: bytes) -> list[tuple[str, int]]:
 
 
 def put_together(data: bytes, read: Callable[[str, int], bytearray]) -> Value:
-    """The value whose row has ``data``. The caller has checked the signature. ``read``: the bytes of
-    a part. Raises DecodeError, and what ``read`` raises."""
+    """The value whose row has ``data``. The caller must have checked the signature. ``read``:
+    returns the bytes of a part. Raises DecodeError and the errors of ``read``."""
     stored, rest = _head(data)
     buffers = [_joined(parts, is_read_only, read) for is_read_only, *parts in stored[0]]
     whole: Any = rest if stored[1] is None else read(*stored[1])
@@ -158,17 +162,16 @@ def put_together(data: bytes, read: Callable[[str, int], bytearray]) -> Value:
 
 
 def content_of(data: bytes) -> tuple[bytes, str, bytes]:
-    """What two values have if they are the same: their parts as JSON and the rest of the pickle. And
-    the sizes of the parts: those that differ in them may be the same all the same."""
+    """The content of a value: the parts as JSON, their sizes, and the rest of the pickle. Values
+    with different sizes of parts may still be the same."""
     stored, rest = _head(data)
     sizes = [[len(parts), *(size for _, size in parts)] for _, *parts in stored[0]]
     return encode(stored).encode(), encode(sizes), rest
 
 
 def content_digest(value: Value, digest: Callable[[memoryview], str] = digest_of) -> str | None:
-    """The digest of data: that of the row's data if ``value`` was stored. None: the code of a class
-    of the user counts too, or it cannot be pickled. Equal digests mean equal values. ``digest``:
-    makes that of a part."""
+    """The digest of the row's data that ``value`` would have; None: a class of the user is in it,
+    or it cannot be pickled. Equal digests mean equal values. ``digest``: digests a part."""
     file = _Hashed()
     try:
         parted = take_apart(value, lambda: file, NOTHING_TO_FIND, digest)
@@ -189,7 +192,7 @@ class _Hashed:
         self.size += memoryview(data).nbytes
 
     def drop(self) -> None:
-        """Nothing was written."""
+        """Do nothing: no file was written."""
 
 
 def _head(data: bytes) -> tuple[Any, bytes]:
@@ -244,7 +247,7 @@ def _joined(
 
 
 class _Rest:
-    """What is left of a pickle: in memory, or in a file if it is large."""
+    """The rest of a pickle, in memory or, if it is large, in a file."""
 
     def __init__(self, create: Callable[[], File], search: Search) -> None:
         self.file: File | None = None
@@ -281,7 +284,7 @@ class _Rest:
 def _taker(
     buffers: list[Taken], search: Search, digest: Callable[[memoryview], str]
 ) -> Callable[[pickle.PickleBuffer], bool]:
-    """What takes the large buffers of a pickle."""
+    """The callback for pickle that takes large buffers."""
 
     def take(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()
@@ -289,8 +292,8 @@ def _taker(
             if raw.nbytes < LEAST:
                 search.look_at(view, raw)
                 return True
-            stretches = [Stretch(each, digest(each)) for each in cut(view, raw)]
-            # What a part has that was searched; between two parts there may be more.
+            stretches = [Stretch(piece, digest(piece)) for piece in cut(view, raw)]
+            # Each part was searched, but a text may lie across two parts.
             search.look_at(view, raw, stretches[0].digest if len(stretches) == 1 else "")
         buffers.append(Taken(stretches, raw.readonly))
         return False
@@ -308,7 +311,7 @@ def _with_parts(kind: Any) -> Any:
     before = getattr(kind, "reducer_override", None)
 
     class Pickler(kind):  # type: ignore[misc]
-        # No callback that is a method: such a circle would keep the value alive.
+        # No method as a callback: a reference cycle would keep the value alive.
         def __init__(self, rest: _Rest, take: Any, foreign: list[object]) -> None:
             super().__init__(rest, protocol=5, buffer_callback=take)
             self._foreign = foreign
@@ -336,7 +339,7 @@ def _is_foreign(thing: Any) -> bool:
 
 
 def _has_times(array: Any) -> bool:
-    """Whether it is an array of dates or durations, which has no buffer."""
+    """Whether ``array`` has dates or durations, for which numpy offers no buffer."""
     return array.dtype.kind in "mM" and (array.flags.c_contiguous or array.flags.f_contiguous)
 
 
@@ -345,9 +348,9 @@ def _as_times(numbers: Any, dtype: Any) -> Any:
 
 
 def _of_arrow(column: Any) -> Any:
-    """A column of pandas with the memory of Arrow: its own pickle is a copy."""
+    """The reduced form of a pandas column in Arrow memory, which the usual pickle would copy."""
     state, chunks = dict(vars(column)), column._pa_array.chunks
-    # A part of a column, whose own pickle is without the rest.
+    # A slice of a column: its pickle leaves the other elements out.
     if len(chunks) != 1 or chunks[0].offset or _unused(chunks[0]) > MOST_UNUSED:
         return NotImplemented
     state["_pa_array"] = chunks[0]
@@ -357,12 +360,13 @@ def _of_arrow(column: Any) -> Any:
 
 
 def _unused(array: Any) -> int:
-    """Bytes of the memory of an array of Arrow that are not its elements."""
+    """The number of bytes in the memory of an Arrow array that are not its elements."""
     return int(array.get_total_buffer_size()) - int(array.nbytes)
 
 
 def _of_polars(frame: Any) -> Any:
-    """A frame as one text for each column: its own pickle is one copy of all of them."""
+    """The reduced form of a polars frame, column by column. The usual pickle would copy all of
+    them."""
     polars: Any = module_if_loaded("polars")
     if type(frame) is polars.Series:
         return _series, (pickle.PickleBuffer(polars.DataFrame([frame]).serialize()),)

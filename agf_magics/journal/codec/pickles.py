@@ -1,8 +1,8 @@
-"""Values as pickles of a bounded size: a value that is too large is found before it is copied.
+"""Pickles values up to a bounded size, and refuses a value that is too large before copying it.
 
-Python's pickle comes first: so a class of the notebook is found by its name and is the present one.
-Values that it cannot pickle (a lambda, a class of a function) are pickled by cloudpickle, if that
-is installed.
+Python's pickle comes first. It stores a class of the notebook by name, so that the current class is
+used later. Values that it cannot pickle (a lambda, a class in a function) are pickled by
+cloudpickle, if that is installed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NotPicklable(Exception):
 
 def pickled(value: Value, most: int) -> bytes:
     """``value`` as a pickle of at most ``most`` bytes. Raises PickleTooLarge or NotPicklable."""
-    # Known without looking at the elements: a copy of them may not fit into the memory.
+    # The size is known without the elements, whose copy may not fit into the memory.
     if bytes_of_data(value) > most:
         raise PickleTooLarge
     why = ""
@@ -62,8 +62,8 @@ class _Bounded(io.BytesIO):
 
 
 def bytes_of_data(value: Value) -> int:
-    """The bytes of bytes, an array or a table; 0 for everything else. Its library is loaded, or there
-    would be no value."""
+    """The size of ``value`` if it is bytes, an array or a table; 0 for everything else. The library
+    of such a value is already loaded."""
     package = type(value).__module__.partition(".")[0]
     if package == "pyarrow":
         return int(value.nbytes) if is_data(value) else 0
@@ -91,18 +91,34 @@ _DATA = {
 
 
 def is_data(value: Value) -> bool:
-    """Whether it is bytes, an array or a table: all of it is in its pickle."""
+    """Whether ``value`` is bytes, an array or a table, so that its pickle determines it."""
     kind = type(value)
     return kind.__name__ in _DATA.get(kind.__module__.partition(".")[0], ())
 
 
 def picklers_in_order() -> list[Any]:
     """Python's pickler, and cloudpickle's if it is installed."""
-    # Python's first: cloudpickle copies a class of the notebook into the bytes, by value.
+    # Python's comes first, because cloudpickle stores a class of the notebook by value.
     picklers: list[Any] = [pickle.Pickler]
     with contextlib.suppress(ImportError), installed_only():
-        picklers.append(importlib.import_module("cloudpickle").Pickler)
+        picklers.append(_cloud_pickler())
     return picklers
+
+
+@cache
+def _cloud_pickler() -> Any:
+    """cloudpickle's pickler without those of its ways that give a value of another type: bytes for
+    a view of numbers, a text in memory for a file."""
+    pickler = importlib.import_module("cloudpickle").Pickler
+    stored = pickler.dispatch_table
+
+    def reduced(value: Any) -> Any:
+        if value is sys.stdout or value is sys.stderr:
+            return stored[type(value)](value)
+        raise TypeError(f"cannot pickle {type(value).__name__!r} object")
+
+    table = ChainMap(dict.fromkeys((memoryview, io.TextIOWrapper), reduced), stored)
+    return type("Pickler", (pickler,), {"dispatch_table": table})
 
 
 def _picklers(most: int) -> list[Any]:
@@ -112,9 +128,8 @@ def _picklers(most: int) -> list[Any]:
 
 @cache
 def _limited(pickler: Any, most: int, polars: Any) -> Any:
-    """``pickler`` with a limit for the frames of polars inside a value: such a frame would be
-    copied as a whole before a byte of it is written. Those of numpy, pandas and pyarrow are written
-    in parts."""
+    """``pickler`` with a limit for polars frames inside a value, which are copied as a whole before
+    any byte is written. numpy, pandas and pyarrow write in parts."""
 
     def reduced(frame: Any) -> Any:
         if bytes_of_data(frame) > most:
@@ -122,7 +137,7 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
         return frame.__reduce_ex__(5)
 
     limits: dict[Any, Any] = {polars.DataFrame: reduced, polars.Series: reduced}
-    # Cloudpickle's is a mapping; of Python's pickler it is a slot.
+    # cloudpickle has a mapping here, Python's pickler a slot.
     table: Any = getattr(pickler, "dispatch_table", None)
     if not isinstance(table, MutableMapping):
         table = copyreg.dispatch_table

@@ -1,12 +1,10 @@
-"""Whether two stored values are the same, as far as their bytes say it; nothing is unpickled.
+"""Decides whether two stored values are the same by their bytes alone, without unpickling.
 
-Two pickles of one value may differ: a text that two places share is written once, and the elements
-of a set have the order of this process. So of pickles that differ in their bytes the instructions
-are read, as data: what they build is compared, and nothing of it is built. JSON is compared without
-the order of names.
-
-A value of which only a preview is stored is compared with nothing. Previews that differ are those of
-different values; equal ones say nothing.
+Two pickles of the same value may differ: a text that two places share is written once, and the
+order of a set depends on the process. So if the bytes of two pickles differ, their instructions are
+read as data and compared by what they would build, but nothing is built. JSON is compared without
+the order of names. If only a preview of a value is stored, different previews mean different
+values, but equal previews mean nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +22,14 @@ from .json_texts import encode
 from .parted import content_of
 
 LONGEST_SORTED = 5_000_000
-"""Characters of a JSON text whose names are sorted."""
+"""The largest number of characters of a JSON text whose names are sorted."""
 MOST_INSTRUCTIONS = 200_000
-"""Instructions of a pickle that are read; of a longer one only the bytes count."""
+"""The largest number of instructions of a pickle that are read. Of a longer pickle only the bytes
+count."""
 
 
 class Stored(Protocol):
-    """A value in the journal, or as it would be there."""
+    """A value in its stored form."""
 
     @property
     def form(self) -> str | None: ...
@@ -41,28 +40,28 @@ class Stored(Protocol):
 
 
 class Essence(NamedTuple):
-    """What is remembered of a stored value to compare it with others."""
+    """The data by which a stored value is compared with others."""
 
     form: str | None
     digest: bytes
-    """Of what it says: the same for two texts or pickles of one value."""
+    """The digest of the content, which is the same for all texts or pickles of the same value."""
     shown: bytes
-    """The digest of its preview."""
+    """The digest of the preview."""
     is_certain: bool = True
-    """Whether another digest means another value."""
+    """Whether a different digest means a different value."""
     layout: str = ""
-    """The sizes of its parts: values of other ones are compared by their digests only if equal."""
+    """The sizes of the parts. If they differ, different digests do not mean different values."""
 
 
 def is_same(first: Stored, other: Stored) -> bool | None:
-    """Whether both are the same value; None: what is stored does not say it."""
+    """Whether both are the same value; None: the stored forms do not tell."""
     if first.form == other.form != "again" and first.data == other.data:
         return True
     return have_same(essence(first), essence(other))
 
 
 def essence(stored: Stored) -> Essence:
-    """What `have_same` compares."""
+    """The essence of a stored value, for `have_same`."""
     data = stored.data
     shown = stored.shown
     is_certain = True
@@ -75,14 +74,14 @@ def essence(stored: Stored) -> Essence:
         return _essence_of_parts(data, shown or "")
     else:
         digest, is_certain = b"", encode(MASK)[1:-1] not in (shown or "")
-        if isinstance(data, bytes):  # `Print.contents` of what is not stored
+        if isinstance(data, bytes):  # `Print.contents` of a value that is not stored
             shown_digest = _hash("shown", (shown or "").encode())
             return Essence("again", data[CONTENTS:], shown_digest, True, data[:CONTENTS].hex())
     return Essence(stored.form, digest, _hash("shown", (shown or "").encode()), is_certain)
 
 
 def have_same(first: Essence, other: Essence) -> bool | None:
-    """As `is_same`."""
+    """`is_same` for two essences."""
     are_certain = first.is_certain and other.is_certain and first.layout == other.layout
     if first.form == other.form == "again" and first.digest and other.digest:
         return False if first.digest != other.digest and are_certain else None
@@ -102,13 +101,13 @@ def _essence_of_parts(data: bytes, shown: str) -> Essence:
     except DecodeError:
         return Essence("parts", _hash("bytes", data), shown_digest, False)
     inside, is_certain = _pickle_digest(rest) if rest else (b"", False)
-    # A missing value of Arrow has any bytes in its place.
+    # The bytes of a missing value in Arrow are arbitrary.
     is_certain &= b"pyarrow" not in rest and b"polars" not in rest
     return Essence("parts", _hash("parts", parts, inside), shown_digest, is_certain, layout)
 
 
 def is_same_json(first: str | None, other: str | None) -> bool:
-    """Whether two JSON texts are the same value; None: there is none."""
+    """Whether two JSON texts have the same value. None stands for a missing text."""
     if first == other or first is None or other is None:
         return first == other
     # The order of names does not change the length.
@@ -132,8 +131,9 @@ def _sorted(text: str) -> str:
 
 
 def _pickle_digest(data: bytes) -> tuple[bytes, bool]:
-    """The digest of what a pickle builds, and whether another one means another value."""
-    # cloudpickle writes a class or a function out, with a number of its own for each process.
+    """The digest of the object that a pickle builds, and whether a different digest means a
+    different value."""
+    # cloudpickle writes classes and functions with a number that differs in each process.
     is_certain = b"cloudpickle" not in data
     try:
         return _digest(_built(data)), is_certain
@@ -146,7 +146,8 @@ class _Unread(Exception):
 
 
 class _Node:
-    """What an instruction builds: its name, its parts, and whether their order counts."""
+    """The object that an instruction builds: its name, its parts, and whether their order
+    counts."""
 
     __slots__ = ("has_order", "name", "parts")
 
@@ -177,7 +178,7 @@ _IGNORED = frozenset({"PROTO", "FRAME", "STOP", "READONLY_BUFFER"})
 
 
 def _built(data: bytes) -> object:
-    """What a pickle builds, as nodes."""
+    """The object that a pickle builds, as nodes."""
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     try:
@@ -192,7 +193,7 @@ def _built(data: bytes) -> object:
 
 
 def _follow(name: str, argument: Any, before: Any, stack: list[Any], memo: dict[int, Any]) -> None:
-    """Follow one instruction. ``before``: what it takes from the stack."""
+    """Follow one instruction. ``before``: the things that it takes from the stack."""
     if name in _IGNORED:
         return
     if name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"):
@@ -223,16 +224,16 @@ def _follow(name: str, argument: Any, before: Any, stack: list[Any], memo: dict[
         stack.append(_Node("global", list(str(argument).split(" ", 1))))
     elif name == "POP":
         stack.pop()
-    elif name == "NEXT_BUFFER":  # a part, which is compared by its digest
+    elif name == "NEXT_BUFFER":  # a buffer, which is compared by its digest
         stack.append(_Node("buffer", []))
-    elif not before and argument is not None:  # a number, a text, bytes
+    elif not before and argument is not None:  # a constant: a number, a text, bytes
         stack.append(bytes(argument) if isinstance(argument, bytearray) else argument)
     else:
         raise _Unread
 
 
 def _marked(stack: list[Any]) -> list[Any]:
-    """What lies above the last mark, which is taken off too."""
+    """Take the things above the last mark from the stack, and the mark as well."""
     place = len(stack) - 1
     while stack[place] is not _MARK:
         place -= 1
@@ -251,23 +252,23 @@ def _fill(name: str, stack: list[Any]) -> None:
     filled = stack[-1]
     if not isinstance(filled, _Node):
         raise _Unread
-    if filled.name not in ("list", "dict", "set"):  # an object that is one of these
+    if filled.name not in ("list", "dict", "set"):  # an object of a subclass
         stack[-1] = _Node("filled", [filled, *parts])
         return
     filled.parts += parts
 
 
 def _digest(whole: object) -> bytes:
-    """The digest of what was built, without recursion; a part that contains itself is not read."""
+    """The digest of ``whole``, without recursion. A part that contains itself is not followed."""
     digests: dict[int, bytes] = {}
-    held: list[Any] = []  # so that no other object gets the identity of one
+    visited: list[Any] = []  # so that no other object gets the identity of one
     left: list[tuple[Any, bool]] = [(whole, False)]
     open_nodes = set[int]()
     while left:
         node, is_ready = left.pop()
         if id(node) in digests:
             continue
-        held.append(node)
+        visited.append(node)
         if not isinstance(node, _Node):
             digests[id(node)] = _hash("atom", f"{type(node).__name__} ".encode() + _raw(node))
         elif is_ready:

@@ -1,8 +1,8 @@
-"""A search for secrets in what is stored, piece by piece.
+"""Searches stored data for secrets, piece by piece.
 
-A secret has a dozen forms or more, and a large value is gigabytes: RE2 looks for all forms in one
-pass, and without the lock of the interpreter, so that other threads go on. Python's own search, form
-by form, is for a few forms, and for where there is no RE2.
+A secret has a dozen forms or more, and a large value may have gigabytes. RE2 looks for all forms in
+one pass, without the lock of the interpreter, so that other threads go on. Python's own search,
+form by form, is used for a few forms, and if RE2 is missing.
 """
 
 from __future__ import annotations
@@ -15,41 +15,43 @@ from typing import Any
 from ...compat.imports import installed_only
 
 SEARCHED = 1 << 20
-"""Bytes that are searched at a time."""
+"""The number of bytes that are searched at a time."""
 
 FEW_FORMS = 8
-"""Forms that are quicker found one by one."""
+"""The largest number of forms that are found faster one by one."""
 
 LONGEST_PASS = 20_000
-"""Bytes of the forms of one pass: for more, RE2 would need more memory than it may have."""
+"""The largest number of bytes of all forms in one pass. For more, RE2 would need too much
+memory."""
 
 MEMORY = 256_000_000
-"""Bytes that RE2 may use."""
+"""The largest number of bytes that RE2 may use."""
 
 _NUMBERS = frozenset("?hHiIlLqQnNefdg")
-"""The formats of buffers in which no text can be."""
+"""The formats of buffers that cannot contain text."""
 
 
 class HoldsSecret(Exception):
-    """The value contains one of the texts that it must not contain."""
+    """The value contains one of the searched texts."""
 
 
 class Search:
-    """A search for texts in what is stored, piece by piece: no other thread waits for long."""
+    """A search for texts in the data of one value, piece by piece, so that no thread waits for
+    long."""
 
     def __init__(
         self, forms: Iterable[bytes], in_numbers: bool = False, clean: set[str] | None = None
     ) -> None:
-        """``in_numbers``: default False; True: the forms may be numbers. ``clean``: the digests of
-        buffers in which nothing was found, to which the search adds others; default None: none is
-        known."""
+        """``forms``: the texts. ``in_numbers``: whether the forms may be numbers; default False.
+        ``clean``: the digests of buffers without a match, to which the search adds; default None:
+        none are known."""
         self._forms, self._in_numbers = frozenset(forms), in_numbers
         self._clean = clean if clean is not None else set()
         self._overlap = max(map(len, self._forms), default=1) - 1
         self._end = b""
 
     def look(self, data: Any) -> None:
-        """Look at what follows in one stream. Raises HoldsSecret."""
+        """Search the next data of a stream. Raises HoldsSecret."""
         if self._forms and memoryview(data).nbytes:
             view = memoryview(data).cast("B")
             self._find(self._end + bytes(view[: self._overlap]))
@@ -58,7 +60,7 @@ class Search:
             self._end = (self._end + last)[-self._overlap :] if self._overlap else b""
 
     def look_at(self, buffer: memoryview, raw: memoryview, digest: str = "") -> None:
-        """Look at a buffer alone. ``digest``: its own; default: it has none. Raises HoldsSecret."""
+        """Search a single buffer. ``digest``: its digest; empty: unknown. Raises HoldsSecret."""
         if not self._forms or digest in self._clean:
             return
         kind = buffer.format.lstrip("@=<>!")
@@ -77,16 +79,16 @@ class Search:
 
 
 class Searches:
-    """The searches of one run: a buffer in which nothing was found is not searched again for the same
+    """The searches of one run. A buffer without a match is not searched again for the same
     texts."""
 
     def __init__(self) -> None:
         self._last = (frozenset[bytes](), False), set[str]()
 
     def search(self, forms: Iterable[bytes], in_numbers: bool) -> Search:
-        """A search for texts, as `Search`."""
+        """A `Search` for ``forms``."""
         wanted = frozenset(forms), in_numbers
-        # As one value: another thread may search for more texts at the same time.
+        # Set as one value, because another thread may search for more texts at the same time.
         last = self._last
         if last[0] != wanted:
             last = self._last = wanted, set()
@@ -94,14 +96,14 @@ class Searches:
 
 
 def _pieces(view: memoryview, overlap: int) -> Iterator[memoryview]:
-    """Pieces of a buffer, each of which has the end of the one before it."""
+    """The pieces of a buffer. Each piece begins with the end of the piece before it."""
     for start in range(0, view.nbytes, SEARCHED):
         yield view[max(start - overlap, 0) : start + SEARCHED]
 
 
 @lru_cache(maxsize=8)
 def _finder(forms: frozenset[bytes]) -> Callable[[memoryview | bytes], bool]:
-    """What says whether one of ``forms`` is in a piece."""
+    """A function that tells whether a piece contains one of ``forms``."""
     if len(forms) > FEW_FORMS:
         with suppress(ImportError):
             finders = list(map(_all_at_once, _groups(sorted(forms))))
@@ -110,7 +112,7 @@ def _finder(forms: frozenset[bytes]) -> Callable[[memoryview | bytes], bool]:
 
 
 def _groups(forms: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """The forms in groups that are not too long."""
+    """The forms in groups, each of which RE2 can search in one pass."""
     group, size = list[bytes](), 0
     for form in forms:
         if group and size + len(form) > LONGEST_PASS:

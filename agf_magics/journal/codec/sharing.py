@@ -1,8 +1,8 @@
-"""What two values share: an object that both reach, so that who changes it in one changes the other.
+"""Finds objects that two values share, so that a change in one value changes the other.
 
-A result may hold an argument, be a part of one, or be a view of its array. As two pickles they would
-have two objects, and a resumed run would go on with a value that nobody has changed. What each value
-reaches is what its pickle reaches: nothing is written, and the data of arrays are not read.
+A result may hold an argument, be a part of it, or be a view of its array. Two pickles would make
+two objects of a shared one, so that a resumed run would go on with an unchanged value. A pickler
+that writes nothing finds the objects that each value reaches; the data of arrays are not read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ...catalog.digests.digest import is_constant
 from .fingerprints import CODE, LOCKS
 
 _CHANGING = ("DataFrame", "Series")
-"""Objects of pandas and polars that are changed in place; their columns are copied on write."""
+"""Classes of pandas and polars whose objects can be changed in place; their columns are copied on
+write."""
 
 _UNCHANGING = (tuple, frozenset, enum.Enum, datetime.tzinfo, datetime.date, datetime.timedelta)
 
@@ -31,15 +32,15 @@ class _Nothing:
 
 
 class _Reach(pickle.Pickler):
-    """What a value reaches. It is kept as long as it is compared: no number of an object is given
-    twice."""
+    """A pickler that collects the objects that values reach. It keeps them, so that no identity is
+    used twice."""
 
     def __init__(self) -> None:
         super().__init__(_Nothing(), protocol=5, buffer_callback=_leave_out)
         self.arrays: list[Any] = []
 
     def reducer_override(self, thing: Any) -> Any:
-        if thing is str:  # what this method itself makes
+        if thing is str:  # made by this method
             return NotImplemented
         kind = type(thing)
         if isinstance(thing, CODE) or kind in LOCKS:
@@ -53,30 +54,34 @@ class _Reach(pickle.Pickler):
         return NotImplemented
 
     def all(self, values: Iterable[Any]) -> dict[int, Any]:
-        """The objects that ``values`` reach, by their numbers; those before the first one that cannot
-        be pickled."""
+        """The objects that ``values`` reach, by identity, up to the first one that cannot be
+        pickled."""
         for value in values:
             try:
                 self.dump(value)
             except (KeyboardInterrupt, SystemExit):
                 raise
-            except BaseException:  # of a user's __reduce__
+            except BaseException:  # raised by a user's __reduce__
                 break
         memo: Any = self.memo
         return {number: thing for number, (_, thing) in memo.copy().items()}
 
 
 def shared_kind(values: Iterable[Any], others: Iterable[Any]) -> str:
-    """The type of an object that both reach and that can be changed; empty: there is none."""
+    """The type of a changeable object that both reach; empty: there is none."""
     reach, other = _Reach(), _Reach()
     mine, theirs = reach.all(values), other.all(others)
     both = [mine[number] for number in mine.keys() & theirs.keys() if _may_change(mine[number])]
     if both:
-        own = [thing for thing in both if type(thing).__module__ != "builtins"]
-        return type((own or both)[0]).__qualname__
+        user_things = [thing for thing in both if type(thing).__module__ != "builtins"]
+        return type((user_things or both)[0]).__qualname__
     if reach.arrays and other.arrays:
         numpy = sys.modules["numpy"]
-        if any(numpy.may_share_memory(one, two) for one in reach.arrays for two in other.arrays):
+        if any(
+            numpy.may_share_memory(array, other_array)
+            for array in reach.arrays
+            for other_array in other.arrays
+        ):
             return "ndarray"
     return ""
 
@@ -93,7 +98,7 @@ def _may_change(thing: Any) -> bool:
     ):
         return False
     try:
-        return not isinstance(thing.__reduce_ex__(5), str)  # what a module has under a name
+        return not isinstance(thing.__reduce_ex__(5), str)  # a global of a module, pickled by name
     except Exception:  # of a user's __reduce__
         return True
 
@@ -103,4 +108,4 @@ def _package(kind: type) -> str:
 
 
 def _leave_out(buffer: pickle.PickleBuffer) -> None:
-    """The data of an array are not written."""
+    """Do nothing: the data of arrays are not written."""

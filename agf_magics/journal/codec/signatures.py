@@ -1,4 +1,4 @@
-"""The signature of a stored pickle, and the key of this user by which it is made and checked."""
+"""Signs stored pickles with the key of this user, and checks the signatures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sign(key: bytes, *parts: str | bytes) -> bytes:
     """A signature over ``parts`` and their lengths."""
     signature = hmac.new(key, digestmod=hashlib.sha256)
     for part in parts:
-        # With the length: two parts must not be signed as one that looks the same.
+        # The lengths are signed, too, so that the boundary between two parts cannot move.
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         signature.update(len(raw).to_bytes(8, "big"))
         signature.update(raw)
@@ -42,8 +42,8 @@ def is_signed(key: bytes | None, signature: bytes | None, *parts: str | bytes) -
 
 
 def user_folder(home: Path, windows: tuple[str, str], xdg: tuple[str, str]) -> Path:
-    """The folder of this package below the folder for a user's files, outside of all projects.
-    ``windows``, ``xdg``: the variable that names that folder, and where it is by default."""
+    """The folder of this package for files of the user, outside of all projects. ``windows``,
+    ``xdg``: the environment variable that names the outer folder, and its default."""
     variable, place = windows
     if sys.platform == "win32":
         folder = Path(os.environ.get(variable) or home / "AppData" / place)
@@ -56,8 +56,8 @@ def user_folder(home: Path, windows: tuple[str, str], xdg: tuple[str, str]) -> P
 
 
 def key_file() -> Path:
-    """The path of this user's key. A page forgets its home folder, and JupyterLite's drive is the
-    storage of one person."""
+    """The path of this user's key. In a browser it is on JupyterLite's drive, which belongs to one
+    person, because the home folder is lost with the page."""
     if IN_BROWSER and Path("/drive").is_dir():
         return Path("/drive/.agf/signing.key")
     folder = user_folder(Path.home(), ("LOCALAPPDATA", "Local"), ("XDG_DATA_HOME", ".local/share"))
@@ -66,7 +66,7 @@ def key_file() -> Path:
 
 def user_key() -> bytes | None:
     """This user's key, created if there is none; None if it cannot be read or written."""
-    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: there is no home
+    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: the user has no home folder
         return _key(key_file())
     return None
 
@@ -80,8 +80,8 @@ def _key(path: Path) -> bytes:
         with os.fdopen(file, "wb") as writer:
             writer.write(secrets.token_bytes(32))
         try:
-            # Atomic: another process sees no key or a complete one. A browser has one process, and
-            # no links.
+            # A link is atomic: another process sees no key or a complete one. A browser has a
+            # single process and no links.
             with contextlib.suppress(FileExistsError):
                 getattr(os, "link", os.replace)(new, path)
         finally:
@@ -94,7 +94,7 @@ def _key(path: Path) -> bytes:
 
 def row_crc(row: tuple[Any, ...]) -> int:
     """The checksum of a row's cells, with their types. Version 2 of marshal is the same in all
-    Pythons, and takes half of the time of a text of the cells."""
+    Pythons, and is twice as fast as a text of the cells."""
     return zlib.crc32(marshal.dumps(row, 2))
 
 

@@ -1,9 +1,9 @@
-"""A copy of a value that shares its memory: it can be written while the next step runs.
+"""Takes a snapshot of a value that shares its memory, to be stored while the next step runs.
 
-polars, Arrow and pandas 3 do not write into columns while somebody else has them, so such a copy
-costs nothing. A step that writes into a column of pandas all the same (`frame["a"].array[0] = 1`)
-changes the copy too: what was changed while it was stored is not stored. An array of numpy, a
-column of Python objects and a table of an older pandas have none.
+polars, Arrow and pandas 3 do not write into shared columns, so a snapshot costs nothing. A step
+that still writes into a column of pandas (`frame["a"].array[0] = 1`) changes the snapshot, too; a
+value that was changed meanwhile is not stored. An array of numpy, a column of Python objects and a
+table of an older pandas have no snapshot.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ...values.value import Value
 from .fingerprints import Checksums, Print
 
 MOST_COPIED = 1_000
-"""Parts of lists and dicts; a value with more of them has no snapshot."""
+"""The largest number of parts of lists and dicts. A value with more parts has no snapshot."""
 
 
 class Held(NamedTuple):
-    """A value while it is stored and the next steps go on, which may change it."""
+    """A value that is being stored while the next steps, which may change it, go on."""
 
     copy: Value
     now: Print | None
-    """The fingerprint of the value itself, of which ``copy`` is a snapshot."""
+    """The fingerprint of the original value."""
     checksums: Checksums
-    """Those of its memory: what was changed since then is not stored."""
+    """The checksums of its memory. If memory has changed since, the value is not stored."""
 
 
 class _None(Exception):
-    """There is no such copy."""
+    """There is no snapshot of a value."""
 
 
 def snapshot(value: Value, is_json: bool = False) -> tuple[Value] | None:
-    """The copy; None: there is none. ``is_json``: default False; True: nobody changes its lists and
-    dicts, which each call gets as a copy."""
+    """The snapshot of ``value`` in a tuple; None: there is none. ``is_json``: whether nobody
+    changes its lists and dicts, because each call gets copies; default False."""
     if is_json:
         return (value,)
     seen: dict[int, Any] = {}
@@ -47,14 +47,14 @@ def snapshot(value: Value, is_json: bool = False) -> tuple[Value] | None:
 
 
 def _copy(value: Any, seen: dict[int, Any]) -> Any:
-    """``seen``: the copies so far, by the identities of their parts: what is there twice is one
-    object in the copy too."""
+    """A copy of ``value``. ``seen``: the copies so far, by the identity of the original, so that a
+    shared part is shared in the copy, too."""
     if type(value) in ATOMS or type(value) is bytes:
         return value
     if id(value) not in seen:
         if len(seen) >= MOST_COPIED:
             raise _None
-        seen[id(value)] = None  # one that contains itself
+        seen[id(value)] = None  # a value that contains itself
         seen[id(value)] = _copied(value, seen)
     if seen[id(value)] is None:
         raise _None
@@ -83,7 +83,8 @@ def _arrow_kinds() -> tuple[type, ...]:
 
 
 def _is_copied_on_write(value: Any) -> bool:
-    """Whether it is a table of pandas that others cannot change in place, nor an object in it."""
+    """Whether ``value`` is a pandas table that others cannot change in place, without changeable
+    objects."""
     pandas: Any = module_if_loaded("pandas")
     if int(pandas.__version__.split(".")[0]) < 3:
         return False
@@ -104,7 +105,8 @@ def _dtypes_of(index: Any) -> Iterator[Any]:
 
 
 def _has_no_objects(dtype: Any) -> bool:
-    """Of pandas and numpy themselves: another library's column may be written in place."""
+    """Whether a column of this type has no Python objects. Only types of pandas and numpy count,
+    because another library's column may be written in place."""
     if type(dtype).__module__.partition(".")[0] not in ("numpy", "pandas"):
         return False
     if type(dtype).__name__ == "CategoricalDtype":
@@ -113,4 +115,4 @@ def _has_no_objects(dtype: Any) -> bool:
 
 
 _NO_OBJECTS = frozenset({"StringDtype", "ArrowDtype", "PeriodDtype"})
-"""Columns whose parts nobody changes, although pandas makes an object of each."""
+"""Types of columns whose elements nobody changes, although pandas makes objects of them."""

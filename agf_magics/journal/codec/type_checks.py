@@ -1,4 +1,4 @@
-"""Checks of the types of values that anybody may have written, as rows of a journal from elsewhere."""
+"""Checks the types of untrusted values, such as the rows of a journal that somebody else wrote."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from typing import (
 
 @cache
 def checker(kind: Any) -> Callable[[Any], bool]:
-    """A function that says whether a value has the type ``kind``: a class (exactly it: a boolean is no
-    int), ``object``, a union, a ``Literal``, ``list[…]``, ``dict[str, …]``, ``tuple[…]`` for a list of
-    so many parts, a TypedDict, or ``Annotated[kind, condition]``.
+    """A function that tells whether a value has the type ``kind``: a class (exactly this class: a
+    boolean is no int), ``object``, a union, a ``Literal``, ``list[…]``, ``dict[str, …]``,
+    ``tuple[…]`` for a list with these parts, a TypedDict, or ``Annotated[kind, condition]``.
 
     >>> is_place = checker(tuple[str, Annotated[int, lambda line: line > 0]])
     >>> is_place(["a", 1]), is_place(["a", True]), is_place(["a", 0])
@@ -44,7 +44,7 @@ def checker(kind: Any) -> Callable[[Any], bool]:
             and all(named[name](value[name]) for name in value.keys() & named.keys())
         )
     if origin in (Union, UnionType):
-        # The classes at once: this is done for each row of a run that is resumed.
+        # Classes are checked in one step, for speed: a resumed run checks each row.
         classes = frozenset(part for part in parts if isinstance(part, type))
         others = [checker(part) for part in parts if part not in classes]
         return lambda value: (
@@ -57,7 +57,7 @@ def checker(kind: Any) -> Callable[[Any], bool]:
             and len(value) == len(tests)
             and all(map(operator.call, tests, value))
         )
-    if origin is not None:  # a list or a dict
+    if origin is not None:  # the type of a list or a dict
         return lambda value: (
             type(value) is origin
             and all(map(tests[-1], value.values() if origin is dict else value))

@@ -1,1 +1,1 @@
-"""The journal's SQLite file: opened, locked, written."""
+"""Opens, locks and writes the journal's SQLite file."""

@@ -1,4 +1,4 @@
-"""Problems with the journal's file, as one kind of exception."""
+"""`JournalError`, the exception for any problem with the journal's file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 
 
 class JournalError(Exception):
-    """The file cannot be used; ``code`` is that of the diagnostic."""
+    """The file cannot be used. ``code``: the code of the diagnostic."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ def journal_errors(path: Path) -> Iterator[None]:
     """Raise any problem with the file as a JournalError."""
     try:
         yield
-    # Not `Exception`: a mistake of ours must not be reported as a broken file.
+    # Not `Exception`: a bug of this package must not be reported as a broken file.
     except (
         sqlite3.Error,
         OSError,
@@ -45,7 +45,7 @@ def journal_error_of(path: Path, error: Exception) -> JournalError:
             # ENOSPC, EDQUOT and EFBIG.
             code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
             return JournalError(code, f"{path}: {error.strerror or error}")
-        # Not UTF-8, not JSON, a number beyond 64 bits: SQLite itself accepts all of these.
+        # SQLite itself accepts texts that are not UTF-8 or JSON, and numbers beyond 64 bits.
         case ValueError() | OverflowError() | RecursionError():
             return JournalError("journal.damaged", f"{path}: {error}")
         case MemoryError():
@@ -78,12 +78,12 @@ CURES = {
     "journal.older": "move the file away, or read it with that version: the next run creates a "
     "new one",
 }
-"""What a person can do about each code: the hint of the error."""
+"""The hint for each code: what a person can do."""
 
 
 @contextlib.contextmanager
 def as_definition_errors() -> Iterator[None]:
-    """Raise a JournalError as a DefinitionError that says what to do about the journal."""
+    """Raise a JournalError of the block as a DefinitionError with a hint."""
     try:
         yield
     except JournalError as error:
@@ -96,7 +96,7 @@ def unusable(error: JournalError) -> DefinitionError:
 
 
 def not_journaled(error: JournalError) -> Diagnostic:
-    """A run continues without a journal."""
+    """The warning that a run continues without a journal."""
     return Diagnostic(
         error.code, f"this run is not journaled: {error}", None, CURES[error.code], "warning"
     )

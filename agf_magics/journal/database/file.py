@@ -1,4 +1,4 @@
-"""The journal's file: checked, created and opened.
+"""Checks, creates and opens the journal's file.
 
 A journal comes with any folder that a person opens, so the file may be a database of another
 program, a link to one, or a device. SQLite changes a database even when it only reads (it replays
@@ -41,13 +41,13 @@ APPLICATION = 0x4147464A
 """SQLite's application id of a journal: the letters AGFJ."""
 
 BUSY = 20.0
-"""Seconds to wait while another process holds the file."""
+"""The seconds to wait while another process holds the file."""
 
 VALUES = "values"
 """The folder of large values, beside the journal."""
 
 STEP = 0.1
-"""Seconds that SQLite waits at a time: interrupts get through between two waits."""
+"""The seconds that SQLite waits at a time. Interrupts get through between two waits."""
 
 TABLES = """
 CREATE TABLE runs (
@@ -149,12 +149,12 @@ def open_journal(path: Path) -> sqlite3.Connection:
     until = time.monotonic() + BUSY
     connection = connect(path)
     try:
-        # A sync for each commit costs milliseconds and saves only what a power cut would lose.
+        # A sync for each commit costs milliseconds and helps only against a power cut.
         patiently(lambda: connection.execute("PRAGMA synchronous=NORMAL"), until)
         if patiently(lambda: _is_empty(connection), until):
             patiently(lambda: _create(connection), until)
         patiently(lambda: check_format(connection, path), until)
-        # After the check of the format: this changes a file, and a foreign one is never changed.
+        # This changes the file, so the format is checked before: a foreign file is never changed.
         patiently(lambda: connection.execute("PRAGMA journal_mode=WAL"), until)
     except BaseException:
         connection.close()
@@ -177,7 +177,7 @@ def create_reserve(path: Path) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(place, flags, 0o600)
         try:
-            # Written: a file with a hole reserves nothing.
+            # Bytes are really written, because a sparse file reserves nothing.
             os.write(descriptor, bytes(RESERVE))
         except OSError:
             place.unlink()
@@ -197,13 +197,13 @@ def reserve_of(path: Path) -> Path:
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to an existing file. Its schema must not call functions of this process."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
-    # No transactions of Python's own: they begin where nobody has asked for one.
-    # A generator that was not exhausted is closed on the thread that collects it.
+    # Python's own transactions are off: they begin where nobody asks for one.
+    # An unfinished generator is closed on the thread that collects it.
     connection = sqlite3.connect(
         uri, uri=True, timeout=STEP, isolation_level=None, check_same_thread=False
     )
     connection.text_factory = _text
-    # The file comes from a stranger, and a view or a trigger of its own could call functions.
+    # The file may come from a stranger, and its views or triggers could call functions.
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.create_function("agf_checksum", -1, checksum, deterministic=True)
     return connection
@@ -215,7 +215,7 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     _check_numbers(path, application, version)
-    # The text of each table, not only its name: a column of a stranger may be computed.
+    # Compare the text of each table, not only its name: a stranger's column may be computed.
     schema = frozenset(
         connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 20").fetchall()
     )
@@ -226,7 +226,7 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:
-    """Whether another process, or another connection of this one, holds the file."""
+    """Whether the error means that another process or connection holds the file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_LOCKED,
@@ -234,8 +234,8 @@ def is_busy(error: sqlite3.OperationalError) -> bool:
 
 
 def patiently(do: Callable[[], R], until: float) -> R:
-    """``do()``, repeated until ``until`` (of `time.monotonic`) while the file is held. Unlike
-    SQLite's own wait, it can be interrupted."""
+    """The result of ``do()``, which is repeated while another process holds the file, until the
+    time ``until`` (of `time.monotonic`). Unlike SQLite's own wait, this can be interrupted."""
     while True:
         try:
             return do()
@@ -252,12 +252,12 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    # Deleting runs must not need room for a copy of the rest. It can only be set before the first
-    # table.
+    # So that a deletion of runs needs no room for a copy of the rest. It must be set before the
+    # first table is created.
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _is_empty(connection):  # else another process was first
+        if _is_empty(connection):  # otherwise another process was first
             connection.execute(f"PRAGMA application_id={APPLICATION}")
             connection.execute(f"PRAGMA user_version={FORMAT}")
             for statement in filter(str.strip, TABLES.split(";")):
@@ -289,7 +289,8 @@ def _schema() -> frozenset[tuple[Any, ...]]:
 
 
 def _text(raw: bytes) -> Any:
-    """A text; if it is not UTF-8, bytes, which fail the checks of every column of texts."""
+    """``raw`` as a text. If it is not UTF-8 it stays bytes, which fail the checks of all text
+    columns."""
     with contextlib.suppress(UnicodeDecodeError):
         return raw.decode()
     return raw

@@ -1,11 +1,10 @@
-"""Which processes are alive: each process that journals runs locks a file of its own.
+"""Tells which processes are alive: each process that journals runs locks its own file.
 
 The system releases the lock when the process ends in any way. Process ids are reused and have no
-meaning in another container.
-
-POSIX record locks, not flock, because a forked child does not hold them. The names of these files
-are in the journal, which may come from a stranger. So a name must have the form that `ProcessLock`
-gives it, and only a plain file of one byte in the folder of locks is ever opened or removed.
+meaning in another container. The locks are POSIX record locks, not flock, because a forked child
+does not hold them. The names of these files are in the journal, which may come from a stranger. So
+a name must have the form that `ProcessLock` gives it, and only a plain file of one byte in the
+folder of locks is ever opened or removed.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{12}")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _held: set[str] = set()
-"""The locks of this process, which it could take again; closing such a file would release its
-lock."""
+"""The names of this process's locks. The process could take them again, and closing such a file
+would release its lock."""
 
 
 class ProcessLock:
     """The lock of this process in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises OSError if no file can be created."""
+        """Create and lock a file in ``folder``. Raises OSError if that is not possible."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Random digits: a container has the same process ids as the one before it.
+        # Random digits, because process ids repeat in the next container.
         self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         self._path = folder / self.name
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
         self._file: IO[bytes] = os.fdopen(descriptor, "r+b")
-        # Windows locks bytes, so there must be one.
+        # Windows locks bytes, so the file needs one.
         self._file.write(b".")
         self._file.flush()
         _lock(self._file)
@@ -61,7 +60,8 @@ class ProcessLock:
 
 
 def alive(folder: Path, name: str) -> bool:
-    """Whether the process with the lock ``name`` is alive. The lock of a dead one is removed."""
+    """Whether the process with the lock ``name`` is alive. The lock of a dead process is
+    removed."""
     if not isinstance(name, str) or NAME.fullmatch(name) is None:
         return False
     # Opening and closing the file of our own lock would release it (POSIX). A forked child has
@@ -70,7 +70,7 @@ def alive(folder: Path, name: str) -> bool:
         return True
     path = folder / name
     try:
-        # Looked at before it is opened, and again after: opening a device may do something.
+        # Checked before and after it is opened, because opening a device may do something.
         if stat.S_ISLNK(os.lstat(folder).st_mode) or not _is_lock(os.lstat(path)):
             return False
         with os.fdopen(os.open(path, os.O_RDWR | _NO_LINK), "r+b") as file:
@@ -79,7 +79,7 @@ def alive(folder: Path, name: str) -> bool:
             _lock(file)
     except FileNotFoundError:
         return False
-    # Locked by another process. If it cannot be known, nobody takes the run from it.
+    # Another process holds the lock, or it is unknown: then nobody takes the run over.
     except OSError:
         return True
     with contextlib.suppress(OSError):
@@ -88,14 +88,14 @@ def alive(folder: Path, name: str) -> bool:
 
 
 def _is_lock(facts: os.stat_result) -> bool:
-    """Whether it is a plain file of one byte, as `ProcessLock` makes it."""
+    """Whether the file is a plain file of one byte, as `ProcessLock` creates it."""
     return stat.S_ISREG(facts.st_mode) and facts.st_size == 1
 
 
 def _lock(file: IO[bytes]) -> None:
-    """Raises OSError when another process holds it."""
+    """Lock ``file``. Raises OSError if another process holds the lock."""
     if IN_BROWSER:
-        return  # one process, and JupyterLite has an empty module in the place of `fcntl`
+        return  # a browser has one process, and JupyterLite's `fcntl` is empty
     if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:

@@ -1,4 +1,4 @@
-"""The files of SQLite beside a journal, its log and its index; and which file a path leads to now."""
+"""The paths of SQLite's log and index beside a journal, and the identity of the file at a path."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 
 Identity = tuple[int, int]
-"""Device and inode."""
+"""The device and the inode of a file."""
 
 
 def identity(path: Path | str) -> Identity | None:
-    """The file at ``path``, or the link itself; None if there is none."""
+    """The identity of the file or the link at ``path``; None if there is none."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        # Not `stat`: a link that replaced the file must count as another file.
+        # Not `stat`, because a link that replaced the file must count as another file.
         facts = os.lstat(path)
         return facts.st_dev, facts.st_ino
     return None

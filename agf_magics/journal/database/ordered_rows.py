@@ -1,7 +1,7 @@
-"""The rows of one run on their way to the writer, in their order.
+"""Passes the rows of one run to the writer in order, and holds them while a large value is stored.
 
-While a large value is stored in the background, the rows after it are held: if the process is
-killed, no later result is there without an earlier one.
+Rows after a large value wait until it is stored in the background. So if the process is killed, the
+journal never has a later result without an earlier one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .pending import PendingWrite, notify
 from .writer import Writer
 
 MOST_HELD = 64_000_000
-"""Bytes of held rows for which no step waits. They are written in half a second, and are few beside
-the value that they wait for."""
+"""The largest number of bytes of held rows before steps must wait. They are written in half a
+second."""
 
 
 class OrderedRows:
@@ -29,7 +29,7 @@ class OrderedRows:
         self._size = 0
         self._lock = threading.Lock()
         self.is_holding = False
-        """Whether rows wait for that of a value that is being stored."""
+        """Whether rows are held because a large value is being stored."""
 
     @property
     def has_room(self) -> bool:
@@ -37,20 +37,20 @@ class OrderedRows:
         return self.is_holding and self._size < MOST_HELD
 
     def hold(self) -> None:
-        """From now on, rows wait: `release`."""
+        """Hold rows from now on, until `release`."""
         with self._lock:
             self.is_holding = True
 
     def release(self) -> None:
-        """Write the held rows: that for which they wait is durable."""
+        """Write the held rows, because the large value is durable."""
         with self._lock:
             self.writer.add(self._taken())
 
     def fail(self, error: JournalError) -> None:
-        """Write none of the held rows: that for which they wait does not come."""
+        """Drop the held rows, because the large value cannot be stored."""
         with self._lock:
-            held = self._taken()
-        notify(held, error, None)
+            held_rows = self._taken()
+        notify(held_rows, error, None)
 
     def write(
         self, statement: str, row: Sequence[Any], at_once: bool = False
@@ -76,7 +76,7 @@ class OrderedRows:
     def go_on(
         self, row: tuple[str, Sequence[Any]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """`later`, for a step that waits for nothing."""
+        """`later` for a step that does not wait."""
         self.later(*row, failed)
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
@@ -108,5 +108,5 @@ class OrderedRows:
             return self.is_holding
 
     def _taken(self) -> list[PendingWrite]:
-        held, self._held, self._size, self.is_holding = self._held, [], 0, False
-        return held
+        held_rows, self._held, self._size, self.is_holding = self._held, [], 0, False
+        return held_rows

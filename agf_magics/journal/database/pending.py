@@ -1,4 +1,5 @@
-"""Rows that wait for a commit, and the tasks that wait for them."""
+"""`PendingWrite`, rows that wait for a commit, and the notification of the tasks that wait for
+them."""
 
 from __future__ import annotations
 
@@ -14,18 +15,18 @@ class PendingWrite(NamedTuple):
     statement: str
     rows: Sequence[Sequence[Any]]
     done: asyncio.Future[None] | None
-    """Wakes the task that waits."""
+    """The future that wakes the waiting task; None: no task waits."""
     loop: asyncio.AbstractEventLoop | None
-    """That of ``done``."""
+    """The loop of ``done``."""
     failed: Callable[[JournalError], None] | None
-    """Called on any thread for each row, if no task waits."""
+    """Is called on any thread for each row that failed, if no task waits."""
 
 
 def notify(
     batch: list[PendingWrite], error: JournalError | None, here: asyncio.AbstractEventLoop | None
 ) -> None:
-    """Tell those who wait that the rows are durable, or why they cannot be written. ``here``: the
-    loop of this thread."""
+    """Wake the tasks that wait for ``batch``: the rows are durable, or ``error`` tells why not.
+    ``here``: the loop of this thread, if it runs one."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for write in batch:
         if write.done is not None and write.loop is not None:

@@ -1,4 +1,5 @@
-"""The SQLite file of the journal: one writer per process, any number of processes.
+"""`Store`, the SQLite file of a journal, which any number of processes may open, with one writer
+each.
 
 A committed row survives any end of the process (WAL, synchronous=NORMAL; a power cut may lose the
 last rows and damages nothing). Readers have connections of their own and never wait for a writer.
@@ -39,62 +40,62 @@ from .writer import Writer
 T = TypeVar("T")
 
 ROOM = 1 << 26
-"""Row numbers of each run, from its own number on: so a row needs one number and no index, and rows
-that are added in order fill their pages."""
+"""The size of the range of row numbers that each run has, beginning with its own number. So a row
+needs only one number and no index, and rows that are added in order fill their pages."""
 
 ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
-"""Adds a record."""
+"""The statement that adds a record."""
 
 START_RUN = """INSERT INTO runs (num, run, name, language, started, status, owner, pauses, dropped, lost,
     work, work_sign, head_crc, state_crc, work_crc, end_crc, part)
 VALUES (?, ?, ?, ?, ?, 'running', ?, '[]', 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
-"""Adds a run."""
+"""The statement that adds a run."""
 
 END_RUN = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
 status=?, ended=?, tokens=?, cost=?, dropped=?, lost=?,
 state_crc=agf_checksum(num, owner, pauses, ?, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
-"""Ends it."""
+"""The statement that writes the end of a run."""
 
 REOPEN_RUN = """UPDATE runs SET status='running', ended=NULL,
 state_crc=agf_checksum(num, owner, pauses, 'running', NULL, tokens, cost, dropped, lost, end_crc)
 WHERE num=? AND owner=? AND status='cancelled'"""
-"""Takes its end back."""
+"""The statement that removes the end of a run."""
 
 ADD_LARGE = "INSERT INTO large VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET num=num"
-"""Adds a large value, which an earlier session of the run may have added: so it is no error, and one
-row is changed."""
+"""The statement that adds a large value. If an earlier session of the run has added it, that is no
+error, and still counts as one changed row."""
 
 
 class StoreUser(Protocol):
-    """The journal of a run."""
+    """The journal of a run, which uses a store."""
 
     @property
     def may_write(self) -> bool: ...
 
 
 MOST_OPEN = 16
-"""The number of stores that stay open although no run uses them: each has a thread and four file
+"""The largest number of open stores that no run uses. Each has a thread and four file
 descriptors."""
 
 
 class Store:
-    """One file. Use `Store.at`, which has one open store for each file."""
+    """One file. Call `Store.at`, which keeps one open store for each file."""
 
     _open: ClassVar[dict[Path, Store]] = {}
-    """The least recently used one first."""
+    """The open stores by path, least recently used first."""
     _unused: ClassVar[weakref.WeakSet[Store]] = weakref.WeakSet()
-    """Closed stores. Past runs may still read through them, on connections of their own."""
+    """Closed stores. Past runs may still read through them, on separate connections."""
     _retired: ClassVar[list[Store]] = []
     """Stores whose file was removed or replaced; earlier runs may still use them."""
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, path: Path) -> None:
-        """Create or open it. Raises JournalError."""
+        """Create or open the file. Raises JournalError."""
         self.path = path
         self.pid = os.getpid()
         self.journals: weakref.WeakSet[StoreUser] = weakref.WeakSet()
         self.unended: dict[int, int] = {}
-        """Runs of this process whose end could not be written, with the number of their unwritten
+        """The runs of this process whose end could not be written, with the numbers of unwritten
         calls."""
         with journal_errors(path):
             refuse_links(path)
@@ -104,9 +105,9 @@ class Store:
             """Device and inode: another file at this path gets no rows of this store."""
             stores = (*self._open.values(), *self._retired, *self._unused)
             if self.file not in {store.file for store in stores}:
-                check_header(path)  # closing a file would end the locks that SQLite has on it
+                check_header(path)  # not for an open file: closing it would release SQLite's locks
             connection = open_journal(path)
-            # A store that fails half-way leaves no lock: its process would count as alive.
+            # If opening fails, the lock is removed: otherwise its process would count as alive.
             with contextlib.ExitStack() as undo:
                 undo.callback(connection.close)
                 self.owner = ProcessLock(self.owners)
@@ -114,29 +115,28 @@ class Store:
                 create_reserve(path)
                 self.writer = Writer(path, connection)
                 undo.pop_all()
-        # A page has hardly room for large values.
+        # A browser has little room for large values.
         folder = path.parent / journal_file.VALUES
         self.files = None if IN_BROWSER else ValueFiles(folder, self.owner.name)
 
     @classmethod
     def at(cls, path: Path) -> Store:
-        """The store of this process. Raises JournalError."""
+        """The store of this process for the file ``path``. Raises JournalError."""
         path = path.absolute()
         with cls._lock:
             store = cls._open.get(path)
             if store is not None:
-                # SQLite's locks do not survive a fork, neither for this connection nor for a new
-                # one.
+                # SQLite's locks do not survive a fork, neither for old nor for new connections.
                 if store.pid != os.getpid():
                     raise JournalError(
                         "journal.unwritable",
                         f"{path}: a forked process cannot use what its parent has open",
                     )
                 if store.is_there:
-                    # Now the most recently used one: a dict keeps the order of insertion.
+                    # Inserted again, so that it is the most recently used store.
                     cls._open[path] = cls._open.pop(path)
                     return store
-                # Not closed: runs that still write to the old file must be told, not cut off.
+                # Not closed, because runs that still write to the old file must get an error.
                 cls._retired.append(cls._open.pop(path))
             cls._close_unused()
             store = cls._open[path] = cls(path)
@@ -163,14 +163,14 @@ class Store:
 
     @property
     def is_used(self) -> bool:
-        """Whether a run of this process may still write."""
+        """Whether a run of this process may still write to the file."""
         return bool(self.unended) or self._has_writers
 
     @property
     def may_close(self) -> bool:
-        """Whether nothing that can still be written would be lost."""
+        """Whether the store can be closed without losing a row that could still be written."""
         if not os.path.lexists(self.path):
-            # The folder of a test that has ended: no end of a run can be written any more.
+            # The file was removed, so no end of a run can be written any more.
             return not self._has_writers
         # A store whose file was replaced stays: closing it may remove the log of the other file.
         return not self.is_used and self.is_there
@@ -184,7 +184,7 @@ class Store:
         """Write all rows and close all files."""
         with cls._lock:
             for store in (*cls._open.values(), *cls._retired):
-                # A forked child would write the rows of its parent again.
+                # A forked child must not write the rows of its parent again.
                 if store.pid == os.getpid():
                     store.close()
             cls._open.clear()
@@ -192,7 +192,7 @@ class Store:
 
     @property
     def is_there(self) -> bool:
-        """Whether the file at its path is still the one that was opened, also if it was cut: it
+        """Whether the file at the path is still the one that was opened, even if it was cut: it
         cannot be opened again before this process ends."""
         try:
             self.writer.check_place()
@@ -212,8 +212,8 @@ class Store:
         self.writer.flush()
 
     def in_background(self, do: Callable[[], object]) -> None:
-        """Call ``do``, which uses this journal, on a thread of its own. If it fails, the next
-        process tries again."""
+        """Call ``do``, which uses this journal, on a separate thread. If it fails, the next process
+        tries again."""
 
         def tried() -> None:
             with contextlib.suppress(JournalError):
@@ -224,16 +224,16 @@ class Store:
         threading.Thread(target=tried, name="agf-journal", daemon=True).start()
 
     def checkpoint(self) -> bool:
-        """Move the log into the file and truncate it; whether that succeeded."""
+        """Move the log into the file and truncate the log. Returns whether that succeeded."""
         with contextlib.suppress(JournalError), self._connected() as (connection, _):
             busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy
         return False
 
     def with_room(self, do: Callable[[], T]) -> T:
-        """``do()``, which writes; on a full disk with the room of the log and the reserve. Raises
-        JournalError."""
-        # The log first: it is given back without a loss, the reserve only once.
+        """The result of ``do()``, which writes. On a full disk, the room of the log and the reserve
+        are freed first. Raises JournalError."""
+        # The log is freed first, because it costs nothing. The reserve can be freed only once.
         for make_room in (self.checkpoint, lambda: free_reserve(self.path)):
             try:
                 return do()
@@ -244,8 +244,8 @@ class Store:
         return do()
 
     def write_now(self, statement: str, row: Sequence[Any]) -> int:
-        """Commit one statement on a connection of its own; returns the number of changed rows. Not
-        on a loop.
+        """Commit one statement on a separate connection, and return the number of changed rows.
+        Must not run on a loop.
 
         Raises JournalError.
         """
@@ -256,20 +256,20 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this thread with an open transaction, rolled back unless committed.
-        Raises JournalError."""
+        """A connection for this thread with an open transaction, which is rolled back unless the
+        block commits it. Raises JournalError."""
         with self._connected() as (connection, until):
             patiently(lambda: connection.execute("BEGIN IMMEDIATE"), until)
             yield connection
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this thread that sees one state of the file, with all that this process
-        has written before. Raises JournalError."""
+        """A connection for this thread that sees one state of the file, all earlier writes of this
+        process included. Raises JournalError."""
         self.flush()
         with self._connected() as (connection, until):
             connection.execute("BEGIN")
-            # BEGIN alone reads nothing: the first statement decides which state is seen.
+            # BEGIN alone reads nothing. The first statement fixes the state that is seen.
             patiently(lambda: connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone(), until)
             yield connection
 
@@ -294,7 +294,7 @@ def _make_folder(folder: Path) -> None:
             contextlib.suppress(FileExistsError),
             (folder / ".gitignore").open("x", encoding="utf-8") as file,
         ):
-            file.write("*\n")  # "x" follows no link
+            file.write("*\n")  # the mode "x" follows no link
 
 
 atexit.register(Store.close_all)

@@ -1,8 +1,8 @@
-"""The folder of large values beside the journal: files that are named by the SHA-256 of their bytes.
+"""`ValueFiles`, the folder of large values beside the journal: files named by their SHA-256.
 
 A file is written under a temporary name and renamed when it is complete, so the process may be
-killed at any time. The folder may come from a stranger, and a power cut may leave zeros: the bytes
-are read into memory, and their digest is compared before anybody uses them.
+killed at any time. The folder may come from a stranger, and a power cut may leave zeros. So the
+bytes are read into memory, and their digest is compared before they are used.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import Any, NamedTuple
 from .locks import NAME as OWNER
 
 PIECE = 1 << 24
-"""Bytes that are read or written at a time."""
+"""The number of bytes that are read or written at a time."""
 
 FREE = 0.1
 """The share of the disk that stays free."""
 
 RATE = 500e6
-"""Bytes that are stored in a second, before any time was measured."""
+"""The assumed number of bytes that are stored in a second, before any measurement."""
 MEASURED = 50_000_000
-"""Bytes of a value from which on its time is measured."""
+"""The number of bytes from which on the time to store a value is measured."""
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _TEMPORARY = re.compile(rf"({OWNER.pattern})-[0-9]+\.part")
@@ -45,7 +45,7 @@ _READ = (
 
 
 class PartError(Exception):
-    """A part is not there, or not what was written. The message has the reason."""
+    """A part is missing or damaged. The message has the reason."""
 
 
 class NoRoom(OSError):
@@ -60,7 +60,7 @@ class Part(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """What was deleted."""
+    """The number and the size of deleted files."""
 
     files: int = 0
     size: int = 0
@@ -72,8 +72,8 @@ class NewPart:
     def __init__(
         self, folder: Path, name: str, check_room: Callable[[int], None], digest: str | None = None
     ) -> None:
-        """``check_room``: called for the size of what is written next. ``digest``: default None: it is
-        known only at the end. Raises OSError."""
+        """``check_room``: is called with the size of the next bytes. ``digest``: the digest of the
+        part; default None: it is known only at the end. Raises OSError."""
         self._folder = folder
         self._path = folder / name
         self._check_room = check_room
@@ -86,7 +86,7 @@ class NewPart:
         """Add bytes. Raises OSError."""
         view = memoryview(data)
         self._check_room(view.nbytes)
-        # A known digest is compared when the part is read, as any other.
+        # A digest that is known before is compared when the part is read.
         if self._digest is None:
             self._hash.update(view)
         self._size += view.nbytes
@@ -99,7 +99,7 @@ class NewPart:
         return Part(self._digest or self._hash.hexdigest(), self._size)
 
     def keep(self) -> None:
-        """Give it its name. Raises OSError."""
+        """Give the part its name. Raises OSError."""
         path = self._folder / self.part.digest
         os.close(self._file)
         self._file = -1
@@ -109,7 +109,7 @@ class NewPart:
             raise OSError(f"{path} was not written")
 
     def drop(self) -> None:
-        """Delete it, unless it has its name."""
+        """Delete the part, unless it has its name."""
         with contextlib.suppress(OSError):
             if self._file >= 0:
                 os.close(self._file)
@@ -126,25 +126,26 @@ class ValueFiles:
         self._owner = owner
         self._numbers = itertools.count()
         self._sound: dict[str, tuple[int, int]] = {}
-        """The inode and the time of change of files that this process has written or read."""
+        """The inode and the time of change of the files that this process has written or read."""
         self.rate = RATE
-        """Bytes that are stored in a second, as measured."""
+        """The measured number of bytes that are stored in a second."""
 
     def measure(self, size: int, seconds: float) -> None:
-        """Learn how long it took to store a value."""
+        """Note the time that it took to store a value."""
         if size >= MEASURED:
             self.rate = 0.5 * self.rate + 0.5 * size / max(seconds, 1e-3)
 
     def create(self, fills: bool = False, digest: str | None = None) -> NewPart:
-        """A part to write. ``fills``: default False; True: also if the disk has hardly room.
-        ``digest``: default None: it is known only at the end. Raises OSError."""
+        """A new part to write. ``fills``: whether it may fill the disk; default False. ``digest``:
+        the digest of the part; default None: it is known only at the end. Raises OSError."""
         self._make()
         check = _has_room if fills else self._check_room
         name = f"{self._owner}-{next(self._numbers)}.part"
         return NewPart(self.folder, name, check, digest)
 
     def add(self, part: Part, data: memoryview, fills: bool = False) -> None:
-        """Write a part, unless it is there and sound. ``fills``: as for `create`. Raises OSError."""
+        """Write a part, unless it exists and is sound. ``fills``: as for `create`. Raises
+        OSError."""
         if self.has(part):
             return
         new = self.create(fills, part.digest)
@@ -166,8 +167,8 @@ class ValueFiles:
             raise NoRoom(errno.ENOSPC, f"less than {FREE:.0%} of the disk would stay free")
 
     def has(self, part: Part) -> bool:
-        """Whether the part is there. A file that this process has not seen is read: a damaged one
-        must be written again."""
+        """Whether the part exists. A file that this process has not read before is checked, because
+        a damaged file must be written again."""
         try:
             facts = os.lstat(self.folder / part.digest)
         except OSError:
@@ -181,13 +182,13 @@ class ValueFiles:
         return True
 
     def read(self, part: Part) -> bytearray:
-        """The bytes of a part. Raises PartError unless they are what was written."""
-        # Not mapped: another process may cut or change the file later.
+        """The bytes of a part. Raises PartError if the part is missing or damaged."""
+        # Read, not mapped, because another process may cut or change the file later.
         return self._read(part, keeps=True)
 
     def clean(self, is_named: Container[str], lives: Callable[[str], bool]) -> Freed:
-        """Delete the parts that are not named, and the temporary files of processes that do not
-        live. Raises OSError."""
+        """Delete the parts that are not named, and the temporary files of dead processes. Raises
+        OSError."""
         files = size = 0
         for name, facts in self._entries():
             temporary = _TEMPORARY.fullmatch(name)
@@ -197,7 +198,7 @@ class ValueFiles:
                 is_left = DIGEST.fullmatch(name) is not None and name not in is_named
             if not is_left:
                 continue
-            with contextlib.suppress(OSError):  # on Windows, while somebody reads it
+            with contextlib.suppress(OSError):  # on Windows, somebody may be reading the file
                 (self.folder / name).unlink()
                 files += 1
                 size += facts.st_size
@@ -229,7 +230,7 @@ class ValueFiles:
             raise NotADirectoryError(f"{self.folder} is a symbolic link")
 
     def _read(self, part: Part, keeps: bool = False) -> bytearray:
-        """Read and compare a part; returns its bytes if it ``keeps`` them. Raises PartError."""
+        """Read and check a part. Returns its bytes if ``keeps`` is true. Raises PartError."""
         if DIGEST.fullmatch(part.digest) is None:
             raise PartError("the name of a part of it is damaged")
         try:
@@ -241,7 +242,7 @@ class ValueFiles:
             facts = os.fstat(file)
             if not stat.S_ISREG(facts.st_mode) or facts.st_size != part.size:
                 raise PartError("a part of it is not what was written")
-            # Not before: a file that is not there, or has another size, takes no memory.
+            # Allocated only now: a missing file, or one of another size, takes no memory.
             data = bytearray(part.size if keeps else 0)
             if _digest(file, part.size, data if keeps else None) != part.digest:
                 raise PartError("a part of it is not what was written")
@@ -257,7 +258,7 @@ class ValueFiles:
 
 
 def _has_room(size: int) -> None:
-    """The disk says itself when it is full."""
+    """Do nothing: writing raises when the disk is full."""
 
 
 def _identity(facts: os.stat_result) -> tuple[int, int]:
@@ -265,8 +266,8 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
 
 
 def _digest(file: int, size: int, into: bytearray | None) -> str:
-    """The digest of so many bytes of an open file. ``into``: where they go; None: nowhere, so each
-    piece is read over the last one."""
+    """The digest of the first ``size`` bytes of an open file. ``into``: gets the bytes; None: they
+    are not kept."""
     digest = hashlib.sha256()
     buffer = memoryview(bytearray(min(PIECE, size)) if into is None else into)
     done = 0

@@ -1,12 +1,12 @@
-"""Writes rows into the journal. The engine's loop commits them itself; a thread does what would
-make the loop wait.
+"""`Writer`, which commits rows to the journal: on the engine's loop, or on a thread if that would
+wait.
 
-All rows of one turn of the loop are one commit, so sixteen calls that end together cost one, and
-each continues when its row is durable. A commit writes into the memory of the system, without a
-sync; handing it to the thread takes twice as long for a linear run (180 µs a step instead of 87).
-The thread commits while another process holds the file, where a commit takes milliseconds, and for
-loops on the main thread, where an interrupt may raise at any line. It moves the log into the file,
-and it commits rows of a loop that a call blocks.
+All rows of one turn of the loop are one commit, so that sixteen calls that end together cost one
+commit, and each continues when its row is durable. A commit writes into the system's memory,
+without a sync. To hand it to the thread would take twice as long for a linear run (180 µs a step
+instead of 87). The thread commits while another process holds the file, for loops on the main
+thread, where an interrupt may raise at any line, and for a loop that a call blocks. The thread also
+moves the log into the file.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from .log_files import identity, index_of, log_of
 from .pending import PendingWrite, notify
 
 BEAT = 0.1
-"""Seconds between two checks of the thread for rows that a blocked loop does not commit. A beat of
-0.01 s costs 5 % of the CPU time of a journaled fan-out."""
+"""The seconds between two checks of the thread for rows that a blocked loop does not commit. A beat
+of 0.01 s would cost 5 % of the CPU time of a journaled fan-out."""
 
 LOG = 16_000_000
-"""Bytes of the log at which it is moved into the file. With 4 MB, what the journal takes for
-results of 1 MB is a quarter more, with 64 MB as much; for small rows the length does not matter."""
+"""The number of bytes at which the log is moved into the file. With 4 MB, results of 1 MB take a
+quarter more time; 64 MB is no faster. For small rows the number does not matter."""
 
 
 STATEMENT = operator.itemgetter(0)
-"""Gives the statement of a row with its statement."""
+"""Returns the statement of a pair of statement and row."""
 
 
 class Writer:
@@ -49,7 +49,7 @@ class Writer:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         """``connection`` belongs to this writer from now on."""
-        # A loop does not wait: what would wait is left to the thread.
+        # A loop must not wait, so such commits are left to the thread.
         connection.execute("PRAGMA busy_timeout=0")
         # The thread moves the log, so a commit never syncs. Without a thread SQLite moves it.
         if not IN_BROWSER:
@@ -74,7 +74,7 @@ class Writer:
         self._committing = threading.Lock()
         self._due: set[asyncio.AbstractEventLoop] = set()
         """Loops that will commit in their next turn."""
-        # Not a Queue or a Condition: an interrupt inside of their locks leaves them locked.
+        # Not a Queue or a Condition, because an interrupt could leave their locks locked.
         self._requests: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         """Requests to the thread: commit and call; None: commit and end."""
         self._sleeps = True
@@ -91,11 +91,11 @@ class Writer:
     def write(
         self, statement: str, row: Sequence[Any], at_once: bool = False
     ) -> asyncio.Future[None]:
-        """A future whose result comes when the row is durable, or a JournalError. ``at_once``: no
-        other row can come in this turn, so its end is not waited for."""
+        """A future that ends when the row is durable, or with a JournalError. ``at_once``: whether
+        to commit before the end of the turn, because no other row can come; default False."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        # Half of the time of PendingWrite(…): this is done for each call.
+        # Takes half of the time of PendingWrite(…), and is done for each call.
         self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), done, loop, None)))
         if at_once and not self._is_for_thread:
             self._turn(loop)
@@ -106,9 +106,9 @@ class Writer:
     def write_all(
         self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """`write` for many rows, which does not wait for the end of the turn: the result comes when
-        all are durable, or the JournalError of the last one. ``failed`` is called for each other
-        that cannot be written, on any thread."""
+        """`write` for many rows, before the end of the turn. The future ends when all rows are
+        durable, or with the JournalError of the last row. ``failed`` is called, on any thread, for
+        each other row that cannot be written."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         *before, (statement, last) = rows
@@ -125,23 +125,24 @@ class Writer:
     def later(
         self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
     ) -> None:
-        """Write rows, which do not change, without waiting, before all rows that follow. On any
-        thread."""
+        """Write rows, which must not change any more, before all later rows, without waiting. Any
+        thread may call this."""
         self._queue.append(PendingWrite(statement, rows, None, None, failed))
         self._commit_soon()
 
     def before_next(
         self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
     ) -> None:
-        """`later` for a row that only matters for rows after it: it is committed with the next one,
-        or by the thread within two beats. On any thread."""
+        """`later` for a row that matters only for later rows. It is committed with the next row, or
+        by the thread within two beats. Any thread may call this."""
         self._queue.append(PendingWrite(statement, (row,), None, None, failed))
-        # After the row was added: the thread sets `_sleeps` before it looks at the queue.
+        # Checked after the row was added, because the thread sets `_sleeps` before it reads the
+        # queue.
         if self._sleeps or IN_BROWSER:
             self._commit_soon()
 
     def add(self, writes: Sequence[PendingWrite]) -> None:
-        """Write rows that others wait for already. On any thread."""
+        """Write rows for which tasks already wait. Any thread may call this."""
         self._queue.extend(writes)
         self._commit_soon()
 
@@ -163,7 +164,7 @@ class Writer:
             written: SimpleQueue[None] = SimpleQueue()
             self._requests.put(lambda: written.put(None))
             until = time.monotonic() + BUSY
-            # In beats: the thread may end meanwhile, and then nobody answers.
+            # Wait in beats, because the thread may end meanwhile and not answer.
             while self._thread.is_alive() and time.monotonic() < until:
                 with contextlib.suppress(Empty):
                     return written.get(timeout=BEAT)
@@ -207,8 +208,8 @@ class Writer:
 
     @property
     def _is_for_thread(self) -> bool:
-        """Whether the thread commits: it sleeps and must beat again, or the loop runs on the main
-        thread."""
+        """Whether the thread must commit, because it sleeps and must beat again, or because the
+        loop runs on the main thread."""
         return not IN_BROWSER and (self._sleeps or threading.get_ident() == self._main)
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -216,13 +217,14 @@ class Writer:
             self._wake_thread()
         elif loop not in self._due:
             self._due.add(loop)
-            # At the end of the turn: all calls that end in one turn of the loop share a commit.
+            # Committed at the end of the turn, so that all calls that end in this turn share a
+            # commit.
             loop.call_soon(self._turn, loop)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Commit the rows of this turn, unless the loop would have to wait."""
         self._due.discard(loop)
-        # Never wait for the lock: the thread holds it while another process holds the file.
+        # Never wait for the lock, which the thread holds while another process holds the file.
         if os.getpid() == self._pid and self._committing.acquire(blocking=False):
             try:
                 if not self._closed and self._commit(loop):
@@ -232,11 +234,11 @@ class Writer:
         self._wake_thread()
 
     def _wake_thread(self) -> None:
-        if IN_BROWSER and not self._closed:  # this is the only thread
+        if IN_BROWSER and not self._closed:  # a browser has no other thread
             with self._committing:
                 self._commit()
             return
-        # Before the request: the thread must not fall asleep between the two.
+        # Cleared before the request, so that the thread does not fall asleep in between.
         self._sleeps = False
         self._requests.put(_nothing)
         if self._closed:  # there is no thread
@@ -258,8 +260,8 @@ class Writer:
                 before = first
                 first = _first(self._queue)
                 request = _nothing if first is not None and first is before else None
-                # Nothing was written for a beat. The queue is looked at after `_sleeps` is set,
-                # because who adds a row looks at `_sleeps` after that: so no row is left behind.
+                # Nothing was written for a beat. The queue is read after `_sleeps` is set, and code
+                # that adds a row reads `_sleeps` after that, so that no row is left behind.
                 self._sleeps = commits == self._commits
                 self._sleeps &= not self._queue
                 commits = self._commits
@@ -276,30 +278,30 @@ class Writer:
     def _end(self) -> None:
         with self._committing:
             self._commit()
-            # From now on, who adds a row also refuses it.
+            # From now on, added rows are refused at once.
             self._closed = True
             self._connection.close()
-            # SQLite removes them with the last connection.
+            # SQLite removes these files with the last connection.
             self._log_files = {}
             self._refuse()
 
     def _refuse(self) -> None:
         """Fail the rows that came after the end."""
-        # By count, not until it is empty: other threads add rows meanwhile.
+        # A fixed count, because other threads may add rows meanwhile.
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         notify(batch, JournalError("journal.unwritable", f"{self._path} is closed"), None)
 
     def _move_log(self) -> None:
-        """Move a long log into the file: most of it while the loops continue, and the rest while
-        they wait, so that the log starts again."""
+        """Move a long log into the file, most of it while the loops continue, the rest while they
+        wait, so that the log starts again."""
         with contextlib.suppress(sqlite3.Error, OSError, JournalError):
             size = self._log.stat().st_size
             if size < self._full or size == self._moved:
                 return
             self._full = size + LOG
             self.check_place()
-            # A connection of its own, which does not hold up the commits; `rw` does not create a
-            # file that was removed.
+            # A separate connection does not delay the commits. The mode `rw` does not create a
+            # removed file again.
             uri = f"{self._path.absolute().as_uri()}?mode=rw"
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as other:
                 other.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -311,20 +313,20 @@ class Writer:
                 if not busy and pages == moved:
                     self._full = LOG
                     self._moved = size
-                # The rows that waited for this.
+                # Commit the rows that waited for this.
                 self._commit()
 
     # --- on either, while `_committing` is held ---
 
     def _commit(self, loop: asyncio.AbstractEventLoop | None = None) -> bool:
-        """Commit the queue and wake the tasks that wait. ``loop``: the one that commits; False if
-        it would have to wait."""
+        """Commit the queue and wake the waiting tasks. ``loop``: the loop that commits; None: the
+        thread. Returns False if a loop would have to wait."""
         if not self._queue:
             return True
         error, now = None, time.monotonic()
         try:
-            # Not the log before each commit: that takes a tenth of its time, and with the log the
-            # rows that were written before are lost anyway.
+            # The log is not checked before each commit: that would take a tenth of the time, and if
+            # the log is lost, earlier rows are lost anyway.
             checks_log = now - self._checked > BEAT
             self.check_place(checks_log)
             self._checked = now if checks_log else self._checked
@@ -337,7 +339,7 @@ class Writer:
         error = error or self._write_batch(batch)
         if error is None or not is_open or (len(batch) == 1 and len(batch[0].rows) == 1):
             notify(batch, error, loop)
-        # A single row may be the cause, for example a value of more than a gigabyte: it fails
+        # A single row may be the cause, for example a value of more than a gigabyte. It fails
         # alone.
         else:
             for write in batch:
@@ -348,10 +350,11 @@ class Writer:
         return True
 
     def _begin(self, patient: bool) -> bool:
-        """Start a transaction; False if another process writes and this call must not wait."""
+        """Start a transaction. False: another process writes, and this call is not ``patient``."""
         execute = self._connection.execute
         try:
-            # IMMEDIATE: a transaction that becomes a write later fails instead of waiting.
+            # IMMEDIATE, because a transaction that becomes a write later would fail instead of
+            # waiting.
             execute("BEGIN IMMEDIATE")
             return True
         except sqlite3.OperationalError as error:
@@ -367,19 +370,18 @@ class Writer:
         return True
 
     def _write_batch(self, batch: list[PendingWrite]) -> JournalError | None:
-        """Write rows in the transaction that was begun, and end it."""
+        """Write rows in the open transaction, and end it."""
         connection = self._connection
         try:
             for statement, writes in itertools.groupby(batch, STATEMENT):
                 rows = [row for write in writes for row in write.rows]
-                # The end of a run changes its row only if this process owns it: else nothing
-                # changed.
+                # The end of a run changes its row only if this process still owns the run.
                 changed = connection.executemany(statement, rows).rowcount
                 if changed < len(rows):
                     message = f"{self._path}: the run was deleted or taken over while it ran"
                     raise JournalError("journal.gone", message)
             connection.execute("COMMIT")
-        # Of any class: the tasks must be woken, and the next rows written.
+        # Catch any error, because the tasks must be woken and the next rows written.
         except Exception as error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
@@ -395,7 +397,7 @@ class Writer:
 
 
 def _nothing() -> None:
-    """Nothing is to be called after the commit."""
+    """Do nothing after a commit."""
 
 
 def _first(queue: deque[PendingWrite]) -> PendingWrite | None:

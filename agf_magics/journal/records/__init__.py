@@ -1,1 +1,1 @@
-"""The rows of a run, read and checked."""
+"""Reads and checks the rows of a run."""

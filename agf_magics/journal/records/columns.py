@@ -1,4 +1,4 @@
-"""Columns of journal rows as packed bytes, written and read."""
+"""Stores the columns that a person adds to the table of a run, such as scores and labels."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..database.errors import JournalError
 from ..database.store import Store
 
 COLUMN = "column "
-"""What the key of an added column begins with, in the table of large values: no digest has it."""
+"""The beginning of the key of an added column in the table of large values. No digest begins so."""
 
 
 def read_columns(store: Store, num: int) -> dict[str, dict[int, Value]]:
-    """The columns that were added to the table of a run: their names, and their values by the place
-    of the row. Raises JournalError."""
+    """The columns that were added to the table of a run: for each name, the values by the place of
+    the row. Raises JournalError."""
     sql = "SELECT substr(digest, ?), text FROM large WHERE num=? AND substr(digest, 1, ?)=?"
     with store.reading() as connection:
         cells = (len(COLUMN) + 1, num, len(COLUMN), COLUMN)
@@ -24,8 +24,8 @@ def read_columns(store: Store, num: int) -> dict[str, dict[int, Value]]:
 
 
 def write_column(store: Store, num: int, name: str, values: Mapping[int, Value], new: bool) -> None:
-    """Save values of an added column by their places. ``new``: they replace the column, else what
-    other processes wrote in it stays. Raises JournalError."""
+    """Store values of an added column by the places of the rows. ``new``: whether they replace the
+    column; otherwise values from other processes stay. Raises JournalError."""
     key = COLUMN + name
     with store.writing() as connection:
         sql = "SELECT text FROM large WHERE num=? AND digest=?"

@@ -1,4 +1,4 @@
-"""The failure of a call as JSON, and back."""
+"""Converts the failure of a call to JSON, and back."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at
 
 
 class UnstoredError(StepError):
-    """The result of a call that must not be repeated cannot be stored: the run ends before a step uses
-    it."""
+    """The result of a call that must not be repeated cannot be stored. The run ends before a step
+    uses the result."""
 
 
 def error_json(error: BaseException, secrets: Secrets) -> str:
@@ -39,7 +39,7 @@ def error_json(error: BaseException, secrets: Secrets) -> str:
         messages.append([masked.code, masked.message, masked.hint, place, masked.severity])
     path = error.path if isinstance(error, StepError) else None
     stored: dict[str, Any] = {"at": path, "said": messages}
-    # The whole chain is searched, because a traceback shows the whole chain.
+    # All exceptions of the chain are searched, because a traceback shows them.
     if error.__cause__ is not None and not secrets.raised(error.__cause__):
         stored["cause"] = _cause_json(error.__cause__)
     return encode(stored)
@@ -62,7 +62,7 @@ _is_failure = checker(_AnyFailure)
 
 
 def error_from(text: str, sources: Iterable[Source]) -> StepError:
-    """The failure, with places in ``sources`` and a cause that resembles the original one.
+    """The failure in ``text``, with places in ``sources`` and a cause that resembles the original.
 
     Raises ValueError or another of `UNREADABLE`.
     """
@@ -89,7 +89,7 @@ def _diagnostic(
     name, start, end = place or (None, 0, 0)
     source = sources.get(name)
     span = None
-    # The text may be another one now, and then a caret would point at anything.
+    # The definition may have changed, so that a caret would point at the wrong text.
     if source is not None and 0 <= start <= end <= len(source.text):
         span = Span(source, start, end)
     return Diagnostic(code, message, span, hint, severity)
@@ -103,13 +103,13 @@ def _cause_json(cause: BaseException) -> list[Value]:
 
 
 def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
-    """An exception of Python's class of that name, else of a new class with that name."""
+    """An exception of Python's class ``name``, or of a new class with that name."""
     name = name if name.isidentifier() and len(name) <= LONGEST_NAME else "Exception"
-    # Only classes of Python itself: importing a module by a stored name would run its code.
+    # Only Python's own classes: an import by a stored name would run code.
     kind = getattr(builtins, name, None)
     if isinstance(args, list) and isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(Exception):
             return kind(*args)
-    # Its class may be gone, or take other arguments: a class with its name is shown as it was.
+    # The class may be gone or may have changed. A new class with its name looks the same.
     cause: BaseException = type(name, (Exception,), {})(text)
     return cause

@@ -1,14 +1,14 @@
-"""What the fields of a journaled record may hold, checked when they are read."""
+"""The types and bounds of the fields of a record, which are checked when it is read."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 LONGEST_NAME = 200
-"""Characters of the name of an exception's class."""
+"""The largest number of characters in the name of an exception's class."""
 
 LONGEST_ARGUMENTS = 10_000
-"""Characters of an exception's arguments that are stored."""
+"""The largest number of characters of an exception's arguments."""
 
 
 FORMS: dict[Any, tuple[type, ...]] = {
@@ -30,16 +30,16 @@ Count = Annotated[int, lambda number: 0 <= number < 1 << 62]
 Text = str | None
 Raw = bytes | None
 Identifier = Annotated[str, str.isidentifier]
-"""Any one: a later version may add a mark, and a run of it can still be listed."""
+"""Any identifier: a later version may add a mark, and its runs can still be listed."""
 
 
 def is_stored(form: object, value: object) -> bool:
-    """Whether a value may be stored so."""
+    """Whether ``value`` has a type that belongs to ``form``."""
     return form in FORMS and type(value) in FORMS[form]
 
 
 def is_at(value: object) -> bool:
-    """Whether it is a path: a step's id, then ids and numbers."""
+    """Whether ``value`` is a path: a step's id, then ids and numbers."""
     if not isinstance(value, tuple) or not value or not isinstance(value[0], str):
         return False
     return all(isinstance(bit, str) or (type(bit) is int and 0 <= bit < 1 << 62) for bit in value)

@@ -1,4 +1,4 @@
-"""Large parts of arguments and stores: a run writes each once, and it is found again by its digest."""
+"""Reads the large parts of arguments and stores, which a run writes once, by their digests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NO_LARGE: Mapping[str, str] = {}
 def large_parts(
     connection: sqlite3.Connection, num: int, given: Text, before: Mapping[str, str] = NO_LARGE
 ) -> dict[str, str]:
-    """The large parts of arguments that are a list of pieces. ``before``: those that were just read.
-    Raises ValueError if one is not in the file."""
+    """The large parts of ``given``, arguments that are a list of pieces. ``before``: the parts of
+    the previous record. Raises ValueError if a part is missing."""
     digests = json.loads(given or "")[1::2]
     return {digest: before.get(digest) or _large(connection, num, digest) for digest in digests}
 
@@ -27,8 +27,8 @@ def large_parts(
 def read_stores(
     connection: sqlite3.Connection, num: int, text: str | None
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The stores of a run as JSON, from what `CallRows.stores` returned, and the names of those that
-    are previews. Raises JournalError."""
+    """The stores of a run as JSON, from the text that `CallRows.stores` returned, and the names of
+    the stores that are previews. Raises JournalError."""
     if text is None or not text.startswith("["):
         return text, ()
     try:
@@ -46,8 +46,8 @@ _are_names = checker(list[str])
 
 
 def _large(connection: sqlite3.Connection, num: int, digest: str) -> str:
-    """A large part of the arguments of a run as JSON. Raises ValueError unless it is what was
-    written."""
+    """A large part of the arguments of a run as JSON. Raises ValueError if it is missing or
+    damaged."""
     sql = "SELECT text FROM large WHERE num=? AND digest=?"
     (text,) = connection.execute(sql, (num, digest)).fetchone() or (None,)
     if type(text) is not str or hashlib.sha256(text.encode()).hexdigest() != digest:

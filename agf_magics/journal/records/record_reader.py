@@ -1,4 +1,4 @@
-"""The reader of a run's records: each row of the journal is checked and becomes a `Record`."""
+"""Reads the records of a run: checks each row of the journal and converts it to a `Record`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Row = tuple[Any, ...]
 
 
 def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record]:
-    """The records of ``rows``. ``is_shown``: with the large parts of arguments, which only a person
-    looks at. Raises JournalError for a damaged row."""
+    """The records of ``rows``. ``is_shown``: whether the large parts of arguments are read, which
+    only views need; default True. Raises JournalError for a damaged row."""
     row = None
     large: dict[str, str] = {}
     try:
@@ -30,8 +30,8 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
             record = _read(row)
             text, whole, *_ = record.arguments
             if whole == 2 and is_shown:
-                # Of the last record alone: what calls share is read once, and a long run does not
-                # fill the memory.
+                # Keep only the parts of the last record: shared parts are read once, and a long run
+                # does not fill the memory.
                 num = record.line - record.line % ROOM
                 large = large_parts(rows.connection, num, text, large)
                 record = record._replace(arguments=RecordedArguments(text, whole, large))
@@ -41,13 +41,13 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
 
 
 def _damage(row: Row | None, error: Exception) -> Exception:
-    """The error of reading ``row``."""
+    """The error for a ``row`` that cannot be read."""
     if not isinstance(error, sqlite3.OperationalError):
         which = f"row {row[0]}" if row is not None else "a row"
         return JournalError("journal.damaged", f"{which} has changed since it was written")
     if hasattr(error, "sqlite_errorcode"):
         return error
-    # Python's error, not SQLite's, although it has the same class.
+    # This is Python's error, although SQLite raises the same class.
     return JournalError("journal.damaged", "a text of a row is not UTF-8")
 
 
@@ -82,7 +82,7 @@ def _read(row: Row) -> Record:
     line, what, place, tries, kind, name, started, ended, given, whole, *rest = parts
     form, value, shown, error, signature, digest = rest
     at = tuple(json.loads(place))
-    # A failed call has an error, a dropped element too; nothing else has.
+    # Only a failed call and a dropped element have an error.
     has_error = what in ("failed", "dropped")
     if not is_at(at) or not is_stored(form, value) or has_error != (error is not None):
         raise ValueError

@@ -1,4 +1,4 @@
-"""What the earlier sessions of a run did, for the session that resumes it.
+"""`EarlierOutcomes`, the outcomes of a run's earlier sessions, for the session that resumes it.
 
 The records of a call follow each other, and the last one counts. By `Record.what` they are
 
@@ -9,7 +9,7 @@ The records of a call follow each other, and the last one counts. By `Record.wha
 - a mark, which has no value: a failure was ``dropped``, ``rescued`` or ``retried``, a part of a step
   ``ended`` or was ``stored`` before others, a recorded answer was ``taken``, a model was ``used``.
 
-The form ``again`` of a result says that its value is not stored, and that the call is made again.
+The form ``again`` of a result means that its value is not stored, so that the call is made again.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class RecordedOutcome(NamedTuple):
 
     value: Value
     error: str | None
-    """Its failure as JSON."""
+    """The failure as JSON; None: the call did not fail."""
     data: bytes | None = None
-    """The data of its row if it is stored as parts."""
+    """The data of the row, if the value is stored as parts."""
 
 
 class LateValue(NamedTuple):
-    """A large value that is read when its call comes, or when somebody needs it."""
+    """A large value that is read when its call is replayed, or when somebody needs it."""
 
     data: bytes
     read: Callable[[], Value]
-    """Raises DecodeError."""
+    """Reads the value. Raises DecodeError."""
     shown: str | None = None
     """Its preview as JSON."""
 
@@ -60,42 +60,43 @@ class LostValue(Exception):
     """The value of a call that was recorded cannot be read. The message has the reason."""
 
     def __init__(self, why: str, data: bytes) -> None:
-        """``data``: that of its row."""
+        """``data``: the data of the row."""
         super().__init__(why)
         self.data = data
 
 
 class EarlierOutcomes:
-    """The outcomes of earlier sessions: read once, taken out call by call.
+    """The outcomes of earlier sessions, read once. Each call takes its outcome.
 
-    A run may have 100,000 of them, so a value is stored without its record: that is less to create,
-    and nothing that Python's garbage collector visits again.
+    A run may have 100,000 outcomes, so values are stored without their records. That takes less
+    time, and Python's garbage collector has less to visit.
     """
 
     def __init__(
         self, records: Iterable[Record], ended: bool, identities: Identities | None = None
     ) -> None:
-        """``records``: with their values, in order. ``ended``: the run ended, and the call that
-        made it fail is made again. ``identities``: the objects in the values."""
+        """``records``: the records with their values, in order. ``ended``: whether the run ended,
+        so that the call that made it fail is made again. ``identities``: the objects in the
+        values."""
         self.identities = identities
         self.line = 0
         self.values: dict[tuple[StepPath, str], Value] = {}
         """The values of the calls that returned, by their `CallKey`."""
         self.unstored: dict[CallKey, StoredValue] = {}
-        """What is known of the values that are not stored."""
+        """The essences of values that are not stored."""
         self.failed: dict[CallKey, Record] = {}
         self.answers: dict[CallKey, Record] = {}
         self.marks: dict[tuple[str, CallKey], int] = {}
-        """The row of each mark."""
+        """The line of each mark, by the mark and the call."""
         self.sequences: dict[CallKey, SequenceRow] = {}
-        """The sequences of fan-outs."""
+        """The sequences of fan-outs, by the call."""
         self.unknown: set[CallKey] = set()
-        """Calls with an effect that were started and have no outcome."""
+        """The calls with an effect that began and have no outcome."""
         self.open: dict[CallKey, str] = {}
-        """The questions that were put to a person and have no answer, in their order."""
+        """The unanswered questions to a person, in order."""
         for record in records:
             self._add(record)
-        # What the run has survived is replayed; the failure that ended it is tried again.
+        # Failures that the run survived are replayed. The failure that ended it is tried again.
         if ended:
             handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
             retried = {key for what, key in self.marks if what == "retried"}
@@ -123,7 +124,7 @@ class EarlierOutcomes:
         elif what not in ("finished", "failed", "begun"):
             self.marks[what, key] = record.line
         else:
-            # An outcome before it is that of an earlier attempt.
+            # An earlier outcome belongs to an earlier attempt.
             self.failed.pop(key, None)
             self.values.pop(key, None)
             self.unstored.pop(key, None)
@@ -135,15 +136,16 @@ class EarlierOutcomes:
                 self.unknown.add(key)
             elif record.result.form != "again":
                 self.values[key] = value_of(record)
-            # It had an effect, and its result is not stored: only a person can decide.
+            # The call had an effect and its result is not stored, so a person must decide.
             elif ("begun", key) in self.marks:
                 self.unknown.add(key)
             elif record.result.data is not None:
                 self.unstored[key] = record.result
 
     def take(self, key: CallKey, reads: bool = True) -> RecordedOutcome | None:
-        """The outcome of a call, once. ``reads``: False: nobody needs a value of parts. Raises
-        LostValue: the call is made again, or if it had an effect, a person is asked."""
+        """Take the outcome of a call, which can be taken once. ``reads``: whether a value of parts
+        is read; default True. Raises LostValue if the value cannot be read: the call is made again,
+        or if it had an effect, a person is asked."""
         if key in self.values:
             value = self.values.pop(key)
             is_late = type(value) is LateValue and reads
@@ -159,8 +161,8 @@ class EarlierOutcomes:
             raise LostValue(str(error), late.data) from None
 
     def lose(self, key: CallKey) -> None:
-        """The value of a call cannot be read: the call is made again, or if it had an effect, a person
-        is asked."""
+        """Note that the value of a call cannot be read: the call is made again, or if it had an
+        effect, a person is asked."""
         if ("begun", key) in self.marks:
             self.unknown.add(key)
 
@@ -171,8 +173,8 @@ class EarlierOutcomes:
 
     @cached_property
     def places(self) -> frozenset[StepPath]:
-        """The paths of the calls that have a record, and of all that they are within, when they are
-        first needed."""
+        """The paths of the calls with a record, and of everything around them, computed at first
+        use."""
         keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {
             key.at for _, key in self.marks
         }
@@ -181,8 +183,8 @@ class EarlierOutcomes:
     def failed_elements(self, at: StepPath) -> list[int]:
         """The elements of ``at`` (the path of a body, without the number) in which a call failed.
 
-        A resumed run starts with them: so the failure that stopped the others is known before any
-        of them starts.
+        A resumed run starts with them, so that a failure that stopped the others is known before
+        they start.
         """
         numbers: dict[int, None] = {}
         for inner in self.failures:
@@ -201,7 +203,7 @@ class EarlierOutcomes:
 
 
 NO_RECORDS = EarlierOutcomes((), ended=False)
-"""What a first session finds; nothing is ever added to it."""
+"""The outcomes for a first session: always empty."""
 
 
 def _is_handled(record: Record, handled: set[StepPath], retried: set[CallKey]) -> bool:

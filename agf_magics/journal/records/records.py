@@ -1,4 +1,4 @@
-"""The rows of a run in the journal: outcomes of calls, and marks; `record_reader` checks them."""
+"""`Record`, a row of a run in the journal: the outcome of a call, or a mark."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SPLIT = "\x1f"
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
-"""The exceptions of reading a value whose type is not the one that was written."""
+"""The exceptions that a value of an unexpected type may raise when it is read."""
 
 
 COLUMNS = (
-    # `given` has the arguments: another name of the column would be another version of the file.
+    # The column `given` has the arguments. A new name would be a new version of the file.
     "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, "
     "error, sign, digest"
 )
@@ -40,7 +40,7 @@ RECORDS = f"SELECT {COLUMNS}, crc FROM records"
 
 
 WITH_DIGEST = 3
-"""``whole`` of a row that has the digest of the arguments before their preview."""
+"""The value of ``whole`` for a row with the digest of the arguments before their preview."""
 
 
 class CallKey(NamedTuple):
@@ -48,26 +48,26 @@ class CallKey(NamedTuple):
 
     at: StepPath
     tries: str = ""
-    """The attempts around it that are not the first ones: ``["steps[0].do",3,2]`` for the second
-    one of element 3."""
+    """The repeated attempts around the execution: ``["steps[0].do",3,2]`` for the second attempt of
+    element 3."""
 
 
 class RecordedArguments(NamedTuple):
     """The arguments of a call."""
 
     text: str | None = None
-    """As JSON; secrets are `MASK`."""
+    """The arguments as JSON, with `MASK` in place of secrets."""
     whole: int = 0
     """0: ``text`` is a preview; 1: it is complete; 2: it is a list of pieces, with digests of large
     parts between them."""
     large: Mapping[str, str] = {}
-    """The large parts as JSON, by their digests, where a person may look at them."""
+    """The large parts as JSON, by their digests, if the record was read for a view."""
     contents: str | None = None
-    """The digest of what the preview stands for; None: it has none."""
+    """The digest of the arguments behind the preview; None: there is none."""
 
     @property
     def is_one_text(self) -> bool:
-        """Whether ``text`` has all of them, without pieces."""
+        """Whether ``text`` has all arguments, without pieces."""
         return self.whole == 1
 
 
@@ -80,24 +80,24 @@ class StoredValue(NamedTuple):
     shown: str | None = None
     """A preview as JSON, if the form is not JSON."""
     sign: bytes | None = None
-    """The signature of a pickle, of an answer, and of the outcome of a call with an effect."""
+    """The signature; only a pickle, an answer and the outcome of a call with an effect have one."""
     unpickled: tuple[Value] | None = None
-    """The value, once it was read for a resumed run."""
+    """The value in a tuple, after it was read for a resumed run; None before."""
 
     @property
     def parts(self) -> bytes | None:
-        """Its data if it is stored as parts."""
+        """The data, if the value is stored as parts; else None."""
         return self.data if self.form == "parts" and isinstance(self.data, bytes) else None
 
     @property
     def text(self) -> str | bytes | None:
-        """What is shown of it, as JSON; nothing is unpickled."""
+        """The value or its preview as JSON. Nothing is unpickled."""
         return self.data if self.form == "json" else self.shown
 
 
 class Record(NamedTuple):
     line: int
-    """Its number in the file, which grows."""
+    """The number of the row in the file, which grows."""
     what: str
     """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect),
     fired, asked, answered, dropped, rescued, retried, ended, started, stored, sequence, taken (from
@@ -114,7 +114,7 @@ class Record(NamedTuple):
     result: StoredValue = StoredValue()
     error: str | None = None
     digest: bytes | None = None
-    """A digest of the call, for a later run that makes an identical one: see `CallDigest`."""
+    """A digest of the call, by which a later run finds the result (see `CallDigest`)."""
 
     @property
     def key(self) -> CallKey:
@@ -148,11 +148,11 @@ class Record(NamedTuple):
         return decoded("".join(pieces))
 
     def is_believed(self, run_id: str) -> bool:
-        """Whether this user's run has written an answer, or the outcome of a call with an effect. A
-        journal may have been in other hands, and these decide what is called."""
+        """Whether this user has signed the record, if it is an answer or the outcome of a call with
+        an effect. These decide what is called, and the journal may have been in other hands."""
         result = self.result
         if result.form in PICKLED and self.what != "answered":
-            return True  # `read_value` looks at its signature
+            return True  # `read_value` checks its signature
         call = (self.what, encode(self.at), self.tries, self.digest or b"")
         outcome = (result.form or "", result.data or "", self.error or "")
         return is_signed(user_key(), result.sign, run_id, *call, *outcome)
@@ -186,13 +186,13 @@ def decode_stored(form: str | None, data: str | bytes | None, files: ValueFiles 
 
 
 class SequenceRow(NamedTuple):
-    """What identifies the sequence of a fan-out."""
+    """The identity of the sequence of a fan-out."""
 
     name: str
     """The name of its class."""
     length: int
     digest: str | None
-    """None: its elements are not compared."""
+    """A digest of the elements; None: they are not compared."""
 
     def differs(self, other: SequenceRow) -> bool:
         if (self.name, self.length) != (other.name, other.length):
@@ -203,7 +203,7 @@ class SequenceRow(NamedTuple):
 
 
 def sequence_row(record: Record) -> SequenceRow:
-    """Raises JournalError for a damaged one."""
+    """The sequence in ``record``. Raises JournalError if the record is damaged."""
     stored = decoded(record.result.shown)
     if not _is_sequence(stored):
         raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
@@ -214,12 +214,12 @@ _is_sequence = checker(tuple[int, Text])
 
 
 def tries_within(tries: str, at: StepPath, attempt: int) -> str:
-    """``tries`` for the calls in attempt number ``attempt`` of ``at``."""
+    """``tries`` extended for the calls in attempt number ``attempt`` of ``at``."""
     return f"{tries}{SPLIT if tries else ''}{encode((*at, attempt))}"
 
 
 def around(at: StepPath) -> Iterator[StepPath]:
-    """``at`` and every path that it may be within, the outermost first.
+    """``at`` and every path that may be around it, outermost first.
 
     >>> for path in around(("steps[1]", "do.then", 3)):
     ...     print(path)
@@ -247,7 +247,7 @@ def _ids_around(step_id: str) -> Iterator[str]:
 
 
 def check_tries(tries: str) -> None:
-    """Raise ValueError unless this is `CallKey.tries`."""
+    """Raise ValueError unless ``tries`` has the form of `CallKey.tries`."""
     for attempt_at in tries.split(SPLIT):
         *outer, attempt = json.loads(attempt_at)
         if not is_at(tuple(outer)) or type(attempt) is not int:
@@ -255,7 +255,7 @@ def check_tries(tries: str) -> None:
 
 
 def decoded(text: str | bytes | None) -> Value:
-    """The value of a stored JSON text; None for none. Raises JournalError."""
+    """The value of a stored JSON text; None for a missing text. Raises JournalError."""
     try:
         return json.loads(text) if text is not None else None
     except (ValueError, TypeError, RecursionError):
@@ -263,7 +263,8 @@ def decoded(text: str | bytes | None) -> Value:
 
 
 def value_of(record: Record) -> Value:
-    """The value that was read for a resumed run, else that of its data. Raises DecodeError."""
+    """The value of a record: the one that was read for a resumed run, or else the value of its
+    data. Raises DecodeError."""
     result = record.result
     if result.unpickled is not None:
         return result.unpickled[0]

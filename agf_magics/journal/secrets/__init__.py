@@ -1,1 +1,1 @@
-"""Secrets are found and masked before anything is stored or shown."""
+"""Finds and masks secrets before anything is stored or shown."""

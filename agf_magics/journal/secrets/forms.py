@@ -1,7 +1,7 @@
-"""The forms that a secret can take in a value: as it is, in a container, or encoded once.
+"""Lists the forms that a secret can take in a value: plain, in a container, or encoded once.
 
 Encoded means escaped, quoted for a URL, in base64 or pickled. Other encodings (reversed, encrypted,
-compressed) cannot be listed, so `is_readable` checks whether a pickle can be searched at all.
+compressed) cannot be listed, so `is_readable` tells whether a pickle can be searched at all.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, quote_from_bytes, quote_plus
 
 SHORTEST = 4
-"""Characters (digits of a number, bytes) below which a secret would be found everywhere and is not
-searched for."""
+"""The smallest number of characters (digits, bytes) of a secret that is searched for. A shorter one
+would be found everywhere."""
 
 LONGEST_SECRET = 10_000
-"""Characters above which only a part of a secret is searched for."""
+"""The number of characters above which only a part of a secret is searched for."""
 
 MOST_PARTS = 1_000
-"""Parts of one secret; a larger one counts as opaque."""
+"""The largest number of parts of one secret. A larger secret counts as opaque."""
 
 FORM_NAME = re.compile(r"[A-Za-z_-]*")
-"""Keys that name a field: ``password`` is not a part of the secret, its value is."""
+"""The pattern of keys that name a field: ``password`` is not a secret, but its value is."""
 
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class Forms(NamedTuple):
     raws: frozenset[bytes] = frozenset()
     numbers: frozenset[int | float] = frozenset()
     slices: frozenset[str] = frozenset()
-    """Parts of texts that are too long to search for."""
+    """Parts of texts that are too long to be searched for."""
 
     def joined(self, other: Forms) -> Forms:
         return Forms(*map(operator.or_, self, other))
@@ -86,7 +86,7 @@ def parts_of(secret: Any) -> SecretParts:
     raws = set[bytes]()
     found_numbers = set[int | float]()
     short = opaque = False
-    # The objects are kept with their ids: an object that is freed gives its id to the next one.
+    # The objects are kept, because a freed object could give its id to the next one.
     seen = {id(secret): secret}
     waiting = [secret]
     while waiting:
@@ -106,7 +106,7 @@ def parts_of(secret: Any) -> SecretParts:
         ):
             continue
         elif isinstance(part, str):
-            # `str.__str__`: a class of a user may write itself otherwise, or as a mask.
+            # `str.__str__`, because a user's class may write itself differently, or as a mask.
             short |= not _add(texts, str.__str__(part), len(part))
         elif isinstance(part, bytes | bytearray | memoryview):
             short |= not _add(raws, bytes(part), len(bytes(part)))
@@ -121,7 +121,7 @@ def parts_of(secret: Any) -> SecretParts:
 
 
 def _add(parts: set[T], part: T, size: int) -> bool:
-    """Add a part of a secret; False: it is too short to be searched for."""
+    """Add a part of a secret. False: it is too short to be searched for."""
     if size >= SHORTEST:
         parts.add(part)
     return size >= SHORTEST
@@ -165,7 +165,7 @@ def _written(part: Any) -> Iterator[Any]:
     yield str(part)
     if isinstance(part, datetime.date | datetime.time):
         yield part.isoformat()
-        # As it is pickled.
+        # In the form in which it is pickled.
         yield part.__reduce__()[1][0]
     elif isinstance(part, uuid.UUID):
         yield from (part.hex, part.bytes, part.int)
@@ -218,7 +218,7 @@ def forms_of(parts: SecretParts) -> Forms:
     for secret in (*parts.texts, *parts.raws):
         part: Any = secret  # a slice of str | bytes has no type that mypy knows
         if len(secret) > LONGEST_SECRET:
-            # From the middle: long secrets begin alike, as keys and certificates do.
+            # Taken from the middle, because long secrets such as certificates begin alike.
             part = part[len(part) // 2 :][: LONGEST_SECRET // 10]
         forms = {form for text in _read(part) for form in _texts(text)}
         if isinstance(part, bytes):
@@ -238,7 +238,7 @@ def forms_of(parts: SecretParts) -> Forms:
 
 
 def _read(part: str | bytes) -> Iterator[str]:
-    """A part as texts: bytes may be text in two encodings."""
+    """The texts of a part. Bytes may be text in two encodings."""
     if isinstance(part, str):
         yield part
         return
@@ -253,7 +253,7 @@ def _texts(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield from (written(text)[1:-1] for written in (repr, ascii))
-    # As in a text that has both quotes: `repr` then escapes one of them.
+    # In a text with both quotes, `repr` escapes one of them.
     yield from (written(f"{text}'\"")[1:-4] for written in (repr, ascii))
     yield text.translate(_LINES)
     yield html.escape(text)
@@ -275,8 +275,8 @@ def _of_bytes(raw: bytes) -> Iterator[str]:
     yield raw.hex().upper()
     for between in (",", ", "):
         yield between.join(map(str, raw))
-    # Inside of something longer, as in "user:password": base64 has three ways to write it,
-    # depending on what comes before. The letters at both ends also depend on that.
+    # Inside a longer text, as in "user:password", base64 has three forms that depend on the text
+    # before. The letters at both ends depend on the neighbours, too.
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode("ascii")
         sure = encoded[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]
@@ -286,7 +286,7 @@ def _of_bytes(raw: bytes) -> Iterator[str]:
 
 
 _LINES = {9: r"\t", 10: r"\n", 13: r"\r"}
-"""All that a table escapes."""
+"""The only escapes of a table."""
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
@@ -310,7 +310,7 @@ def _number_texts(number: int | float) -> Iterator[str]:
 
 
 def _number_bytes(number: int | float) -> Iterator[bytes]:
-    """A number as a pickle writes it, and as it lies in an array."""
+    """A number in the bytes of a pickle and of an array."""
     if isinstance(number, int) or number.is_integer():
         for integer in (int(number), -int(number)):
             if 0 <= integer < 1 << 16:
@@ -345,11 +345,11 @@ class _Inspector(pickle.Pickler):
     def persistent_id(self, part: Any) -> Any:
         if isinstance(part, bytes | bytearray):
             self.readable &= _is_text(bytes(part))
-        # A date is pickled as raw bytes, which are no text and yet can be searched.
+        # A date is pickled as raw bytes that are not text, but can be searched.
         return True if isinstance(part, datetime.date | datetime.time) else None
 
     def _look_at(self, buffer: pickle.PickleBuffer) -> None:
-        """The memory of an array: numbers and texts can be searched, single bytes may be
+        """Check the memory of an array: numbers and texts can be searched, single bytes may be
         anything."""
         with memoryview(buffer) as view:
             self.readable &= (
@@ -370,7 +370,7 @@ def is_readable(value: Any) -> bool:
         inspector.dump(value)
     except KeyboardInterrupt:
         raise
-    # Of a user's __reduce__; a class that cannot be found by its name.
+    # From a user's __reduce__, or for a class that cannot be found by its name.
     except BaseException:
         return False
     return inspector.readable

@@ -1,10 +1,9 @@
-"""The rule for secrets: what is stored or shown is searched for the values of secret arguments, in
-every form.
+"""`Secrets`, which searches everything that is stored or shown for secret values, and masks them.
 
-Displayed values are masked. A value that contains a secret is not stored, because a resumed run
-must not continue with a mask; it makes the call again. The same applies to values that cannot be
-searched: an opaque value of a call that received a secret, and all values after a secret that is
-too short to search for. The forms are those of `forms`.
+Shown values are masked. A value that contains a secret is not stored: a resumed run must not
+continue with a mask, so it makes the call again. The same holds for values that cannot be searched:
+an opaque value of a call that received a secret, and all values after a secret that is too short to
+be searched for. The module `forms` lists the searched forms.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ from ..codec.json_texts import encode
 from .forms import SHORTEST, Forms, SecretParts, forms_of, is_readable, parts_of
 
 ALONE = 8
-"""Characters below which a secret word or number is searched for only as a whole word, outside of
-its call."""
+"""The number of characters below which a secret word or number is searched for only as a whole
+word, except in its own call."""
 
 MOST_SECRETS = 1_000
-"""Different secrets of a run, and texts that its steps returned, which are searched for."""
+"""The largest number of secrets of a run, and of texts from its steps, that are searched for."""
 
 HELD = "it contains a secret"
 UNSEARCHABLE = "it cannot be searched for the secret that its call received"
@@ -60,7 +59,7 @@ EDGE_BEFORE, EDGE_AFTER = r"(?:(?<![^\W_])|(?<=\\[nrtbf]))", r"(?![^\W_])"
 
 
 class Received(NamedTuple):
-    """Which secrets a call received."""
+    """Whether a call received secrets."""
 
     any: bool = False
     short: bool = False
@@ -70,7 +69,7 @@ class Received(NamedTuple):
 NOTHING = Received()
 
 LEAST = 8
-"""Characters of a secret of the surroundings; a shorter one would be found everywhere."""
+"""The smallest number of characters of a secret in the environment that is searched for."""
 _NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 
@@ -84,8 +83,7 @@ def names_a_secret(name: str) -> bool:
 
 
 def surrounding() -> SecretParts:
-    """The secrets in the environment: tools read them, and exceptions write them out (decision
-    D42)."""
+    """The secrets in the environment, which tools read and exceptions may show (decision D42)."""
     texts = (text for name, text in os.environ.items() if names_a_secret(name))
     return SecretParts(frozenset(text for text in texts if len(text) >= LEAST))
 
@@ -100,8 +98,8 @@ class Preview(NamedTuple):
 
 
 class Secrets:
-    """The secrets of one run. Changed on the engine's loop, read on any thread: the forms are
-    replaced as a whole."""
+    """The secrets of one run. Only the engine's loop changes them; any thread may read them,
+    because the forms are replaced as a whole."""
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
@@ -110,13 +108,13 @@ class Secrets:
         """The steps whose values feed secret arguments, by the identity of their flow and their
         id."""
         self.blind = False
-        """Whether a secret cannot be searched for: then no value is stored or shown."""
+        """Whether a secret cannot be searched for, so that no value is stored or shown."""
         self._learned = Forms()
-        """Those of secret arguments."""
+        """The forms of secret arguments."""
         self._surrounding = _forms_of_all(surrounding())
-        """Those that any tool may read from its surroundings."""
+        """The forms of secrets that any tool may read from the environment."""
         self._forms = self._surrounding
-        """Both."""
+        """All forms together."""
         self._returned = NO_PARTS
         self._unsearchable = False
         self._known = set[SecretParts]()
@@ -125,12 +123,13 @@ class Secrets:
 
     @property
     def active(self) -> bool:
-        """Whether a secret argument is known. Values are then searched before they are stored, and
-        elements stay in the kernel; a secret of the surroundings has no such cost."""
+        """Whether a secret argument is known. If so, values are searched before they are stored,
+        and elements stay in the kernel. Secrets of the environment have no such cost."""
         return self.blind or bool(self._learned.texts or self._learned.raws)
 
     def surround(self, texts: Iterable[str]) -> None:
-        """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
+        """Mask ``texts``, too: the arguments that a `functools.partial` passes to a tool (decision
+        D42)."""
         searched = frozenset(text for text in texts if len(text) >= LEAST)
         if not searched:  # nearly always
             return
@@ -143,9 +142,7 @@ class Secrets:
         self._forms = self._forms.joined(forms)
 
     def learn(self, value: Value) -> Received:
-        if (
-            type(value) is str and value == MASK
-        ):  # a replayed run has masks in the place of its secrets
+        if type(value) is str and value == MASK:  # a replayed run has masks in place of its secrets
             return NOTHING
         parts = parts_of(value)
         if parts.found and parts not in self._known:
@@ -158,13 +155,13 @@ class Secrets:
 
     def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
         received = [self.learn(given.get(name)) for name in tool.secret]
-        # Whether any of them says so.
+        # True if any of the received secrets says so.
         return Received(*map(any, zip(*received, strict=True)))
 
     def returned(self, value: Value) -> None:
-        """Add a value that feeds a secret argument: it is masked in the end of the run, even if
-        that call is not made. Not before, because its parts occur in the outcomes of other calls,
-        which are stored."""
+        """Add a value that feeds a secret argument. It is masked in the end of the run, even if the
+        call with that argument is not made. It is not masked before, because its parts occur in the
+        outcomes of other calls, which are stored."""
         if not self.too_many:
             parts, before = parts_of(value), self._returned
             self._unsearchable |= parts.opaque
@@ -178,7 +175,7 @@ class Secrets:
         return self.blind or self._unsearchable or sum(map(len, self._returned[:3])) > MOST_SECRETS
 
     def end(self) -> None:
-        """From now on, the end of the run is stored."""
+        """Note that from now on the end of the run is stored."""
         if self._returned != NO_PARTS and not self.too_many:
             self._learn(forms_of(self._returned))
 
@@ -192,8 +189,8 @@ class Secrets:
         return stored is not None and any(map(stored.__contains__, forms.raws))
 
     def holds(self, value: Value, near: bool = True) -> bool:
-        """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise
-        a short secret only counts as a whole word."""
+        """Whether ``value`` contains a secret or cannot be searched. ``near``: whether a short
+        secret counts anywhere, not only as a whole word; default True."""
         if not self.active:
             return False
         packed = encode_value(value, 1 << 30)
@@ -206,18 +203,19 @@ class Secrets:
         return not self.blind and self.holds(value)
 
     def _in_json(self, text: str, near: bool) -> bool:
-        # A search of the whole text first: nearly no text has one, and parsing takes longer.
+        # The whole text is searched first, because nearly no text has a secret and parsing takes
+        # longer.
         if not _inside(text, self._forms.jsons):
             return False
         return self._in_value(json.loads(text), near)
 
     def _in_value(self, value: Value, near: bool) -> bool:
-        # A stack of its own: a value of a user may nest deeper than Python's.
+        # A stack instead of recursion, because a user's value may nest deeper than Python's stack.
         left, seen = [value], set[int]()
         while left:
             part = left.pop()
             if isinstance(part, dict | list) and id(part) in seen:
-                continue  # it is shared, perhaps a million times
+                continue  # a shared part, which may stand in a million places
             if isinstance(part, dict):
                 left += [*part.keys(), *part.values()]
                 seen.add(id(part))
@@ -237,7 +235,7 @@ class Secrets:
 
     @property
     def searched(self) -> Forms:
-        """What must not be in the parts of a large value."""
+        """The forms that must not be in the parts of a large value."""
         return self._forms
 
     # --- storing ---
@@ -261,7 +259,7 @@ class Secrets:
         if why is not None:
             return EncodedValue("again", None, encode(MASK), why)
         if packed.shown is not None:
-            # Masked again: the preview writes out the fields of an object.
+            # Masked again, because the preview shows the fields of an object.
             shown, why = encode(self.shown(preview(self.shown(value)))), packed.why
             return packed._replace(shown=shown, why=self.text(why) if why is not None else None)
         return packed
@@ -290,8 +288,8 @@ class Secrets:
     # --- masking ---
 
     def to_show(self, value: Value, most: int, is_named: bool = True) -> Preview:
-        """``value`` as it is shown, masked. ``is_named``: a mapping has names as keys, which no secret
-        has; else they are data and are masked too."""
+        """The masked text of ``value``. ``is_named``: whether the keys of a mapping are names,
+        which are not masked; default True; False: they are data."""
         text, whole = to_show(value, most)
         if not self.active and not self.surrounds(text):
             return Preview(text, whole)
@@ -304,7 +302,7 @@ class Secrets:
     def shown(self, value: Value) -> Value:
         if not self._forms.texts and not self.active:
             return value
-        # No value is safe, and None and booleans cannot be secret.
+        # No value is safe then, but None and booleans cannot be secret.
         if self.blind:
             return value if value is None or isinstance(value, bool) else MASK
         return self._shown(value, DEEPEST, {})
@@ -313,7 +311,8 @@ class Secrets:
         return {name: self.shown(value) for name, value in values.items()}
 
     def _shown(self, value: Value, room: int, visited: dict[int, Value]) -> Value:
-        """``value`` with masks. A container is masked once, wherever it stands (decision D170)."""
+        """``value`` with masks. A container is masked once, however many places it has (decision
+        D170)."""
         kind = type(value)
         if kind is str:
             return self.text(value)
@@ -323,10 +322,9 @@ class Secrets:
             if id(value) not in visited:
                 visited[id(value)] = self._masked_parts(value, room - 1, visited)
             return visited[id(value)]
-        if kind is Unread:  # its preview was masked when it was stored
+        if kind is Unread:  # the preview was masked when it was stored
             return value
-        # A table is not written out for each look at it only because there is a key in the
-        # environment.
+        # A key in the environment is no reason to write a table out each time that it is shown.
         return f"⟨{kind.__name__}⟩" if self.active and self._in_opaque(value) else value
 
     def _masked_parts(self, value: Any, room: int, visited: dict[int, Value]) -> Value:
@@ -339,7 +337,7 @@ class Secrets:
 
     def _in_opaque(self, value: Value) -> bool:
         """Whether an opaque value, its repr or its text contains a secret."""
-        # Code of a user's class runs here; what cannot be searched counts as a secret.
+        # A user's class may run code here. A value that cannot be searched counts as a secret.
         with suppress(Exception):
             if not can_write(value):
                 return True
@@ -352,16 +350,16 @@ class Secrets:
         forms = _inside(text, self._forms.texts)
         if not forms:
             return text
-        # Only a part of a long secret is searched for, so nobody knows where it ends.
+        # Only a part of a long secret is searched for, so its end is unknown.
         if not self._forms.slices.isdisjoint(forms):
             return MASK
         return _pattern(forms).sub(lambda _: MASK, text)
 
     def maskable(self, text: str) -> int:
-        """How many characters at the beginning of ``text`` can be masked and shown while more of it
-        arrives: no secret begins in them and ends after them."""
-        # Not those of the environment: nearly every text ends like the beginning of one of them,
-        # and each reply would be held back.
+        """The number of characters at the beginning of ``text`` that can be masked and shown while
+        more text arrives: no secret begins in them and ends after them."""
+        # Secrets of the environment do not count: nearly every text ends like the beginning of one,
+        # and each reply would be delayed.
         forms = self._learned.texts
         if not forms:
             return len(text)
@@ -373,12 +371,12 @@ class Secrets:
         return length
 
     def error(self, error: BaseException) -> None:
-        """Mask an error of ours, and remove its cause if that contains a secret."""
+        """Mask an error of this package, and remove its cause if that contains a secret."""
         if not is_a(error, AgfError):
             return
         masked = tuple(map(self.diagnostic, error.diagnostics))
         if masked != error.diagnostics:
-            # The very same object: who has caught it already may show it later.
+            # Changed in place, because code that has caught the error may show it later.
             error.diagnostics = masked
             error.args = masked
         cause = error.__cause__
@@ -414,11 +412,11 @@ class Secrets:
 
 
 _forms_of_all = lru_cache(maxsize=8)(forms_of)
-"""Kept, as the environment is the same for most runs."""
+"""The cached forms: the environment is the same for most runs."""
 
 
 def hide(value: Value, names: Collection[str]) -> Value:
-    """Arguments with a mask for these names."""
+    """``value``, the arguments of a call, with a mask for each of ``names``."""
     if not isinstance(value, dict):
         return value
     return value | dict.fromkeys(value.keys() & names, MASK)
@@ -440,23 +438,23 @@ def _texts_of_chain(error: BaseException) -> list[str] | None:
         texts += (text_of(raised), *notes_of(raised))
         with suppress(BaseException):  # a class of a user
             texts.append(repr(args_of(raised)))
-        left += [each for each in (cause_of(raised), context_of(raised)) if each is not None]
+        left += [linked for linked in (cause_of(raised), context_of(raised)) if linked is not None]
         left += members_of(raised)
     return texts
 
 
 def _inside(data: AnyStr, forms: Iterable[AnyStr]) -> list[AnyStr]:
     """Those of ``forms`` that ``data`` contains."""
-    return list(filter(data.__contains__, forms))  # nearly always empty, so all of it is in C
+    return list(filter(data.__contains__, forms))  # mostly empty, so the search is left to C
 
 
 def _pattern(forms: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:
-    """Matches these forms, the longest first."""
+    """The pattern that matches these forms, longest form first."""
     return re.compile("|".join(written(form) for form in sorted(forms, key=len, reverse=True)))
 
 
 def _alone(form: str) -> str:
-    """Matches a form, one that is short as a word of its own."""
+    """The pattern of a form. A short form must be a separate word."""
     written = re.escape(form)
     if len(form) >= ALONE and not form.isdigit():
         return written

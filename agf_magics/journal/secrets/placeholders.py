@@ -1,5 +1,4 @@
-"""Placeholders for secrets in the replies of models: replies are shown and stored with them, and
-tools get the values.
+"""Puts placeholders in place of secrets in the replies of models, and gives tools the values.
 
 A placeholder has a value in one session of one run. If a resumed run uses a placeholder of an
 earlier session, the call fails, and the model reads why and calls again.
@@ -19,7 +18,7 @@ from .masking import Secrets
 def substitute_secrets(
     tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """``given`` with the values of its placeholders."""
+    """``given``, the arguments of a call, with values in place of placeholders."""
     secrets = {}
     for name in tool.secret & given.keys():
         value = given[name]
@@ -45,7 +44,7 @@ def replace_secrets(
         tool, given = tools.get(call["tool"]), call["arguments"]
         if not isinstance(tool, Tool) or not tool.secret:
             continue
-        # It could not be parsed, and any part may be the secret.
+        # The arguments could not be parsed, so any part may be the secret.
         if not isinstance(given, dict):
             call["arguments"] = MASK
         else:

@@ -1,5 +1,4 @@
-"""Graphs: nodes over one state, along edges with conditions, with value and condition
-expressions."""
+"""The graph language: nodes that share a state, connected by edges with conditions."""
 
 from ..language import Language
 from .expressions.condition import evaluate_condition

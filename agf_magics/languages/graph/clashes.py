@@ -1,8 +1,8 @@
-"""Two nodes that write one key in one round, as far as the text says.
+"""Finds nodes that would write the same key in the same round, as far as the text tells.
 
-Where both surely run in one round, the graph is refused when it is loaded. Else the round is not
-begun: what it would have called is not called, and no person is asked for an answer that is lost
-(decision D121). Keys that only a function's result names are checked after the round.
+If both nodes certainly run in one round, the graph is refused when it is loaded. Otherwise the
+round is refused before it begins, so that no call is made and no person is asked in vain (decision
+D121). Keys that only the result of a function names are checked after the round.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def refuse_clashes(reader: Reader, walk: Walk) -> None:
     clashes = dict[Diagnostic, None]()
     for source, edges in walk.leaving.items():
         if source != START and sum(edge.is_plain for edge in edges) < 2:
-            # It starts no parallel branches of its own: what follows it also follows the node before.
+            # It starts no parallel branches of its own: what follows it also follows the node
+            # before.
             continue
         for round in walk.rounds_after(source):
             room -= len(round)

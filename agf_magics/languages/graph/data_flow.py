@@ -1,4 +1,4 @@
-"""The data flow of a graph: which node reads the value of a key that which other node wrote."""
+"""Finds the data flow of a graph: for each key, which node writes it and which node reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``edges:`` to the edges of a `Walk`: conditions, else, routes, several targets at once."""
+"""Reads ``edges:`` as edges of a `Walk`, with conditions, ``else``, routes and several targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``exports:`` of a graph: the keys of its state that are written to files, and their formats."""
+"""Reads ``exports:`` of a graph: the keys of the state that are written to files, and their
+formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of a graph document, made of the table of its keys."""
+"""Builds the JSON Schema of a graph document from the table of its keys."""
 
 from __future__ import annotations
 

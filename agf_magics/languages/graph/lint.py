@@ -1,4 +1,5 @@
-"""Warnings about a legal graph that looks wrong (decision Y7); ``strict`` makes them errors."""
+"""Warns of valid graphs that look wrong (decision Y7); ``strict`` turns the warnings into
+errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The kinds of nodes: which function builds a node of which kind, and hints for kinds that only
-other tools have.
-"""
+"""The table of the kinds of nodes with their builders, and hints for kinds of other tools."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The key that YAMLGraph puts around each result of a map.
+"""Handles the key that YAMLGraph puts around each result of a map.
 
-No map here writes it, but a graph that was moved, its prompts or its functions may read it
-(decision Y16).
+Our maps do not write this key, but graphs, prompts and functions that come from YAMLGraph may read
+it (decision Y16).
 """
 
 from __future__ import annotations

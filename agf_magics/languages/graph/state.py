@@ -1,8 +1,8 @@
-"""The state of a graph: its keys, and how the results of one round change it.
+"""The keys of a graph's state, and the change of the state by the results of one round.
 
-A frame is ``{"state": …}``. The results of a round are applied together, in the order of the names
-of the nodes: a key with a reducer combines old and new values, any other key can be written by one
-node only.
+A frame is ``{"state": …}``. The results of a round are applied together, in the order of the nodes'
+names. A key with a reducer combines old and new values; any other key can be written by only one
+node.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The kinds of value that a key may take: one row each with its phrase, example, JSON Schema and
-reader."""
+"""The kinds of values that the keys of a graph may have: phrase, example, JSON Schema, reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a walk says while it runs: it has reached the limit of a node or of its rounds."""
+"""The messages of a running walk that reaches the limit of a node or of its rounds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The graph language as data: the one table for the loader, hints, completion and JSON Schema.
 
-A key that is not in it does not exist (decision Y12). takes.py has the kinds of value that a key
-may take. `document_schema` is a JSON Schema (Draft 2020-12) for editors, which cannot check
-expressions, or that an edge leads to an existing node.
+A key that is not in the table does not exist (decision Y12). takes.py has the kinds of values that
+keys may have.
 """
 
 from __future__ import annotations

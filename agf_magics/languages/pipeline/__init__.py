@@ -1,4 +1,4 @@
-"""The pipeline DSL: steps over named stores and a pipe, with R1 expressions and prompt
+"""The pipeline language: steps over named stores and a pipe, with R1 expressions and prompt
 templates."""
 
 from ..language import Language

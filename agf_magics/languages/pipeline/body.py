@@ -1,8 +1,7 @@
 """Reads the steps of a pipeline.
 
-A text becomes a flow in one way: `Reader.fields` reads the keys of a mapping by their table with
-the functions of `key_values`, a key that holds a step reads it with `Reader.step`, and
-`Grammar.build` makes the step.
+`Reader.fields` reads the keys of a mapping by their table, with the functions of `key_values`. A
+key that holds a step reads it with `Reader.step`. `Grammar.build` builds the step.
 """
 
 from __future__ import annotations

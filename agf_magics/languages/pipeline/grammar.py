@@ -1,4 +1,4 @@
-"""The pipeline language in a few lines, for an agent that writes a definition."""
+"""Describes the pipeline language in a few lines, for an agent that writes a definition."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads the values of a step's keys: a function for each type of value that `takes` names.
+"""Reads the values of a step's keys, with a function for each kind of value in `takes`.
 
-Each takes the reader of the step, the value as a node of the YAML and the key, and returns what
-`Grammar.build` gets; after an error, which is reported, nothing.
+A function gets the reader of the step, the YAML node of the value and the key. It returns the value
+for `Grammar.build`, or None after reporting an error.
 """
 
 from __future__ import annotations

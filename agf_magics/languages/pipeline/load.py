@@ -1,8 +1,8 @@
-"""Text to flow: the documents of one pipeline definition.
+"""Loads the documents of a pipeline definition into a flow.
 
-Everything that the text alone decides is an error here (decision A5). All errors are reported: one
-in a step does not hide one in the next step. The linker checks what the registry or the input
-decides.
+Loading reports every error that the text alone shows (decision A5), and an error in one step does
+not hide an error in the next step. The linker checks everything that depends on the registry or the
+input.
 """
 
 from __future__ import annotations

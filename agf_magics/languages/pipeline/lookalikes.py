@@ -1,8 +1,7 @@
-"""Text that looks like an expression but is text (decision P21): the warnings that say what to
-write.
+"""Warns of text that looks like an expression but is text, and tells what to write (decision P21).
 
 Only text that is certainly meant as an expression is reported: everything that it names can be read
-at its place, and it is no name of something else that happens to be that of a store (decision D180).
+in its place, and it is not another name that happens to equal a store's name (decision D180).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A ``schema:`` document to a Schema; every error is reported at its token.
+"""Reads a ``schema:`` document into a Schema, and reports every error at its token.
 
-A field type is closed: a key that it does not have is an error, because a constraint that is
-silently ignored is worse than none (decision P7).
+Unknown keys of a field type are errors, because a silently ignored constraint is worse than none
+(decision P7).
 """
 
 from __future__ import annotations

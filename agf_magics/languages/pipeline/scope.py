@@ -1,8 +1,8 @@
-"""The names that an expression may use, by the place of its step (decisions P1 and P19).
+"""Determines the names that an expression may use in the place of its step (decisions P1 and P19).
 
-A step sees ``ctx`` and ``pipe``; the ``do`` of a fan-out or a fold also sees the names that it
-binds. A step nested in that one (a ``do``, a branch, a ``collect``) does not see the ``item``
-around it; the error says how to pass it.
+A step sees ``ctx`` and ``pipe``. The ``do`` of a fan-out or a fold also sees the names that this
+step binds, but steps nested in the ``do`` (a ``do``, a branch, a ``collect``) do not see the outer
+``item``. The error tells how to pass it.
 """
 
 from __future__ import annotations

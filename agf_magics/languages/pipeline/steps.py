@@ -1,7 +1,7 @@
-"""Each kind of step of a pipeline as one shape of the common representation.
+"""Builds each kind of step of a pipeline as a step of the common representation.
 
-There is one builder per kind, in the table `BUILD`. The keys were read before, so a builder only
-puts the parts together.
+The table `BUILD` has one builder for each kind. The keys were read before, so a builder only puts
+the parts together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The kinds of value that a key of a pipeline may take: phrase, example, JSON Schema and reader.
+"""The kinds of values that the keys of a pipeline may have: phrase, example, JSON Schema, reader.
 
-The readers of steps and of what they evaluate are in `key_values`; those of what only some keys take (a
-pipeline to run, capabilities, attachments) are here, since they name keys of their own.
+`key_values` has the readers of steps and expressions. The readers of values that only some keys
+have (a pipeline to run, capabilities, attachments) are here, since they name these keys.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays text
-(decision P3).
+"""Parses and fills prompt templates, in which ``{ctx.dotted.path}`` is replaced (decision P3).
 
-A brace is replaced if it holds a path whose first name is known. The loader does not know the
-input, so a name that it does not know is looked up among the stores when the prompt is made. It is
-warned about, because it may be misspelt.
+Braces are replaced if they hold a path whose first name is known; other braces stay text. The
+loader does not know the input, so an unknown name is looked up among the stores when the prompt is
+written. The loader warns of it, because it may be misspelt.
 """
 
 from __future__ import annotations

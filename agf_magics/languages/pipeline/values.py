@@ -1,4 +1,4 @@
-"""The sources of a pipeline's values besides R1 expressions, and the targets of its results.
+"""The values of a pipeline besides R1 expressions, and the targets of its results.
 
 The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and ``acc`` inside a
 fan-out or a fold.

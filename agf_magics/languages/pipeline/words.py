@@ -1,7 +1,6 @@
-"""The pipeline language as data: the one table for the loader, the hints, completion and the JSON
-Schema.
+"""The pipeline language as data: the one table for the loader, hints, completion and JSON Schema.
 
-A key that is not here does not exist. The kinds of value that a key may take are in takes.py.
+A key that is not in the table does not exist. takes.py has the kinds of values that keys may have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plans: calls that feed each other through a log of messages."""
+"""The plan language: calls that feed each other through a log of messages."""
 
 from ..language import Language
 from .load import load

@@ -1,6 +1,7 @@
-"""What a call of a plan gives its tool: the values of its arguments in the log.
+"""Builds the arguments of a plan's call from the values in the log.
 
-A tool that asks for them also gets the call itself, its schema, or messages of the log (`ASKED`).
+A tool with parameters of these names also gets the call itself, its schema, or messages of the log
+(`ASKED`).
 """
 
 from __future__ import annotations

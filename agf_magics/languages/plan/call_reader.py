@@ -1,4 +1,5 @@
-"""Reads one call of a plan's document: the keys that begin with an underscore, and its arguments."""
+"""Reads one call of a plan's document: its arguments, and the keys that begin with an
+underscore."""
 
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ class CallReader:
             span = self.node.keys["_activity"].span if activity == "" else tool.span
             message = f"tool {tool.text!r} is latent (never executed): the call must give '_output'"
             self.error("plan.no-activity", message, span, "write its answer: _output: …")
-        # A tool that the document describes (`schema`) may lack an activity: an answer makes it latent.
+        # A tool that the document describes (`schema`) may lack an activity: an answer makes it
+        # latent.
         if declared or (answer is not None and schema is not None and activity is None):
             return Constant(self.node.span, fields.get("_output"))
         if answer is not None:

@@ -1,4 +1,4 @@
-"""A call of a plan as it was written: its tool, its templates with their references, its output."""
+"""The data of a plan's call: its tool, its templates with their references, its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The text of a planner's cell: a plan without its calls, which a model writes, and the task."""
+"""Reads the text of a planner's cell: the task, and a plan without calls, which a model will
+write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings and notes about valid plans that are probably mistakes."""
+"""Warns of valid plans that are probably mistakes."""
 
 from __future__ import annotations
 

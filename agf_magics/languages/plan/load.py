@@ -1,4 +1,4 @@
-"""Text to flow: a list of calls, or a mapping with ``calls`` and the first messages of the context.
+"""Loads a plan into a flow: a list of calls, or a mapping with ``calls`` and first messages.
 
 All problems are reported at once. A problem that depends on the context (a cycle that a first value
 opens, a reference that only an earlier run wrote) is a warning here and an error when the plan
@@ -142,7 +142,8 @@ def _flow(
 
 def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
     calls = document.calls
-    # First values, whose writer is negative, come last. The references of a call stay in their order.
+    # First values, whose writer is negative, come last. The references of a call stay in their
+    # order.
     wires = sorted(needs.wires(), key=lambda wire: (wire[0] < 0, wire[:2]))
     return Dag(
         id="calls",

@@ -1,4 +1,4 @@
-"""Text in a plan that looks like a reference and is none: what to write instead (decision P21)."""
+"""Warns of text in a plan that looks like a reference but is text (decision P21)."""
 
 from __future__ import annotations
 

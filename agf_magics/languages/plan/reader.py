@@ -1,7 +1,8 @@
-"""Reads the values of a plan's document: texts that begin like a reference are references, all others are text.
+"""Reads the values of a plan's document, in which a text that begins like a reference is a
+reference.
 
-It also has the hints for keys of other languages: `slips`, and `advice` by a key or by one of the
-meanings that `documents.ELSEWHERE` gives to keys.
+The module also has the hints for keys of other languages: `slips`, and `advice` by a key or by one
+of the meanings in `documents.ELSEWHERE`.
 """
 
 from __future__ import annotations

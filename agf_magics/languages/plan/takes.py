@@ -1,6 +1,4 @@
-"""The kinds of value that a key of a plan may take: one row each with its phrase, example, JSON
-Schema and reader.
-"""
+"""The kinds of values that the keys of a plan may have: phrase, example, JSON Schema, reader."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The plan language as data: the one table for the loader, hints, completion, JSON Schema and the
-docs.
-"""
+"""The plan language as data: the one table for the loader, hints, completion, JSON Schema and docs."""
 
 from __future__ import annotations
 

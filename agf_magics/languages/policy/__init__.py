@@ -1,4 +1,5 @@
-"""Agent Format: policies of local agents, with path expressions and matchers."""
+"""The policy language, Agent Format: policies of local agents, with path expressions and
+matchers."""
 
 from ..language import Language
 from .document import schema

@@ -1,4 +1,5 @@
-"""The action space: the local agents that a policy runs and the tools that its model may use.
+"""Reads the action space: the local agents that a policy runs, and the tools that its model may
+use.
 
 Without an ``action_space`` the registered agents are the local agents, and a document may use no
 tool (decisions B1, B1′).

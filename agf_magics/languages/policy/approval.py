@@ -1,4 +1,4 @@
-"""The approvals of an action space: which calls ask a person, and with what question."""
+"""Reads the approvals of an action space: which calls ask a person, and with which question."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reads the text of a policy, in any of its three forms, and checks it against the schema of
-documents.
+"""Reads the text of a policy in any of its three forms, and checks it against the schema.
 
 ``agf.schema.json`` is the table for checks, hints and the reference. Each violation becomes a
 problem at its node. An unknown field is never an error (AGF-D2): it is ignored with a warning.

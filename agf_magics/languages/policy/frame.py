@@ -1,6 +1,6 @@
-"""The frame of a policy at run time: the inputs of its agents, and where their outputs are stored.
+"""The frame of a policy during a run: the inputs of its agents and their stored outputs.
 
-The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, as paths read it; an
+The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, which paths read. An
 alias has the values of its latest run (AMB-4). Values that no path may read have names that no
 alias can have.
 """

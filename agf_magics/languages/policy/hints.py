@@ -1,4 +1,4 @@
-"""Hints for documents of a wrong shape: common mistakes of authors of Agent Format."""
+"""Hints for common mistakes in the structure of Agent Format documents."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The input of an agent: a mapping of its fields to paths, read with the JSON Schema of its input.
+"""Builds the input of an agent from a mapping of its fields to paths, by the JSON Schema of its
+input.
 
-The rules for absent, null, default and type are AGF-24 to AGF-30 with AMB-6 to AMB-9; nothing is
-converted. An absent value becomes the default of its field; without a default it is an error if the
-field is required or undeclared, and is left out otherwise. Null is a value, which only a required
-field refuses.
+The rules for absent values, null, defaults and types are AGF-24 to AGF-30 with AMB-6 to AMB-9;
+nothing is converted. An absent value becomes the default of its field. Without a default, it is an
+error if the field is required or undeclared, and is left out otherwise. Null is a value, which only
+a required field refuses.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The interface of a policy: its input and its output are checked against JSON Schemas, where its run
-starts and ends.
+"""Checks the input and the output of a policy against JSON Schemas, at the start and the end of a
+run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Text to flow: one Agent Format document, or the policy of one (decision B1, AMB-28).
+"""Loads an Agent Format document, or the policy of one, into a flow (decision B1, AMB-28).
 
-All errors of the text are reported here at once; names in the registry (agents, transforms, vendor
+All errors of the text are reported together. Names in the registry (agents, transforms, vendor
 policies, files) are checked when the flow is linked (decision A5).
 """
 

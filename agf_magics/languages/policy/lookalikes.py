@@ -1,6 +1,4 @@
-"""Text in a policy that looks like a path and is not replaced: the warnings about it (decision
-P21).
-"""
+"""Warns of text in a policy that looks like a path but is not replaced (decision P21)."""
 
 from __future__ import annotations
 

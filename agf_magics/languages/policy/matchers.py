@@ -1,8 +1,8 @@
-"""Conditions: groups of matchers, of which the first group that matches counts.
+"""Evaluates conditions: groups of matchers, of which the first matching group counts.
 
 All matchers of a group must match. A matcher does not convert values (AMB-30): a value of another
 type does not match, except with ``ne`` and ``not_in``. All fields of a group must exist: AGF has no
-``exists``, and ignoring an absent field would hide a misspelt name.
+``exists``, and an ignored absent field would hide a misspelt name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The operators of a matcher, one row each: name, sign, test.
 
-What the schema of the document allows and says about each is in ``agf.schema.json``; a test holds
-both to the same names.
+``agf.schema.json`` describes the operators, too. A test checks that both have the same names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``output_from``: the agent whose output is the output of the policy.
+"""Reads ``output_from``, which tells how the output of a policy comes from the outputs of its
+agents.
 
-A string is a strategy if it is the word of one, else an alias; the object form also reaches an
-alias that is such a word. Every form is a step that reads the outputs of the agents, so pictures
-show it.
+A string is the name of a strategy or else an alias. The object form can also name an alias that
+equals a strategy. Every form is a step that reads the outputs of the agents, so pictures show it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Path expressions: ``source.direction.field``, one grammar for mappings and conditions.
+"""Parses and evaluates path expressions, ``source.direction.field``, for mappings and conditions.
 
-A path names data and computes nothing: keys only, no index, no quoting, no blanks, ASCII names. It
-is read in a frame ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, so a source
-that has not run is absent. ``.[]`` is every element of a list: if `ELEMENT` is bound in the frame
-the value is that of one element, else a list of the values of all elements.
+A path names data and computes nothing: it has only keys, no index, no quoting, no blanks, ASCII
+names. It is read in a frame ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, so a
+source that has not run is absent. ``.[]`` means every element of a list. If `ELEMENT` is bound in
+the frame, the value is that of one element; otherwise it is the list of the values of all elements.
 """
 
 from __future__ import annotations

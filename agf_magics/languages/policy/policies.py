@@ -1,6 +1,6 @@
-"""The execution policies: each is a row of a table and a function from its configuration to steps.
+"""The execution policies, each a row of a table with a function from its configuration to steps.
 
-The last step stores the output of the policy.
+The last step of a policy stores its output.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``agf.react``: a session of a model as steps, from its configuration.
+"""Builds the policy ``agf.react``, a session with a model, from its configuration.
 
-Instructions reach the model verbatim (AGF-61); ``max_steps`` is a hard bound (AGF-59); all other
-settings are preferences that are passed to the model unchanged.
+Instructions reach the model verbatim (AGF-61), and ``max_steps`` is a hard bound (AGF-59). All
+other settings are preferences, which are passed to the model unchanged.
 """
 
 from __future__ import annotations

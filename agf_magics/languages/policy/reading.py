@@ -1,7 +1,7 @@
-"""Reads the configuration of a policy: agents, mappings and conditions. All problems are reported
-at once.
+"""Reads the configuration of a policy: agents, mappings and conditions.
 
-Values of a wrong shape are skipped, because the schema of the document reports them.
+All problems are reported together. Values of a wrong type are skipped, because the schema of the
+document reports them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Constraints, governance and memory: the limits of a run, and what this runtime cannot implement.
-No safety field is ignored silently (AMB-35): a required one refuses the run, with a warning when
-the definition is made.
+"""Reads constraints, governance and memory: limits of a run, and fields that are not implemented.
+
+No safety field is ignored silently (AMB-35). An unimplemented field that is required refuses the
+run, with a warning when the flow is defined.
 """
 
 from __future__ import annotations

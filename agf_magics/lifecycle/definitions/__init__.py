@@ -1,1 +1,1 @@
-"""Text and files become registered flows."""
+"""Turns texts and files into registered flows."""

@@ -1,4 +1,4 @@
-"""What is wrong with a definition: it is loaded, checked and linked, and nothing is registered."""
+"""Finds the problems of a definition: loads, checks and links it, without registering anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`define` and `load`: a text becomes a checked flow, and `define` registers it under its name."""
+"""The functions `load`, which turns a text into a checked flow, and `define`, which also registers
+it."""
 
 from __future__ import annotations
 

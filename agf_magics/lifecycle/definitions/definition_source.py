@@ -1,4 +1,4 @@
-"""The source of a definition: a text as it is, or what a file has."""
+"""Reads the source of a definition: a text itself, or the text of a file."""
 
 from __future__ import annotations
 

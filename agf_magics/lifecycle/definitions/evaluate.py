@@ -1,4 +1,4 @@
-"""An R1 expression evaluated for a person, with values of their own."""
+"""Evaluates an R1 expression for a person, with the person's values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files that are defined or checked together: they may call each other, in any order.
+"""Defines or checks several files together, which may call each other in any order.
 
-Read one after another, the first would be told that what the next one defines is not registered, and
-``--strict`` would refuse it: which file is right would depend on the alphabet.
+Read one after another, the first would be told that what the next one defines is not registered,
+and ``--strict`` would refuse it: which file is right would depend on the alphabet.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What a definition names outside of itself: a definition file, or a function of a Python file or an
-installed module.
+"""Finds the files and Python functions that a definition names.
 
 A path is relative to the file that names it, else to the notebook's folder, and may not leave that
 folder (decision A16). A Python file is imported only if the person allows it (decision A20).

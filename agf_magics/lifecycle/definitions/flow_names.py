@@ -1,4 +1,5 @@
-"""The name of a flow that is defined: as it is given, on the line of a cell, or in its text."""
+"""Finds the name of a defined flow: an argument, a word on the line of a cell, or a name in the
+text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Which values of a definition influence which others, also through the flows that it calls.
+"""Finds which values of a definition influence which others, through called flows as well.
 
-Two questions are answered by one graph, followed in two directions. Forwards: which steps depend on
-a step that runs again? Backwards: which inputs and steps feed an argument that a tool takes as
-secret? Both follow a value through expressions, elements, results and arguments, as
-`flow.wiring.follow` reads them of the text. They differ in what else counts:
+One graph answers two questions, in two directions. Forwards: which steps depend on a step that runs
+again? Backwards: which inputs and steps feed an argument that a tool declares as secret? Both
+follow a value through expressions, elements, results and arguments, as `flow.wiring.follow` finds
+them. They differ in two points:
 
 - A decision (whether, how often or for which elements a step runs) makes a step depend on another
   one, but carries no secret.

@@ -1,4 +1,4 @@
-"""A flow is linked with the registry, and with the files that it names."""
+"""Links a flow with the registry and with the files that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text is loaded by its language, and checked as far as the text alone shows."""
+"""Loads a text by its language, and checks it as far as the text alone allows."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What would run again, and what was at each moment, found without running anything."""
+"""Finds, without running anything, what would run again, and the state of a run at each moment."""

@@ -1,7 +1,7 @@
-"""The values that an expression had in an ended run, computed again for each of its evaluations.
+"""Recomputes the values that an expression had in an ended run, for each of its evaluations.
 
-They are what a step that only evaluates read and gave: the elements of a fan-out or a fold, a
-transform inside one, a match and its case.
+These are the inputs and results of steps that only evaluate: the elements of a fan-out or a fold, a
+transform inside it, a match and its case.
 """
 
 from __future__ import annotations

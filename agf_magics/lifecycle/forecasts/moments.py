@@ -1,8 +1,8 @@
-"""The state of an ended run at each of its moments, and what changed between two of them.
+"""Finds the state of an ended run at each of its moments, and the changes between two moments.
 
-The run is evaluated again (recorded_evaluation.py), which shows, by the engine's own rules, what it
-had at each moment: the stores of a pipeline after each step, the state of a graph after each round,
-the context of a plan after each call.
+The run is evaluated again (recorded_evaluation.py), so that the engine's own rules show the state:
+the stores of a pipeline after each step, the state of a graph after each round, the context of a
+plan after each call.
 """
 
 from __future__ import annotations

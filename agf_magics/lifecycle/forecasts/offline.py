@@ -1,8 +1,7 @@
-"""A run without calls: the engine evaluates a flow, and recorded outcomes replace all calls of user
-code and models.
+"""Runs a flow without calls: recorded outcomes replace all calls of user code and models.
 
-The journal of such a run gives an outcome for each call and writes nothing. The host refuses a call
-without an outcome, and all calls of a flow that is not awaited, which has no journal.
+The journal of such a run provides an outcome for each call and writes nothing. The host refuses a
+call without an outcome, and all calls of a background flow, which has no journal.
 """
 
 from __future__ import annotations

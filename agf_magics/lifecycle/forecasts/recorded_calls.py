@@ -1,4 +1,5 @@
-"""Recorded calls matched with the calls of an edited flow, to forecast which would run again."""
+"""Matches recorded calls with the calls of an edited flow, to forecast which calls would run
+again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The definition of an ended run, evaluated again with the recorded outcomes of its calls.
+"""Evaluates the definition of an ended run again with the recorded outcomes of its calls.
 
-Nothing is called: the evaluation ends at the first call that has no outcome in the journal. A value
-that is not JSON is its preview: nothing is unpickled.
+Nothing is called: the evaluation ends at the first call without an outcome in the journal. Nothing
+is unpickled: a value that is not JSON is replaced by its preview.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Stale steps: what a new run with ``--reuse`` would run again, found without running anything.
+"""Finds stale steps, which a new run with ``--reuse`` would run again, without running anything.
 
-The engine evaluates the definition as it is now, with the input of the run. A call that ``--reuse``
-would take from an earlier run gets that result. Every other call is counted, and gets the result
-that the run had, so that the steps after it can be compared too. These are stale as well if they
-depend on it, because the call may have another result.
+The engine evaluates the current definition with the input of the run. A call that ``--reuse`` would
+take from an earlier run gets that result. Every other call counts as stale, and gets the result
+that the run had, so that later steps can be compared, too. Steps that depend on a stale call are
+stale as well, because the call may have another result.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a run gets of a person: options, input, workers, answers."""
+"""Reads what a person passes to a run: input, workers, answers."""

@@ -1,4 +1,4 @@
-"""The input of a run, copied and checked against the fields that its flow reads, before the first
+"""Copies the input of a run and checks it against the fields that the flow reads, before the first
 step.
 """
 
@@ -179,7 +179,8 @@ def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic
     read = set(read_names(flow))
     reads_all = "".join(flow.dialect.stores[-1:]) in read
     absent = sorted(read - input.keys())
-    # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
+    # Where a warning of the definition names the misspelt word, a second one would hint the
+    # reverse.
     warned = [warning.span.text for warning in flow.warnings if warning.span is not None]
     unread = sorted(input.keys() - read - misspelled_names(warned, input))
     if reads_all:  # nothing is unread, so the name that is read is wrong
@@ -222,4 +223,4 @@ def _settle(copy: Callable[[], R]) -> R:
 
 def _give(name: str, span: Span | None) -> str:
     bare = f" If it is text, write \"'{name}'\"." if span and span.text == name else ""
-    return f"give it: {current.words.give.format(name)}.{bare}"
+    return f"give it: {current.words.input_of(name)}.{bare}"

@@ -1,4 +1,5 @@
-"""The context on which a plan runs: the named one that it continues, a copy of it, or an empty one."""
+"""Chooses the context of a plan's run: the named context itself, a copy of it, or an empty
+context."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Questions of a run, asked and answered at the prompt of a terminal.
+"""Asks the questions of a run at the prompt of a terminal.
 
-An answer is typed, or comes through a pipe. The question is repeated until the answer is
-understood. If no one can answer (no standard input, or its end), the engine denies an approval and
-lets a run wait (decision A18).
+The answer is typed or comes through a pipe. The question is repeated until the answer is valid. If
+nobody can answer (no standard input, or its end), the engine denies an approval and lets a run wait
+(decision A18).
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def format_question(question: Question) -> str:
         f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)
     ]
     arguments = [f"  {each}" for each in long_arguments(question, LONGEST_ARGUMENT)]
-    # A line of the text that begins as a line of ours would look like the prompt, or another question.
+    # A line of the text that begins as a line of ours would look like the prompt, or another
+    # question.
     text = plain(question.text, 4_000).replace("\n", "\n│ ")
     return "\n".join([text, *arguments, *choices])
 

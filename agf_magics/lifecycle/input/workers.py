@@ -1,4 +1,4 @@
-"""The workers of a run, found from ``on=`` or the settings, and started ahead."""
+"""Finds the workers of a run from ``on=`` or the settings, and starts workers ahead."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs are started and driven to their end."""
+"""Starts runs and drives them to their end."""

@@ -1,4 +1,4 @@
-"""A prepared run is driven to its end: on the engine's loop, on this thread, or awaited."""
+"""Drives a prepared run to its end: on the engine's loop, on the current thread, or awaited."""
 
 from __future__ import annotations
 

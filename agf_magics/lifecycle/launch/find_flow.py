@@ -1,4 +1,5 @@
-"""The flow that a person means: the flow itself, a registered name, a file, or the text of a definition."""
+"""Finds the flow that a person means: a flow, a registered name, a file, or the text of a
+definition."""
 
 from __future__ import annotations
 

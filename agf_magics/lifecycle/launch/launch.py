@@ -1,4 +1,5 @@
-"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once.
+"""The functions that start a run: `run` waits for the end, `arun` is awaited, `start` returns at
+once.
 
 All of them use `prepare_run`.
 """

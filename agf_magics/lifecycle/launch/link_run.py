@@ -1,5 +1,5 @@
-"""A flow and its input become a run that can be started: what can be wrong before its first step is
-known then."""
+"""Prepares a run from a flow and its input, and reports everything that is wrong before the first
+step."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def _new_warnings(
         *unused_fields(flow, fields),
         *problems,
     )
-    # A cell that runs a flow leaves its notes, such as the model that answers, to the page of the run.
+    # A cell that runs a flow leaves its notes, such as the model that answers, to the page of the
+    # run.
     shown = (problem for problem in options.shown_warnings if problem.severity == "warning")
     seen = {(warning.code, warning.span) for warning in shown}
     return (warning for warning in warnings if (warning.code, warning.span) not in seen)

@@ -1,9 +1,9 @@
-"""Runs as OpenTelemetry spans: a listener over the events of a run.
+"""Reports runs as OpenTelemetry spans, by listening to their events.
 
-It is off unless a person turns it on. The engine knows nothing of it. Parents follow from the paths
-of the steps, since a step may end on another thread than it began on; the outermost span is a child
-of the span that is open where the run is started. Where spans go is the affair of OpenTelemetry's
-own configuration (``OTEL_*``).
+Tracing is off unless a person turns it on, and the engine does not know of it. The parent of a span
+follows from the path of its step, since a step may end on another thread than it began on. The
+outermost span is a child of the span that is open where the run is started. OpenTelemetry's own
+configuration (``OTEL_*``) decides where spans are sent.
 """
 
 from __future__ import annotations

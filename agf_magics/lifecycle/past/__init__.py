@@ -1,1 +1,1 @@
-"""Past runs: found, shared, compared, resumed, repeated."""
+"""Finds, shares, compares, resumes and repeats past runs."""

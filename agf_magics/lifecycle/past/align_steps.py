@@ -1,4 +1,4 @@
-"""Which step of a definition is which step of an earlier or another one."""
+"""Matches the steps of two definitions, for example of two versions of the same one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The calls of a run, of this process or of the journal, and those of the elements of a step."""
+"""Lists the calls of a run, of this process or of the journal, and the calls of a step's
+elements."""
 
 from __future__ import annotations
 

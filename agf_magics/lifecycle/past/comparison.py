@@ -1,8 +1,7 @@
-"""Two runs of the journal side by side: their steps, the values that differ, and the difference of
-their definitions.
+"""Compares two runs of the journal: their steps, the values that differ, and their definitions.
 
-The comparison is bounded: it holds a hash of each call, and the values of the first calls that
-differ.
+The memory is bounded: the comparison holds a hash of each call, and the values of only the first
+calls that differ.
 """
 
 from __future__ import annotations
@@ -230,7 +229,7 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
         }
         for step in steps
     )
-    comparison.uncalled = tuple(_uncalled(sides, names))
+    comparison.uncalled = tuple(dict.fromkeys(_uncalled(sides, names)))
     comparison.runs = (a.run_id, b.run_id)
     rows = list(islice(_differences(sides, sames), MOST_VALUES + 1))
     comparison.is_cut = len(rows) > MOST_VALUES

@@ -1,8 +1,8 @@
-"""A run or a list of runs, exported as JSON lines.
+"""Exports a run or a list of runs as JSON lines.
 
-Such files are written only when a person asks for them. A definition is untrusted, and the names of
-the files come from it, so they stay below the folder that the person chooses, as the files of the
-built-in tools stay below the notebook's folder (decisions A16, D3).
+These files are written only when a person asks for them. Their names come from a definition, which
+is untrusted. So they stay below the folder that the person chooses, as the files of the built-in
+tools stay below the notebook's folder (decisions A16, D3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The call that a person or the page names by its path, among the records of a run."""
+"""Finds the call that a person or the page names by its path, among the records of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of a shared run is taken into the journal."""
+"""Imports the file of a shared run into the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run that a person names, of this process or of the journal."""
+"""Finds the run that a person names, in this process or in the journal."""
 
 from __future__ import annotations
 

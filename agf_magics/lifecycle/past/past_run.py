@@ -1,4 +1,5 @@
-"""A run of the journal, read value by value on demand and never unpickled for display."""
+"""`PastRun`, a run of the journal, whose values are read on demand and never unpickled for
+display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs of this process and of the journal: listed, found by name, deleted, pruned."""
+"""Lists, finds, deletes and prunes the runs of this process and of the journal."""
 
 from __future__ import annotations
 

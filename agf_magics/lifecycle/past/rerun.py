@@ -1,10 +1,9 @@
-"""An ended run is repeated from one of its steps on.
+"""Repeats an ended run from one of its steps on.
 
-It is a new run, which reuses the results on which that step depends. They are reused by content, as
-by ``--reuse``, but not those of the step, of the steps inside it and of what comes after it: later
-steps of a sequence, the steps of a plan that its values reach, the nodes of a graph that an edge
-leads to. So the run may have another input or an edited definition: a call that differs is made
-again.
+The new run reuses earlier results by content, as ``--reuse`` does, except those of the step, of the
+steps inside it and of the steps after it: later steps of a sequence, the steps of a plan that its
+values reach, the nodes of a graph to which an edge leads. So the new run may have another input or
+an edited definition: a call that differs is made again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An unfinished run goes on where it stopped.
+"""Resumes an unfinished run where it stopped.
 
-A resumed run has its definitions from its manifest, its tools from the kernel, its results from the
-journal. Completed calls are not repeated; a call that was interrupted is.
+A resumed run takes its definitions from its manifest, its tools from the kernel, and its results
+from the journal. Completed calls are not repeated; an interrupted call is.
 """
 
 from __future__ import annotations

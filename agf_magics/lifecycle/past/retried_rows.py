@@ -1,4 +1,4 @@
-"""The rows of a table that run again: those that failed, chosen from an earlier run."""
+"""Chooses the rows of a table that run again: those that failed in an earlier run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a past run needs to run again: the flow that is registered now under its name, and its
-input.
+"""Finds the input of a past run, and the flow that is now registered under its name, to run it
+again.
 """
 
 from __future__ import annotations

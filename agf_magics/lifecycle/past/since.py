@@ -1,4 +1,4 @@
-"""A time as a person writes it: ``2h`` ago, ``18:30`` today, a date, or a date and a time."""
+"""Reads a time that a person writes: ``2h`` ago, ``18:30`` today, a date, or a date and a time."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Planners: a model or function writes plan after plan on one context."""
+"""Planners, in which a model or a function writes plan after plan on one context."""

@@ -1,7 +1,7 @@
-"""The request of a tick: a model gets the context and replies with a plan.
+"""Asks a model for the plan of a tick: the model gets the context and replies with a plan.
 
-The request is a run with an agent step. It locks the context of the plan, so no other run writes to
-the context between the request and the plan, and its manifest has the messages, with which a
+The request is a run with an agent step. It locks the context of the plan, so that no other run
+writes to the context between the request and the plan. Its manifest has the messages with which a
 resumed planner continues.
 """
 

@@ -1,4 +1,4 @@
-"""Named contexts: the messages of plans and their values, to read, save and load."""
+"""Reads, saves and loads named contexts, which hold the messages of plans and their values."""
 
 from __future__ import annotations
 

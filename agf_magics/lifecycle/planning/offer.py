@@ -1,8 +1,4 @@
-"""What a model that plans is offered: its tools as the JSON Schema of a plan, and the context as
-text.
-
-A tool is one of the calls that a reply may contain.
-"""
+"""Describes to a planning model its tools, as the JSON Schema of a plan, and the context, as text."""
 
 from __future__ import annotations
 

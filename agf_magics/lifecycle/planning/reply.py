@@ -1,9 +1,7 @@
-"""A model's reply as a plan: checked, and refused with all reasons, which the model gets when it is
-asked again.
+"""Checks a model's reply as a plan, and refuses it with all reasons, which the model gets next.
 
-Each call is checked by the schema of the tool that it names: checked by the ``anyOf`` of all tools,
-a call that lacks an argument is described by whichever alternative is nearest, often that of
-another tool.
+Each call is checked by the schema of the tool that it names. With an ``anyOf`` of all tools, the
+error for a missing argument would often describe another tool.
 """
 
 from __future__ import annotations
@@ -156,7 +154,8 @@ class ReplyReader:
     def _load_flow(self, reply: dict[str, Value], source: Source) -> PlannedTick:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
-        # Also those that it does not call: a flow or an agent that it calls must not call them either.
+        # Also those that it does not call: a flow or an agent that it calls must not call them
+        # either.
         asks: bool | list[str] = self.confirm is True
         if not asks:
             untrusted = [name for name, tool in self.registry.tools.items() if tool.asks_first]

@@ -1,4 +1,4 @@
-"""A planner is resumed: its last run is resumed, and the next ticks follow.
+"""Resumes a planner: resumes its last run, and lets the next ticks follow.
 
 The manifest of a run has the messages of the context before it, so the runs of completed ticks are
 not needed.

@@ -1,5 +1,5 @@
-"""The ticks of a planner: a plan is asked for and run, again and again, on one context and within
-one budget.
+"""Runs the ticks of a planner: requests and runs plan after plan, on one context and within one
+budget.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Calls recorded in a file, and runs that replay them."""
+"""Records the calls of runs in a file, and replays them in other runs."""

@@ -1,9 +1,9 @@
-"""The file of a recording: the calls of a run and their outcomes, one JSON object in a line.
+"""Reads and writes the file of a recording: the calls of a run and their outcomes, as JSON lines.
 
-It is made to be read, changed by hand and committed beside a test. So it is text, and it has no
-folder, no host and no user in it. Of an object it has the pickle, which only the user reads who has
-signed it: a file of a stranger cannot run code. It is read within limits, and each problem names its
-line.
+A person may read the file, change it by hand and commit it beside a test. So it is text and
+contains no folder, no host and no user. An object is stored as a pickle, which is read only by the
+user who signed it, so that a stranger's file cannot run code. The file is read within limits, and
+each problem names its line.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Runs whose calls are taken from a recording: the same values, without the models and services.
+"""Replays the calls of a recording in a run: the same values, without the models and services.
 
-A call is found by what it is and what it is given, never by a digest of its function, so a tool may
-be edited. A table or another object that it is given counts with a digest of what is in it. Of equal
-calls the one at the same path is taken, else the next one in the file: an edited definition still
-finds them. What is not a call is real: expressions, joins, limits, events.
+A recorded call is found by its callee and its arguments, never by a digest of the function, so that
+a tool may be edited. A table or another object in the arguments counts with a digest of its
+content. Of equal calls, the one at the same path is taken, or else the next one in the file, so
+that an edited definition still finds them. Everything besides calls really happens: expressions,
+joins, limits, events.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Objects in a recording: a table, an array, a model.
+"""Stores and reads objects in a recording, such as a table, an array or a model.
 
-The line of a call has the pickle of its result; the large buffers of that are files in a folder
-beside the recording. A pickle is code, so only those are read that this user has signed: a recording
-of a stranger runs nothing.
+The line of a call has the pickle of its result. Large buffers of the pickle are files in a folder
+beside the recording. A pickle is code, so it is read only if this user has signed it: a stranger's
+recording runs nothing.
 """
 
 from __future__ import annotations

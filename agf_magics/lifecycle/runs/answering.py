@@ -1,5 +1,5 @@
-"""A person answers the open question of a background run by a call: where no view can be opened, nothing
-else could."""
+"""Answers the open question of a background run by a call, for people who have no view of the
+run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a run, iterated by a person while the run goes on."""
+"""Lets a person iterate over the events of a run while the run goes on."""
 
 from __future__ import annotations
 

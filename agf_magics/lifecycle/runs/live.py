@@ -1,7 +1,8 @@
-"""The runs of this process, by id, as long as they run or somebody holds them.
+"""The runs of this process by id, as long as they run or somebody refers to them.
 
-A background run that has ended is in the journal, so it is not held here: its values would fill the
-memory. One that the journal does not have is held, as the only place where it is found.
+A background run that has ended is in the journal, so it is not kept here, where its values would
+fill the memory. A run that the journal does not have is kept, because it could not be found
+elsewhere.
 """
 
 from __future__ import annotations

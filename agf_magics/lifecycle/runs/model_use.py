@@ -1,4 +1,4 @@
-"""The tokens and costs of a run's models, from the records of its calls."""
+"""Sums up the tokens and costs of a run's models, from the records of its calls."""
 
 from __future__ import annotations
 

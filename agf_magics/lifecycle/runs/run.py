@@ -1,4 +1,5 @@
-"""A run as a person has it: what came of it so far, and how to wait for it, watch it and stop it."""
+"""`Run`, a person's handle of a run: its results so far, and methods to wait for, watch and stop
+it."""
 
 from __future__ import annotations
 

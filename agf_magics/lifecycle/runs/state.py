@@ -1,5 +1,4 @@
-"""The state of a run: what it runs, with which options, what stops it, and how it ended. Its driver
-writes it; the person's handle reads it."""
+"""The state of a run, which its driver writes and its handle reads: flow, options, job, outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The states of a run as a table: a graph's state after each round, the stores after each step."""
+"""Tabulates the states of a run: a graph's state after each round, the stores after each step."""
 
 from __future__ import annotations
 

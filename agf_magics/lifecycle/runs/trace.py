@@ -1,4 +1,4 @@
-"""The steps and calls of a run as tables."""
+"""Tabulates the steps and calls of a run."""
 
 from __future__ import annotations
 
@@ -94,7 +94,12 @@ TIMES = {"took": "seconds", "at": "seconds", "took in the other": "seconds of th
 
 def _cell(row: Mapping[str, Any], column: str) -> str:
     most = 60 if column != "step" else 100
-    return cell_text(row[TIMES.get(column, column)], column in TIMES, most)
+    value = row[TIMES.get(column, column)]
+    callee = row.get("label")
+    if column == "error" and isinstance(value, str) and row.get("name", callee) == callee:
+        # The row says which tool it is, and that it failed.
+        value = value.removeprefix(f"{row['kind']} {callee!r} failed: ")
+    return cell_text(value, column in TIMES, most)
 
 
 def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Runs over a table are scored, checked and compared."""
+"""Scores, checks and compares runs over a table."""

@@ -1,4 +1,4 @@
-"""A flow is checked over a table: each score must be high enough.
+"""Checks a flow over a table: each score must reach a minimum.
 
 In a check, for tests and CI, a row without a value counts as 0: a flow that fails on half of the
 rows must not pass because the other half is right.

@@ -1,8 +1,8 @@
-"""The rows of a run are scored: by functions, by flows that judge, by evaluators of pydantic-evals.
+"""Scores the rows of a run: with functions, with judging flows, with evaluators of pydantic-evals.
 
-A score is computed after the rows have run, so that a new one needs no new run. A function is
-called here; a flow is run over the rows by the same engine, with a journal of its own: a judge that
-is a model is paid for once.
+Scores are computed after the rows have run, so that a new score needs no new run. A function is
+called here. A flow runs over the rows with its own journal, so that a judge that is a model is paid
+for once.
 """
 
 from __future__ import annotations

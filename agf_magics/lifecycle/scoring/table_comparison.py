@@ -1,9 +1,8 @@
-"""Two runs over a table side by side: the rows that changed, and the scores with paired
-differences.
+"""Compares two runs over a table: the rows that changed, and the scores with paired differences.
 
-It also shows what differs in the definitions and the tools. Rows are matched by their numbers, or
-by a column that both tables have. A difference of a mean is that of the rows which both runs have,
-so that its interval is narrow: the same row is hard for both.
+The comparison also shows the differences of definitions and tools. Rows are matched by their
+numbers, or by a column that both tables have. The difference of a mean uses only the rows that both
+runs have. So its interval is narrow, because a hard row is hard for both runs.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the journal has of a run besides its calls."""
+"""Stores and finds the data of runs besides their calls: manifests, notes, progress, names."""

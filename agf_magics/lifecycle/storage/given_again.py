@@ -1,4 +1,5 @@
-"""The parts of a run's input that its journal lacks: a person must give them again."""
+"""Finds the parts of a run's input that the journal lacks, so that a person must pass them
+again."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ def check_given(order: Manifest, input: Value, run_id: str) -> None:
         raise refused("journal.input", message, hint)
     missing = [name for name in order.secret if name not in fields]
     if missing:
-        hint = f"give it again: {current.words.give.format(missing[0])}"
+        is_one = len(missing) == 1
+        again = "give it again" if is_one else "give them again"
+        hint = f"{again}: {current.words.input_of(*missing)}"
+        what = "is secret" if is_one else "are secret"
         names = ", ".join(missing)
-        message = f"run {run_id!r} needs {names}, which is secret and not in the journal"
+        message = f"run {run_id!r} needs {names}, which {what} and not in the journal"
         raise refused("journal.secret", message, hint)

@@ -1,4 +1,4 @@
-"""Runs of the journal, found by what names them: any run, or one that can be resumed."""
+"""Looks up a run of the journal by its name: any run, or one that can be resumed."""
 
 from __future__ import annotations
 

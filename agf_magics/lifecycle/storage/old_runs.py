@@ -1,6 +1,4 @@
-"""Old runs are deleted from the journal: when a process journals its first run, or when a person
-asks.
-"""
+"""Deletes old runs from the journal: when a process journals its first run, or when a person asks."""
 
 from __future__ import annotations
 

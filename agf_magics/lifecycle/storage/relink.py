@@ -1,4 +1,4 @@
-"""A flow linked as it was in an earlier run, from the texts that its manifest has."""
+"""Links a flow as it was in an earlier run, from the texts in the run's manifest."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which earlier runs a run may take results from.
+"""Chooses the earlier runs from which a run may take results.
 
-With ``--reuse`` a new run takes the results of identical calls from earlier runs: after an edit of
-step 7 the six calls before it are not paid again. Reused results are journaled with the new run
-too.
+With ``--reuse``, a new run takes the results of identical calls from earlier runs: after an edit of
+step 7, the calls of the six steps before it are not paid for again. The new run journals reused
+results, too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The name of a run, wherever a person writes one: in magics, Python, the command line (decision
-RUN1).
+"""Finds the run that a name means, in magics, Python and the command line (decision RUN1).
 
-It is the whole id of a run; else the name of a flow, which means its last run; else a beginning
-that only its id has. A name is never the beginning of another: ``clean`` is not a run of
-``clean_all``, and a flow that has not run yet has no run, whatever ids begin with its name.
+A name is either the whole id of a run, or the name of a flow, which means its last run, or a
+beginning that only one id has. The name of a flow never counts as the beginning of an id: ``clean``
+is not a run of ``clean_all``, and a flow that has not run yet has no run, whatever ids begin with
+its name.
 """
 
 from __future__ import annotations

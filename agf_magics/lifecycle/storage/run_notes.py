@@ -1,4 +1,5 @@
-"""The notes of a journaled run: calls that the journal lost, and how often it was resumed."""
+"""Writes the notes of a journaled run: calls that the journal lost, and how often it was
+resumed."""
 
 from __future__ import annotations
 

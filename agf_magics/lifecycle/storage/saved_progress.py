@@ -1,8 +1,7 @@
-"""The progress of a run in the journal: its rows as JSON, and restored with the times and results
-of its calls.
+"""Stores the progress of a run as JSON, and restores it with the times and results of its calls.
 
-The tree of steps is journaled at the end of the run: one row per step, also of steps whose results
-are not journaled.
+The tree of steps is journaled at the end of the run, with one row for each step, even for steps
+whose results are not journaled.
 """
 
 from __future__ import annotations

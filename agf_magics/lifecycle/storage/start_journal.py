@@ -1,4 +1,4 @@
-"""A run gets its journal, before its first step."""
+"""Opens the journal of a run before the first step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stored result of a call as its value, if the user has signed it or trusts it."""
+"""Reads the stored result of a call, if the user has signed it or trusts it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def unpickle(
     that were read before. ``learns``: they know those of this value from now on. ``is_late``: a
     value of parts is only read when its call comes.
     Raises DecodeError for a value that the user has not signed."""
-    # Whatever `trust` says: an answer that is not believed is no error, its question is asked again.
+    # Whatever `trust` says: an answer that is not believed is no error, its question is asked
+    # again.
     if record.what == "answered" and not record.is_believed(run_id):
         return record._replace(result=StoredValue("again"))
     data = record.result.data

@@ -1,1 +1,1 @@
-"""Runs over the rows of a table."""
+"""Runs flows over the rows of a table."""

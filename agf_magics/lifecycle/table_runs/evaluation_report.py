@@ -1,4 +1,4 @@
-"""The rows of a run over a table as the `EvaluationReport` of pydantic-evals, which can read it."""
+"""Converts the rows of a run over a table to an `EvaluationReport` of pydantic-evals."""
 
 from __future__ import annotations
 

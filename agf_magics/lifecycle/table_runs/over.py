@@ -1,7 +1,7 @@
-"""A flow over the rows of a table: the run that `languages.over` defines, made from what a person
-gives (decision D53).
+"""Prepares the run of a flow over the rows of a table, as `languages.over` defines it (decision
+D53).
 
-Everything is checked before the first row: the table, the columns, the numbers of the rows. So a
+The table, the columns and the numbers of the rows are checked before the first row runs, so that a
 misspelt column costs nothing.
 """
 

@@ -1,8 +1,8 @@
-"""The result of a run over a table as a file: CSV, JSON lines, Parquet; and as a table of Arrow.
+"""Saves the result of a run over a table as CSV, JSON lines or Parquet, and converts it to Arrow.
 
-A file has the values, or is not written: what its format cannot hold is told with all places. In
-CSV and JSON lines a date is a text in ISO 8601, an array is a list, and what stands for a missing
-number is empty or null (decision A1′).
+A file has exactly the values, or is not written: an error lists all values that the format cannot
+hold. In CSV and JSON lines a date is a text in ISO 8601, an array is a list, and a missing number
+is empty or null (decision A1′).
 """
 
 from __future__ import annotations

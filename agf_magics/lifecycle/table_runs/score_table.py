@@ -1,4 +1,4 @@
-"""The summaries of all scores as a table, in a notebook and in a terminal."""
+"""Shows the summaries of all scores as a table, in a notebook and in a terminal."""
 
 from __future__ import annotations
 

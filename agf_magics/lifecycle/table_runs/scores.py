@@ -1,7 +1,7 @@
-"""Summaries of scores over all rows: means with intervals, medians, counts of labels.
+"""Summarizes scores over all rows: means with intervals, medians, counts of labels.
 
-The interval of a mean is that of a bootstrap over rows, and over the repetitions of each: the two
-vary for different reasons (decision D55).
+The interval of a mean comes from a bootstrap over the rows and over the repetitions of each row,
+which vary for different reasons (decision D55).
 """
 
 from __future__ import annotations

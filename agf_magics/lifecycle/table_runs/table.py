@@ -1,7 +1,7 @@
-"""The result of a run over a table: each of its rows with its outcome, also the failed ones.
+"""`RowTable`, the result of a run over a table: every row with its outcome, failed rows included.
 
-It is read page by page from the journal, so that a table of a million rows needs no memory. Only
-`RowTable.to_arrow`, `to_pandas` and `to_polars` make all of it.
+The rows are read page by page from the journal, so that a table of a million rows needs no memory.
+Only `RowTable.to_arrow`, `to_pandas` and `to_polars` read all of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One row of the result of a run over a table: its values, and what a display shows of them.
+"""`TableRow`, one row of the result of a run over a table, with its values and previews.
 
-A value is what the flow returned, also if it is read from the journal. Reading a value that the journal
-does not hold raises: its preview is only a text, and a score would judge that. Only a display asks
-for previews, and for it nothing is unpickled (decision A19).
+A value is the one that the flow returned, even if it is read from the journal. If the journal does
+not hold a value, reading it raises: its preview is only a text, which a score must not judge. Only
+views use previews, for which nothing is unpickled (decision A19).
 """
 
 from __future__ import annotations

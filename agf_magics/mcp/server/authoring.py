@@ -1,4 +1,5 @@
-"""Tools for an agent that writes definitions: they check a text, explain an error, describe a language."""
+"""The tools for an agent that writes definitions: check a text, explain an error, describe a
+language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``agf-magics mcp``: definitions of files as the tools of a server, over stdin and stdout or HTTP."""
+"""The command ``agf-magics mcp``, which serves the definitions of files as tools."""
 
 from __future__ import annotations
 

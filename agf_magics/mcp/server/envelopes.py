@@ -1,4 +1,5 @@
-"""What the tools of a server tell about a run: the envelope of the launch tools, and the text of an error."""
+"""Builds the answers of the server's tools about a run: envelopes of launch tools, texts of
+errors."""
 
 from __future__ import annotations
 

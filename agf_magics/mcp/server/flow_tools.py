@@ -1,4 +1,4 @@
-"""A flow as a tool of an MCP server: its name, its description, and the schemas of what it accepts and gives."""
+"""Describes a flow as a tool of an MCP server: name, description, schemas of input and output."""
 
 from __future__ import annotations
 

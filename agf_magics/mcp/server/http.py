@@ -1,4 +1,5 @@
-"""The server over HTTP on 127.0.0.1: only who has the token gets in, and no page of a browser from elsewhere does."""
+"""Serves over HTTP on 127.0.0.1, for clients with the token, and refuses foreign pages of
+browsers."""
 
 from __future__ import annotations
 

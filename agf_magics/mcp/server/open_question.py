@@ -1,4 +1,5 @@
-"""The open question of a served run, which waits for an answer of a client, and gives up after a time."""
+"""`OpenQuestion`, a question of a served run that waits for a client's answer, up to a time
+limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tools of the server beside those of its flows: to start and follow runs, and to write definitions."""
+"""The server's tools besides its flows: they start and follow runs, and help to write
+definitions."""
 
 from __future__ import annotations
 

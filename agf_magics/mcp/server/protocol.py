@@ -1,4 +1,4 @@
-"""The server in the words of the SDK: lists its tools, calls them, reports progress, asks, and is cancelled."""
+"""Implements the server with the SDK: lists and calls tools, reports progress, asks, cancels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question of a run as a form that an MCP client shows, and what the filled form answers."""
+"""Converts a question of a run to a form for an MCP client, and the filled form to an answer."""
 
 from __future__ import annotations
 

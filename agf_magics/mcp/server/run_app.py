@@ -1,4 +1,5 @@
-"""The page of a run inside a client (MCP Apps): one document, which asks the server until the run has ended."""
+"""Serves the page of a run inside a client (MCP Apps), which asks the server until the run has
+ended."""
 
 from __future__ import annotations
 

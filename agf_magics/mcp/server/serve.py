@@ -1,4 +1,5 @@
-"""`agf.mcp.serve`: the flows of a notebook as tools of an MCP server, as long as the kernel lives."""
+"""`agf.mcp.serve`, which serves the flows of a notebook as MCP tools, as long as the kernel
+lives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One run of a client as the loop of the server sees it: its progress, its questions, its end."""
+"""`ServedRun`, one run of a client, on the loop of the server: its progress, its questions, its
+end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs of a server: started for clients within a limit, found by id also after a restart, answered, cancelled."""
+"""`ServedRuns`, which starts, finds, answers and cancels the runs of a server, within a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server over stdin and stdout, where no line is longer than a limit and no print of a tool reaches the client."""
+"""Serves over stdin and stdout, with bounded lines and without prints of tools."""
 
 from __future__ import annotations
 

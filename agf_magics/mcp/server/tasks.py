@@ -1,4 +1,4 @@
-"""Long runs as tasks of the protocol of 2025-11-25: a call is answered at once, and its result is fetched later.
+"""Offers long runs as tasks of the protocol of 2025-11-25, whose results a client fetches later.
 
 The id of a task is that of its run, so a task outlives the server as its run does. The SDK has the
 types of tasks and serves none: it lets no call of a tool be answered by a task. So a call that asks

@@ -56,7 +56,7 @@ class Explorer {
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(host);
     // The panel is as high as what is beside it, and may always be as high as a short list.
-    this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${this.sizes.low ?? Math.max(TALLEST, this.isBelow ? innerHeight * 0.6 : entry.contentRect.height)}px`; });
+    this.beside = new ResizeObserver(([entry]) => this.limit(Math.max(TALLEST, this.isBelow ? innerHeight * 0.6 : entry.contentRect.height)));
     this.beside.observe(this.main);
     state.views.add(this);
     this.box.classList.toggle("alone", Boolean(state.alone));
@@ -135,13 +135,19 @@ class Explorer {
     const high = this.panel.node.clientHeight + dy;
     this.sizes.low = bounded(120, high, 2 * innerHeight);
     if (!this.isBelow) this.sizes.tall = bounded(120, this.columns.clientHeight + dy - this.above(), 2 * innerHeight);
-    this.panel.node.style.maxHeight = `${this.sizes.low}px`;
+    this.limit();
     this.arrange();
     this.draw();
   }
 
   // The pixels of the main part above its list or picture, and of the tools below the picture.
   above() { return this.shown.sized.offsetTop + (this.shown.tools?.offsetHeight ?? 0); }
+
+  // The panel is at most so many pixels high, or as a person wants it.
+  limit(most) {
+    const { low } = this.sizes;
+    Object.assign(this.panel.node.style, { maxHeight: `${low ?? most}px`, minHeight: low ? `${low}px` : "" });
+  }
 
   changed(rows, before) {
     if (!this.host.isConnected) return;

@@ -122,8 +122,8 @@ def moment(word: Token, now: float | None = None) -> float:
 
 def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
     """The page that the line asks for, of ``found`` runs."""
-    most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
-    pages = max(1, -(-found // max(1, most)))
+    most, number = count(parsed, "--limit", MOST_LISTED, 1), count(parsed, "--page", 1)
+    pages = max(1, -(-found // most))
     if not 1 <= number <= pages:
         (word,) = parsed.words("--page")
         message = f"there is no page {number}: the list has {counted(pages, 'page')}"

@@ -1,1 +1,1 @@
-"""YAML whose every node and key has its place, with errors in the author's words."""
+"""Reads YAML into nodes and keys with their places, and reports errors in the author's words."""

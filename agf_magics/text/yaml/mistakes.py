@@ -1,9 +1,8 @@
-"""Errors of the YAML parser in the author's words: one sentence, the place of the mistake, what to
-write.
+"""Rewrites the errors of the YAML parser in the author's words, with the place and the cure.
 
 The parser's own messages describe its state (``did not find expected key``). `MISTAKES` maps each
-of them to the mistake that usually causes it. The C parser and the one in Python use nearly the
-same words; each pattern matches both.
+of these messages to the mistake that usually causes it. The parsers in C and in Python use nearly
+the same words; each pattern matches both.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from ..shorten import shorten
 from ..source import Source, Span
 
 LONGEST_KEY = 1024
-"""The longest key without '? ' before it; a rule of YAML's."""
+"""The number of characters of the longest key without '? ' before it, by YAML's rule."""
 
 _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)
 _IN_FLOW = re.compile(
     r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?:(?<=\S)|(?<=[|&+*/=<>-]\s))\[[^][]*\][^,\[\]{}]*)[,}\]]"""
 )
-"""An unquoted text with brackets, as a value between braces."""
+"""An unquoted text with brackets that is a value between braces."""
 _FORMATTED = re.compile(r"""\b[fF](?:"[^"'{}]*\{[^"']*"|'[^"'{}]*\{[^"']*')""")
-"""Python's f"{x}", as a value between braces."""
+"""Python's f"{x}" that is a value between braces."""
 _OPERATORS = frozenset("+-*/%=<>!|&")
 
 
@@ -35,26 +34,27 @@ class ParserStop(NamedTuple):
 
     source: Source
     text: str
-    """The source with all line ends as \\n."""
+    """The text of the source, with each line end as \\n."""
     problem: str
     at: int
-    """Where the parser stopped."""
+    """The offset at which the parser stopped."""
     context: str
     since: int
-    """Where the construct begins inside which it stopped."""
+    """The offset where the construct begins in which the parser stopped."""
 
     @property
     def letter(self) -> str:
         return self.text[self.at : self.at + 1]
 
     def line(self, at: int) -> tuple[int, str]:
-        """The line of ``at`` without its indentation, and where it begins."""
+        """The line around the offset ``at`` without its indentation, and the offset where it
+        begins."""
         begin = self.text.rfind("\n", 0, at) + 1
         line = self.text[begin:].partition("\n")[0].rstrip(_BLANKS)
         return begin + len(line) - len(line.lstrip(_BLANKS)), line.lstrip(_BLANKS)
 
     def above(self, at: int) -> tuple[int, str]:
-        """The nearest line with text above the line of ``at``."""
+        """The nearest line with text above the line of ``at``, as `line` returns it."""
         begin = self.text.rfind("\n", 0, at) + 1
         return self.line(len(self.text[:begin].rstrip()))
 
@@ -94,12 +94,12 @@ def explain(source: Source, problem: str, at: int, context: str, since: int) -> 
 
 
 _FENCE = re.compile(r"[ \t]*(```|~~~)[\w-]*(?=[ \t]*$)", re.MULTILINE)
-"""The line around code in a page or in the answer of a chat, from which the text was pasted."""
+"""A fence, the line around code in Markdown, which is often pasted with the code."""
 
 
 def _fence(stop: ParserStop) -> Diagnostic | None:
-    """Where the parser stopped, or the first line: elsewhere a fence may be in a text of several
-    lines."""
+    """A fence where the parser stopped, or on the first line. Elsewhere a fence may belong to a
+    text of several lines."""
     first = len(stop.text) - len(stop.text.lstrip())
     for at in (first, stop.at):
         if fence := _FENCE.match(stop.text, stop.text.rfind("\n", 0, at) + 1):
@@ -109,8 +109,8 @@ def _fence(stop: ParserStop) -> Diagnostic | None:
 
 
 def _comment(stop: ParserStop) -> Diagnostic | None:
-    """A comment as in JavaScript: on the line of the error, on the one above, or earlier in the
-    same brackets."""
+    """A comment of JavaScript on the line of the error, on the line above, or earlier in the same
+    brackets."""
     above, _ = stop.above(stop.at)
     start = min(stop.since, above) if "flow" in stop.context else above
     begin, line = stop.line(stop.at)
@@ -126,7 +126,7 @@ def _comment(stop: ParserStop) -> Diagnostic | None:
 
 
 def _key_begin(stop: ParserStop) -> int:
-    """Where the key before a ':' begins."""
+    """The offset where the key before a ':' begins."""
     before = stop.text[: stop.at].rstrip(_BLANKS)
     if before.endswith(("'", '"')):
         return max(0, before.rfind(before[-1], 0, -1))
@@ -134,14 +134,14 @@ def _key_begin(stop: ParserStop) -> int:
 
 
 def _token(stop: ParserStop) -> Diagnostic:
-    """A character that begins no token."""
+    """A character with which no token begins."""
     if stop.letter == "\t" or " tab " in stop.problem:
         return stop.error_here("expected spaces, got a tab", "indent with spaces")
     return stop.error_here(f"an unquoted text cannot begin with {stop.letter!r}", "quote the text")
 
 
 def _second_colon(stop: ParserStop) -> Diagnostic:
-    """A ':' that makes a key of what the parser reads as the rest of a text."""
+    """A ':' after which the parser takes the rest of a text for a key."""
     begin, line = stop.line(stop.at)
     first = re.search(r":(?:\s|$)", line)
     if first and begin + first.start() < stop.at:
@@ -158,7 +158,7 @@ def _second_colon(stop: ParserStop) -> Diagnostic:
 
 
 def _colon_in_value(stop: ParserStop, key: str, value: str) -> Diagnostic:
-    """``key: value: …`` on one line: two keys, or a text that needs quotes."""
+    """``key: value: …`` on one line: either two keys, or a text that needs quotes."""
     key = key.removeprefix("- ").strip()
     if value.isidentifier() and value.islower():
         hint = (
@@ -190,7 +190,7 @@ def _colon_missing(stop: ParserStop, begin: int, line: str) -> Diagnostic:
 
 
 def _block(stop: ParserStop) -> Diagnostic:
-    """Something in a block that is neither its next key nor its next list item."""
+    """A line in a block that is neither the next key nor the next list item."""
     begin, line = stop.line(stop.at)
     before = stop.text[begin : stop.at].rstrip()
     if stop.letter in ("}", "]"):
@@ -221,7 +221,7 @@ def _text_after_quote(stop: ParserStop, begin: int, before: str) -> Diagnostic:
     """Text after a closing quote. ``before``: the line up to there, which begins at ``begin``."""
     quote = before[-1]
     opened = stop.text.rfind(quote, 0, begin) if before.count(quote) % 2 else -1
-    if opened >= 0:  # a quote on a line above: the mistake is there
+    if opened >= 0:  # the mistake is an open quote on a line above
         message = f"this quote is closed only by the {quote} of a later line"
         return stop.error(opened, opened + 1, message, f"close it with {quote} on its own line")
     return _operator(stop) or _quote_inside(stop, quote)
@@ -234,12 +234,13 @@ def _quote_inside(stop: ParserStop, quote: str) -> Diagnostic:
 
 
 def _operator(stop: ParserStop) -> Diagnostic | None:
-    """An operator after a quoted text, as in ``'n is ' + n``: YAML takes only the first part for
+    """An operator after a quoted text, as in ``'n is ' + n``. YAML takes only the quoted part as
     the value."""
     before = stop.text[: stop.at].rstrip(_BLANKS)
     if not before.endswith(("'", '"')):
         return None
-    if stop.letter.isalnum() and before == stop.text[: stop.at]:  # 'it's'
+    # an apostrophe in single quotes: 'it's'
+    if stop.letter.isalnum() and before == stop.text[: stop.at]:
         return _quote_inside(stop, before[-1])
     if stop.letter not in _OPERATORS:
         return None
@@ -253,6 +254,10 @@ def _operator(stop: ParserStop) -> Diagnostic | None:
 
 
 _CLOSE = {"{": "}", "[": "]"}
+_BRACKET_OR_COMMENT = re.compile(
+    r"""[\[\]{}]|(?<!\S)\#[^\n]*|(?<![^\s\[{,:])(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+)
+"""A bracket, or a comment or a quoted text with its brackets."""
 
 
 def _flow(stop: ParserStop) -> Diagnostic:
@@ -280,26 +285,31 @@ def _flow(stop: ParserStop) -> Diagnostic:
 
 
 def _open_brackets(stop: ParserStop) -> list[int]:
-    """Where the brackets are that are never closed, outer ones first."""
+    """The offsets of the brackets that are never closed, outer brackets first."""
     opened: list[int] = []
-    for match in re.finditer(r"[\[\]{}]", stop.text):
+    for match in _BRACKET_OR_COMMENT.finditer(stop.text):
         if match[0] in _CLOSE:
             opened.append(match.start())
-        elif opened:
+        elif opened and match[0] in "]}":
             opened.pop()
     return opened
 
 
 def _never_closed(stop: ParserStop, begin: int) -> Diagnostic:
     opening = stop.text[begin]
+    for match in _BRACKET_OR_COMMENT.finditer(stop.text, begin):
+        if match[0].startswith("#") and _CLOSE[opening] in match[0]:
+            message = f"' #' begins a comment, in which a {_CLOSE[opening]!r} closes nothing"
+            hint = "quote the text that contains ' #'"
+            return stop.error(match.start(), match.end(), message, hint)
     return stop.error(
         begin, begin + 1, f"this {opening!r} is never closed", f"close it with {_CLOSE[opening]!r}"
     )
 
 
 def _needs_quotes(stop: ParserStop, stopped: int) -> Diagnostic | None:
-    """A text between { } or [ ] that needs quotes for a bracket, as in {a: rows[0]}, or for a
-    brace."""
+    """A text between { } or [ ] that needs quotes because it has a bracket or a brace: {a:
+    rows[0]}."""
     begin, line = stop.line(stopped)
     for pattern, bracket, group in ((_IN_FLOW, "[", 1), (_FORMATTED, "{", 0)):
         for match in pattern.finditer(line):
@@ -324,7 +334,7 @@ def _quote_text(text: str) -> str:
 
 
 def _content(stop: ParserStop) -> Diagnostic:
-    """Something other than a value where one must stand."""
+    """A sign where a value must stand."""
     if stop.letter in ("]", "}"):
         return stop.error_here(f"unmatched {stop.letter!r}", "quote it if it belongs to a text")
     if stop.letter:
@@ -345,7 +355,7 @@ def _quote(stop: ParserStop) -> Diagnostic:
 
 
 def _escape(stop: ParserStop) -> Diagnostic:
-    """An escape that YAML does not know."""
+    """An unknown escape in double quotes."""
     begin = stop.text.rfind("\\", stop.since, stop.at + 1)
     begin = stop.at if begin < 0 else begin
     if "Unicode" in stop.problem:
@@ -427,4 +437,5 @@ MISTAKES: tuple[tuple[re.Pattern[str], Callable[[ParserStop], Diagnostic]], ...]
     (re.compile(r"<document start>"), _outside),
     (re.compile(r"block (mapping|collection); "), _block),
 )
-"""By context and problem; the first match counts."""
+"""The function for each message of the parser, ``context`` and ``problem``; the first match
+counts."""

@@ -1,7 +1,7 @@
-"""YAML nodes: values with their place in the source; how to walk them and write them as text.
+"""YAML nodes: values with their place in the source, and functions that walk and write them.
 
-A node has its text as well as its value: a key is the text that its author wrote, and an error
-inside a quoted, escaped or folded text points at the exact character.
+A node has its text as well as its value: a key is the text that its author wrote. An error inside a
+quoted, escaped or folded text points at the exact character.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ..source import Source, Span
 from .places import PIECES, Place, letters
 
 EXPR: Final = "!expr"
-"""The only tag."""
+"""The only tag that definitions may use."""
 
 
 class Scalar(NamedTuple):
-    """A text, a number, true, false or null. A NamedTuple: loading makes thousands. It is a
-    `text.diagnostics.Text`."""
+    """A text, a number, true, false or null. It is a NamedTuple for speed (loading makes
+    thousands), and it conforms to the protocol `text.source.Text`."""
 
     value: Any
-    """By YAML 1.2's core schema; for a key and a tagged scalar always the text."""
+    """The value by YAML 1.2's core schema; for a key or a tagged scalar always the text."""
     text: str
-    """Without quotes and escapes."""
+    """The text without quotes and escapes."""
     span: Span
-    """Without tag and anchor, with quotes."""
+    """The place of the scalar without tag and anchor, but with quotes."""
     tag: str | None = None
     style: str = ""
-    """Its first character if it is quoted or a block, else empty."""
+    """The first character of a quoted or block scalar; empty for a plain one."""
 
     @property
     def is_expr(self) -> bool:
@@ -43,8 +43,8 @@ class Scalar(NamedTuple):
         """The place of the characters ``start`` to ``end`` of ``text`` in the source."""
         source, first, last = self.span
         lead = int(self.style in PIECES)
-        # Escapes, folds and indentation make a text shorter: one of equal length is the source
-        # character by character.
+        # Escapes, folds and indentation make a text shorter than its source. A text of equal length
+        # is its source, character by character.
         if len(self.text) == last - first - 2 * lead:
             return Span(source, first + lead + start, first + lead + end)
         places = _letters(source, first, last, self.style, self.text)
@@ -56,26 +56,27 @@ class Scalar(NamedTuple):
         return Span(source, first + begin, first + stop)
 
 
-# Cached: the tokens of a long text are located one after the other.
+# Cached: the tokens of a long text ask for the same scalar again and again.
 @lru_cache(maxsize=16)
 def _letters(source: Source, start: int, end: int, style: str, text: str) -> list[Place] | None:
     return letters(source.text[start:end], style, text)
 
 
 class _Compound:
-    """A list or a mapping: a reader can ask both for the same things as a scalar."""
+    """The base of lists and mappings. It has the attributes of a scalar, so that a reader can ask
+    any node for them."""
 
     __slots__ = ()
 
     value: Any = object()
-    """No value of YAML."""
+    """A value that equals no value of YAML."""
     text = ""
     is_expr = False
     whole: Span
 
     @property
     def span(self) -> Span:
-        """Its first line."""
+        """The first line of the node."""
         return _first_line(self.whole)
 
 
@@ -84,7 +85,7 @@ class _Items(NamedTuple):
 
     items: tuple[Node, ...]
     whole: Span
-    """All of it, without tag and anchor."""
+    """The place of the whole list, without tag and anchor."""
 
 
 class Items(_Items, _Compound):
@@ -98,9 +99,9 @@ class _Fields(NamedTuple):
 
     fields: dict[str, Node]
     keys: dict[str, Scalar]
-    """Each key with its place."""
+    """The keys with their places, by their text."""
     whole: Span
-    """All of it, without tag and anchor."""
+    """The place of the whole mapping, without tag and anchor."""
 
 
 class Fields(_Fields, _Compound):
@@ -110,38 +111,39 @@ class Fields(_Fields, _Compound):
 
     @property
     def head(self) -> Span:
-        """Its first key, for an error about all of it; of an empty mapping the first line."""
+        """The first key, as the place of an error about the whole mapping; the first line if it is
+        empty."""
         return next((key.span for key in self.keys.values()), self.span)
 
     def scalar(self, key: str) -> Scalar | None:
-        """What ``key`` has, if that is neither a list nor a mapping."""
+        """The scalar at ``key``; None if the key is absent or has a list or a mapping."""
         node = self.fields.get(key)
         return node if isinstance(node, Scalar) else None
 
     def value_at(self, key: str) -> Any:
-        """The value of `scalar`; None: there is none."""
+        """The value of the scalar at ``key``; None if there is no scalar."""
         node = self.scalar(key)
         return node.value if node else None
 
     def text_at(self, key: str) -> str:
-        """The text of `scalar`; empty: there is none."""
+        """The text of the scalar at ``key``; empty if there is no scalar."""
         node = self.scalar(key)
         return node.text if node else ""
 
     def inner(self, key: str) -> Fields:
-        """The mapping that ``key`` has; an empty one: it has none."""
+        """The mapping at ``key``; an empty mapping if there is none."""
         node = self.fields.get(key)
         return node if isinstance(node, Fields) else NOTHING
 
     def entries(self, key: str) -> list[Fields]:
-        """The mappings in the list that ``key`` has."""
+        """The mappings in the list at ``key``."""
         node = self.fields.get(key)
         items = node.items if isinstance(node, Items) else ()
         return [item for item in items if isinstance(item, Fields)]
 
 
 NOTHING: Final = Fields({}, {}, Source("", "").span(0, 0))
-"""A mapping that a text does not have."""
+"""An empty mapping, in place of a mapping that the text does not have."""
 
 
 def _first_line(span: Span) -> Span:
@@ -153,19 +155,19 @@ Node = Scalar | Items | Fields
 
 
 def is_text(node: Node | None) -> TypeGuard[Scalar]:
-    """Whether it is a text, or an expression."""
+    """Whether ``node`` is a text or an expression."""
     return node is not None and type(node.value) is str
 
 
 def is_expression(node: Node) -> TypeGuard[Scalar]:
-    """Whether it has the tag !expr."""
+    """Whether ``node`` has the tag !expr."""
     return node.is_expr
 
 
 def every_node(node: Node) -> Iterator[Node]:
-    """A node and all nodes in it, without recursion."""
+    """``node`` and all nodes in it, without recursion."""
     waiting = [node]
-    for inner in waiting:  # grows
+    for inner in waiting:  # the list grows while it is read
         yield inner
         if isinstance(inner, Fields):
             waiting += inner.fields.values()
@@ -174,13 +176,14 @@ def every_node(node: Node) -> Iterator[Node]:
 
 
 def expr_tags(root: Node) -> Iterator[Scalar]:
-    """The scalars in ``root`` with the tag !expr, for a language that does not have it."""
+    """The scalars in ``root`` with the tag !expr, for the errors of a language without
+    expressions."""
     return filter(is_expression, every_node(root))
 
 
 def node_at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
-    """The node at a path of keys and numbers in ``node``, or the nearest one around it, and the
-    place of its key, if it has one."""
+    """The node at ``path`` (keys and numbers) in ``node``, or the nearest node around that place;
+    and the place of its key, or None if it has no key."""
     key: Span | None = None
     for part in path:
         if isinstance(node, Fields) and isinstance(part, str) and part in node.fields:
@@ -193,7 +196,7 @@ def node_at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
 
 
 def read_scalars(node: Node, read: Callable[[Scalar], Any]) -> Any:
-    """The JSON value of a node, with what ``read`` makes of each scalar."""
+    """The JSON value of ``node``, in which ``read`` converts each scalar."""
     if isinstance(node, Scalar):
         return read(node)
     if isinstance(node, Items):
@@ -202,7 +205,7 @@ def read_scalars(node: Node, read: Callable[[Scalar], Any]) -> Any:
 
 
 def plain(node: Node) -> Any:
-    """The JSON value."""
+    """The JSON value of ``node``."""
     return read_scalars(node, _value)
 
 
@@ -221,11 +224,11 @@ def flow_text(node: Node) -> str:
 
 
 _IN_FLOW = re.compile(r"""[^\n,{}\[\]'"]*|'[^\n]*'|"[^\n]*\"""")
-"""A scalar that may stand in a list between brackets as it is."""
+"""The source of a scalar that may stand between brackets as it is."""
 
 
 def shown(node: Node) -> str:
-    """A node in an error: ``text 'yes'``, ``the number 3``, ``a list``, ``null``."""
+    """``node`` in the words of an error: ``text 'yes'``, ``the number 3``, ``a list``, ``null``."""
     if isinstance(node, Items):
         return "a list" if node.items else "an empty list"
     if isinstance(node, Fields):

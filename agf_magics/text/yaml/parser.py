@@ -1,4 +1,4 @@
-"""The C parser of YAML and the kinds of its events: the only module that knows yaml."""
+"""The C parser of YAML and the kinds of its events. Only this module imports yaml."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 try:
     from yaml.cyaml import CParser as Parser  # type: ignore[attr-defined]
-except ImportError:  # no C extension here: the same events, ten times slower
+except ImportError:  # without the C extension: the same events, ten times slower
 
     class Parser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):  # type: ignore[no-redef]
         def __init__(self, text: str) -> None:

@@ -1,8 +1,8 @@
-"""The place in the source of each character of a YAML scalar, through quotes, escapes, folds and
-indentation.
+"""Finds the place in the source of each character of a YAML scalar, through quotes, escapes and
+folds.
 
 The C parser gives only the text of a scalar and the places of its beginning and end. This module
-finds each character of the text again in the scalar's source. Only errors need it.
+finds each character of the text in the scalar's source. Only errors need these places.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 
 Place = tuple[int, int]
-"""Where a character begins and ends."""
+"""The offsets where a character begins and ends."""
 
 _ESCAPES = {
     **dict(zip("0abt\tnvfre", "\0\a\b\t\t\n\v\f\r\x1b", strict=True)),
     **dict(zip("N_LP", "\x85\xa0\u2028\u2029", strict=True)),
 }
-# JSON writes 😀 as two escapes. An escaped end of a line is no letter.
+# JSON writes 😀 as two escapes. An escaped line end is not a character of the text.
 _PIECE = re.compile(
     r"\\(?:x(..)|u([dD][89abAB]..)\\u(....)|u(....)|U(.{8})|(\r\n?|\n)|(.))|\r\n?|.", re.DOTALL
 )
@@ -27,23 +27,23 @@ _BLANK = " \t\n"
 
 
 def letters(raw: str, style: str, expected: str) -> list[Place] | None:
-    """The place of each character of ``expected``, the text of the scalar ``raw`` written in
-    ``style``, and the place of its end; None if it is not its text.
+    """The place of each character of ``expected`` in ``raw``, the source of a scalar in ``style``,
+    and the place of its end; None if ``expected`` is not the text of ``raw``.
 
-    Blanks between the lines of a text are folded, cut off or kept by many rules. Here the other
-    characters show which blanks belong together: exact places of blanks are of no use to a reader.
+    YAML has many rules for the blanks between the lines of a text. This function finds the other
+    characters and takes the blanks between them as one group: no error needs their exact places.
 
     >>> letters("'it''s'", "'", "it's")
     [(1, 2), (2, 3), (3, 5), (5, 6), (6, 6)]
     """
     places = list[Place]()
     blanks = list[Place]()
-    done = 0  # the characters of `expected` that have places
+    done = 0  # the number of characters of `expected` that have places
     for letter, start, end in _pieces(raw, style):
         if raw[start] in " \t\r\n":
             blanks.append((start, end))
             continue
-        if not letter:  # the end of a line that continues
+        if not letter:  # an escaped line end
             continue
         index = expected.find(letter, done)
         if index < 0 or expected[done:index].strip(_BLANK):
@@ -59,15 +59,15 @@ def letters(raw: str, style: str, expected: str) -> list[Place] | None:
 
 
 def _places_of_blanks(count: int, blanks: list[Place], end: int) -> list[Place]:
-    """The places of ``count`` blanks of a text, the last ones of ``blanks`` before ``end``: the
-    indentation of a line is before its own blanks."""
+    """The places of ``count`` blanks of a text: the last of ``blanks`` before ``end``, because the
+    indentation of a line comes before its blanks."""
     begin, _ = blanks[0] if blanks else (end, end)
     return [(begin, begin)] * (count - len(blanks)) + blanks[max(0, len(blanks) - count) :]
 
 
 def reread(raw: str, tamed: str, style: str, expected: str) -> str:
-    """The text of ``raw``; its replacement ``tamed`` has the same length and lines and reads as
-    ``expected``."""
+    """The text of the scalar ``raw`` in ``style``. The parser could only read ``tamed``, a
+    replacement of the same length and lines, whose text is ``expected``."""
     places = letters(tamed, style, expected)
     assert places is not None, "the parser has read this text"
     true = {start: letter for letter, start, _ in _pieces(raw, style)}
@@ -81,7 +81,7 @@ def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
     """The characters of a scalar before its lines are folded, with their places."""
     begin = int(style in PIECES)
     end = len(raw) - begin
-    if style in ("|", ">"):  # its header is no text
+    if style in ("|", ">"):  # the header of a block does not belong to its text
         header = re.search(r"\r\n?|\n", raw)
         begin = header.end() if header else end
     for match in PIECES.get(style, _UNQUOTED_PIECE).finditer(raw, begin, end):
@@ -94,7 +94,7 @@ def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    """The character of an escape between double quotes; empty for an escaped end of a line."""
+    """The character of an escape between double quotes; empty for an escaped line end."""
     short, high, low, four, eight, _, other = match.groups()
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)

@@ -1,7 +1,7 @@
-"""The value of a plain YAML scalar by the core schema of YAML 1.2 (decision A7).
+"""Computes the value of a plain YAML scalar by the core schema of YAML 1.2 (decision A7).
 
 ``on``, ``yes``, ``1:30``, ``1_000`` and dates are text; ``017`` is 17. Values are finite (decision
-A1): ``.inf`` and ``.nan`` are errors, neither numbers nor silently text.
+A1), so ``.inf`` and ``.nan`` are errors.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class NotFinite(ValueError):
 
 
 def number(text: str) -> int | float | str:
-    """``text`` as a number if it is one, else ``text``; NotFinite for infinity, NaN and numbers
-    that are too large.
+    """``text`` as a number, or ``text`` itself if it is no number. Raises NotFinite for infinity,
+    NaN and a number that is too large.
 
     >>> number("017"), number("0o17"), number("1e3"), number("1:30")
     (17, 15, 1000.0, '1:30')
@@ -48,7 +48,7 @@ def number(text: str) -> int | float | str:
         if _INT.fullmatch(text):
             return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
         value = float(text)
-    except ValueError:  # .inf, .nan; Python reads no more than some thousand digits
+    except ValueError:  # .inf, .nan, or more digits than Python reads
         raise NotFinite(text) from None
     if math.isinf(value):
         raise NotFinite(text)

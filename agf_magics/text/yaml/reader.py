@@ -1,9 +1,9 @@
-"""YAML text to nodes, each with its place.
+"""Reads YAML text into nodes, each with its place.
 
-It is built from the events of the C parser, not by its composer: that takes half the time, does not
-recurse in C (where 100,000 nested lists crash the process), and checks the bounds while reading.
-The schema is YAML 1.2's core schema (decision A7): ``on``, ``yes`` and dates are text, keys are
-always text, nothing is constructed.
+The nodes are built from the events of the C parser, without PyYAML's composer. This takes half the
+time, checks the bounds while reading, and does not recurse in C, where 100,000 nested lists crash
+the process. The schema is YAML 1.2's core schema (decision A7): ``on``, ``yes`` and dates are text,
+keys are always text, nothing is constructed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from .places import reread
 from .plain_values import CONSTANTS, NotFinite, number
 
 MOST_TAGS = 100
-"""Occurrences of ``%TAG`` in a text."""
+"""The largest number of ``%TAG`` directives in a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The largest definition that is read (decision A7)."""
+    """The size of the largest definition that is read (decision A7): characters, depth of nesting,
+    aliases, nodes."""
 
     text: int = 1_000_000
     depth: int = 100
@@ -37,10 +38,10 @@ class Bounds:
 
 
 def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) -> tuple[Node, ...]:
-    """Every document of ``source`` that is not null; () for a syntax error or a text beyond a
-    bound.
+    """The documents of ``source`` that are not null; () for a syntax error or a text that exceeds
+    ``bounds``.
 
-    Never raises for a mistake in the text: ``problems`` gets all of them.
+    A mistake in the text never raises: all mistakes are added to ``problems``.
     """
     try:
         return _Reading(source, problems, bounds).documents()
@@ -50,7 +51,7 @@ def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) 
 
 
 class _Open:
-    """A list or mapping being read."""
+    """A list or mapping that is being read."""
 
     __slots__ = (
         "aliases",
@@ -71,7 +72,8 @@ class _Open:
         self.tag: str | None = None
         self.anchor: str | None = None
         self.room = self.aliases = 0
-        """Those of the reading before it, for an anchor."""
+        """The numbers of nodes and aliases that were read before this node, to count those in an
+        anchor."""
         self.items: list[Node] | None = None
         if is_list:
             self.items = []
@@ -82,15 +84,15 @@ class _Open:
 
 
 class _Anchor(NamedTuple):
-    """What an alias stands for."""
+    """A node with an anchor, for which an alias may stand."""
 
     node: Node
     nodes: int
-    """The nodes in it."""
+    """The number of nodes in it, itself included."""
     aliases: int
-    """The aliases that are expanded in it."""
+    """The number of aliases that are expanded in it."""
     height: int
-    """The levels below it."""
+    """The number of levels below it."""
 
 
 _PROPERTIES = re.compile(r"(?:[&!][^ \t\r\n]*(?:[ \t\r\n]+#[^\r\n]*)*[ \t\r\n]*)+")
@@ -98,14 +100,14 @@ _TAG = re.compile(r"![^\s,\[\]{}]*")
 _UNREADABLE = re.compile(
     "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
-# Line ends of YAML 1.1 that are letters in 1.2, and JSON's escapes of characters beyond U+FFFF:
-# libyaml has neither.
+# libyaml does not read these as YAML 1.2 does: line ends of YAML 1.1 that are letters in 1.2, and
+# JSON's escapes of characters beyond U+FFFF.
 _FOREIGN = re.compile(
     r"[\x85\u2028\u2029]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[^\x85\u2028\u2029])"
 )
 
 
-# Without NamedTuple's own __new__, a function in Python, which took an eighth of loading.
+# These skip NamedTuple's own __new__, a function in Python that took an eighth of the loading time.
 _new_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
 _new_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(
     tuple.__new__, Scalar
@@ -116,12 +118,12 @@ _new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields]
 
 
 def _tame(match: re.Match[str]) -> str:
-    """A replacement of the same length."""
+    """A replacement of the same length for text that the C parser cannot read."""
     return {1: "·", 12: r"\u005f\u005f"}.get(len(match[0]), match[0])
 
 
 class _Reading:
-    """One reading of one source."""
+    """The state of reading one source."""
 
     def __init__(self, source: Source, problems: Diagnostics, bounds: Bounds) -> None:
         self.source = source
@@ -129,10 +131,11 @@ class _Reading:
         self.bounds = bounds
         self.base = int(source.text.startswith("\ufeff"))
         self.tamed = source.text
-        self.open = [_Open(0, is_list=True, depth=0)]  # around the documents
+        self.open = [_Open(0, is_list=True, depth=0)]  # the list of the documents
         self.anchors: dict[str, _Anchor | None] = {}
         self.room = bounds.nodes
-        """How many more nodes are allowed; the nodes of an alias count each time."""
+        """The number of nodes that are still allowed. Each alias counts the nodes of its anchor
+        again."""
         self.aliases = 0
 
     def documents(self) -> tuple[Node, ...]:
@@ -157,19 +160,19 @@ class _Reading:
                 mark.index + self.base if mark else 0
                 for mark in (error.problem_mark, error.context_mark)
             )
-            if "nesting depth" in str(error.problem):  # a limit of PyYAML 6.0.4
+            if "nesting depth" in str(error.problem):  # PyYAML 6.0.4 has its own limit
                 self._reach(self.bounds.depth + 1, stop, stop + 1)
             raise DefinitionError(
                 mistakes.explain(self.source, str(error.problem), stop, str(error.context), since)
             ) from None
-        # A ValueError: the parser in Python, for an escape beyond U+10FFFF.
+        # The parser in Python raises a ValueError for an escape beyond U+10FFFF.
         except (parser.Wrong, ValueError) as error:
             self._refuse("yaml.syntax", f"this is not valid YAML: {error}", 0, 0)
         return tuple(node for node in self.open[0].items or () if node.value is not None)
 
     def _readable(self) -> str:
-        """The text with replacements for what the C parser cannot read; of the same length: places
-        remain right."""
+        """The text with replacements for what the C parser cannot read. They have the same length,
+        so that places remain right."""
         text = self.source.text
         if len(text) > self.bounds.text:
             message = (
@@ -177,7 +180,7 @@ class _Reading:
             )
             self._refuse("yaml.too-large", message, 0, 0)
         if text.count("%TAG") > MOST_TAGS:
-            # The C parser compares each with all before it.
+            # The C parser compares each directive with all before it.
             tag = text.index("%TAG")
             message = f"the text has more than {MOST_TAGS} %TAG directives"
             self._refuse("yaml.tag", message, tag, tag + 4, "delete them: the only tag is !expr")
@@ -193,11 +196,12 @@ class _Reading:
         return self.tamed[self.base :]
 
     def _forget(self, event: Any) -> None:
-        """The begin or the end of a document: an anchor is known only inside of it."""
+        """A document begins or ends: anchors do not reach into another document."""
         self.anchors.clear()
 
     def _scalar(self, event: Any) -> None:
-        """Loading spends its time here: a plain text takes the shortest way."""
+        """Read a scalar. Most of the loading time is spent here, so a plain text takes the shortest
+        way."""
         top = self.open[-1]
         text: str = event.value
         style: str = event.style or ""
@@ -234,15 +238,15 @@ class _Reading:
     def _properties(
         self, tag: str | None, span: Span, where: str | None
     ) -> tuple[str | None, Span]:
-        """The tag of a node and its place without tag and anchor; ``where`` names a node that
-        cannot have a tag."""
+        """The tag of a node, and its place without tag and anchor. ``where``: the words for a node
+        that cannot have a tag; None: it can."""
         tag = tag and self._tag(tag, span, where)
         content = _PROPERTIES.match(self.tamed, span.start, span.end)
         begin = content.end() if content else span.start
         return tag, span._replace(start=begin) if begin < span.end else span
 
     def _tag(self, tag: str, span: Span, where: str | None) -> str | None:
-        """The tag where it is allowed, else None and an error."""
+        """``tag`` if the node may have it; else None, and an error is reported."""
         written = _TAG.search(self.tamed, span.start)
         place = Span(self.source, *written.span()) if written else span
         if tag != EXPR:
@@ -270,7 +274,8 @@ class _Reading:
         opened = _Open(start, is_list, depth)
         opened.tag = event.tag
         if event.anchor is not None:
-            self.anchors[event.anchor] = None  # open: an alias to it would contain itself
+            # an alias to a node that is still open would contain itself
+            self.anchors[event.anchor] = None
             opened.anchor = event.anchor
             opened.room = self.room
             opened.aliases = self.aliases
@@ -302,7 +307,7 @@ class _Reading:
         self._add(parent, node)
 
     def _alias(self, event: Any) -> None:
-        """An alias is the node of its anchor, within the bounds of both."""
+        """Add the node of an alias's anchor, within the bounds of depth, nodes and aliases."""
         span = Span(
             self.source, event.start_mark.index + self.base, event.end_mark.index + self.base
         )
@@ -334,7 +339,8 @@ class _Reading:
         self._add(top, anchor.node)
 
     def _add(self, top: _Open, node: Node) -> None:
-        """The next element of a list; the next key of a mapping, or the value of the last one."""
+        """Add ``node`` as the next element of a list, the next key of a mapping, or the value of
+        its last key."""
         if top.items is not None:
             top.items.append(node)
         elif top.key is None:
@@ -347,7 +353,7 @@ class _Reading:
                 top.keys[key.text] = key
 
     def _key(self, top: _Open, node: Node) -> Scalar:
-        """The key of ``node``; without a value if it cannot be a key."""
+        """``node`` as a key. The key's value is None if ``node`` cannot be a key."""
         if not isinstance(node, Scalar):
             hint = "quote a text that begins with '{' or '['"
             raw = node.span.text.strip("{} ")
@@ -369,10 +375,12 @@ class _Reading:
             message = "merging with '<<' is not supported; this is an ordinary key"
             hint = "write the keys out"
             self.problems.warn("yaml.merge-key", message, node.span, hint)
-        return node._replace(value=name, tag=None)  # an alias may stand for a number
+        # a key is always a text, also where an alias stands for a number
+        return node._replace(value=name, tag=None)
 
     def _duplicate_hint(self, span: Span) -> str:
-        """In a list item, the second key on a line of its own usually lacks its dash."""
+        """The hint for a key that a mapping has twice. In a list, the second one usually lacks its
+        dash."""
         line = self.tamed[self.tamed.rfind("\n", 0, span.start) + 1 : span.start]
         in_list = len(self.open) > 2 and self.open[-2].items is not None
         return "delete one of them" + (
@@ -380,13 +388,13 @@ class _Reading:
         )
 
     def _reach(self, depth: int, start: int, end: int) -> None:
-        """Refuse what nests too deep."""
+        """Refuse a node that nests deeper than the bound."""
         if depth > self.bounds.depth:
             message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
             self._refuse("yaml.too-deep", message, start, end)
 
     def _take(self, nodes: int, start: int, end: int) -> None:
-        """Refuse more nodes than are allowed."""
+        """Count ``nodes`` more nodes, and refuse the text if it has too many."""
         self.room -= nodes
         if self.room < 0:
             message = f"the text has more than {self.bounds.nodes:,} values"

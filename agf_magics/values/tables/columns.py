@@ -1,8 +1,8 @@
-"""A column of values as a column of Arrow, polars or pandas that has the same values.
+"""Converts a column of values to a column of Arrow, polars or pandas without changing a value.
 
-What such a library makes of a list by itself is not always the list: Arrow takes the time off a
-datetime that stands beside a date, pandas makes floats of whole numbers beside a missing one. So the
-type is chosen here, and what Arrow has made is read back.
+These libraries change some lists: Arrow drops the time of a datetime that stands beside a date, and
+pandas turns whole numbers beside a missing value into floats. So this module chooses the type, and
+reads Arrow's column back to compare.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..times import is_numpy_time
 from ..value import Value
 
 LONGEST_CELL = 1_000_000_000
-"""Characters of a cell as JSON."""
+"""The largest number of characters of a cell as JSON."""
 
 _NULL = type(None)
 _PLAIN = (
@@ -34,23 +34,24 @@ _PLAIN = (
     decimal.Decimal,
     bytes,
 )
-"""Values that are no JSON and that Arrow has a type for; numpy's dates and arrays are others."""
+"""Types of values that are not JSON but that Arrow has. `_is_arrow` adds numpy's dates and
+arrays."""
 
 _EXACT = 2**53
-"""A float has every whole number up to it."""
+"""The largest whole number up to which a float is exact."""
 
 _ARROW_UNITS = ("s", "ms", "us", "ns")
 
 
 class NotHeld(Exception):
-    """The cells of a column that a form cannot hold: ``numbers`` has their places."""
+    """A library cannot hold some cells of a column. ``numbers``: the indexes of these cells."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self.numbers = numbers
 
 
 def arrow_column(values: Sequence[Value]) -> Any:
-    """``values`` as an array of pyarrow. JSON values of different kinds are texts in JSON. Raises
+    """``values`` as an array of pyarrow. JSON values of different kinds become JSON texts. Raises
     NotHeld, and ImportError without pyarrow."""
     with installed_only():
         import pyarrow  # type: ignore[import-untyped]
@@ -74,8 +75,8 @@ def arrow_column(values: Sequence[Value]) -> Any:
 
 
 def _json_texts(values: Sequence[Value]) -> list[str | None]:
-    """Values of different kinds as texts in JSON. A text is itself, unless one of the column could
-    be taken for the JSON of another value."""
+    """Values of different kinds as JSON texts. Texts stay as they are, unless a text of the column
+    could be taken for the JSON of another value."""
     texts = [value for value in values if type(value) is str]
     bare = not any(map(_reads_as_json, texts))
     return [
@@ -95,7 +96,7 @@ def _reads_as_json(text: str) -> bool:
 
 
 def polars_column(polars: Any, name: str, values: Sequence[Value]) -> Any:
-    """``values`` as a Series of polars: what Arrow cannot hold is a column of objects."""
+    """``values`` as a Series of polars; a Series of objects if Arrow cannot hold them."""
     try:
         return polars.from_arrow(arrow_column(values)).alias(name)
     except NotHeld:
@@ -103,8 +104,8 @@ def polars_column(polars: Any, name: str, values: Sequence[Value]) -> Any:
 
 
 def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
-    """``values`` as a Series of pandas: whole numbers and booleans beside missing values have the
-    types of pandas that can be empty, and what has no type of its own stays as it is."""
+    """``values`` as a Series of pandas. Whole numbers and booleans beside missing values get
+    pandas's nullable types; a column without a type of its own is a Series of objects."""
     kinds = set(map(type, values))
     is_full = True
     if _NULL in kinds and len(kinds) > 1:
@@ -120,9 +121,10 @@ def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
         return pandas.Series(values, dtype="float64")
     if kinds == {str} and all(map(is_utf8, values)):
         return pandas.Series(values)
-    numpy: Any = sys.modules["numpy"]  # pandas needs it
+    numpy: Any = sys.modules["numpy"]  # pandas has imported it
     cells = numpy.empty(len(values), dtype=object)
-    for number, value in enumerate(values):  # numpy and pandas would look into a list or an array
+    # one by one: numpy and pandas would look into a list or an array
+    for number, value in enumerate(values):
         cells[number] = value
     series = pandas.Series(cells, dtype=object)
     times = (
@@ -132,7 +134,7 @@ def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
         (numpy.timedelta64,),
     )
     if any(kinds <= {*alike} for alike in times):
-        with suppress(ValueError, OverflowError):  # a unit, or a year, that pandas does not have
+        with suppress(ValueError, OverflowError):  # pandas does not have this unit or year
             typed = series.infer_objects()
             if typed.dtype != object and all(map(_is_kept, values, typed.tolist())):
                 return typed
@@ -153,7 +155,7 @@ def _are_exact_floats(values: Sequence[Value]) -> bool:
 
 
 def _is_arrow(value: Value) -> bool:
-    """Whether Arrow has a type for a value and all its parts."""
+    """Whether Arrow has a type for ``value`` and all its parts."""
     kind = type(value)
     if kind in ATOMS or has_no_json(value) or isinstance(value, _PLAIN):
         return True
@@ -171,8 +173,8 @@ def _has_arrow_unit(array: Any) -> bool:
 
 
 def _unit_seconds(value: Any) -> str | None:
-    """The unit of a date or a duration of numpy in which Arrow has it without a loss. Arrow reads no
-    single day of numpy."""
+    """The unit in which Arrow holds a date or a duration of numpy without loss; None for other
+    values. Arrow does not read a single numpy value in days."""
     numpy: Any = sys.modules["numpy"]
     unit = str(numpy.datetime_data(value.dtype)[0])
     multiple = numpy.datetime_data(value.dtype)[1]
@@ -182,7 +184,7 @@ def _unit_seconds(value: Any) -> str | None:
 
 
 def _for_arrow(value: Value) -> Value:
-    """A value as pyarrow takes it: an array as a list, a date in a unit that Arrow has, NaT as
+    """``value`` as pyarrow accepts it: an array as a list, a date in a unit of Arrow, NaT as
     None."""
     kind = type(value)
     if kind in ATOMS or isinstance(value, _PLAIN):
@@ -199,13 +201,13 @@ def _for_arrow(value: Value) -> Value:
 
 
 def _is_exact(values: Sequence[Value]) -> bool:
-    """Whether all values are of one type that Arrow has as it is."""
+    """Whether all values have the same type, and Arrow holds that type exactly."""
     kinds = set(map(type, values)) - {_NULL}
     return len(kinds) < 2 and kinds <= ATOMS
 
 
 def _reads_back(pyarrow: Any, array: Any, values: Sequence[Value]) -> bool:
-    if "struct<>" in str(array.type):  # no Parquet file has it
+    if "struct<>" in str(array.type):  # no Parquet file can hold an empty struct
         return False
     try:
         return all(map(_is_kept, values, array.to_pylist()))
@@ -213,12 +215,13 @@ def _reads_back(pyarrow: Any, array: Any, values: Sequence[Value]) -> bool:
         ValueError,
         OverflowError,
         pyarrow.ArrowException,
-    ):  # a date that Python cannot hold
+    ):  # Python cannot hold this date
         return True
 
 
 def _is_kept(value: Any, read: Any) -> bool:
-    """Whether ``read`` is the value that was written. In a column of objects each has all names."""
+    """Whether ``read`` is the ``value`` that was written. Arrow gives each object of a column the
+    names of all of them."""
     if value is None or (has_no_json(value) and value != value):
         return read is None or bool(read != read)
     if type(value) is list:
@@ -240,7 +243,7 @@ def _is_json(value: Value) -> bool:
 
 
 def is_utf8(value: Value) -> bool:
-    """Whether no text in a value has half of a surrogate pair, which UTF-8 does not have."""
+    """Whether UTF-8 can hold each text in ``value``: none has half of a surrogate pair."""
     kind = type(value)
     if kind is str:
         try:

@@ -1,4 +1,4 @@
-"""Data frames of pandas and polars as rows, and rows as data frames."""
+"""Converts data frames of pandas, polars and pyarrow to rows, and rows to data frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .columns import NotHeld, arrow_column, pandas_column, polars_column
 from .rows import PAGE, Cells, Rows, cell, read_cells
 
 MOST_CATEGORIES = 1_000
-"""Categories of a column of pandas that are kept. They are a part of the run's definition."""
+"""The largest number of categories of a pandas column that are stored, as a part of the run's
+definition."""
 
 
 class FrameRows(Rows):
@@ -27,7 +28,8 @@ class FrameRows(Rows):
         records: Callable[..., Any],
         about: Mapping[str, Value] = {},
     ) -> None:
-        """``records(frame, start, stop)``: these rows as mappings. ``about``: `pandas_form`."""
+        """``records(frame, start, stop)``: returns these rows as mappings. ``about``: the result of
+        `pandas_form_of`; empty for other libraries."""
         super().__init__()
         self.about = about
         self.frame = frame
@@ -49,12 +51,12 @@ class FrameRows(Rows):
 
 
 def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Any:
-    """The rows as a table of pyarrow. Raises ImportError without pyarrow, and StepError for a column
-    that Arrow cannot hold."""
-    held = list(rows)
+    """A table of pyarrow with these rows. Raises ImportError without pyarrow, and StepError for a
+    column that Arrow cannot hold."""
+    row_list = list(rows)
     arrays = list[Any]()
     for name in columns:
-        values = [row.get(name) for row in held]
+        values = [row.get(name) for row in row_list]
         try:
             arrays.append(arrow_column(values))
         except NotHeld as error:
@@ -65,7 +67,7 @@ def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> 
 
 
 def table_of_columns(columns: Sequence[str], arrays: Sequence[Any]) -> Any:
-    """The table of pyarrow with these columns. Raises ImportError without pyarrow."""
+    """A table of pyarrow with these columns. Raises ImportError without pyarrow."""
     with installed_only():
         import pyarrow  # type: ignore[import-untyped]
 
@@ -73,7 +75,8 @@ def table_of_columns(columns: Sequence[str], arrays: Sequence[Any]) -> Any:
 
 
 def write_parquet(table: Any, path: Path) -> None:
-    """Write a table of pyarrow to a file. Raises ImportError without pyarrow, OSError."""
+    """Write a table of pyarrow to the file ``path``. Raises OSError, and ImportError without
+    pyarrow."""
     with installed_only():
         from pyarrow import parquet
 
@@ -88,7 +91,7 @@ def in_polars_form(polars: Any, columns: Sequence[str], rows: Sequence[Mapping[s
 
 
 def with_index(frame: Any) -> Any:
-    """``frame`` with its index as columns, unless that only numbers the rows."""
+    """``frame`` with its index as columns, unless the index only numbers the rows."""
     index = frame.index
     numbers = (0, 1, None)
     if type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == numbers:
@@ -97,8 +100,8 @@ def with_index(frame: Any) -> Any:
 
 
 def pandas_form_of(frame: Any, flat: Any) -> Mapping[str, Value]:
-    """What makes a DataFrame from its rows in JSON again: the types of its columns, and which of
-    them are the index. ``flat``: ``frame`` with its index as columns."""
+    """The information to rebuild a DataFrame from its rows in JSON: the types of its columns, and
+    the columns that are its index. ``flat``: ``frame`` with its index as columns."""
     index = list(map(str, flat.columns[: flat.shape[1] - frame.shape[1]]))
     types: dict[str, Value] = {}
     for name, kind in zip(map(str, flat.columns), flat.dtypes, strict=True):
@@ -113,12 +116,14 @@ def pandas_form_of(frame: Any, flat: Any) -> Mapping[str, Value]:
 def in_pandas_form(
     pandas: Any, columns: list[str], rows: Sequence[Mapping[str, Value]], form: Mapping[str, Any]
 ) -> Any:
-    """The DataFrame of ``rows`` with the types and the index of `pandas_form_of`. A column that cannot
-    have its type, for example because a row is missing, has the type that its values suggest."""
+    """The DataFrame of ``rows`` with the types and the index of `pandas_form_of`. A column that
+    cannot have its former type, for example because a row is missing, gets the type that its values
+    suggest."""
     series = {name: pandas_column(pandas, [row.get(name) for row in rows]) for name in columns}
     frame = pandas.DataFrame(series, columns=columns, index=pandas.RangeIndex(len(rows)))
     for name, kind in form.get("types", {}).items():
-        # Of the values: among nulls the DataFrame has made floats of whole numbers.
+        # Built from the values, because the DataFrame has turned whole numbers beside nulls into
+        # floats.
         values = pandas.Series([row.get(name) for row in rows], dtype=object)
         with suppress(TypeError, ValueError, OverflowError):
             if isinstance(kind, dict):

@@ -1,6 +1,6 @@
-"""Tables in files: JSON lines, CSV and Parquet, read page by page.
+"""Reads tables in files (JSON lines, CSV, Parquet, data sets of pydantic-evals), a page at a time.
 
-A file is read again by its path, a page at a time.
+A file is opened again by its path for each page.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ from .rows import (
 
 
 class FileRows(Rows):
-    """A file of rows. It is pickled as its path, its size and its time."""
+    """The base of tables in files. It is pickled as the path, size and time of the file."""
 
     def __init__(self, path: Path, state: tuple[int, int] | None = None) -> None:
-        """``state``: the size and the time that it must have; None: any. Raises DefinitionError."""
+        """``state``: the size and the modification time that the file must have; None: any. Raises
+        DefinitionError."""
         super().__init__()
         self.path = path
         self.length = 0
@@ -66,7 +67,7 @@ class FileRows(Rows):
 
 
 class JsonLines(FileRows):
-    """A JSONL file: a JSON object in each line. Blank lines are skipped."""
+    """A JSONL file with a JSON object in each line. Blank lines are skipped."""
 
     def open(self) -> None:
         self._starts, columns = array("Q"), dict[str, None]()
@@ -101,8 +102,8 @@ class JsonLines(FileRows):
 
 
 class CsvFile(FileRows):
-    """A CSV file with a line of names. A column is numbers or booleans if all its cells are; an
-    empty cell is null."""
+    """A CSV file whose first line has the names. The cells of a column are numbers or booleans if
+    all of them can be read so; an empty cell is null."""
 
     def open(self) -> None:
         self._starts, self._lines = array("Q"), array("Q")
@@ -152,14 +153,15 @@ class CsvFile(FileRows):
 
 
 class _CsvReader:
-    """The rows of a CSV file from a place on, and the place and the line of the next one. Raises
-    ValueError for a line that cannot be read."""
+    """Reads the rows of a CSV file from ``place`` on, and tells the place and the line of the next
+    row. Raises ValueError for a line that cannot be read."""
 
     def __init__(self, file: Any, place: int, line: int) -> None:
         file.seek(place)
         self.place = place
         self.line = line
-        # Its limit is one of the process, 131,072: a cell may be as long as its row, as in JSON lines.
+        # The default limit of the whole process is 131,072 characters. Here a cell may be as long
+        # as its row, as in JSON lines.
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
         self.rows = self._rows(csv.reader(self._texts(file), strict=False))
 
@@ -172,7 +174,7 @@ class _CsvReader:
         except UnicodeDecodeError:
             raise ValueError(f"line {self.line - 1} is not UTF-8") from None
         except csv.Error as error:
-            # After the dash it tells how to open a file in Python.
+            # The part after the dash tells how to open a file in Python.
             why = str(error).partition(" - ")[0]
             if "new-line character" in why:
                 why = "it ends with a carriage return alone: save the file with LF or CR LF"
@@ -183,14 +185,14 @@ class _CsvReader:
             self.place += len(line)
             self.line += 1
             yield line.decode("utf-8-sig" if self.line == 2 else "utf-8")
-        # The reader wants another line of its row: it would make one cell of all the rows after an
-        # open quote.
+        # The reader asks for one more line of the same row. After an open quote it would read all
+        # further rows into one cell.
         if self.line > self._first:
             raise ValueError(f"a quote of line {self._first} is not closed")
 
 
 class Parquet(FileRows):
-    """A Parquet file. Needs pyarrow."""
+    """A Parquet file. It needs pyarrow."""
 
     def open(self) -> None:
         try:
@@ -202,7 +204,7 @@ class Parquet(FileRows):
             ) from None
         try:
             self._file = parquet.ParquetFile(self.path)
-        except Exception as error:  # pyarrow has many, and no base class for them
+        except Exception as error:  # pyarrow's errors have no common base class
             message = f"{str(self.path)!r} is not a Parquet file: {error}"
             raise DefinitionError(Diagnostic("over.file", message)) from None
         about = self._file.metadata
@@ -211,9 +213,9 @@ class Parquet(FileRows):
         groups = map(about.row_group, range(about.num_row_groups))
         self._starts = [0, *accumulate(group.num_rows for group in groups)]
         self._open: list[tuple[int, Iterator[Any]]] = []
-        """The number of the row that comes next, and the batches from there on: pages are mostly
-        read in their order, and a row group, which may be the whole file, is decoded once. A list,
-        so that each of several threads takes it alone."""
+        """The number of the next row, and the iterator of batches from there on. Pages are mostly
+        read in order, so a row group, which may be the whole file, is decoded once. It is a list of
+        at most one item, so that only one of several threads takes it."""
 
     def read(self, page: int) -> list[Cells | StepError]:
         start = page * PAGE
@@ -221,7 +223,7 @@ class Parquet(FileRows):
         end = min(start + PAGE, self.length)
         upcoming = -1
         batches: Iterator[Any] = iter(())
-        with suppress(IndexError):  # the first page, or another thread has it
+        with suppress(IndexError):  # it is the first page, or another thread has the iterator
             upcoming, batches = self._open.pop()
         if upcoming < 0 or not start - PAGE <= upcoming <= start:
             group = bisect_right(self._starts, start) - 1
@@ -235,13 +237,13 @@ class Parquet(FileRows):
             here = start + len(rows)
             if upcoming > here:
                 rows += _read_part(batch.slice(here - first, end - here), here)
-        if upcoming == end:  # else its last batch goes on after this page
+        if upcoming == end:  # otherwise the last batch goes on after this page
             self._open[:] = [(upcoming, batches)]
         return rows
 
 
 def _read_part(part: Any, first: int) -> list[Cells | StepError]:
-    """The rows of a batch of Arrow, of which the first has the number ``first``."""
+    """The rows of ``part``, a batch of Arrow. ``first``: the number of its first row."""
 
     def records(start: int, stop: int, column: str | None) -> list[Mapping[str, Value]]:
         table = part if column is None else part.select([column])
@@ -253,7 +255,7 @@ def _read_part(part: Any, first: int) -> list[Cells | StepError]:
 class Cases(ListRows):
     """A data set of pydantic-evals: a YAML or JSON file with ``cases``. The inputs of a case are
     columns (``input`` if they are no mapping), beside ``name``, ``expected_output`` and
-    ``metadata``. Its evaluators are not read: they are code."""
+    ``metadata``. The evaluators are not read, because they are code."""
 
     def __init__(self, path: Path) -> None:
         try:

@@ -1,7 +1,7 @@
-"""What every table is: a sequence of rows, read a page at a time.
+"""`Rows`, the base of all tables: a sequence of rows that is read a page at a time.
 
-A cell is JSON where that is possible: NaN, NaT and NA are null, a time is a text in ISO form, a
-NumPy scalar is a number (decision D54). Other objects remain as they are.
+Cells are converted to JSON where possible: NaN, NaT and NA are null, a time is a text in ISO form,
+a NumPy scalar is a number (decision D54). Other objects stay as they are.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ..times import duration_seconds, iso_text
 from ..value import Value, settle, type_name
 
 PAGE = 1_000
-"""Rows that are read at a time."""
+"""The number of rows that are read at a time."""
 
 
 PAGES_HELD = 4
-"""Pages of a table that are held: concurrent rows read near each other."""
+"""The number of pages of a table that stay in memory. Concurrent calls read neighbouring rows."""
 
 LONGEST_LINE = 50_000_000
-"""Bytes of one row of a file."""
+"""The largest number of bytes of one row of a file."""
 
 Cells = dict[str, Value]
 
@@ -34,7 +34,8 @@ Cells = dict[str, Value]
 class Rows(Sequence[Cells]):
     """The rows of one table, each a mapping of column names to values."""
 
-    # Without a value in the class: a class that has `columns` is a table, and no fan-out takes one.
+    # The class itself must not have `columns`: `is_table` would take it for a foreign table, which
+    # a fan-out refuses.
     columns: tuple[str, ...]
     length: int
 
@@ -42,14 +43,14 @@ class Rows(Sequence[Cells]):
         self._pages: dict[int, list[Cells | StepError]] = {}
 
     def read(self, page: int) -> list[Cells | StepError]:
-        """The rows of a page; in the place of a row that cannot be read, why."""
+        """The rows of a page, with the error in place of a row that cannot be read."""
         raise NotImplementedError
 
     def __len__(self) -> int:
         return self.length
 
     def __getitem__(self, number: Any) -> Any:
-        """Cells ``number``. Raises StepError if it cannot be read."""
+        """The cells of row ``number``. Raises StepError if the row cannot be read."""
         page = number // PAGE
         rows = self._pages.get(page)
         if rows is None:
@@ -64,7 +65,7 @@ class Rows(Sequence[Cells]):
 
 
 class ListRows(Rows):
-    """A list of mappings."""
+    """A table that is a list of mappings."""
 
     def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class ListRows(Rows):
 
 
 class ValueRows(ListRows):
-    """A list of mappings whose cells are values of a flow, which stay what they are."""
+    """A list of mappings whose cells are values of a flow. Cells are not converted."""
 
     def read(self, page: int) -> list[Cells | StepError]:
         return [dict(row) for row in self.source[page * PAGE : (page + 1) * PAGE]]
@@ -87,13 +88,13 @@ def _cells(number: int, row: object) -> Cells | StepError:
     if not isinstance(row, Mapping):
         return broken_row(number, f"it is {type_name(row)}, not a mapping of names")
     cells = {str(name): cell(value) for name, value in row.items()}
-    if len(cells) < len(row):  # 1 and "1"
+    if len(cells) < len(row):  # two keys with the same text, as 1 and "1"
         return broken_row(number, "two of its names are the same text")
     return cells
 
 
 def cell(value: Value) -> Value:
-    """A cell as JSON, if it has an obvious form.
+    """``value`` as JSON if it has an obvious form there; otherwise ``value`` itself.
 
     >>> cell(float("nan")), cell(timedelta(hours=1)), cell("a")
     (None, 3600.0, 'a')
@@ -117,9 +118,10 @@ def read_cells(
     columns: Sequence[str],
     records: Callable[[int, int, str | None], list[Mapping[str, Value]]],
 ) -> list[Cells | StepError]:
-    """The rows from ``start`` to ``stop``. ``records``: reads rows as mappings, all columns or one of
-    them. Where the library cannot make Python's value of a cell (a date after the year 9999, text
-    that is not UTF-8), its row is an error that names the column."""
+    """The rows from ``start`` to ``stop``. ``records(start, stop, column)``: reads rows as
+    mappings, with all columns (None) or one of them. If a library cannot convert a cell to Python
+    (a date after the year 9999, text that is not UTF-8), the row is an error that names the
+    column."""
     try:
         rows = records(start, stop, None)
     except BaseException as error:
@@ -134,7 +136,7 @@ def read_cells(
 
 
 def _is_of_library(error: BaseException) -> bool:
-    # A panic of polars is no Exception.
+    # A panic of polars is not a subclass of Exception.
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
@@ -144,7 +146,7 @@ def _unreadable(
     records: Callable[[int, int, str | None], list[Mapping[str, Value]]],
     error: BaseException,
 ) -> StepError:
-    """The error of a row, with the first column that cannot be read."""
+    """The error for row ``number``, with the first column that cannot be read."""
     for name in columns:
         try:
             records(number, number + 1, name)
@@ -169,7 +171,8 @@ def column_names(row: object) -> Iterator[str]:
 
 def row_object(line: bytes, number: int) -> Cells | StepError:
     try:
-        row = json.loads(line.rstrip(), object_pairs_hook=_once_each)  # a place is one in this line
+        # the places in its errors are in this line
+        row = json.loads(line.rstrip(), object_pairs_hook=_once_each)
     except DoubleKey as error:
         return broken_row(number, f"it has {error.args[0]!r} twice", "line")
     except (ValueError, RecursionError) as error:
@@ -181,7 +184,7 @@ def row_object(line: bytes, number: int) -> Cells | StepError:
 
 
 class DoubleKey(ValueError):
-    """An object of JSON has a key twice: only one of the values would be left."""
+    """A JSON object has a key twice, and only one of the values would remain."""
 
 
 def _once_each(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
@@ -199,7 +202,7 @@ def broken_row(number: int, why: str, what: str = "row") -> StepError:
 
 
 def _number(text: str) -> Value:
-    return cell(float(text))  # 1e400 is larger than a float can be
+    return cell(float(text))  # 1e400 is too large for a float and becomes null
 
 
 CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
@@ -207,6 +210,6 @@ CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
     (re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), _number),
     (re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE"), lambda text: text.lower() == "true"),
 )
-"""What the cells of a column of a CSV file may be, and what reads them; else they are texts. A
-number that begins with a zero is a text: it is a code. So is a whole number of more digits than
-every float has, in a column of floats: it may be an id."""
+"""The patterns of the cells of a CSV column, each with the function that reads them; other cells
+are texts. A number that begins with a zero is a text, because it is a code. In a column of floats,
+so is a whole number with more digits than a float has: it may be an id."""

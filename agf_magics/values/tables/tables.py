@@ -1,8 +1,8 @@
-"""Tables as sequences of rows: what a run over a table takes, and reads in parts.
+"""Opens the tables that a run over a table accepts: data frames, lists, files.
 
-A table is known by what it has, not by its class: nothing is imported but the library that the user
-has already used to make it, and pyarrow for a file in its format. A small table becomes a list,
-which the journal holds whole.
+A table is recognized by its attributes, not by its class. So the only imports are the library with
+which the user made the table, and pyarrow for a Parquet file. A small table becomes a list, which
+the journal stores whole.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .files import Cases, CsvFile, FileRows, JsonLines, Parquet
 from .rows import Cells, ListRows, Rows, refuse_double
 
 IN_MEMORY = 10_000
-"""The most rows of a table that becomes a list, which the journal stores whole."""
+"""The largest number of rows of a table that becomes a list."""
 
 
 def _no_mapping(row: Value) -> DefinitionError:
-    """The error for a list of which no row has names."""
+    """The error for a list whose rows are no mappings; ``row`` is the first one."""
     hint = "write a mapping for each row: {'NAME': value}"
     if hasattr(row, "_asdict"):
         hint = "[row._asdict() for row in rows] has a mapping for each"
@@ -41,7 +41,7 @@ def _no_mapping(row: Value) -> DefinitionError:
 
 
 class Picked(Sequence[Cells]):
-    """Some rows of a table, each perhaps several times: the element of each number is a row."""
+    """A selection of rows of a table. A row may be selected several times."""
 
     def __init__(self, rows: Sequence[Cells], numbers: Sequence[int], repeat: int = 1) -> None:
         self.source = rows
@@ -61,10 +61,10 @@ FILES: Mapping[str, type[FileRows]] = {
     ".ndjson": JsonLines,
     ".parquet": Parquet,
 }
-"""The kinds of files, by the end of the name."""
+"""The classes of tables in files, by the end of the file's name."""
 
 DATA_SETS = (".yaml", ".yml", ".json")
-"""The ends of the names of data sets of pydantic-evals."""
+"""The file endings of data sets of pydantic-evals."""
 
 
 def open_rows(table: Value) -> Rows:
@@ -82,7 +82,7 @@ def open_rows(table: Value) -> Rows:
             hint = f"a file of rows has the suffix {', '.join(FILES)}"
             raise DefinitionError(Diagnostic("over.file", message, hint=hint))
         return FILES[path.suffix.lower()](path.absolute())
-    # Of its bases too: a GeoDataFrame is a DataFrame.
+    # The base classes count, too: a GeoDataFrame is a DataFrame.
     libraries = {base.__module__.partition(".")[0] for base in kind.__mro__}
     if "pandas" in libraries and hasattr(table, "iloc") and hasattr(table, "columns"):
         flat = with_index(table)

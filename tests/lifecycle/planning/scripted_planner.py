@@ -1,4 +1,4 @@
-"""A model that replies with one plan after another, and knows what it was asked."""
+"""A scripted model that replies with one plan after another, and records the requests that it received."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def call(tool: str, path: str | None = None, **given: Any) -> dict[str, Any]:
 
 
 class Planner:
-    """Gives one turn after another, the last one again and again."""
+    """A model that gives its turns in order, and repeats the last one."""
 
     def __init__(self, *turns: Turn) -> None:
         self.turns = turns
@@ -46,7 +46,7 @@ class Planner:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The schema of a reply, as it was asked for."""
+        """The schema of a reply, as the last request has it."""
         given = self.asked[0][1].model_request_parameters
         found = given.output_object.json_schema if given.output_object else given.output_tools[0].parameters_json_schema
         return dict(found)

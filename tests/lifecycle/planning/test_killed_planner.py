@@ -77,7 +77,7 @@ print(done.output, len(done.asked), len(done.runs))
 @pytest.mark.parametrize("where", slow_but(["plan"], ["request", "plan"]))
 def test_a_killed_planner_continues_in_another_process(where: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "pyproject.toml").touch()  # a project of its own
+    (tmp_path / "pyproject.toml").touch()  # makes the folder a project
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:

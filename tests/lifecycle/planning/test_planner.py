@@ -1,4 +1,4 @@
-"""A model plans: what it receives, what it may reply, and the limits and the end of its ticks."""
+"""A planner: what its model receives, what the model may reply, and the limits and the end of its ticks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DONE = plan(output="†state.total")
 
 @pytest.fixture
 def made() -> list[tuple[Any, ...]]:
-    """The calls that were made."""
+    """The list of the calls that were made."""
     return []
 
 
@@ -114,7 +114,7 @@ def test_a_flow_can_be_offered_like_a_tool(registry: agf.Registry) -> None:
 
 
 def test_a_model_never_receives_the_fields_of_the_engine(registry: agf.Registry) -> None:
-    """ACT-6: not ``_call``, ``_date`` or ``_outputMethod``, whatever wrote the message."""
+    """The fields ``_call``, ``_date`` and ``_outputMethod`` are removed from every message (ACT-6)."""
     text = """
     name: shop
     calls:
@@ -147,7 +147,7 @@ def test_a_tool_is_offered_with_references_and_a_free_path(registry: agf.Registr
     assert planner.schema["required"] == ["calls", "output"]
 
 
-def test_definitions_of_two_tools_with_one_name_are_apart(registry: agf.Registry) -> None:
+def test_definitions_with_one_name_of_two_tools_are_separate(registry: agf.Registry) -> None:
     agf.tool(_draw_with(int), name="a", registry=registry)
     agf.tool(_draw_with(str), name="b", registry=registry)
     planner = Planner(
@@ -317,7 +317,7 @@ def test_the_timeout_is_of_all_ticks(registry: agf.Registry) -> None:
     assert len(planner.asked) == 1
 
 
-def test_a_person_confirms_the_calls_of_the_named_tools(registry: agf.Registry, made: list[Any]) -> None:
+def test_the_user_confirms_the_calls_of_the_named_tools(registry: agf.Registry, made: list[Any]) -> None:
     asked: list[str] = []
 
     def ask(question: Any) -> bool:
@@ -392,7 +392,7 @@ def test_a_resumed_planner_does_not_repeat_completed_ticks(
     with kept.journal_in(tmp_path):
         first = run(Planner(plan(PRICE), ConnectionError("no line")), registry, raises=False)
         assert first.error.code == "model.failed"
-        registry.contexts.remove("planner")  # another kernel
+        registry.contexts.remove("planner")  # as in another kernel
         later = Planner(plan(TOTAL, output="†state.total"))
         done = run(later, registry, resume=True)
     assert (done.output, len(later.asked), len(done.runs)) == (14.0, 1, 1)
@@ -416,7 +416,7 @@ def test_an_interrupted_plan_is_resumed_and_the_next_tick_follows(
 
     @agf.tool(registry=registry)
     async def press(after: float) -> str:
-        """A person presses ■ during the first call."""
+        """The user presses ■ during the first call."""
         made.append(("press",))
         if presses:
             presses.pop()
@@ -436,7 +436,7 @@ def test_an_interrupted_plan_is_resumed_and_the_next_tick_follows(
     assert [one[0] for one in made] == ["price", "press", "press"]
 
 
-def test_a_reply_that_was_not_run_yet_is_not_asked_for_again(
+def test_a_reply_that_has_not_run_yet_is_not_requested_again(
     registry: agf.Registry, made: list[Any], tmp_path: Path
 ) -> None:
     with kept.journal_in(tmp_path):
@@ -460,7 +460,7 @@ def test_a_planner_without_a_past_cannot_be_resumed(registry: agf.Registry, tmp_
         assert refusal(Planner(DONE), registry, resume=True).code == "planner.resume"
 
 
-# --- what a person can do wrong ---
+# --- mistakes of the user ---
 
 
 def test_a_planner_without_tools_is_refused(registry: agf.Registry) -> None:
@@ -496,7 +496,11 @@ def test_a_server_with_the_openai_protocol_plans(registry: agf.Registry) -> None
     with ScriptedServer(replies) as server:
         registry.choose("openai:scripted", server.url)
         done = agf.planning.run_planner("openai:scripted", "What do two kilos of figs cost?", registry=registry)
-    assert (done.output, done.usage.tokens, done.cost) == (14.0, 30, None)  # a server of one's own has no price
+    assert (done.output, done.usage.tokens, done.cost) == (
+        14.0,
+        30,
+        None,
+    )  # there is no price for the user's own server
     assert set(done.usage.by_model) == {"openai:scripted"}
     asked = server.requests[0]["response_format"]["json_schema"]["schema"]
     assert asked["properties"]["calls"]["items"]["anyOf"][0]["properties"]["_tool"] == {"const": "think"}

@@ -1,4 +1,4 @@
-"""A journal of its own for each test of runs over tables."""
+"""Provides a journal of its own for each test of runs over tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flow over the rows of a table: what runs, what it gives, what is refused before the first row."""
+"""A flow over the rows of a table: which rows run, what the result has, and what is refused before the first row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def over(registry: agf.Registry, table: Any, flow: str = "doubled", **options: A
     return agf.run(flow, over=table, registry=registry, **options)
 
 
-def test_each_row_is_a_row_of_the_result_also_one_that_fails(registry: agf.Registry) -> None:
+def test_each_row_is_a_row_of_the_result_even_if_it_fails(registry: agf.Registry) -> None:
     run = over(registry, ROWS)
     assert run.output == {"rows": 6, "ok": 5, "failed": 1}
     assert [row.get("twice") for row in run.table] == [0, 2, 4, None, 8, 10]
@@ -37,7 +37,7 @@ def test_each_row_is_a_row_of_the_result_also_one_that_fails(registry: agf.Regis
     assert run.table.columns == ("row", "n", "label", "twice", *agf_about())
     past = find_past_run(run.run_id)
     assert list(past.table) == list(run.table)
-    assert [call["kind"] for call in past.calls] == ["tool"] * 6  # a row is no call
+    assert [call["kind"] for call in past.calls] == ["tool"] * 6  # rows do not count as calls
 
 
 def agf_about() -> tuple[str, ...]:
@@ -143,7 +143,7 @@ def test_a_broken_line_is_a_failed_row_with_its_number(registry: agf.Registry, f
     ]
 
 
-def test_a_row_of_a_list_that_is_no_mapping_fails_alone(registry: agf.Registry) -> None:
+def test_a_row_that_is_not_a_mapping_fails_alone(registry: agf.Registry) -> None:
     run = over(registry, [{"n": 1}, 7, {"n": 2}])
     assert run.table[1]["error"] == "over.broken-row"
     assert run.output == {"rows": 3, "ok": 2, "failed": 1}
@@ -170,7 +170,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
-def test_a_csv_file_of_which_a_cell_would_be_wrong_is_refused(
+def test_a_csv_file_with_an_ambiguous_cell_is_refused(
     registry: agf.Registry, folder: Path, calls: list[int], what: str
 ) -> None:
     content, reason = UNREADABLE[what]
@@ -271,7 +271,7 @@ def test_the_limits_of_a_run_count_for_each_row(registry: agf.Registry) -> None:
     run = over(registry, table, "asks", limits=agf.Limits(spawns=3, fan_out_depth=1))
     assert [row.get("output") for row in run.table] == [2, None, 1]
     assert run.table[1]["error"] == "limit.spawns"
-    # The time limit is that of a row, too.
+    # The time limit also counts for each row.
     assert over(registry, ROWS[:3], limits=agf.Limits(timeout=5)).output["ok"] == 3
 
 
@@ -421,7 +421,7 @@ def test_where_nobody_answers_the_run_waits_and_keeps_its_rows(asking: agf.Regis
 
 
 @pytest.mark.parametrize("how", ["yes", "max_cost"])
-def test_nobody_is_asked_who_has_said_what_it_may_cost(asking: agf.Registry, how: str) -> None:
+def test_with_a_cost_limit_the_user_is_not_asked(asking: agf.Registry, how: str) -> None:
     def ask(question: agf.Question) -> bool:
         raise AssertionError(question)
 
@@ -431,7 +431,7 @@ def test_nobody_is_asked_who_has_said_what_it_may_cost(asking: agf.Registry, how
 
 
 def test_the_largest_cost_is_that_of_all_rows(asking: agf.Registry, model: ScriptedServer) -> None:
-    limits = agf.Limits(max_cost=0.00075)  # ten rows
+    limits = agf.Limits(max_cost=0.00075)  # the cost of ten rows
     run = agf.run("ask", over=WORDS, registry=asking, limits=limits, raises=False)
     assert run.error.code == "limit.cost"
     assert run.table.counts["ok"] >= 9
@@ -495,7 +495,7 @@ def test_each_row_is_paid_for_once_after_a_kill_and_a_repair(model: ScriptedServ
     assert mended.returncode == 0, mended.stderr
     prompts = Counter(str(request["messages"][-1]["content"]) for request in model.requests)
     assert len(prompts) == 40
-    # What the model was answering at the moment of the kill was paid for, and nobody has the answer.
+    # The replies in progress at the moment of the kill were paid for, but nobody has received them.
     again = [prompt for prompt, count in prompts.items() if count > 1]
     assert len(again) <= 8
     assert max(prompts.values()) <= 2

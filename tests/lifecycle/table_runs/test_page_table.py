@@ -1,4 +1,4 @@
-"""The table of a run over a table as the page asks for it: order, filters, bad wishes, labels."""
+"""The page's table of a run over a table: order, filters, wrong requests, and labels."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_rows_are_filtered(run: agf.Run) -> None:
         {"below": float("nan")},
     ],
 )
-def test_a_wish_that_makes_no_sense_is_answered(run: agf.Run, wish: dict[str, Any]) -> None:
+def test_a_senseless_request_is_answered(run: agf.Run, wish: dict[str, Any]) -> None:
     assert requests_of(run)["table"](wish)["total"] == 60
 
 

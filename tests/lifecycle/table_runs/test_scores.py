@@ -1,4 +1,4 @@
-"""Scores of rows, comparisons of two runs, checks for CI."""
+"""Scores of rows, comparisons of two runs by their scores, and checks for CI."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def test_the_interval_covers_rows_and_repetitions() -> None:
     wide = interval([[float(number)] for number in (0, 1, 0, 1, 1, 0, 1, 1)], seed=3)
     assert wide.mean == 0.625
     assert (wide.low, wide.high) == (0.25, 0.875)
-    # Eight repetitions of one row say nothing about other rows.
+    # Eight repetitions of one row prove nothing about other rows.
     once = interval([[1.0] * 8, [0.0] * 8], seed=3)
     assert (once.low, once.high) == (0.0, 1.0)
 
 
-def test_a_score_that_fails_or_mixes_kinds_is_told_with_its_row_and_the_others_count(table: Any) -> None:
+def test_a_score_that_fails_or_mixes_kinds_is_reported_with_its_row(table: Any) -> None:
     def odd(output: Any, row: Any) -> Any:
         if row["n"] == 1:
             raise KeyError("k")
@@ -85,7 +85,7 @@ def test_a_flow_can_judge(registry: agf.Registry, table: Any) -> None:
     assert mean.mean == pytest.approx(5 / 7)
 
 
-def test_what_is_no_score_is_refused_before_anything_runs(registry: agf.Registry, table: Any, calls: list[int]) -> None:
+def test_a_wrong_score_is_refused_before_anything_runs(registry: agf.Registry, table: Any, calls: list[int]) -> None:
     calls.clear()
     for score in (7, "no_such_flow"):
         with pytest.raises(agf.DefinitionError):
@@ -160,7 +160,7 @@ def test_a_check_passes_or_says_which_score_is_too_low(registry: agf.Registry, f
     with pytest.raises(AssertionError, match=r"'right' is 0.875, and at least 0.9 is wanted") as error:
         agf.check_over("doubled", ROWS, score=[right], at_least={"right": 0.9}, registry=registry)
     failed = error.value.report  # type: ignore[attr-defined]
-    assert failed.figures["right"] == 0.875  # the row that failed counts as 0
+    assert failed.figures["right"] == 0.875  # the failed row counts as 0
     failed.save(folder / "report.html")
     failed.save(folder / "report.json")
     assert "✗ failed" in (folder / "report.html").read_text()
@@ -284,7 +284,7 @@ def test_the_command_line_runs_scores_and_decides(project: Path, options: str, c
         ("--report missing/run.html", "there is no folder 'missing'"),
     ],
 )
-def test_a_file_that_cannot_be_written_is_told_before_the_first_row(project: Path, options: str, says: str) -> None:
+def test_a_file_that_cannot_be_written_is_reported_before_the_first_row(project: Path, options: str, says: str) -> None:
     began = (
         "import agf_magics as agf\nfrom pathlib import Path\n\n@agf.tool\ndef double(n):\n    Path('began').touch()\n"
     )
@@ -296,7 +296,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_first_row(project: Pat
     assert not (project / "began").exists()
 
 
-def test_a_score_that_is_not_there_names_the_functions_of_its_file(project: Path) -> None:
+def test_the_error_of_a_missing_score_names_the_functions_of_its_file(project: Path) -> None:
     words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", "--score", "scores.py:rigth"]
     ended = command_line(project, *words)
     assert "scores.py has no 'rigth'\n    [score.kind]\n  = did you mean right?" in ended.stderr

@@ -1,4 +1,4 @@
-"""What the scores of rows are over all rows: means, intervals, labels, and the rows without a value."""
+"""The summary of the scores of all rows: means, intervals, labels, and the rows without a value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def summary_of(values: list[Any], right: list[str | None] | None = None) -> tupl
 Fields = dict[str, Any]
 
 SUMMARIES: dict[str, tuple[list[Any], list[Any], Fields]] = {
-    # what: the values of the rows, those that are kept, the summary of them
+    # what: the values of the rows, the values that are kept, the summary of the values
     "numbers": ([1, 2.5, 4], [1, 2.5, 4], {"rows": 3, "missing": 0, "median": 2.5, "seed": 7}),
     "booleans": ([True, False, True, True], [True, False, True, True], {"rows": 4, "median": 1.0}),
     "missing ones": ([1, None, 3], [1, None, 3], {"rows": 2, "missing": 1, "median": 2.0}),
@@ -69,7 +69,7 @@ FAULTY: list[tuple[list[Any], int, str]] = [
 
 
 @pytest.mark.parametrize(("values", "row", "message"), FAULTY, ids=lambda value: repr(value)[:30])
-def test_a_row_whose_score_is_no_value_says_why(values: list[Any], row: int, message: str) -> None:
+def test_a_row_without_a_valid_score_says_why(values: list[Any], row: int, message: str) -> None:
     _, summary = summary_of(values)
     ((number, why),) = summary.faults
     assert (number, why.message) == (row, message)
@@ -108,8 +108,8 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     assert 0.57 < first.high < 0.62
 
 
-def test_the_repetitions_of_a_row_are_no_rows() -> None:
-    """Two rows, each with the same value many times, are as uncertain as two rows."""
+def test_the_repetitions_of_a_row_do_not_count_as_rows() -> None:
+    """Two rows, each with the same value many times, are as uncertain as two rows without repetitions."""
     repeated = interval([[0.0] * 50, [1.0] * 50], 1)
     assert (repeated.mean, repeated.low, repeated.high) == (0.5, 0.0, 1.0)
     assert interval([[0.0, 1.0]] * 50, 1).low > 0.3, "many rows that vary"
@@ -126,7 +126,7 @@ def test_the_interval_of_many_rows_is_that_of_their_deviation() -> None:
     assert interval(many[:-1], 1) != interval(many[:-1], 2), "one fewer is drawn"
 
 
-# --- as they are shown ---
+# --- how scores are shown ---
 
 
 def test_the_scores_are_a_table_with_their_seed_and_the_first_faults() -> None:

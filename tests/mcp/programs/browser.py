@@ -1,4 +1,4 @@
-"""A browser that opens one page, and says so in a file: ``python browser.py FILE ADDRESS``."""
+"""A browser that opens one page, and records that in a file: ``python browser.py FILE ADDRESS``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A keyring for tests that keeps its entries in a file of JSON, which all processes share: ``FILE_KEYRING=FILE``."""
+"""A keyring for tests that keeps its entries in a JSON file, which all processes share: ``FILE_KEYRING=FILE``."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Sum(BaseModel):
 
 
 def mark(word: str) -> None:
-    """Say in a file that something happened."""
+    """Record in a file that something happened."""
     if MARK:
         with open(MARK, "a", encoding="utf-8") as file:
             file.write(f"{word}\n")
@@ -74,7 +74,7 @@ async def crowd(together: int) -> int:
     _inside.append(together)
     while len(_inside) < together:
         await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)  # one more would be inside too
+    await asyncio.sleep(0.05)  # a call above the limit would be inside by now
     together = len(_inside)
     await asyncio.sleep(0.05)
     _inside.pop()
@@ -90,13 +90,13 @@ def picture() -> list[object]:
 
 @server.resource("memo://today")
 def memo() -> str:
-    """What a link leads to."""
+    """The resource to which a link leads."""
     return "Buy figs."
 
 
 @server.resource("memo://hidden")
 def hidden() -> str:
-    """What no result links to."""
+    """A resource to which no result links."""
     return "Secret."
 
 

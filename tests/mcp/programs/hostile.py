@@ -1,6 +1,6 @@
-"""A hostile server over stdio, by hand: ``python hostile.py MODE``.
+"""A hostile server over stdio, written by hand: ``python hostile.py MODE``.
 
-It speaks a protocol before 2026, and with ``PROTOCOL=new`` in its environment that of 2026-07-28.
+It speaks a protocol from before 2026. With ``PROTOCOL=new`` in its environment it speaks the protocol of 2026-07-28.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def tools(mode: str) -> list[dict[str, Any]]:
 
 
 def begin(mode: str) -> None:
-    """What it does before it reads anything."""
+    """The actions of the server before it reads anything."""
     if mode in ("deaf", "stubborn"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         child = subprocess.Popen([sys.executable, "-c", CHILD])
@@ -99,7 +99,7 @@ ASKS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def called(mode: str, ask: dict[str, Any]) -> None:
-    """A tool was called."""
+    """The answer to a call of a tool."""
     number, text = ask["id"], "done"
     token = (ask["params"].get("_meta") or {}).get("progressToken")
     match mode:

@@ -1,4 +1,4 @@
-"""A small server that starts at once, by hand: ``python quick.py``. It speaks a protocol before 2026."""
+"""A small server that starts at once, written by hand: ``python quick.py``. It speaks a protocol from before 2026."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A notebook that signs in: ``python signs_in.py ADDRESS CALLS``. It makes its calls after a line of stdin.
 
-Its browser is a program (``BROWSER``), which opens the page that it is given.
+Its browser is the program in ``BROWSER``, which opens the page in its argument.
 """
 
 from __future__ import annotations

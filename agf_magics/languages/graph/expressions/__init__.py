@@ -1,1 +1,1 @@
-"""The expressions of graphs: templates, values, conditions."""
+"""The expressions of graphs: values, templates and conditions."""

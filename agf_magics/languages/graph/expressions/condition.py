@@ -1,7 +1,8 @@
-"""``score < 0.8 and status == 'done'``: conditions as nodes.
+"""Parses and evaluates conditions: ``score < 0.8 and status == 'done'``.
 
-Comparisons, ``and`` before ``or``, nothing else. The whole condition is parsed before any of it is
-evaluated, so an error after a short-circuit is found too (decision Y3).
+A condition consists of comparisons joined by ``and`` and ``or``, of which ``and`` binds more
+tightly. It is parsed completely before it is evaluated, so that an error after a short-circuit is
+found, too (decision Y3).
 """
 
 from __future__ import annotations

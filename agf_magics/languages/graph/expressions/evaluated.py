@@ -1,4 +1,4 @@
-"""What value expressions and conditions share: how a text is parsed, and `Evaluated`, the node as an expression."""
+"""`Evaluated`, a parsed text as an expression of a flow, for value expressions and conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that a graph does not have: the keys that are meant, or what to write."""
+"""Advises about unknown keys of a graph's state: names the intended key, or what to write."""
 
 from __future__ import annotations
 

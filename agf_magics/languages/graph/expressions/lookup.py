@@ -1,7 +1,7 @@
-"""A path in the state: the value that it leads to, and what it may not look into.
+"""Looks up a path in the state of a graph, within the bounds of readable objects.
 
-Of an object only attributes that are not methods and do not begin with ``_`` are read (decision
-Y5), of the parts of a program (`CLOSED`) none.
+Attributes of an object are read unless they are methods or begin with ``_`` (decision Y5). Objects
+of the classes in `CLOSED`, the parts of a program, are not read at all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The operators of expressions: arithmetic and comparison of two values of the state.
+"""The operators of expressions: arithmetic with, and comparison of, two values of the state.
 
-The state is never changed: a sum of lists is a new list. No result exceeds a bound, however often a
-loop computes it.
+The state is never changed: a sum of lists is a new list. The size of results is bounded, even in a
+loop.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Reads the values of a graph: texts with their placeholders, and warnings for text that looks like
-an expression.
+"""Reads the values of a graph, texts with placeholders included, and warns of text like
+expressions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The public functions `resolve_…`: an expression, and the variables of a node, resolved with a state."""
+"""The public functions `resolve_…`, which evaluate an expression or the variables of a node in a
+state."""
 
 from __future__ import annotations
 

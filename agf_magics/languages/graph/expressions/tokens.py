@@ -1,8 +1,8 @@
-"""The tokens of both expression languages: paths, literals, texts in quotes, texts without quotes.
+"""Splits both kinds of expressions into tokens: paths, literals, quoted and unquoted texts.
 
-One tokenizer for ``{state.x + 1}`` and ``x < 0.8``, so a quoted text may hold commas, braces,
-operators and ``and`` in both (decision Y3). There are no escapes: a quote ends a text where
-something else can follow it, so ``'it's'`` and ``'it''s'`` are texts too.
+``{state.x + 1}`` and ``x < 0.8`` share one tokenizer, so that a quoted text may hold commas,
+braces, operators and ``and`` in both (decision Y3). There are no escapes. A quote ends a text only
+if another token can follow, so ``'it's'`` and ``'it''s'`` are texts, too.
 """
 
 from __future__ import annotations

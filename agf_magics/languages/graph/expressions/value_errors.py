@@ -1,4 +1,4 @@
-"""The error of a value that cannot be computed, and how an error names a value."""
+"""The errors for values that cannot be computed, and the words by which errors name values."""
 
 from __future__ import annotations
 

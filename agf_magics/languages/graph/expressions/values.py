@@ -1,12 +1,12 @@
-"""``{state.topic}``, ``{state.n + 1}``, ``Dear {state.name}``: value expressions as nodes.
+"""Parses and evaluates value expressions: ``{state.topic}``, ``{state.n + 1}``, ``Dear
+{state.name}``.
 
-The whole text is parsed first, and what the grammar does not allow is refused with the text to
+The whole text is parsed first. Text that the grammar does not allow is refused, with the text to
 write instead (decision Y3). A text that is exactly one placeholder keeps the type of its value; in
-any other text each placeholder is replaced (decision Y10). Braces that do not begin with ``state.``
-are text: that is the seed's rule. So are doubled braces (decision Y13).
-
-Each node computes its value from the state with `of`, which raises one of the CANNOT of
-operators.py for what cannot be computed.
+any other text each placeholder is replaced (decision Y10). By the seed's rule, braces that do not
+begin with ``state.`` are text, and so are doubled braces (decision Y13). The method `of` of a node
+computes its value from the state, and raises one of the CANNOT of operators.py if that is
+impossible.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A value of the state as it is written into a text: a prompt, a command, a message.
+"""Writes a value of the state into a text: a prompt, a command or a message.
 
-The text has a bound, as a small value with shared parts can be very long.
+The length is bounded, because a small value with shared parts can have a very long text.
 """
 
 from __future__ import annotations

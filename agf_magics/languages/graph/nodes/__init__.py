@@ -1,1 +1,1 @@
-"""The steps of each kind of node."""
+"""Builds the steps of each kind of node."""

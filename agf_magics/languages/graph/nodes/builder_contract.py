@@ -1,8 +1,7 @@
-"""What the builder of each kind of node gets and returns: the node as written, and its step with
-the keys that it writes.
+"""The input and the result of a node's builder: the node in the text, and its step with its writes.
 
-There is one builder for each kind of node, by table (node_kinds.py). A step gives a value; the
-node's `Write` turns it into new values of keys, and state.py combines the values of one round.
+The table in node_kinds.py has one builder for each kind of node. The node's `Write` turns the value
+of the step into new values of keys, and state.py combines the values of one round.
 """
 
 from __future__ import annotations

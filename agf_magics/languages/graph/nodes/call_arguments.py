@@ -1,5 +1,5 @@
-"""The arguments of a node's call: of a tool, of a function that gets the state, of an agent, a
-person or another flow.
+"""Builds the arguments of a node's call: for a tool, a function, an agent, a person or another
+flow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``tools:`` of a graph: functions and commands that its nodes call by name.
+"""Reads ``tools:`` of a graph: the functions and commands that its nodes call by name.
 
-A name there is a registered tool first (decision Y9). Otherwise it is a function of a Python file,
-which is imported only if the person allows it, or a command for the built-in shell tool (decision
-P8).
+If a tool with the same name is registered, the name means that tool (decision Y9). Otherwise it
+means a function of a Python file, which is imported only if the person allows it, or a command for
+the built-in shell tool (decision P8).
 """
 
 from __future__ import annotations

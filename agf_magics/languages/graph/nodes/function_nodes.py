@@ -1,4 +1,5 @@
-"""The nodes ``tool`` and ``python``, which call one function; a tool may be a command instead."""
+"""Builds the nodes ``tool`` and ``python``, which call one function; a tool may also be a
+command."""
 
 from __future__ import annotations
 

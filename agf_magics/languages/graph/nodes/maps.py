@@ -1,7 +1,7 @@
-"""The node ``map``: its inner node runs once for each item of a list, in parallel.
+"""Builds the node ``map``, whose inner node runs in parallel, once for each item of a list.
 
 Results and failures go to separate keys. An element of the fan-out is ``{as: item, "_map_index":
-n}``; it is laid over the state for the inner node.
+n}``, which the inner node sees in addition to the state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The key ``on_error`` of a node: its call is retried, or skipped with a note of the failure."""
+"""Reads the key ``on_error`` of a node: retry of the call, or a skip with a note of the failure."""
 
 from __future__ import annotations
 

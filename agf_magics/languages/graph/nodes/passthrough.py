@@ -1,4 +1,5 @@
-"""The node ``passthrough``: it calls nothing, and computes new values of keys from the state."""
+"""Builds the node ``passthrough``, which computes new values of keys from the state without a
+call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Nodes that ask an agent: ``llm``, ``agent``, ``router``, and an ``interrupt`` with a prompt.
+"""Builds the nodes that ask an agent: ``llm``, ``agent``, ``router``, and ``interrupt`` with a
+prompt.
 
 A node is one call. ``on_error: fallback``, ``parse_json`` and ``skip_if_exists`` add steps around
-it, so that each of them is drawn, journaled and shown like any other step.
+the call, which are drawn, journaled and shown like any other step.
 """
 
 from __future__ import annotations

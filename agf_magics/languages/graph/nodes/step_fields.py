@@ -1,6 +1,4 @@
-"""The parts of a node's step that most kinds share: its place, its label and time limit, the key
-that it writes.
-"""
+"""Reads the fields that most kinds of nodes share: place, label, time limit, written key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node ``subgraph``: it calls another flow, with parts of the state as its input."""
+"""Builds the node ``subgraph``, which calls another flow with parts of the state as input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tool_call``: a tool whose name and arguments may come from the state; a failure is part of its
+"""Builds the node ``tool_call``, whose tool may come from the state; a failure is part of the
 result.
 """
 

@@ -1,4 +1,4 @@
-"""How the result of a node is written into the state: to one key, or key by key."""
+"""Writes the result of a node into the state: to one key, or key by key."""
 
 from __future__ import annotations
 

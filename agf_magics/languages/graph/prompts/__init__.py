@@ -1,1 +1,1 @@
-"""Prompts of graphs: files, slots, Jinja templates, answer schemas."""
+"""The prompts of graphs: files, slots, Jinja templates, answer schemas."""

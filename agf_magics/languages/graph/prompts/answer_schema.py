@@ -1,6 +1,4 @@
-"""``schema:`` and ``output_schema:`` of a prompt: what the answer must conform to, as a JSON
-Schema.
-"""
+"""Converts ``schema:`` and ``output_schema:`` of a prompt to the JSON Schema of the answer."""
 
 from __future__ import annotations
 

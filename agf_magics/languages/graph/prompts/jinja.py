@@ -1,10 +1,9 @@
-"""Jinja2 in a prompt: a text with ``{{``, ``{%`` or ``{#`` is a template as a whole (decision
-Y12′).
+"""Checks the Jinja2 templates in prompts: texts with ``{{``, ``{%`` or ``{#`` (decision Y12′).
 
-jinja2 is an extra and is imported with the first template. Without it a graph is defined, but
-cannot run. Here a template is only parsed, to report what is wrong in its text and to know which
-names it reads. It is compiled and rendered in a process of its own (jinja_child.py): already
-compiling computes with its constants.
+jinja2 is an extra and is imported with the first template. Without it a graph can be defined, but
+not run. This module only parses a template, to report errors in its text and to find the names that
+it reads. A separate process (jinja_child.py) compiles and renders it, because even compiling
+computes with its constants.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The program of the process that renders templates; jinja.py starts it.
+"""The program of the process that renders templates. jinja_process.py starts it.
 
-It reads a request from standard input, a line of JSON with ``text`` and ``values``, and answers
-with a line on standard output, ``{"text": …}`` or ``{"failed": …, "why": …, "line": …}``. It
-imports nothing of this package and nothing of the notebook, and has values that are JSON alone: an
-escape from the sandbox finds no tool, no key and no object of the kernel.
+The program reads a request from standard input, a line of JSON with ``text`` and ``values``, and
+answers with a line on standard output, ``{"text": …}`` or ``{"failed": …, "why": …, "line": …}``.
+It imports nothing of this package or the notebook, and gets only JSON values. So an escape from the
+sandbox finds no tool, no key and no object of the kernel.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The one process of the kernel that renders templates (decision A20 says why there is one).
+"""Renders templates in one separate process of the kernel (decision A20 has the reasons).
 
 A template is untrusted text, and Jinja2's sandbox bounds neither time nor memory: a short template
-can hold the interpreter for ever, in C code that nothing interrupts. So it is rendered by a process
-that can be killed. It is started with the first template and renders one at a time. If it takes too
-long or too much memory it is killed, that rendering fails, and the next one starts a new process.
+can block the interpreter for ever, in C code that nothing interrupts. So a process renders it that
+can be killed. The process is started with the first template and renders one template at a time. If
+it takes too much time or memory, it is killed, the rendering fails, and the next template starts a
+new process.
 """
 
 from __future__ import annotations

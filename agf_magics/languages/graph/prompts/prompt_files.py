@@ -1,6 +1,6 @@
-"""The prompt file that a name such as ``review`` or ``loop/review`` leads to.
+"""Finds the prompt file for a name such as ``review`` or ``loop/review``.
 
-`places` has the order in which folders are searched.
+`places` lists the folders in the order in which they are searched.
 """
 
 from __future__ import annotations

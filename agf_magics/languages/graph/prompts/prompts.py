@@ -1,7 +1,7 @@
-"""``prompt:`` of a node: a text, ``{system, user}``, or the name of a file of either (decisions
-Y12, Y12′, A16).
+"""Reads ``prompt:`` of a node: a text, ``{system, user}``, or a file's name (decisions Y12, Y12′,
+A16).
 
-A name leads to a file (prompt_files.py).
+prompt_files.py finds the file for a name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Texts with slots: ``{name}`` is a variable, ``{state.name}`` a key of the state; every other
-brace is text.
+"""Fills texts with slots: ``{name}`` is a variable, ``{state.name}`` a key; other braces are text.
 
-Prompts (prompts.py), commands and questions consist of them.
+Prompts (prompts.py), commands and questions are such texts.
 """
 
 from __future__ import annotations

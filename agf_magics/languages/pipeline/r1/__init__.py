@@ -1,6 +1,7 @@
-"""R1, the expressions of a pipeline: small, total, without side effects.
+"""R1, the expression language of pipelines: small, total, without side effects.
 
-`parse` gives an `R1`, which is an Expr of the flow layer. `closures` has its meaning.
+The module `parse` returns an `R1`, which is an `Expr` of the room `flow`. The module `closures`
+defines the meaning of expressions.
 """
 
 from .nodes import Names

@@ -1,7 +1,7 @@
-"""The bounds of an evaluation: the size of a result, and the work in lambdas.
+"""Bounds the evaluation of R1: the size of a result, and the work in lambdas.
 
-All lambdas inside one outermost function have one account, which stands in the copy of the frame
-that they see.
+All lambdas inside one outermost function share an account, which is in the copy of the frame that
+they see.
 """
 
 from __future__ import annotations

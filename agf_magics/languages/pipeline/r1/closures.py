@@ -1,8 +1,8 @@
-"""The meaning of R1: each node of the checked tree becomes a closure that finds its value.
+"""Compiles R1: each node of the checked tree becomes a closure that computes its value.
 
-A closure raises a Failure at its own token. It changes nothing that others see: parameters of
-lambdas and the account live in a copy of the frame. No evaluation can hang or exhaust the memory: a
-result has a bound, and the work in lambdas is charged to one account per outermost combinator.
+A closure raises a Failure at its token. It changes nothing that others see: parameters of lambdas
+and the account are in a copy of the frame. No evaluation can hang or exhaust the memory: the size
+of results is bounded, and the work in lambdas is charged to one account per outermost combinator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an evaluation says when there is no value: codes, messages and the place of each."""
+"""The failures of an evaluation: their codes, messages and places."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What to write instead: the habits of other languages, and what R1 has for each.
+"""Hints what to write in R1 in place of the idioms of other languages.
 
-Only an expression with an error comes here, so this may be slow; but it must be exact, and use the
-author's own words.
+Only an expression with an error needs a hint, so this code may be slow, but it must be exact and
+use the author's own words.
 """
 
 from __future__ import annotations
@@ -163,12 +163,30 @@ def explain_unexpected(tokens: Sequence[Token], index: int, source: str, wanted:
             before.at,
             at + len(text),
         )
+    if braced := _braced_name(tokens, index):
+        return braced
     code, message, hint = _explain_token(tokens, index, source) or (
         "r1.syntax",
         f"expected {wanted}, found {text!r}",
         _number(glued) or _shape(text, before.text),
     )
     return Finding(code, message, hint, at, at + len(text))
+
+
+_PATH = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def _braced_name(tokens: Sequence[Token], index: int) -> Finding | None:
+    """For ``{name}``, as in a prompt."""
+    # In {ctx.name} the name is unexpected, in {name} the brace behind it.
+    first = index - 1 if tokens[index - 1].text == "{" else index - 2
+    if first < 0 or first + 2 >= len(tokens):
+        return None
+    opening, name, closing = tokens[first : first + 3]
+    if (opening.text, closing.text) != ("{", "}") or not _PATH.fullmatch(name.text):
+        return None
+    message = "a name has no { } around it: an object has keys and values"
+    return Finding("r1.syntax", message, f"write: {name.text}", opening.at, closing.at + 1)
 
 
 def _assignment_hint(operator: str, name: str) -> str | None:

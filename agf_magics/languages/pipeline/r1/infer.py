@@ -1,7 +1,7 @@
-"""The shape of an R1 expression's value before a run, and operands that can never fit.
+"""Infers the shape of an R1 expression's value before a run, and finds operands that can never fit.
 
-It finds errors before a run: `+` of a bool, a field that a schema does not have, a comparison that
-is never equal. An unknown shape is None, and gives no problem. The rules are those of closures.
+Such errors are `+` of a bool, a field that a schema does not have, a comparison that is never true.
+An unknown shape is None, and causes no problem. The rules are the same as in the module closures.
 """
 
 from __future__ import annotations

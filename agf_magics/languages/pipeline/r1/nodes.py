@@ -1,9 +1,9 @@
-"""The nodes of a parsed R1 expression, and what each of them reads.
+"""The nodes of a parsed R1 expression, with the paths that they read.
 
-A node has the offset of the token that an error points at: an operator, the name of a function, a
+A node has the offset of the token at which an error points: an operator, the name of a function, a
 path. The parser decides once whether ``review`` is a parameter of a lambda, a root or a store, so a
-bare store name costs nothing in an evaluation. Operators that bind equally tightly form one node: a
-long chain is not a deep tree.
+bare store name costs nothing in an evaluation. Operators of the same precedence form one node, so
+that a long chain is not a deep tree.
 """
 
 from __future__ import annotations

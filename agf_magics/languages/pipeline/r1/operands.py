@@ -1,6 +1,7 @@
-"""What an evaluation says of an operand: a path that cannot be read, a value of a wrong type.
+"""The errors of an evaluation about an operand: an unreadable path, a value of a wrong type.
 
-These errors know what to write instead; those of `failures` need no table of the language.
+These errors tell what to write instead, for which they need the tables of the language. The module
+`failures` has the errors that need none.
 """
 
 from __future__ import annotations

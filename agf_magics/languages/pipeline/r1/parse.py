@@ -1,8 +1,8 @@
-"""Text to nodes, by precedence climbing over a list of tokens. An error is one, at its token, and
-says what to write.
+"""Parses R1 text into nodes, by precedence climbing over a list of tokens.
 
-A dotted path is one token, because most tokens are paths. Text that R1 does not know (``&&``, a
-ternary) is a token too, so that the first error in the text is the one that is reported.
+The first error is reported at its token, with the text to write. A dotted path is one token,
+because most tokens are paths. Text that R1 does not know (``&&``, a ternary) is a token, too, so
+that errors are found in the order of the text.
 """
 
 from __future__ import annotations

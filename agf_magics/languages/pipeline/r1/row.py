@@ -1,8 +1,8 @@
-"""A function of R1 as one row: how it is written, what it takes, what it gives and what it means.
+"""The description of an R1 function as one row: its syntax, its arguments, its result, its meaning.
 
-The parser, the check of types before a run, the evaluation, the hints, completion, Shift-Tab and the
-reference read the row, so a new function is one row of `functions.FUNCTIONS`. A node of a parsed
-expression has the row of its function: below the parser nothing looks a name up.
+The parser, the check of types before a run, the evaluation, the hints, completion, Shift-Tab and
+the reference read the row, so a new function is one row of `functions.FUNCTIONS`. The node of a
+parsed call has the row of its function, so that only the parser looks names up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""R1 as hints write it: literals, and texts with holes as expressions."""
+"""Writes R1 for hints: literals, and texts with holes as expressions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The log of a plan's messages: references to it, and writes into it."""
+"""The log of a plan's messages, the references to it, and the writes into it."""

@@ -1,7 +1,7 @@
-"""The output path of a call, parsed to alternatives of which one is selected.
+"""Parses the output path of a call into alternative destinations.
 
-The notation is that of references. ``&&`` writes a result to all destinations; ``||`` separates
-alternatives: a value is written to the first one, a failure to the last one.
+The notation is the same as for references. ``&&`` writes a result to all destinations. ``||``
+separates alternatives: a value is written to the first alternative, a failure to the last one.
 """
 
 from __future__ import annotations

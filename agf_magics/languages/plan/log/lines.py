@@ -1,6 +1,4 @@
-"""A log as text, one message per line. A value that is not JSON is written as its type and repr,
-and is lost.
-"""
+"""Writes a log as text, one message per line, in which a value that is not JSON is only described."""
 
 from __future__ import annotations
 

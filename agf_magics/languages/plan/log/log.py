@@ -1,10 +1,9 @@
-"""The context: messages in the order in which they were added, never changed, and the values that
-they give to paths.
+"""`Log`, the immutable messages of a context, in order, and the values that they give to paths.
 
 The cost of appending and reading does not depend on the number of other messages. A log is a view
-of an index that its successors share: a frame has its own view while later ones grow. Each kind
-(and instance) has a tree of paths with the writes at each path; reading takes the newest write that
-covers the path and the later ones above and below it.
+of an index that its successors share, so a frame keeps its own view while later logs grow. Each
+kind (and instance) has a tree of paths with the writes at each path. Reading takes the newest write
+that covers the path, and later writes above and below it.
 """
 
 from __future__ import annotations

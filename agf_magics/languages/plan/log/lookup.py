@@ -1,4 +1,4 @@
-"""The value of an expression in a log, or what is wrong: there is none, or a name that is nearly right."""
+"""Looks up the value of an expression in a log, and explains a missing value or a misspelt name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The content of a message: its kind, its instance and what it writes.
+"""Reads the content of a message: its kind, its instance and its writes.
 
-Messages are plain JSON objects, as a context contains them. Only messages with data take part in
-reading. A message that no call wrote patches the kind leaf by leaf; one that a call wrote has an
-output path, which says what it sets.
+Messages are plain JSON objects. Only messages with data count in reading. A message that no call
+wrote patches its kind leaf by leaf. A message that a call wrote has an output path, which tells
+what it sets.
 """
 
 from __future__ import annotations

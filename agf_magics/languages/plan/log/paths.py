@@ -1,4 +1,4 @@
-"""The paths that a log has values at."""
+"""Lists the paths at which a log has values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages read by a reference outside of a run, and the stores that a log gives to whoever shows it."""
+"""Reads messages by a reference outside of a run, and the stores of a log for views."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""References: ``†state.user || †input.user``.
+"""Parses references to the log: ``†state.user || †input.user``.
 
-Existence counts, not truth: ``||`` takes the first operand that exists, also 0 or null; ``&&``
-needs all operands and takes the last. ``$state.user`` means the same. The parser bounds depth and
-length, so that no text exceeds the recursion limit of Python.
+Existence counts, not truth: ``||`` takes the first operand that exists, even 0 or null. ``&&``
+needs all operands and takes the last. ``$state.user`` means the same as ``†state.user``. The parser
+bounds depth and length, so that no text exceeds Python's recursion limit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a tool of a plan may return in place of a value.
+"""The objects that a tool of a plan may return in place of a value.
 
-That is a message with a kind and a method of its own, or a value for one alternative of the call's
+These are a message with its own kind and method, or a value for one alternative of the call's
 output path.
 """
 

@@ -1,5 +1,4 @@
-"""The value of a path after a sequence of writes, kept as a tree of paths with the numbers of the
-writes at each.
+"""Computes the value of a path after a sequence of writes, from a tree of paths with their writes.
 
 Values in a log are shared and never changed. A replay copies each container once before it changes
 it, so ten thousand pushes are ten thousand appends to one list.

@@ -1,1 +1,1 @@
-"""Which call of a plan runs when, and when its result is stored."""
+"""Schedules the calls of a plan, and the order in which their results are stored."""

@@ -1,9 +1,8 @@
-"""The dependencies between calls: from what they read and write, in the context before the first
-call.
+"""Finds the dependencies between calls, from their reads and writes and from the first context.
 
-An operand waits for the calls before its own in the list that write what it reads. If there are
-none, it waits for nothing if its value exists already, else for the calls after its own. So a call
-can revise a draft in place, and the list can be in any order.
+An operand waits for the earlier calls in the list that write the value it reads. If there are none
+and the value does not exist yet, it waits for the later calls that write it. So a call can revise a
+draft in place, and the list can have any order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The messages that the end of a call adds to the log: of a result, of a failure, of a call that
-could never run.
-"""
+"""Writes the messages for the end of a call: a result, a failure, a call that could never run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The scheduler of one run of a plan: which turns are ready, which never will be, and what each
-adds to the log.
-"""
+"""The scheduler of one run of a plan: it knows which turns are ready, and which never will be."""
 
 from __future__ import annotations
 

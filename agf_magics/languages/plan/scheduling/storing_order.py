@@ -1,9 +1,9 @@
-"""The order in which finished turns of a plan are stored.
+"""Determines the order in which the finished turns of a plan are stored.
 
-It is the order in which they finish, or (``ordered: true``) turns that write to overlapping places
-are stored as if they had run in the order of the list. A turn waits only for the last earlier
-writer of each place, because that one waits for the others: a thousand calls that push to one list
-are a thousand links.
+Turns are stored in the order in which they finish. With ``ordered: true``, turns that write to
+overlapping paths are stored as if they had run in the order of the list. A turn waits only for the
+last earlier writer of each path, which itself waits for the writers before it. So a thousand calls
+that push to one list need only a thousand links.
 """
 
 from __future__ import annotations
