@@ -257,7 +257,7 @@ def of_a_call(make: Callable[[Any], Any], folder: Path) -> list[str]:
     text = "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}}\n"
     with kept.journal_in(folder):
         run = agf.run(text, {"key": "s3cret-t0ken"}, registry=registry)
-    return [found.code for found in run.warnings]
+    return [warning.code for warning in run.warnings]
 
 
 @pytest.mark.parametrize("how", ["compressed", "compressed in an object", "compressed in an array"])
@@ -324,7 +324,7 @@ def test_of_a_run_with_a_shorter_secret_no_value_is_stored_or_shown(secret: Any,
             assert "fewer than 4 characters" in (run.error.diagnostic.hint or "")
             assert run.error.__cause__ is None
         else:
-            assert {found.code for found in run.warnings} == {"journal.unkept"}
+            assert {warning.code for warning in run.warnings} == {"journal.unkept"}
 
 
 @pytest.mark.parametrize("nothing", [None, "", True, False, [], {}, {"port": None}])
@@ -337,7 +337,7 @@ def test_what_is_no_secret_hides_nothing(nothing: Any, tmp_path: Path) -> None:
 def test_a_short_member_of_a_secret_keeps_the_result_of_its_call_out_of_the_journal(tmp_path: Path) -> None:
     card = {"number": "4111-1111-1111-1111", "check": "123"}
     run, _, _ = played(card, lambda token: {"of": token["check"]}, tmp_path)
-    assert [found.code for found in run.warnings] == ["journal.unkept"]
+    assert [warning.code for warning in run.warnings] == ["journal.unkept"]
     with kept.journal_in(tmp_path):
         assert agf.runs(run.run_id).steps["steps[0]"].value == MASK
 

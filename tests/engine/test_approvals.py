@@ -180,7 +180,7 @@ def test_nothing_below_a_document_calls_its_tool_without_the_approval(agent: str
     sequential = f"{{id: agf.sequential, config: {{steps: [{{agent: {agent}}}]}}}}"
     run, paid, asked = paying(sequential, agent, first)
     assert (paid, asked) == ([], [])
-    assert "policy.approval" in [found.code for found in run.warnings]
+    assert "policy.approval" in [warning.code for warning in run.warnings]
     run, paid, asked = paying(REACT, agent, ToolCallPart(agent, {"prompt": "pay"}))
     assert (paid, asked) == ([], [])
 

@@ -355,7 +355,7 @@ def in_virtual_time(registry: agf.Registry, script: Script | None = None, **opti
 def test_a_provider_that_is_busy_is_asked_again_a_little_later(registry: agf.Registry) -> None:
     done, took = in_virtual_time(registry, Script(BUSY, BUSY, text("5")))
     assert (done.output, took) == ("5", pytest.approx(1 + 2, abs=0.1))
-    assert [found.code for found in done.warnings] == ["model.retried", "model.retried"]
+    assert [warning.code for warning in done.warnings] == ["model.retried", "model.retried"]
 
 
 def test_a_provider_that_stays_busy_is_given_up(registry: agf.Registry) -> None:
@@ -561,13 +561,13 @@ def test_the_usage_of_models_is_shown_and_kept_and_added_up_in_a_resumed_run(
     with kept.journal_in(tmp_path):
         broken = agf.run(ASK, registry=registry, raises=False)
         assert (used(broken), used(find_past_run(broken.run_id))) == ((1, True), (1, True))
-        assert [one.tokens for one in agf.runs()] == [broken.usage.tokens]
+        assert [run.tokens for run in agf.runs()] == [broken.usage.tokens]
         done = agf.resume(broken.run_id, registry=registry)
         first = broken.usage
         assert used(done) == (2, True)
         assert (done.usage.input > first.input, done.usage.output > first.output) == (True, True)
         assert find_past_run(done.run_id).usage == done.usage
-        assert [one.tokens for one in agf.runs()] == [done.usage.tokens]
+        assert [run.tokens for run in agf.runs()] == [done.usage.tokens]
         shown = f"{done.usage.tokens:,} tokens in 2 requests"
         for one in (done, find_past_run(done.run_id)):
             bundle = one._repr_mimebundle_()

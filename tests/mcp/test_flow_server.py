@@ -142,9 +142,9 @@ def text_of(result: types.CallToolResult) -> str:
 
 
 def test_the_declared_interface_is_the_schema() -> None:
-    made = Registry()
-    agf.agent(lambda a, b: a + b, name="adder", registry=made)
-    flow = agf.load(SUM.replace("OUTPUT", "object"), registry=made)
+    registry = Registry()
+    agf.agent(lambda a, b: a + b, name="adder", registry=registry)
+    flow = agf.load(SUM.replace("OUTPUT", "object"), registry=registry)
     tool = flow_tool(flow)
     assert tool.description == "Adds two numbers."
     assert tool.accepts["properties"]["b"] == {"type": "integer", "description": "The second one."}
@@ -154,9 +154,9 @@ def test_the_declared_interface_is_the_schema() -> None:
 
 
 def test_an_output_that_is_not_an_object_becomes_a_field_of_one() -> None:
-    made = Registry()
-    agf.agent(lambda a, b: a + b, name="adder", registry=made)
-    tool = flow_tool(agf.load(SUM.replace("OUTPUT", "integer"), registry=made))
+    registry = Registry()
+    agf.agent(lambda a, b: a + b, name="adder", registry=registry)
+    tool = flow_tool(agf.load(SUM.replace("OUTPUT", "integer"), registry=registry))
     assert tool.gives == {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
     assert tool.structured(3) == {"result": 3}
 

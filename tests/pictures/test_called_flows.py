@@ -152,12 +152,12 @@ def test_an_opened_call_that_is_folded_is_a_box(registry: Registry) -> None:
 
 
 def test_the_session_of_an_agent_is_not_opened() -> None:
-    known = Registry()
+    registry = Registry()
     agf.define(
         'pipeline: asks\nsteps: [{agent: {prompt: "Say {ctx.q}", output: a}}, {agent: {prompt: "And {ctx.a}"}}]',
-        registry=known,
+        registry=registry,
     )
-    known.choose(TestModel())
-    drawn = agf.draw("asks", registry=known)
+    registry.choose(TestModel())
+    drawn = agf.draw("asks", registry=registry)
     assert frames(drawn) == {}
     assert not any(box.opens for box in drawn._scene.boxes)

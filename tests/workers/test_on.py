@@ -56,9 +56,9 @@ def closed() -> Iterator[None]:
 
 
 def refusal(on: object, names: dict[str, Any] | None = None) -> agf.Diagnostic:
-    with pytest.raises(DefinitionError) as found:
+    with pytest.raises(DefinitionError) as raised:
         find_backend(on, names)
-    return found.value.diagnostic
+    return raised.value.diagnostic
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_setup_runs_once_in_each_process_and_its_failure_is_that_of_the_calls(re
     runs = [agf.run("main", {"xs": [1, 2, 3]}, registry=registry, on=on) for _ in range(2)]
     assert [run.output for run in runs] == [[1, 1, 1], [1, 1, 1]]
     failed = agf.run("main", {"xs": [1, 2]}, registry=registry, on=Workers("processes:1", setup=fail))
-    assert {found.error.code for found in failed.progress.failures} == {"step.setup-failed"}  # type: ignore[attr-defined]
+    assert {failure.error.code for failure in failed.progress.failures} == {"step.setup-failed"}  # type: ignore[attr-defined]
     error = failed.progress.failures[0].error
     assert "the setup of a worker failed: OSError: no model" in str(error)
     assert "in fail" in str(error.__cause__)

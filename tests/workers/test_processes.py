@@ -314,7 +314,7 @@ def test_a_call_that_was_left_running_ends_with_its_process_when_the_next_run_st
     run = agf.start(FAN.format(on_error="continue"), {"xs": [str(pipe)]}, registry=registry, on=workers)
     with pipe.open() as file:
         assert file.readline() == "begun\n"
-        assert [one.error.code for one in run.wait().progress.failures] == ["step.timeout"]  # type: ignore[attr-defined]
+        assert [failure.error.code for failure in run.wait().progress.failures] == ["step.timeout"]  # type: ignore[attr-defined]
         (before,) = workers.pids
         workers.look()
         assert run_fan(double, [1], workers).output == [2]
@@ -335,7 +335,7 @@ def test_what_calls_print_is_written_here_and_reported_for_each(
     text = FAN.format(on_error="abort")
     agf.run(text, {"xs": [1, 2, 3]}, registry=registry, on=processes, on_event=events.append, stream=True)
     assert sorted(capsys.readouterr().out.splitlines()) == ["word 1", "word 2", "word 3"]
-    printed = {one.at: one.text for one in events if type(one).__name__ == "StepPrinted"}
+    printed = {event.at: event.text for event in events if type(event).__name__ == "StepPrinted"}
     assert printed == {("steps[0].do", i): f"word {i + 1}\n" for i in range(3)}
 
 
@@ -356,7 +356,7 @@ def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes
     agf.tool(double, name="work", registry=registry)
     text = FAN.format(on_error="abort")
     run = agf.run(text, {"xs": list(range(50))}, registry=registry, on=processes, on_event=events.append)
-    found = [one for one in events if type(one).__name__ == "Placed"]
+    found = [event for event in events if type(event).__name__ == "Placed"]
     assert {one.where for one in found} == {"2 processes"}
     assert max(one.elements for one in found) > 1
     assert found[-1].elements == 0
