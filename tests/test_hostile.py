@@ -70,11 +70,11 @@ def mutilated(draw: st.DrawFn, language: str, documents: list[str]) -> str:
 
 @pytest.fixture(scope="module")
 def registry() -> agf.Registry:
-    found = agf.Registry()
-    install(found, folder=Path.cwd, allow_shell=lambda: False)
+    registry = agf.Registry()
+    install(registry, folder=Path.cwd, allow_shell=lambda: False)
     for name in ("a", "b", "f"):
-        agf.tool(lambda **given: given, name=name, registry=found)
-    return found
+        agf.tool(lambda **given: given, name=name, registry=registry)
+    return registry
 
 
 def check_diagnostic(found: agf.Diagnostic) -> None:

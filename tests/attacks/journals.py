@@ -44,18 +44,18 @@ class Shop:
 
 def registry(fails: bool = False) -> agf.Registry:
     """The tools of the project's owner; ``fails``: the last one does."""
-    found = agf.Registry()
-    agf.tool(lambda name: f"{name}: good", name="grade", registry=found)
-    agf.tool(Shop, name="open_shop", registry=found)
+    registry = agf.Registry()
+    agf.tool(lambda name: f"{name}: good", name="grade", registry=registry)
+    agf.tool(Shop, name="open_shop", registry=registry)
 
     def count(shop: Any) -> Any:
         if fails:
             raise LookupError("no shop")
         return shop.grades
 
-    agf.tool(count, registry=found)
-    agf.define(MAIN, registry=found)
-    return found
+    agf.tool(count, registry=registry)
+    agf.define(MAIN, registry=registry)
+    return registry
 
 
 OWN = cache(registry)

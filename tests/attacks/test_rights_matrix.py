@@ -224,9 +224,9 @@ def thread(work: Callable[[], Any]) -> Any:
         except BaseException as error:
             found.append((False, error))
 
-    one = threading.Thread(target=do)
-    one.start()
-    one.join()
+    thread = threading.Thread(target=do)
+    thread.start()
+    thread.join()
     ok, value = found[0]
     if not ok:
         raise value

@@ -21,10 +21,10 @@ TOOLS = ["run_pipeline_inline", "run_pipeline_inline_async", "run_result"]
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
+    registry = agf.Registry()
     for name in ("clerk", "other"):
-        agf.agent(lambda prompt: prompt, name=name, tools=TOOLS, registry=made)
-    return made
+        agf.agent(lambda prompt: prompt, name=name, tools=TOOLS, registry=registry)
+    return registry
 
 
 @pytest.mark.parametrize("is_live", [True, False], ids=["of this kernel", "of the journal"])

@@ -21,16 +21,16 @@ steps:
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
-    agf.tool(lambda n: n * 2, name="twice", registry=made)
+    registry = agf.Registry()
+    agf.tool(lambda n: n * 2, name="twice", registry=registry)
 
-    @agf.agent(registry=made, name="reviewer")
+    @agf.agent(registry=registry, name="reviewer")
     def review(prompt: str, strict: bool = False) -> str:
         """Reviews a text."""
         return f"reviewed {prompt!r}, {'strictly' if strict else 'kindly'}"
 
-    agf.define(FLOW, registry=made)
-    return made
+    agf.define(FLOW, registry=registry)
+    return registry
 
 
 def lead(registry: agf.Registry, *turns: Any, tools: list[str], **options: Any) -> tuple[agf.Run, Script]:

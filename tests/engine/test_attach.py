@@ -41,9 +41,9 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Scripted
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
-    made.choose("openai-chat:gpt-4o")
-    return made
+    registry = agf.Registry()
+    registry.choose("openai-chat:gpt-4o")
+    return registry
 
 
 def text_of(*attach: str) -> str:

@@ -38,9 +38,9 @@ def all_dropped(run: agf.Run) -> list[str]:
 
 def test_each_failure_has_the_value_of_its_element() -> None:
     run = ran(EACH, [1, 2, {"a": [4]}, 3])
-    found = run.progress.failures
-    assert [(one.at[-1], one.element) for one in found] == [(1, 2), (2, {"a": [4]})]
-    assert all(one.error.code == "step.tool-failed" for one in found)  # type: ignore[attr-defined]
+    failures = run.progress.failures
+    assert [(failure.at[-1], failure.element) for failure in failures] == [(1, 2), (2, {"a": [4]})]
+    assert all(failure.error.code == "step.tool-failed" for failure in failures)  # type: ignore[attr-defined]
     assert 'each of xs #2 ({"a": [4]})' in run_text(run)
     assert (run.output, all_dropped(run)) == ([1, 3], [])
 

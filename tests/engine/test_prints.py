@@ -38,8 +38,8 @@ def run(registry: agf.Registry, text: str = ONE, **options: Any) -> tuple[agf.Ru
     seen: list[ev.Event] = []
     with contextlib.redirect_stdout(io.StringIO()) as out:
         options = {"stream": True, "raises": False, **options}
-        made = agf.run(text, registry=registry, on_event=seen.append, **options)
-    return made, seen, out.getvalue()
+        run = agf.run(text, registry=registry, on_event=seen.append, **options)
+    return run, seen, out.getvalue()
 
 
 def test_what_a_tool_prints_is_under_its_step_and_still_in_the_output(registry: agf.Registry) -> None:

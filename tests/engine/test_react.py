@@ -71,19 +71,19 @@ class Script:
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
+    registry = agf.Registry()
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     def add(x: int, y: int) -> int:
         """The sum."""
         return x + y
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     def fail() -> None:
         """Fails."""
         raise ValueError("no pears")
 
-    return made
+    return registry
 
 
 ASK = """
@@ -140,9 +140,9 @@ def test_a_note_says_that_the_configured_model_answers_for_another(
     flow = agf.load(ASK, registry=registry)
     step = flow.body.steps[0]  # type: ignore[attr-defined]
     named = replace(step, name=Name(own))  # type: ignore[call-arg]
-    found = Diagnostics()
-    model_binding(named, registry, found)  # type: ignore[arg-type]
-    assert [one.code for one in found] == codes
+    problems = Diagnostics()
+    model_binding(named, registry, problems)  # type: ignore[arg-type]
+    assert [problem.code for problem in problems] == codes
 
 
 def test_each_request_and_each_call_is_a_step(registry: agf.Registry) -> None:
@@ -167,7 +167,7 @@ def test_a_failed_call_is_reported_to_the_model_and_ends_nothing(registry: agf.R
     assert script.told("add")[1].startswith("Error: the arguments for 'add' are not JSON")
 
 
-def test_calls_of_one_reply_run_side_by_side(registry: agf.Registry) -> None:
+def test_calls_of_one_reply_run_concurrently(registry: agf.Registry) -> None:
     both = asyncio.Barrier(2)
 
     @agf.tool(registry=registry)
@@ -181,8 +181,8 @@ def test_calls_of_one_reply_run_side_by_side(registry: agf.Registry) -> None:
 def test_with_the_last_step_the_model_must_answer(registry: agf.Registry) -> None:
     script = Script(call(("add", {"x": 2, "y": 3})))
     agf.model_agent("clerk", model=script.model(), max_steps=3, registry=registry)
-    found = refusal(ASK, registry)
-    assert found.code == "model.max-steps"
+    error = refusal(ASK, registry)
+    assert error.code == "model.max-steps"
     assert script.offered == [["add", "fail"], ["add", "fail"], []]
 
 
@@ -205,10 +205,10 @@ def test_a_model_is_asked_with_all_fields_required(registry: agf.Registry) -> No
 
 def test_a_model_is_asked_again_twice_and_then_fails_with_what_it_said(registry: agf.Registry) -> None:
     script = Script(text("five"), text('{"total": "five"}'), text('{"total": null}'))
-    found = refusal(SUM, registry, script)
-    assert found.code == "agent.reply-schema"
-    assert "total" in found.diagnostic.message
-    assert 'it was: {"total": null}' in (found.diagnostic.hint or "")
+    error = refusal(SUM, registry, script)
+    assert error.code == "agent.reply-schema"
+    assert "total" in error.diagnostic.message
+    assert 'it was: {"total": null}' in (error.diagnostic.hint or "")
     assert len(script.asked) == 3
     again = script.asked[-1][0][-1].parts[-1]
     assert "needs a number, not text 'five'" in str(again.content)  # type: ignore[union-attr]
@@ -376,7 +376,7 @@ def test_a_provider_that_asks_for_an_hour_is_not_waited_for(registry: agf.Regist
     assert (done.error.code, len(script.asked)) == ("model.rate-limit", 1)
 
 
-def test_a_model_that_says_nothing_is_given_up(registry: agf.Registry) -> None:
+def test_a_model_that_never_answers_is_given_up(registry: agf.Registry) -> None:
     done, took = in_virtual_time(registry, limits=agf.Limits(model_timeout=100))
     assert done.error.code == "model.timeout"
     assert took == pytest.approx(100, abs=0.1)
@@ -626,6 +626,6 @@ def test_a_reply_that_does_not_conform_to_the_agent_is_refused_at_its_name(regis
     gives = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     agf.model_agent("clerk", model=Script(text('{"n": "no number"}')).model(), gives=gives, registry=registry)
     document = "pipeline: p\nsteps:\n- agent: {prompt: how many?, identity: clerk}\n"
-    found = agf.run(document, registry=registry, raises=False).error
-    span = found.diagnostic.span
-    assert (found.code, span.source.text[span.start : span.end]) == ("agent.reply-schema", "clerk")
+    error = agf.run(document, registry=registry, raises=False).error
+    span = error.diagnostic.span
+    assert (error.code, span.source.text[span.start : span.end]) == ("agent.reply-schema", "clerk")

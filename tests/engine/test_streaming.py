@@ -35,19 +35,19 @@ AT = ("steps[0]", "session.ask", 0)
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
+    registry = agf.Registry()
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     def price(fruit: str) -> float:
         """The price of a kilo."""
         return 7.0
 
-    @agf.tool(registry=made, secret=("token",))
+    @agf.tool(registry=registry, secret=("token",))
     def log_in(user: str, token: str) -> str:
         """Logs in."""
         return f"hello, {token}"
 
-    return made
+    return registry
 
 
 def parts(events: list[ev.Event], part: str | None = None) -> list[str]:

@@ -48,10 +48,10 @@ def use(folder: Path) -> Path:
 
 
 def registry(function: Any = lambda: "done") -> agf.Registry:
-    found = agf.Registry()
-    agf.tool(function, name="work", registry=found)
-    agf.define(TEXT, registry=found)
-    return found
+    registry = agf.Registry()
+    agf.tool(function, name="work", registry=registry)
+    agf.define(TEXT, registry=registry)
+    return registry
 
 
 def run(folder: Path, function: Any = lambda: "done") -> agf.Run:

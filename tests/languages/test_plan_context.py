@@ -29,10 +29,10 @@ from tests.engine.virtual_time import run_virtual
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    found = agf.Registry()
+    registry = agf.Registry()
 
     def add(function: Any, name: str, **more: Any) -> None:
-        agf.tool(function, name=name, registry=found, **more)
+        agf.tool(function, name=name, registry=registry, **more)
 
     def boom() -> None:
         raise ValueError("boom")
@@ -41,7 +41,7 @@ def registry() -> agf.Registry:
     add(lambda n: n + 1, "inc")
     add(lambda v: v, "echo")
     add(boom, "boom")
-    return found
+    return registry
 
 
 def plan(*calls: str, **keys: str) -> str:

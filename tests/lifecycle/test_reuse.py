@@ -189,13 +189,13 @@ def test_the_first_run_of_a_flow_reuses_nothing(calls: Calls) -> None:
 
 
 def test_a_run_that_is_named_must_exist_and_a_journal_too(calls: Calls) -> None:
-    with pytest.raises(agf.DefinitionError) as told:
+    with pytest.raises(agf.DefinitionError) as raised:
         run(BOTH, calls, reuse="nobody")
-    assert told.value.code == "journal.unknown-run"
+    assert raised.value.code == "journal.unknown-run"
     current.settings = Settings(journal="")
-    with pytest.raises(agf.DefinitionError) as told:
+    with pytest.raises(agf.DefinitionError) as raised:
         run(BOTH, calls, reuse=True)
-    assert told.value.code == "journal.off"
+    assert raised.value.code == "journal.off"
 
 
 EVERY = {

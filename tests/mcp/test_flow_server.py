@@ -89,21 +89,21 @@ def gate() -> Gate:
 
 @pytest.fixture
 def registry(gate: Gate) -> Registry:
-    made = Registry()
+    registry = Registry()
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     async def choose(call: agf.ToolContext) -> str:
         return str(await call.ask("Which colour?", choices=["red", "blue"]))
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     async def confirm(call: agf.ToolContext) -> str:
         return str(await call.ask("Are you sure? Why?"))
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     def fail(word: str) -> str:
         raise ValueError(f"no {word} here")
 
-    agf.tool(gate.wait, registry=made, name="wait")
+    agf.tool(gate.wait, registry=registry, name="wait")
     define = [
         "pipeline: double\ndescription: Twice.\nsteps:\n- transform: {value: '[ctx.n, ctx.n]'}\n",
         "pipeline: record\nsteps:\n- transform: {value: '{n: ctx.n}'}\n",
@@ -113,8 +113,8 @@ def registry(gate: Gate) -> Registry:
         ASKING,
     ]
     for text in define:
-        agf.define(text, registry=made)
-    return made
+        agf.define(text, registry=registry)
+    return registry
 
 
 @asynccontextmanager

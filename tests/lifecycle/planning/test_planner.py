@@ -29,21 +29,21 @@ def made() -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def registry(made: list[tuple[Any, ...]]) -> agf.Registry:
-    found = agf.Registry()
+    registry = agf.Registry()
 
-    @agf.tool(registry=found)
+    @agf.tool(registry=registry)
     def price(fruit: str) -> float:
         """The price of a kilo."""
         made.append(("price", fruit))
         return {"pear": 2.5, "fig": 7.0}[fruit]
 
-    @agf.tool(registry=found)
+    @agf.tool(registry=registry)
     def times(a: float, b: float) -> float:
         """A product."""
         made.append(("times", a, b))
         return a * b
 
-    return found
+    return registry
 
 
 def run(planner: Planner, registry: agf.Registry, **options: Any) -> agf.planning.PlannerResult:
