@@ -142,7 +142,8 @@ def _quickstart(parsed: ParsedLine) -> int:
     except UNUSABLE as error:
         why = path_error_reason(error)
         raise line_error("file", f"{str(target)!r} cannot be written: {why}", span) from None
-    say(f"wrote {target}: open it in JupyterLab, or in another program for notebooks")
+    say(f"wrote {target}")
+    say(f"open it with: jupyter lab {target} (pip install jupyterlab), or as any notebook")
     return 0
 
 

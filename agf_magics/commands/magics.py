@@ -20,8 +20,8 @@ from .options import (
 )
 
 
-def _defines(name: str, about: str, example: str, *own: Option) -> Command:
-    """A magic whose cell is a definition; ``own``: the options of its language."""
+def _defines(name: str, about: str, example: str, *of_language: Option) -> Command:
+    """A magic whose cell is a definition; ``of_language``: the options of its language."""
     return Command(
         name=name,
         about=about,
@@ -34,7 +34,7 @@ def _defines(name: str, about: str, example: str, *own: Option) -> Command:
             PICTURE,
             Option("--run", "run it"),
             *FOR_RUNS,
-            *own,
+            *of_language,
             Option("--write", "also write the cell to a file", "file", "FILE"),
             STRICT,
             QUIET,

@@ -23,9 +23,9 @@ _LAST_WORD = re.compile(r"(?<![\w.-])[\w.-]++\Z")
 class Choice(NamedTuple):
     text: str
     type: str
-    """Its kind in the popup: ``key``, ``tool``, ``path`` ..."""
+    """The kind in the popup: ``key``, ``tool``, ``path`` ..."""
     doc: str = ""
-    """What it is for, if its table says so."""
+    """The purpose of the word, if its table tells it."""
 
 
 class Offer(NamedTuple):
@@ -103,7 +103,7 @@ def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:
     if keys.fragment or cursor.part != "key" or cursor.path[-1:] != (ELEMENT,):
         return keys
     offer = inner(f"{above}- ")
-    # Not the values: most of them are of the key above, which takes no list.
+    # Values are left out: most of them belong to the key above, which accepts no list.
     keys_of_element = [choice for choice in offer.choices if choice.text.endswith(": ")]
     elements = [choice._replace(text=f"- {choice.text}") for choice in keys_of_element]
     choices = [*elements, *keys.choices] if above.strip() else [*keys.choices, *elements]

@@ -117,7 +117,8 @@ def _in_line(command: Command, rest: str, body: str, surroundings: Surroundings)
 
 
 def _operand(command: Command, before: list[str]) -> Operand | None:
-    """What the next word is if it is no option; None: the command has taken all its operands."""
+    """The kind of the next word, if it is no option; None: the command already has all its
+    operands."""
     valued = {option.flag for option in command.options if option.kind != "switch"}
     words = [
         word
@@ -239,7 +240,7 @@ _OFFERED: Mapping[Kind, Callable[[LineWord], Iterable[str]]] = {
     "server": lambda word: ["connect"] * (not word.before) + [*word.surroundings.servers()],
     "new": lambda word: _variables(word.surroundings) if word.body == "" else (),
 }
-"""What a word of a kind may be."""
+"""The possible words of a kind."""
 
 _SHOWN_AS: Mapping[Kind, Kind] = {"tools": "tool", "new": "variable"}
 """The kind in the popup, where it is another one."""

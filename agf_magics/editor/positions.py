@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 _CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
-"""How a character is counted: the codec, and the bytes of a unit."""
+"""The unit in which characters are counted: the codec, and the number of bytes of a unit."""
 
 
 _LINE_END = re.compile(r"\r\n|\n|\r")

@@ -57,29 +57,31 @@ class PlacedProblem(NamedTuple):
 
 
 class ReadText(NamedTuple):
-    """A cell with one of our magics, or a file, that was read: what needs no registry."""
+    """A parsed cell with one of our magics, or a parsed file, without anything that needs the
+    registry."""
 
     text: str
     language: str
     magic_start: int
-    """Where the line of the magic begins, and where it ends; of a file both are its beginning."""
+    """The begin and the end of the magic's line; for a file both are the begin of the text."""
     magic_end: int
     definition_start: int
     written: WrittenText
-    """Nothing of a cell without a body, or with a wrong line."""
+    """The definition and its problems; empty for a cell without a body, or with a wrong line."""
     places: Mapping[int, int]
-    """Where each source begins, by its identity; the sources live as long as their findings."""
+    """The offset where each source begins, by its identity. The sources live as long as their
+    problems."""
     sources: tuple[Source, ...]
     name: str | None
-    """On the line of the magic, or of the file."""
+    """The name on the line of the magic, or of the file."""
     is_run: bool = False
-    """Whether it is run at once and registers nothing."""
+    """Whether the cell is run at once and registers nothing."""
     input_names: Collection[str] | None = ()
     """The names of the input that the line gives; None if only the kernel knows them."""
 
 
 def problems_of(cell: str, registry: Registry) -> list[Problem]:
-    """The errors and warnings of a cell with one of our cell magics; none for any other cell.
+    """The errors and warnings of a cell with one of our cell magics; empty for any other cell.
 
     >>> first, *_ = problems_of("%%pipeline p\\nstps: []", Registry())
     >>> first["code"], first["start"], first["end"]
@@ -126,14 +128,14 @@ def read_cell(cell: str) -> ReadText | None:
 
 
 def read_file_text(text: str, language: str, name: str) -> ReadText:
-    """The text of a file of a definition. ``name``: of the file."""
+    """Read the text of a definition file. ``name``: the name of the file."""
     source = Source(name, text)
     written = read_written(source, language, name=None)
     return ReadText(text, language, 0, 0, 0, written, {id(source): 0}, (source,), name)
 
 
 def places_of(read: ReadText, registry: Registry) -> list[PlacedProblem]:
-    """The errors and warnings of a text that was read, at their places."""
+    """The errors and warnings of a read text, at their places."""
     problems = problems_in(read.written, registry, name=read.name, given=read.input_names)
     shown = (_place(problem, read) for problem in problems if problem.severity != "note")
     return list(islice(filter(None, shown), MOST_PROBLEMS))
@@ -151,7 +153,8 @@ def problems_at(cell: str, position: int, registry: Registry) -> list[str]:
 
 
 def _written(parsed: ParsedLine, source: Source, language: str, is_run: bool) -> WrittenText:
-    """What the body of a cell says, with its problems; of the text of a planner only its header."""
+    """The definition in the body of a cell, with its problems; of a planner's text only the
+    header."""
     if "--planner" in parsed:
         from ..languages.plan.header import load_header
 
@@ -171,8 +174,8 @@ def _input_names(parsed: ParsedLine) -> list[str] | None:
 
 
 def _place(problem: Diagnostic, read: ReadText) -> PlacedProblem | None:
-    """A problem at its place: to the end of the line, at least a character. None for the place of
-    another text; the line of the magic for a problem without a place."""
+    """A problem at its place, which ends with its line and has at least one character. A problem
+    without a place gets the line of the magic. None for a place in another text."""
     text = read.text
     if problem.span is None:
         start, end = read.magic_start, read.magic_end

@@ -30,7 +30,7 @@ ITEMS = {
     "option": lsp.CompletionItemKind.Keyword,
     "argument": lsp.CompletionItemKind.Field,
 }
-"""The picture beside a choice; that of a text for all others."""
+"""The icon of a completion, by its kind; all other kinds have the icon of a text."""
 
 TOKENS = ("keyword", "function", "class", "variable")
 """The kinds of semantic tokens, by their numbers."""
@@ -61,7 +61,7 @@ def range_of(positions: Positions, start: int, end: int) -> lsp.Range:
 
 
 def completion_list(offer: Offer, offset: int, positions: Positions) -> lsp.CompletionList:
-    """The choices in our order, each in place of the fragment before the cursor."""
+    """The choices in our order. Each replaces the fragment before the cursor."""
     where = range_of(positions, offset - len(offer.fragment), offset)
     return lsp.CompletionList(
         is_incomplete=True,

@@ -27,10 +27,10 @@ DECORATORS: Mapping[str, Callable[..., Any]] = {
     "policy": policy,
     "model_agent": model_agent,
 }
-"""What registers, by its name in the package."""
+"""The functions of this package that register something, by their names."""
 
 NAMED_FIRST = ("transform", "policy", "model_agent")
-"""What may have its name as the first argument."""
+"""The functions that accept the name of the registered thing as the first argument."""
 
 KEPT = ("name", "group", "secret", "tools", "default", "where", "timeout", "reuse")
 """Options that a check of a definition depends on."""
@@ -56,14 +56,14 @@ class Registered(NamedTuple):
 
     kind: str
     name: str | None
-    """None: only the running program knows it."""
+    """The name; None: only the running program knows it."""
     line: int
     """From 0."""
     column: int
-    """In bytes of UTF-8, as Python counts."""
+    """The column in bytes of UTF-8, as Python counts."""
     width: int
     part: int = 0
-    """The part of the program, by its number."""
+    """The number of the program's part."""
 
 
 def scan_python(text: str, registry: Registry) -> list[Registered]:
@@ -73,8 +73,8 @@ def scan_python(text: str, registry: Registry) -> list[Registered]:
 
 
 def scan_program(parts: Sequence[ast.Module], registry: Registry) -> list[Registered]:
-    """Put stand-ins for what a program registers into ``registry``. ``parts``: its cells, in order,
-    or one file; what one imports or defines has the same name in all others."""
+    """Put stand-ins for the things that a program registers into ``registry``. ``parts``: its cells
+    in order, or one file. Imports and definitions of one part hold in all parts."""
     names = dict[str, str]()
     functions = dict[str, Function]()
     for tree in parts:
@@ -96,7 +96,7 @@ def _scan_part(
     functions: Mapping[str, Function],
     registry: Registry,
 ) -> Iterator[Registered]:
-    """What the decorators and the calls of one part register."""
+    """The things that the decorators and calls of a statement register."""
     decorators = set[int]()
     for node in ast.walk(tree):
         if isinstance(node, Function):
@@ -112,7 +112,7 @@ def _scan_part(
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Mapping[str, str]:
-    """What a text calls each word of ours: ``{"tool": "tool", "agf": ""}``."""
+    """The words of this package by their names in the text: ``{"tool": "tool", "agf": ""}``."""
     if isinstance(node, ast.Import):
         ours = (alias for alias in node.names if alias.name == "agf_magics")
         return {alias.asname or alias.name: "" for alias in ours}
@@ -126,8 +126,8 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Mapping[str, str]:
 
 
 def _hands_on(call: ast.Call, names: Mapping[str, str]) -> bool:
-    """Whether a call registers what only the running program knows: the tools of a server, a model,
-    a definition, or whatever somebody does who is given the registry."""
+    """Whether a call registers things that only the running program knows: the tools of a server, a
+    model, a definition, or anything that a function does with the registry."""
     arguments = [*call.args, *(word.value for word in call.keywords if word.arg != "registry")]
     if any(_word_of(argument, names) == "registry" for argument in arguments):
         return True
@@ -142,8 +142,8 @@ def _hands_on(call: ast.Call, names: Mapping[str, str]) -> bool:
 def _by_call(
     called: ast.expr, function: Function | None, names: Mapping[str, str], registry: Registry
 ) -> Iterator[Registered]:
-    """What a decorator, or a call such as ``tool(fetch)``, registers; nothing if it is another
-    one's, or if it registers elsewhere."""
+    """The thing that a decorator, or a call such as ``tool(fetch)``, registers; None if it is
+    foreign, or registers in another registry."""
     call = called if isinstance(called, ast.Call) else None
     kind = _word_of(call.func if call else called, names)
     if kind not in DECORATORS or (call is not None and _is_elsewhere(call, names)):
@@ -153,7 +153,7 @@ def _by_call(
         first = _literal(call.args[0])
         options |= {"name": first} if isinstance(first, str) else {}
     if function is None and call is not None and not call.args and options == {}:
-        return  # it makes a decorator, which is found above its function
+        return  # the call makes a decorator, which is found above its function
     name = _put(kind, options, function, registry) if options is not None else None
     yield _place(kind, name, function, called)
 
@@ -161,8 +161,8 @@ def _by_call(
 def _put(
     kind: str, options: Mapping[str, Any], function: Function | None, registry: Registry
 ) -> str | None:
-    """Register a stand-in, and return its name; None: only the running program knows it, or the
-    cell itself tells why it cannot be, when it is run."""
+    """Register a stand-in, and return its name; None: only the running program knows the name, or
+    the cell will report an error when it is run."""
     name = options.get("name") or (function.name if function is not None else "")
     if not isinstance(name, str) or not name:
         return None
@@ -179,7 +179,7 @@ def _put(
 
 
 def _is_elsewhere(call: ast.Call, names: Mapping[str, str]) -> bool:
-    """Whether it registers in another registry."""
+    """Whether the call registers in another registry."""
     return any(
         word.arg == "registry" and _word_of(word.value, names) != "registry"
         for word in call.keywords
@@ -187,7 +187,7 @@ def _is_elsewhere(call: ast.Call, names: Mapping[str, str]) -> bool:
 
 
 def _place(kind: str, name: str | None, function: Function | None, called: ast.expr) -> Registered:
-    """Something registered, at the name of its function, else at the call."""
+    """A registered thing, at the name of its function, or else at the call."""
     if function is not None:
         word = len("async def ") if isinstance(function, ast.AsyncFunctionDef) else len("def ")
         return Registered(
@@ -199,7 +199,8 @@ def _place(kind: str, name: str | None, function: Function | None, called: ast.e
 
 
 def _word_of(called: ast.expr, names: Mapping[str, str]) -> str:
-    """Which word of the package an expression is: ``tool`` for ``agf.tool``; empty for none."""
+    """The word of the package that an expression is: ``tool`` for ``agf.tool``; empty: it is
+    none."""
     match called:
         case ast.Name(id=name):
             return names.get(name, "")
@@ -271,7 +272,7 @@ def _parameters(arguments: ast.arguments) -> Iterator[inspect.Parameter]:
 
 
 def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
-    """A parameter; its default is None where the text computes it."""
+    """A parameter. Its default is None if the text computes the default."""
     value: Any = inspect.Parameter.empty
     if default is not None:
         written = _literal(default)
@@ -281,7 +282,7 @@ def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None) -> inspec
 
 
 def _annotation(node: ast.expr | None) -> Any:
-    """The type that an annotation of `TYPES` and literals means, else no annotation."""
+    """The type of an annotation that consists of `TYPES` and literals; otherwise no annotation."""
     try:
         return inspect.Parameter.empty if node is None else _type(node)
     except (LookupError, *UNREADABLE):

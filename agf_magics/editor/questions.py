@@ -20,20 +20,20 @@ KIND_OF = {
     "pipeline": "flow",
     **{kind: kind for kind in ("tool", "agent", "flow", "transform", "policy")},
 }
-"""What a kind of name in `NAMES` is in the registry."""
+"""The shelf of the registry for each kind of name in `NAMES`."""
 
 
 class Spot(NamedTuple):
-    """A place of a text, in the cell that it would be."""
+    """A place of a text, converted to a place in a cell."""
 
     cell: str
     place: int
     shift: int
-    """Characters of the line that nobody wrote."""
+    """The number of characters of the added line."""
 
 
 def spot_of(file: WrittenFile, offset: int) -> Spot | None:
-    """The place in the cell that a text would be; None for a text that is not ours."""
+    """The place in the cell for a text; None for a text that does not concern this package."""
     if file.is_cell:
         return Spot(file.text, offset, 0)
     if file.read is None:
@@ -43,7 +43,7 @@ def spot_of(file: WrittenFile, offset: int) -> Spot | None:
 
 
 def complete_at(file: WrittenFile, offset: int, group: TextGroup) -> Offer | None:
-    """The completions at a place; None where the text or the line is not ours."""
+    """The completions at a place; None if the text or the line does not concern this package."""
     spot = spot_of(file, offset)
     if spot is None:
         return None
@@ -54,7 +54,7 @@ def complete_at(file: WrittenFile, offset: int, group: TextGroup) -> Offer | Non
 
 
 def help_at(file: WrittenFile, offset: int, group: TextGroup) -> str:
-    """The help of the word at a place; the problem there is shown by the editor itself."""
+    """The help for the word at a place, without the problem there, which the editor shows."""
     spot = spot_of(file, offset)
     if spot is None:
         return ""
@@ -62,8 +62,8 @@ def help_at(file: WrittenFile, offset: int, group: TextGroup) -> str:
 
 
 def definition_at(file: WrittenFile, offset: int, group: TextGroup) -> Target | None:
-    """Where the name at a place is defined: a value of a key that takes names, also in a text with
-    mistakes."""
+    """The place where the name at the cursor is defined. The name is the value of a key that
+    accepts names, even in a text with mistakes."""
     spot = spot_of(file, offset)
     if spot is None or file.read is None:
         return None

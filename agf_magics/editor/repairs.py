@@ -31,12 +31,12 @@ LINKED = ("flow.", "model.", "run.")
 
 
 class Repair(NamedTuple):
-    """An edit that takes a problem away."""
+    """An edit that solves a problem."""
 
     problem: PlacedProblem
     edit: Edit
     written: str
-    """What the hint says to write."""
+    """The text that the hint says to write."""
 
 
 def repairs_of(file: WrittenFile, start: int, end: int, group: TextGroup) -> list[Repair]:
@@ -53,7 +53,8 @@ def repairs_of(file: WrittenFile, start: int, end: int, group: TextGroup) -> lis
 def _repairs_of_problem(
     file: WrittenFile, problem: PlacedProblem, group: TextGroup
 ) -> Iterator[Repair]:
-    """For each text of its hint the first place where it takes the problem away."""
+    """The repairs of a problem: each text of its hint, in the first place where it solves the
+    problem."""
     budget = max(2, min(MOST_TRIED, MOST_CHARACTERS // max(1, len(file.text))))
     for written in texts_of(problem.hint):
         for edit in islice(pasted(file.text, problem.start, problem.end, written), budget):
@@ -64,7 +65,7 @@ def _repairs_of_problem(
 
 
 def _is_cured(file: WrittenFile, cured: PlacedProblem, text: str, group: TextGroup) -> bool:
-    """Whether a text has the problem no more, and no new one.
+    """Whether a text no longer has the problem, and has no new one.
 
     What the problem hid is not new: the language behind broken YAML; names and warnings behind an
     error of the language.
@@ -89,5 +90,5 @@ def _read(file: WrittenFile, text: str) -> ReadText | None:
 
 
 def _identity(problem: PlacedProblem) -> tuple[str, str]:
-    """A problem without its place, which an edit moves."""
+    """The identity of a problem without its place, because an edit moves the place."""
     return problem.diagnostic.code, problem.diagnostic.message

@@ -135,8 +135,7 @@ def _holds(condition: Schema, near: Near) -> bool:
 
 
 def _under(schema: Schema, part: str) -> Iterator[Any]:
-    """What the schema says about the value of a key, or about an element: a schema, None, or
-    false."""
+    """The schema for the value of a key, or for an element: a schema, None, or false."""
     if part == ELEMENT:
         yield schema.get("items")
     else:

@@ -32,7 +32,7 @@ class Symbol(NamedTuple):
     start: int
     end: int
     word_end: int
-    """Where the word ends by which it is selected, which begins at ``start``."""
+    """The end of the word that stands for the symbol; the word begins at ``start``."""
     inner: tuple[Symbol, ...] = ()
 
 
@@ -64,7 +64,7 @@ _LINE = re.compile(
     r"^(?P<indent> *+(?>(?:- ++)*))(?P<word>[^\s#:{}\[\]-][^\n:]*+):(?=\s|$) *+(?P<rest>[^\n]*+)",
     re.M,
 )
-"""A line that begins with a key, also one of an element of a list."""
+"""The pattern of a line that begins with a key, with or without a dash before it."""
 
 MOST_DEEP = 20
 """Lines below each other that are shown below each other."""
@@ -117,7 +117,7 @@ def _first(step: Step, read: ReadText) -> int | None:
 
 
 def _start(span: Span | None, read: ReadText) -> int | None:
-    """Where a place begins in the text; None for the place of another text."""
+    """The offset in the text where a place begins; None for a place in another text."""
     if span is None or span.source is not read.sources[0]:
         return None
     return span.start + read.definition_start

@@ -46,7 +46,7 @@ _REGISTERS = re.compile(
 
 
 class Target(NamedTuple):
-    """Where a name is defined, in characters of a text."""
+    """The place in a text where a name is defined, in characters."""
 
     uri: str
     start: int
@@ -55,23 +55,23 @@ class Target(NamedTuple):
 
 @dataclass(slots=True)
 class WrittenFile:
-    """A cell or a file, as the editor has it."""
+    """A cell or a file with the text in the editor."""
 
     uri: str
     text: str
     is_cell: bool = False
     language: str = ""
-    """As the editor calls it; empty: its name says it."""
+    """The language as the editor names it; empty: the name of the file tells it."""
     is_open: bool = False
-    """Whether a person sees it: only then are its problems told."""
+    """Whether the text is open in the editor. Only then are its problems reported."""
     read: ReadText | None = None
     problems: list[PlacedProblem] | None = None
-    """None: it must be linked again."""
+    """The problems of the text; None: it must be linked again."""
     repairs: dict[PlacedProblem, Any] = field(default_factory=dict)
-    """What `repairs` has found for a problem of the text."""
+    """The repairs that `repairs` found, by the problem."""
     is_read: bool = False
     tree: ast.Module | None = None
-    """The statements of Python; while a person writes what Python cannot read, those before."""
+    """The statements of Python; if the text is invalid at the moment, the last valid statements."""
 
     @property
     def is_python(self) -> bool:
@@ -90,10 +90,10 @@ class TextGroup:
 
     def __init__(self) -> None:
         self.files: dict[str, WrittenFile] = {}
-        """In the order in which they register: that of the notebook."""
+        """The texts in the order in which they register, as in the notebook."""
         self.registry = Registry()
         self.targets: dict[tuple[str, str], Target] = {}
-        """Where a name is defined, by its kind and itself."""
+        """The places where names are defined, by kind and name."""
         self.is_complete = True
         """Whether the scan knows every name that the texts register."""
         self._offers: dict[str, object] = {}
@@ -120,8 +120,8 @@ class TextGroup:
             file.is_open = is_open
 
     def take_from_disk(self, uri: str, text: str | None) -> None:
-        """Take what another program wrote into a file that is not open; None: it is gone, or names
-        nothing of us."""
+        """Take the text that another program wrote into a file that is not open; None: the file was
+        removed, or does not use this package."""
         file = self.files.get(uri)
         if file is not None and file.is_open:
             return
@@ -136,7 +136,7 @@ class TextGroup:
         cells = {uri: self.files[uri] for uri in uris if uri in self.files}
         if [*self.files] != [*files, *cells]:
             self.files = files | cells
-            self._python = None  # what is defined later wins
+            self._python = None  # a later definition takes precedence
 
     def check(self) -> list[WrittenFile]:
         """Read what changed, and return the open texts that were linked again."""
@@ -171,8 +171,8 @@ class TextGroup:
             file.read = read_file_text(file.text, language, file.name) if language else None
 
     def _register(self) -> set[str] | None:
-        """Register what all texts define, and return the names that mean something else now; None:
-        it may be any name."""
+        """Register the definitions of all texts, and return the names whose meaning has changed;
+        None: any name may have changed."""
         python = [file.tree for file in self.files.values() if file.tree is not None]
         is_same_python = _are_same(python, self._python)
         if is_same_python:
@@ -202,7 +202,7 @@ class TextGroup:
         }
 
     def _scan(self) -> None:
-        """Register what the Python texts do."""
+        """Register the tools and agents of the Python texts."""
         python = [file for file in self.files.values() if file.tree is not None]
         self.is_complete = not any(_REGISTERS.search(file.text) for file in python if file.is_cell)
         # The cells of a notebook are one program: the import is in the first one.
@@ -249,7 +249,8 @@ class TextGroup:
 
 
 def _has_any(file: WrittenFile, names: set[str]) -> bool:
-    """Whether a text may name one of them: as a word, because a flow may be called ``p``."""
+    """Whether a text may use one of ``names``. Whole words are compared, because a flow may be
+    called ``p``."""
     return any(_has_word(file.text, name) for name in names)
 
 
@@ -267,7 +268,7 @@ def _has_word(text: str, word: str) -> bool:
 def _target(file: WrittenFile, registered: Registered) -> Target:
     """The place of a name in the text that registers it."""
     lines = file.text.split("\n")
-    if registered.line >= len(lines):  # the tree is that of an older text
+    if registered.line >= len(lines):  # the tree belongs to an older text
         return Target(file.uri, 0, 0)
     start = sum(len(line) + 1 for line in lines[: registered.line])
     before = lines[registered.line].encode("utf-8", "surrogatepass")[: registered.column]
@@ -281,7 +282,7 @@ def _are_same(some: Sequence[object], others: Sequence[object] | None) -> bool:
 
 
 def new_registry() -> Registry:
-    """A registry with what each kernel has from the start, of which nothing can be called."""
+    """A registry with the built-in things of each kernel, none of which can be called."""
     registry = Registry()
     install(registry, folder=Path, allow_shell=lambda: False)
     registry.configured = lambda: (current.settings.model, current.settings.model_base_url)

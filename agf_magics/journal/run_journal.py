@@ -79,11 +79,7 @@ class Journal:
         """The outcomes of earlier sessions of this run; empty for the first session."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
         self.warnings = RunWarnings(self.log, lambda event: self.emit(event))
-        self.rows = CallRows(
-            run_id, most, self.next_line, self.warnings.not_stored, self._keep_large
-        )
-        if store is not None and self.store.files is not None:
-            self.rows.results = LargeResults(self.store, num, self.rows.objects)
+        self.rows = self._make_rows(stores_large=store is not None and store.files is not None)
         self.out = OrderedRows(self.store.writer if store is not None else None)  # type: ignore[arg-type]
         """Where its rows go."""
         self.manifest = ""
@@ -92,8 +88,6 @@ class Journal:
         """The last part that the manifest names: the journal keeps it as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
-        if self.log.identities is not None:
-            self.rows.identities = self.log.identities
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.summary: Callable[[], Any] = lambda: None
@@ -113,37 +107,33 @@ class Journal:
         self.unread = UnreadValues(self.log, self.rows, self.warnings.lost_value)
         """The values of earlier sessions that nobody has needed yet."""
         self.storing = Storing(self.rows, self.out, self._is_for_parts, self._write_stored)
-        # ``_left_open``: see `leave_open`. ``_fired``: whether calls that the run does not wait for may
-        # still write.
-        self._run_ended = self._closed = self._left_open = self._fired = False
+        self._run_ended = False
+        self._closed = False
+        self._left_open = False
+        """Whether the process has ended the run: see `leave_open`."""
+        self._fired = False
+        """Whether calls that the run does not wait for may still write."""
         self._end_lock = threading.Lock()
         """Of the end of the run and the exit of the process, one comes first."""
+
+    def _make_rows(self, stores_large: bool) -> CallRows:
+        """What makes the rows. ``stores_large``: whether large results have a place."""
+        rows = CallRows(
+            self.run_id, self.most, self.next_line, self.warnings.not_stored, self._keep_large
+        )
+        if stores_large:
+            rows.results = LargeResults(self.store, self.num, rows.objects)
+        if self.log.identities is not None:
+            rows.identities = self.log.identities
+        return rows
 
     async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
         """Write the manifest before the first step; a resumed run has one."""
         self.emit = emit
         if self.is_resumed:
             return
-        num = self.num
-        owner = self.store.owner.name
-        started = time.time()
-        work = self.manifest
-        signature = self.rows.sign("work", work)
-        work_crc = checksum(num, work, signature)
-        head_crc = checksum(num, self.run_id, name, language, started, work_crc)
-        # The columns that the end of the run fills, as in `_end_row`.
-        form = output = shown = stores = error = sign = tree = None
-        end_crc = checksum(num, form, output, shown, stores, error, sign, tree)
-        # The columns of its state, as `START_RUN` fills them.
-        pauses, status, dropped, lost = "[]", "running", 0, 0
-        ended = tokens = cost = None
-        state_crc = checksum(
-            num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc
-        )
-        head = (num, self.run_id, name, language, started, owner, work, signature)
-        row = (*head, head_crc, state_crc, work_crc, end_crc, self.part)
         # Awaited: a call whose run is not in the file could never be resumed.
-        await self.durable(self._write(START_RUN, row), lost=0)
+        await self.durable(self._write(START_RUN, self._start_row(name, language)), lost=0)
 
     def end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
@@ -304,7 +294,8 @@ class Journal:
         """Write, without waiting, that a call has its result of another run, and return the value.
         The call is not made, so nothing happened that a crash could forget, and the row is durable
         before all rows that follow."""
-        value, call = result.value, call._replace(digest=result.digest)
+        value = result.value
+        call = call._replace(digest=result.digest)
         if type(value) is LateValue:
             return self._write_reused_later(call, value)
         if result.data is not None and self.rows.results is not None and self.is_open:
@@ -331,7 +322,7 @@ class Journal:
         """Write the outcomes of several calls: for each its value or its failure, and whether the
         value is secret. Done when all are durable."""
         outcomes = [self.rows.judge(*call) for call in calls]
-        rows = [self.rows.settle(await self.storing.stored(each)) for each in outcomes]
+        rows = [self.rows.settle(await self.storing.stored(outcome)) for outcome in outcomes]
         done = self.out.write_all(rows, self.lose) if self.is_open else None
         # Of rows that cannot be written, `lose` counts all but the last; `done` is that of the last.
         await self.durable(done, lost=1 if done is not None else len(rows))
@@ -414,6 +405,29 @@ class Journal:
         if line >= self.num + ROOM:
             self._break(JournalError("journal.full", f"a run can have at most {ROOM:,} rows"))
         return line
+
+    def _start_row(self, name: str, language: str) -> tuple[Any, ...]:
+        """The parameters of `START_RUN`."""
+        num = self.num
+        owner = self.store.owner.name
+        started = time.time()
+        work = self.manifest
+        signature = self.rows.sign("work", work)
+        work_crc = checksum(num, work, signature)
+        head_crc = checksum(num, self.run_id, name, language, started, work_crc)
+        # The columns that the end of the run fills, as in `_end_row`.
+        form = output = shown = stores = error = sign = tree = None
+        end_crc = checksum(num, form, output, shown, stores, error, sign, tree)
+        # The columns of its state, as `START_RUN` fills them.
+        pauses = "[]"
+        status = "running"
+        dropped = lost = 0
+        ended = tokens = cost = None
+        state_crc = checksum(
+            num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc
+        )
+        head = (num, self.run_id, name, language, started, owner, work, signature)
+        return (*head, head_crc, state_crc, work_crc, end_crc, self.part)
 
     def _end_row(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None

@@ -34,8 +34,8 @@ class Reader(ABC):
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     """Keys of other languages, each with the keys that it may mean here."""
     advice: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """What to write for what no key here replaces, by the meaning of the key (`ELSEWHERE`) or the
-    key itself."""
+    """The advice for keys of other languages that no key replaces, by the meaning of the key
+    (`ELSEWHERE`) or the key."""
 
     def __init__(self, problems: Diagnostics) -> None:
         self.problems = problems
@@ -89,7 +89,7 @@ class Reader(ABC):
         return frozenset((*misspelled_names(unknown, spec.keys), *meant))
 
     def unknown_hint(self, spec: MappingSpec, name: str, value: Node) -> str | None:
-        """What to write instead of the unknown key ``name``, which has ``value``."""
+        """The advice what to write in place of the unknown key ``name`` with ``value``."""
         slip = next((meant for meant in self.slips.get(name, ()) if meant in spec.keys), None)
         if slip:
             return f"write {slip}:"
@@ -266,7 +266,7 @@ def read_node(reader: Reader, node: Node, key: Key) -> Node:
 
 
 def number_of(*types: type, least: float | None = None) -> Read:
-    """The reader of a number of one of ``types``, not below ``least``."""
+    """The reader of a number of one of ``types``, of at least ``least``."""
 
     def read(reader: Reader, node: Node, key: Key) -> Any:
         if type(node.value) not in types:

@@ -63,8 +63,8 @@ meaning; the `Reader.advice` of a language is by meanings."""
 
 
 def advice_on(advice: Mapping[str, str], name: str, value: str = "") -> str:
-    """What ``advice`` says on the key ``name``, by its meaning or by itself; empty: nothing. The
-    author's ``value`` takes the place of NUMBER or VALUE in it where it can stand there."""
+    """The text of ``advice`` for the key ``name``, by its meaning or by the name; empty: there is
+    none. If possible, the author's ``value`` replaces NUMBER or VALUE in the text."""
     word = name.strip("_").lower().replace("-", "_")
     number = value if _NUMBER.fullmatch(value) else "3"
     text = advice.get(ELSEWHERE.get(word, word), "").replace("NUMBER", number)

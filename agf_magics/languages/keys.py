@@ -20,16 +20,16 @@ class Takes(NamedTuple):
     """A kind of value."""
 
     says: str
-    """Its words in a message: ``'name' must be a name``."""
+    """The phrase for messages: ``'name' must be a name``."""
     example: str
     """A value, as a hint shows it."""
     schema: Mapping[str, Any]
-    """Its JSON Schema."""
+    """The JSON Schema of the value."""
     read: Read
     null: bool = False
-    """Whether null is one of the values."""
+    """Whether null is allowed."""
     word: str = ""
-    """Its name for completion."""
+    """The name of the kind, for completion."""
 
 
 class Key(NamedTuple):
@@ -47,8 +47,7 @@ class Key(NamedTuple):
     code: str = ""
     """The code of an error about the type of its value, if it is not the layer's ``wrong-type``."""
     binds: tuple[str, ...] = ()
-    """For a nested step of a pipeline: the names that it sees in addition to ``ctx`` and
-    ``pipe``."""
+    """The names that a nested step of a pipeline sees besides ``ctx`` and ``pipe``."""
 
     @property
     def example(self) -> str:
@@ -59,11 +58,12 @@ class MappingSpec(NamedTuple):
     """A mapping of a language: a node of one kind, an edge, a document."""
 
     name: str
-    """Its words in a message: ``a step``."""
+    """The phrase for messages: ``a step``."""
     doc: str
     keys: Mapping[str, Key]
     prefix: str = ""
-    """Its keys begin with it, and every other key is allowed: the arguments of a call."""
+    """The first letters of its own keys; every other key is an argument of a call. Empty: all keys
+    are its own."""
 
 
 def mapping_spec(name: str, doc: str, *keys: Key, prefix: str = "") -> MappingSpec:

@@ -19,12 +19,12 @@ class Language(NamedTuple):
     load: Callable[[Source, Diagnostics, Bounds], Definition]
     """Adds the errors of the text to the Diagnostics; never raises for them."""
     expressions: Mapping[str, Callable[[Text], Expr]]
-    """Its expression languages by name: each parses a text and raises a DefinitionError if it is
-    malformed."""
+    """The parsers of its expression languages, by name. They raise DefinitionError for an invalid
+    text."""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema of a cell, for completion and help."""
     functions: Mapping[str, str] = {}
-    """Of its expression language, each with its signature."""
+    """The functions of its expression language, each with its signature."""
     latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
     """`load` with the names of further latent tools; None if the language has none."""
     named: Callable[[Source, Diagnostics, Bounds, str], Definition] | None = None

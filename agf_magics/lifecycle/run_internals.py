@@ -40,7 +40,7 @@ P = TypeVar("P", tuple[Store, int], tuple[Store, int] | None)
 
 
 def place_in_journal(run: _Journaled[P]) -> P:
-    """The journal of a run and the number of the run there; None: it is not journaled."""
+    """The journal of a run and the number of the run there; None: the run is not journaled."""
     return run._in_journal
 
 

@@ -27,7 +27,7 @@ from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
 from ..values.unread import Unread
 from ..values.value import Value
-from .amounts import counted, duration, number, size
+from .amounts import counted, number, size
 from .plain import details, html, line, padded, plain
 
 MOST_BRIEF = 40
@@ -72,7 +72,7 @@ def value_json(
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
     """
     if type(value) is Unread:
-        value = _in_memory(value)
+        value = in_memory(value)
     if type(value) is str:
         whole = value.rfind("\n", 0, MOST_TEXT) if len(value) > MOST_TEXT else -1
         text = plain(value[:whole] if whole > 0 else value, MOST_TEXT)
@@ -122,7 +122,7 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     >>> value_brief("pear"), value_brief("pear " * 40)
     ('"pear"', '200 characters')
     """
-    value = _in_memory(value) if type(value) is Unread else value
+    value = in_memory(value) if type(value) is Unread else value
     kind = type(value)
     if kind is list and value:
         return counted(len(value), "row" if _grid(value) is not None else "item")
@@ -136,7 +136,7 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     return line(_scalar(mask(value), is_exact=False), MOST_BRIEF)
 
 
-def _in_memory(value: Unread) -> Value:
+def in_memory(value: Unread) -> Value:
     """A value, or its preview if it was not read: a display reads nothing."""
     value_known = value.known
     return value.shown if value_known is value else value_known
@@ -156,7 +156,7 @@ class _Builder:
 
     def one(self, value: Value, depth: int) -> Shown:
         self.left -= 1
-        value = _in_memory(value) if type(value) is Unread else value
+        value = in_memory(value) if type(value) is Unread else value
         kind = type(value)
         if kind is dict and value and all(type(key) is str for key in islice(value, MOST_ITEMS)):
             return self.group(counted(len(value), "field"), value.items(), len(value), depth)
@@ -480,11 +480,3 @@ def list_rows(
         "text/html": table_html(*table, title),
         "text/plain": "\n".join(table_text(*table)),
     }
-
-
-def cell_text(value: Value, is_time: bool = False, most: int = 60) -> str:
-    """A value in a displayed cell of at most ``most`` characters. ``is_time``: it is seconds."""
-    if value is None:
-        return ""
-    text = duration(value) if is_time else value if isinstance(value, str) else value_among(value)
-    return line(text, most)

@@ -1,4 +1,4 @@
-"""The stop button ■ ends the cell, even with a loop of runs that handles all errors (fault RUN2).
+"""The stop button ■ ends the cell, even with a loop of runs that handles all errors.
 
 Whatever else ends a run is an error of this run only.
 """

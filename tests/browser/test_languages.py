@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.browser.harness import Lab, Open
+from tests.browser.harness import EXPLORERS, Lab, Open
 from tests.browser.test_runs import SETUP, open_gate, pictures
 
 pytestmark = pytest.mark.browser
@@ -289,6 +289,7 @@ def test_a_step_that_asks_waits_and_the_field_has_room_for_its_hint(opened: Open
         page.run(cell)
     explorer = page.explorer(3)
     explorer.locator(".row [aria-label='? waiting']").wait_for()
+    page.wait(f"{EXPLORERS}.some(root => parseFloat(root.querySelector('.row .took')?.textContent) > 0)")  # it goes on
     field = explorer.get_by_role("textbox").first
     field.wait_for()
     assert field.evaluate("node => (node.value = node.placeholder, node.scrollWidth <= node.clientWidth)")

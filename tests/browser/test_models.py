@@ -136,6 +136,47 @@ def test_an_arriving_reply_grows_and_the_view_keeps_its_end_or_its_place(
     page.picture(f"a long reply that has arrived-{is_scrolled}", 1)
 
 
+WRITTEN = """([panel]) => {
+    const seen = [];
+    const look = () => {
+        const said = [...panel.querySelectorAll('.said.model')].at(-1);
+        if (panel.isConnected) seen.push(said?.querySelector('.markdown')?.innerText ?? '');
+    };
+    window.agfSeen = seen;
+    new MutationObserver(look).observe(panel, { subtree: true, childList: true, characterData: true });
+}"""
+"""Notes each text that the last reply has in the page, from now on."""
+
+
+def test_a_reply_is_written_as_markdown_while_it_arrives(opened: Open, lab: Lab) -> None:
+    if not (lab.folder / "lines").exists():
+        os.mkfifo(lab.folder / "lines")
+    page = opened(SLOW, TALK)
+    page.run_all(wait=False)
+    with (lab.folder / "lines").open("w", buffering=1) as lines:
+        lines.write("# Fruit\n")
+        page.explorer(1).locator(".row", has_text="Fruit").first.wait_for()
+        panel = page.open_step(1, "Name many fruits.")
+        arriving = panel.locator(".said:has-text('arriving') .markdown")
+        arriving.locator("h1", has_text="Fruit").wait_for()
+        page.page.evaluate(f"() => ({WRITTEN})([{PANEL}])")
+        lines.write(
+            "\n- **figs** and `plums`\n- <b onclick='window.hacked=1'>pears</b> ![a](http://127.0.0.1:9/a.png)\n"
+        )
+        arriving.locator("li strong", has_text="figs").wait_for()
+        arriving.locator("li", has_text="pears").wait_for()
+        lines.write("\nThe best one is **the que\n")
+        arriving.locator("p strong", has_text="the que").wait_for()
+        page.picture("markdown that arrives", 1)
+        assert arriving.locator("img, [onclick]").count() == 0
+    page.finished()
+    panel.locator(".said.model .markdown h1", has_text="Fruit").wait_for()
+    seen = page.page.evaluate("window.agfSeen")
+    assert seen
+    assert [text for text in seen if "# Fruit" in text or "**figs" in text or "Fruit" not in text] == []
+    assert page.page.evaluate("window.hacked") is None
+
+
 def shows_end(page: Notebook, text: str) -> None:
     page.wait(f"({ITS_END})([{PANEL}, it])", text)
 

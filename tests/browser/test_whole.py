@@ -225,6 +225,8 @@ def test_a_printed_notebook_has_whole_pictures_and_nothing_folded(opened: Open, 
     assert not folded.is_visible()
     paper.emulate_media(media="print")
     assert folded.is_visible()
+    signs = paper.locator(".agf-run summary").evaluate_all("all => all.map(one => getComputedStyle(one).listStyleType)")
+    assert set(signs) == {"none"}
     assert paper.evaluate(CUT) == []
     heights = paper.locator(".agf-figure").evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
     assert max(heights) > 850  # this picture has a scroll bar on the screen

@@ -301,6 +301,7 @@ def test_a_run_is_traced_by_the_option_or_the_variable(words: list[str], variabl
 
 def test_the_quickstart_is_written_once_and_never_over_the_work_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quickstart"]) == main(["quickstart"]) == 0
+    assert "jupyter lab quickstart.ipynb" in capsys.readouterr().out
     notebook = json.loads(Path("quickstart.ipynb").read_text("utf-8"))
     assert not [cell for cell in notebook["cells"] if cell.get("outputs")]
     text = "".join(line for cell in notebook["cells"] if cell["cell_type"] == "markdown" for line in cell["source"])

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from array import array
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date
@@ -105,6 +106,42 @@ def test_what_python_cannot_pickle_cloudpickle_can() -> None:
     packed = encode_value(adding(2), 10_000)
     assert packed.form == "pickle"
     assert decode_value(packed.form, packed.data)(40) == 42
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: memoryview(b"abc"),
+        lambda: memoryview(array("i", [1, 2, 3])),
+        lambda: {"view": [memoryview(b"abc")]},
+        lambda: open(__file__, encoding="utf-8"),  # noqa: SIM115 - a run has it
+    ],
+    ids=["bytes", "numbers", "within", "file"],
+)
+def test_what_would_come_back_as_another_type_is_not_stored(
+    make: Callable[[], Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    registry, made, types = agf.Registry(), list[Any](), list[type]()
+
+    @agf.tool(registry=registry)
+    def get() -> Any:
+        made.append(make())
+        return made[-1]
+
+    @agf.tool(registry=registry)
+    def use(value: Any) -> str:
+        types.append(type(value))
+        return "used" if len(types) > 1 else str(1 / 0)
+
+    text = "pipeline: p\nsteps:\n- tool: {name: get, output: got}\n- tool: {name: use, args: {value: !expr got}}\n"
+    with kept.journal_in(tmp_path):
+        failed = agf.run(text, registry=registry, raises=False)
+        assert [found.code for found in failed.warnings] == ["journal.unkept"]
+        assert agf.resume(failed.run_id, registry=registry).output == "used"
+    assert types[0] is types[1]
+    assert len(made) == 2
+    for value in made if request.node.callspec.id == "file" else ():
+        value.close()
 
 
 def test_a_large_opaque_value_is_not_pickled_to_its_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 import subprocess
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics import DefinitionError
+from agf_magics.mcp.client.connecting import Address
 from agf_magics.text.folder import notebook_folder
 from tests.mcp.servers import PROGRAMS, call, program, until
 
@@ -167,5 +169,19 @@ def test_a_wrong_file_is_refused_and_starts_nothing(
 
 @pytest.mark.parametrize("address", ["ftp://example.org", "https://user:pass@example.org/mcp", "example.org"])
 def test_a_wrong_address_is_refused(address: str) -> None:
-    with pytest.raises(DefinitionError, match="is no address"):
+    with pytest.raises(DefinitionError, match="is no address") as caught:
         agf.mcp.connect("web", address)
+    assert "user:pass" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://example.org/mcp", "https://example.org/mcp"),
+        ("https://example.org/mcp?space=a&api_key=s3cret", "https://example.org/mcp?space=a&api_key=•••"),
+        ("https://user:pass@example.org/mcp", "https://•••example.org/mcp"),
+    ],
+)
+def test_an_address_is_shown_without_its_keys(address: str, shown: str) -> None:
+    target = Address(address)
+    assert (target.text, target.line) == (shown, shlex.quote(shown))

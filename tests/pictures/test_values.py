@@ -18,6 +18,7 @@ import pydantic
 import pytest
 
 from agf_magics.journal.codec.encoding import preview
+from agf_magics.pictures.value_line import cell_text
 from agf_magics.pictures.values import (
     MOST_COLUMNS,
     MOST_ITEMS,
@@ -25,7 +26,6 @@ from agf_magics.pictures.values import (
     MOST_PICTURE,
     MOST_PICTURES,
     PNG,
-    cell_text,
     drop_empty_columns,
     list_rows,
     shown_html,
@@ -300,6 +300,10 @@ def test_a_value_beside_its_name(value: Any, brief: str) -> None:
         ("x" * 61, {}, "x" * 59 + "…"),
         ("x" * 61, {"most": 61}, "x" * 61),
         ({"a": 1}, {}, "a: 1"),
+        ([3, 0.1 + 0.2, "p, q", None, [], {}], {}, '[3, 0.3, "p, q", null, [], {}]'),
+        ({"a": {"b": [1, {"c": "x"}]}}, {}, 'a: {b: [1, {c: "x"}]}'),
+        ([[[[[[[[1]]]]]]]], {}, "[[[[[[[…]]]]]]]"),
+        ([0] * 1_000_000, {"most": 10}, "[0, 0, 0,…"),
     ],
     ids=lambda value: repr(value)[:20],
 )

@@ -310,7 +310,7 @@ def test_large_functions_of_earlier_runs_leave_the_cluster(client: Any) -> None:
 
     for number in range(4):
         assert run_fan(reads(bytes([number]) * 1_500_000), [0, 1], client).output == [number] * 2
-    wait_until(lambda: sum("program" in key for key in client.who_has()) == 1)
+    wait_until(lambda: sum("-bytes-" in key for key in client.who_has()) == 1)
 
 
 @pytest.mark.slow

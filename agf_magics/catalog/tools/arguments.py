@@ -56,9 +56,19 @@ class Arguments:
         """Whether the function accepts other names, too."""
         self.context: tuple[str, ...] = ()
         """The parameters that get a `ToolContext`; `validate` does not know them."""
+        if self.signature is not None:
+            self._sort_parameters(self.signature)
+        self._unchecked = frozenset(unchecked)
+        self._leaving: dict[frozenset[str], Arguments] = {}
+        """The model without the check of unread parameters, by these parameters."""
+        self.secret = frozenset(secret)
+
+    def _sort_parameters(self, signature: inspect.Signature) -> None:
+        """Tell the parameters that a call passes from those that get a context and from others.
+        Raises ValueError for a parameter that nothing could be passed to."""
         starred = ""
-        names = names_around(function)
-        for name, parameter in self.signature.parameters.items() if self.signature else ():
+        names = names_around(self.function)
+        for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 options = options_of(parameter, names)
                 self.more = options is None
@@ -71,13 +81,9 @@ class Arguments:
                 self.parameters[name] = parameter
         if starred and not self.more:
             raise ValueError(
-                f"{owner} cannot have *{starred}: arguments are passed by name, so write "
+                f"{self._owner} cannot have *{starred}: arguments are passed by name, so write "
                 f"{starred}: list"
             )
-        self._unchecked = frozenset(unchecked)
-        self._leaving: dict[frozenset[str], Arguments] = {}
-        """The model without the check of unread parameters, by these parameters."""
-        self.secret = frozenset(secret)
 
     def validate(self, arguments: dict[str, Value]) -> dict[str, Value]:
         """The checked arguments. Raises pydantic's ValidationError, which `explain` turns into a

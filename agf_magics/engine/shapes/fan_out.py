@@ -53,7 +53,8 @@ def _choose_parts(
 async def each(site: CallSite[Each]) -> Value:
     """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the
     survivors in order."""
-    run, step = site.run, site.step
+    run = site.run
+    step = site.step
     scope = site.scope
     inside = scope._replace(
         depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
@@ -66,7 +67,8 @@ async def each(site: CallSite[Each]) -> Value:
     run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
     # Stored by number, so that the results have the order of the elements.
     values: list[Value] = [DROPPED] * len(items)
-    bind, body = step.element.bind, step.body
+    bind = step.element.bind
+    body = step.body
     path = site.path_of(body)
     frame = site.frame
     index = site.index
@@ -99,7 +101,8 @@ async def each(site: CallSite[Each]) -> Value:
 
 async def _elements_of(site: CallSite[Each]) -> Elements:
     """The elements up to the limit. With ``ahead``, the arguments of all calls are built first."""
-    step, items = site.step, await read_elements(site)
+    step = site.step
+    items = await read_elements(site)
     cut = step.cut
     if cut is not None and len(items) > cut.most:
         report(site.run, cut.problem(len(items) - cut.most))

@@ -107,8 +107,9 @@ async def await_result(result: Result, grace: float, context: Context) -> Result
         # count that has grown means a cancellation of the step.
         result = True, await _driven(coroutine, task, grace, context)
     except GeneratorExit as error:
-        # If a coroutine of a tool raises GeneratorExit itself, that is its failure.
-        if not _runs(task):  # this coroutine is being closed
+        # If a coroutine of a tool raises GeneratorExit itself, that is its failure. Otherwise this
+        # coroutine is being closed.
+        if not _runs(task):
             raise
         result = False, error
     except BaseException as error:
@@ -132,7 +133,8 @@ def _driven(
     def look() -> None:
         nonlocal cut, timer
         timer = None
-        if task.cancelling() > before:  # otherwise a timeout inside the tool cancelled it
+        # Otherwise a timeout inside the tool cancelled it.
+        if task.cancelling() > before:
             cut = True
             # This wakes the task, so that the generator below gets control.
             task.cancel()
@@ -140,7 +142,8 @@ def _driven(
     try:
         waits = context.run(coroutine.send, None)
         while True:
-            end_in_child(forks, (True, None))  # a child must not use the loop of its parent
+            # A child must not use the loop of its parent.
+            end_in_child(forks, (True, None))
             try:
                 answer = yield waits
             except GeneratorExit:
@@ -163,8 +166,9 @@ def _driven(
         return end.value
     finally:
         if cut:
-            # Otherwise the step would look cancelled once too often.
-            task.uncancel()  # the cancellation only woke this task, or came too late
+            # The cancellation only woke this task, or came too late. Otherwise the step would look
+            # cancelled once too often.
+            task.uncancel()
         if timer is not None:
             timer.cancel()
 

@@ -101,8 +101,24 @@ def picklers_in_order() -> list[Any]:
     # Python's comes first, because cloudpickle stores a class of the notebook by value.
     picklers: list[Any] = [pickle.Pickler]
     with contextlib.suppress(ImportError), installed_only():
-        picklers.append(importlib.import_module("cloudpickle").Pickler)
+        picklers.append(_cloud_pickler())
     return picklers
+
+
+@cache
+def _cloud_pickler() -> Any:
+    """cloudpickle's pickler without those of its ways that give a value of another type: bytes for
+    a view of numbers, a text in memory for a file."""
+    pickler = importlib.import_module("cloudpickle").Pickler
+    stored = pickler.dispatch_table
+
+    def reduced(value: Any) -> Any:
+        if value is sys.stdout or value is sys.stderr:
+            return stored[type(value)](value)
+        raise TypeError(f"cannot pickle {type(value).__name__!r} object")
+
+    table = ChainMap(dict.fromkeys((memoryview, io.TextIOWrapper), reduced), stored)
+    return type("Pickler", (pickler,), {"dispatch_table": table})
 
 
 def _picklers(most: int) -> list[Any]:

@@ -196,7 +196,7 @@
   const waiting = new Map(); // what is called with the answer to a request
   let requests = 0;
 
-  const late = (seconds) => new Promise((done) => setTimeout(done, seconds, null));
+  const late = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds, null));
 
   /* The kernel registers the comm without announcing it; so a page that is loaded again finds it too. */
   const findComm = async (kernel) => {
@@ -405,6 +405,7 @@
   /* ---- what the explorer of a run asks of the page: a cell, a notice ---- */
 
   const LONGEST = 20000;
+  const REST = 100; // milliseconds between two writings of a reply that arrives
 
   const openCells = (tracker, { NotebookActions }) => {
     document.addEventListener('agf-open-cell', (event) => {
@@ -473,19 +474,50 @@
     return page.body.innerHTML;
   };
 
+  /* What the end of an arriving text has only begun, emphasis or code, is closed: its signs do not stand there until the rest comes. */
+  const closed = (text) => {
+    if ((text.match(/^ {0,3}(?:```|~~~)/gm) ?? []).length % 2) return text; // in a block of code
+    const whole = text.replace(/[*_`[\s]+$/, '');
+    const paragraph = whole.slice(whole.lastIndexOf('\n\n') + 1);
+    const isOpen = (sign) => paragraph.split(sign).length % 2 === 0;
+    return whole + ['`', '**'].filter(isOpen).join('');
+  };
+
   const writeMarkdown = (tracker) => {
-    document.addEventListener('agf-markdown', (event) => {
-      const { text, node } = event.detail ?? {};
-      const panel = tracker.find((one) => one.node.contains(event.target));
-      if (!panel || typeof text !== 'string' || text.length > LONGEST || !(node instanceof Element)) return;
-      const { rendermime } = panel.content;
+    const newest = new WeakMap(); // of a node that is written: the text that it has at the end
+
+    const rendered = async ({ rendermime }, text) => {
       const sanitizer = Object.create(rendermime.sanitizer);
       sanitizer.sanitize = (html, options) => withoutImages(rendermime.sanitizer.sanitize(html, options));
       const latexTypesetter = { typeset: () => {} }; // its styles do not reach the explorer, and a price has a $
       const renderer = rendermime.clone({ sanitizer, latexTypesetter }).createRenderer('text/markdown');
-      const model = rendermime.createModel({ data: { 'text/markdown': text }, trusted: false });
-      renderer.renderModel(model).then(() => node.replaceChildren(renderer.node), () => {});
+      await renderer.renderModel(rendermime.createModel({ data: { 'text/markdown': text }, trusted: false }));
+      return renderer.node;
+    };
+
+    // One text of a node after the other, and between two of them the page has most of the time.
+    const write = async (content, node) => {
+      for (let text = null; text !== newest.get(node); ) {
+        text = newest.get(node);
+        const start = performance.now();
+        try {
+          node.replaceChildren(await rendered(content, text));
+        } catch (error) {
+          console.debug('agf-magics: a reply is not written', error);
+        }
+        await late(Math.max(REST, 4 * (performance.now() - start)));
+      }
+      newest.delete(node);
+    };
+
+    document.addEventListener('agf-markdown', (event) => {
+      const { text, node, arriving } = event.detail ?? {};
+      const panel = tracker.find((one) => one.node.contains(event.target));
+      if (!panel || typeof text !== 'string' || text.length > LONGEST || !(node instanceof Element)) return;
       event.preventDefault();
+      const isWriting = newest.has(node);
+      newest.set(node, arriving ? closed(text) : text);
+      if (!isWriting) write(panel.content, node);
     });
   };
 

@@ -26,8 +26,8 @@ class Clashes:
         self.built = built
         self.keys = keys
         self.sure = {
-            node: [key for key in each.keys if key.sure and key.name not in keys.reducers]
-            for node, each in built.items()
+            node: [key for key in step.keys if key.sure and key.name not in keys.reducers]
+            for node, step in built.items()
         }
 
     def __call__(self, names: Sequence[str]) -> Diagnostic | None:
@@ -49,7 +49,7 @@ def refuse_clashes(reader: Reader, walk: Walk) -> None:
     clashes = dict[Diagnostic, None]()
     for source, edges in walk.leaving.items():
         if source != START and sum(edge.is_plain for edge in edges) < 2:
-            # It starts no parallel branches of its own: what follows it also follows the node
+            # It starts no parallel branches, so its successors also follow the node
             # before.
             continue
         for round in walk.rounds_after(source):

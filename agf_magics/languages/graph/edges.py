@@ -47,7 +47,7 @@ class Edges:
     def __init__(
         self, reader: Reader, nodes: Collection[str], answers: Mapping[str, Mapping[str, str]]
     ) -> None:
-        """``answers``: of each router, the answers that lead to each node."""
+        """``answers``: the answers of each router that lead to each node."""
         self.reader = reader
         self.answers = answers
         self.sources, self.goals = dict.fromkeys((START, *nodes)), dict.fromkeys((*nodes, END))

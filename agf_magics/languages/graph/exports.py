@@ -43,7 +43,7 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
     "markdown": (".md", ".markdown"),
     "text": (".txt", ".md", ".csv", ".tsv"),
 }
-"""The endings of an exported file: none of them is that of a program."""
+"""The allowed endings of an exported file, none of which belongs to a program."""
 
 
 def is_inside(path: str) -> bool:

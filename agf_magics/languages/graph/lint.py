@@ -107,7 +107,7 @@ def _is_plain_key(name: str) -> bool:
 
 
 def _declare(name: str, declares: bool) -> str:
-    """How a key is declared in a graph that has ``state`` or not."""
+    """The words for declaring a key, in a graph with or without ``state``."""
     return f"add {name}: any to state" if declares else f"declare it: state: {{{name}: any}}"
 
 
@@ -262,8 +262,9 @@ def _nodes_that_leave(graph: Graph) -> Collection[str]:
 
 
 def _edges_that_trap(walk: Walk, leaves: Collection[str]) -> Mapping[str, Sequence[Edge]]:
-    """By its source, each edge that keeps a run inside: the plain edges of a node, which are always
-    taken; all edges of a node without a plain one from which no path ends. Not those at a limit."""
+    """The edges that keep a run inside, by their source: the plain edges of a node, which are
+    always taken, and all edges of a node without plain edges from which no path ends. Edges at a
+    limit do not count."""
     free = [
         edge for edge in walk.edges if walk.limits.keys().isdisjoint((edge.source, edge.target))
     ]

@@ -17,12 +17,13 @@ LEAVE_OUT = "leave it out: a map collects the results themselves"
 
 
 def peer_key(key: str) -> str:
-    """What is wrong with a reading of that key."""
+    """The warning about a read of that key."""
     return f"no map writes {key!r}, the key of YAMLGraph around a result"
 
 
 def peer_key_in_code(words: Collection[str]) -> Diagnostic | None:
-    """The warning about a function whose code has these names; None: it reads no such key."""
+    """The warning about a function whose code has these names; None: the function does not read the
+    key."""
     peer = next(filter(PEER_KEY.fullmatch, sorted(words)), None)
     if peer is None:
         return None

@@ -24,7 +24,7 @@ State = Mapping[str, Value]
 Write = Callable[[State, Value], Mapping[str, Value]]
 """The keys that a node writes, given the state it ran in and its value."""
 Note = Callable[[Value], Diagnostic | None]
-"""The warning about the value of a node; None: there is none."""
+"""Returns the warning about the value of a node, or None."""
 
 
 class Declared(NamedTuple):
@@ -34,7 +34,7 @@ class Declared(NamedTuple):
     type: str = "any"
     reducer: str | None = None
     span: Span | None = None
-    """Where it is declared; None: the keys of a node declare it."""
+    """The place of the declaration; None: the keys of a node declare it."""
 
 
 class SubgraphState(NamedTuple):
@@ -154,7 +154,7 @@ class Joining:
         notes: Mapping[str, Note] = MappingProxyType({}),
         counts: bool = False,
     ) -> None:
-        """``notes``: of some nodes, the warning about their value; ``counts``: whether an
+        """``notes``: the functions that warn about the values of some nodes. ``counts``: whether an
         expression reads `COUNTS`."""
         self.keys = keys
         self.writes = writes
@@ -185,7 +185,7 @@ class Joining:
 
 
 def _routes(round: Sequence[tuple[str, Mapping[str, Value]]]) -> Iterator[tuple[str, Value]]:
-    """What each router of a round, and each function that returns ``_route``, has chosen."""
+    """The choices of the routers of a round, and of functions that return ``_route``."""
     for node, written in round:
         if ROUTE in written:
             chosen = written[ROUTE]
@@ -200,8 +200,8 @@ def _reduce(reducer: str, before: Value, value: Value) -> Value:
 
 
 def _new_part(before: Value, value: Value) -> Value:
-    """What ``value`` adds to ``before``: the rest of a list or a text that begins with it, the
-    difference of two numbers, else the whole value."""
+    """The addition of ``value`` to ``before``: the rest of a list or a text that begins with
+    ``before``, the difference of two numbers, or else the whole value."""
     if (
         isinstance(before, list | str)
         and type(value) is type(before)

@@ -43,8 +43,8 @@ _FORMS = {
     "pass": "pass: [{1}]",
     "target": "{0}: {{pipeline: {2}}}",
 }
-"""What a text means in the place of another type, by the word of the type. {2} is the text in quotes
-if it needs them."""
+"""The meaning of a text in place of another type, by the word of the type. {2} is the text, in
+quotes if it needs them."""
 _MATCH = "match: {on: VALUE, cases: {true: {pipeline: NAME}}}"
 _ELSEWHERE = {
     **dict.fromkeys(
@@ -66,11 +66,11 @@ _ELSEWHERE = {
 
 
 class Grammar(NamedTuple):
-    """What a step can be, for the readers of one definition."""
+    """The kinds of steps, for the readers of one definition."""
 
     kinds: Mapping[str, MappingSpec]
     build: Callable[[Reader, str, Fields], Step]
-    """Makes the step of a kind from the values of its keys."""
+    """Builds the step of a kind from the values of its keys."""
     is_broken: bool
     """Whether the YAML has errors: then a text may be the rest of something else."""
     doubts: list[tuple[str, Diagnostic]]

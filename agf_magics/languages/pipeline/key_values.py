@@ -110,7 +110,7 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     hint = f"write: {correction}" if correction else suggest(text, (*_ON_ERROR, "retry(1)"))
     if isinstance(node, Items) or "," in text:
         hint = "to try again and then skip: 'retry(2, then: continue)', in quotes"
-    timed = re.sub(r"(wait: *[0-9.]+)(?=[,)])", r"\1s", text)  # it had no unit
+    timed = re.sub(r"(wait: *[0-9.]+)(?=[,)])", r"\1s", text)  # the time had no unit
     if _RETRY.fullmatch(timed):
         hint = f"write: '{timed}'"
     reader.error(

@@ -41,8 +41,8 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
 
 
 def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str) -> Definition:
-    """The same; a pipeline without ``pipeline:`` has ``name``, which the line of its cell gives. A
-    file has no such line (decision P28)."""
+    """Load a pipeline. Without ``pipeline:`` it has ``name``, from the line of its cell; a file has
+    no such line (decision P28)."""
     before = problems.error_count
     nodes = documents(source, problems, bounds)
     loading = _Loading(source, problems, name)
@@ -91,7 +91,7 @@ class _Loading:
             error("pipeline.document-kind", message, node.head, hint)
 
     def flow(self) -> Flow | None:
-        """The one pipeline; every other one is an error."""
+        """The pipeline of the documents. A second pipeline is an error."""
         for other in self.pipelines[1:]:
             hint = "define the other one in a cell or file of its own; a call step runs it"
             self.problems.error(

@@ -47,7 +47,7 @@ class Lookalike(NamedTuple):
 
     expression: str
     reason: str
-    """Why it is text."""
+    """The reason why it is text."""
     store: str = ""
     """Not empty: it is meant only if no expression reads this store, as the text may be a word that
     is also the name of a store."""
@@ -82,7 +82,7 @@ def _without_sign(text: str, scope: Scope) -> Lookalike | None:
 
 
 def pass_on(expression: str, scope: Scope) -> str | None:
-    """How to hand on a name of the steps around this one that an expression here cannot read."""
+    """The hint how to pass on a name of an outer step that an expression here cannot read."""
     had = next(filter(scope.had, _WORD.findall(expression)), None)
     return None if had is None else scope.names.hidden[had]
 
@@ -96,20 +96,20 @@ def _has_hole(text: str, scope: Scope) -> bool:
 
 
 def is_file_name(text: str, scope: Scope) -> bool:
-    """Whether it is the name of a file: ``totals.json`` is one also where there is a store
-    ``totals``, and ``item.json`` is none."""
+    """Whether ``text`` is the name of a file: ``totals.json`` is, even if there is a store
+    ``totals``, but ``item.json`` is not."""
     return bool(_FILE.fullmatch(text)) and text.partition(".")[0] not in scope.names.roots
 
 
 def _is_path(text: str, scope: Scope) -> bool:
-    """Whether it is a dotted path whose first name is known."""
+    """Whether ``text`` is a dotted path whose first name is known."""
     path = "." in text and bool(_DOTTED.fullmatch(text)) and not is_file_name(text, scope)
     first = text.partition(".")[0]
     return path and (scope.has(first) or scope.had(first))
 
 
 def is_readable(text: str, scope: Scope) -> bool:
-    """Whether it can be parsed as an expression."""
+    """Whether ``text`` can be parsed as an expression."""
     try:
         r1.parse(Source("", text).span(), scope.names)
     except DefinitionError:
@@ -118,7 +118,7 @@ def is_readable(text: str, scope: Scope) -> bool:
 
 
 def is_expression(text: str, scope: Scope) -> bool:
-    """Whether it can be parsed, and all that it reads is there."""
+    """Whether ``text`` can be parsed, and everything that it reads exists."""
     try:
         node = r1.parse(Source("", text).span(), scope.names).node
     except DefinitionError:

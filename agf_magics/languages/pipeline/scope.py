@@ -49,8 +49,8 @@ class Scope(NamedTuple):
         stores: frozenset[str] = frozenset(),
         unseen: Mapping[str, str] = NOTHING,
     ) -> Scope:
-        """The scope of a step nested in one of this scope. ``unseen``: names one might expect, each
-        with a hint."""
+        """The scope of a step nested in a step of this scope. ``unseen``: the names that an author
+        may expect, each with a hint."""
         roots = {
             **{branch: ("pipe", branch) for branch in branches},
             **_ROOTS,

@@ -43,7 +43,8 @@ class Template:
         return [part for part in self.parts if isinstance(part, _Hole)]
 
     def reads(self) -> tuple[Ref, ...]:
-        """In the order of the text; a name that the loader did not know is not certain."""
+        """The paths that the template reads, in the order of the text. A name that the loader does
+        not know is not certain."""
         return tuple(
             ref if hole.is_known else ref._replace(certain=False, optional=True)
             for hole in self.holes
@@ -58,7 +59,7 @@ class _Hole(NamedTuple):
     written: str
     is_known: bool
     store: str
-    """Its first name, which may be a store."""
+    """The first name, which may be a store."""
 
     def fill(self, frame: Frame) -> str:
         if not self.is_known and self.store not in frame["ctx"]:

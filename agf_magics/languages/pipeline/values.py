@@ -130,10 +130,11 @@ PIPE = Stored(lambda frame, value: {**frame, "pipe": value}, _PIPE)
 ITEM = Stored(lambda frame, value: {**frame, "item": value}, (Ref(("item",)),))
 ACC = Stored(lambda frame, value: {**frame, "acc": value}, (Ref(("acc",)),))
 ERRORS = "__errors__"
-"""In the ``collect`` of a ``for_each``: the index and the error of each element that was
-dropped."""
+"""The failures in the ``collect`` of a ``for_each``: the index and the error of each dropped
+element."""
 BRANCH_ERRORS = "__branch_errors__"
-"""In the ``collect`` of a ``parallel``: the errors of the branches that were dropped, by name."""
+"""The failures in the ``collect`` of a ``parallel``: the errors of the dropped branches, by
+name."""
 
 
 def labels(value: Any) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ class Arguments(NamedArguments):
                 for name, span, template in call.arguments
             )
         )
-        object.__setattr__(self, "call", call)  # its class is frozen
+        object.__setattr__(self, "call", call)  # the class of the value is frozen
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         log = frame["log"]
@@ -102,8 +102,7 @@ class Arguments(NamedArguments):
         return None
 
     def unknown_hint(self, name: str) -> str:
-        """What to write for an argument that the tool does not take and that is a key of calls in
-        another language."""
+        """The advice for an unknown argument that is a key of calls in another language."""
         return advice_on(Reader.advice, name).replace(DAGGER, "$")
 
     def _background_value(self, name: str, log: Log, instance: str | None) -> Value:

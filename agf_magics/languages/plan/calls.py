@@ -19,22 +19,22 @@ Template = Any
 
 
 class Output(NamedTuple):
-    """Where the result of a call is written, and how."""
+    """The destinations of a call's result."""
 
     alternatives: Alternatives = ()
-    """Without any the call is fire-and-forget: the run does not wait for it."""
+    """The alternatives; empty: the call runs in the background."""
     method: str | None = None
     span: Span | None = None
     """The place of its path."""
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
-        """Those of all alternatives."""
+        """The destinations of all alternatives."""
         return tuple(dict.fromkeys(chain.from_iterable(self.alternatives)))
 
 
 class Background(NamedTuple):
-    """What a tool may ask for besides its arguments."""
+    """The parameters that a tool may have besides its arguments."""
 
     schema: Mapping[str, Value] = {}
     """The document's schema of it."""
@@ -50,17 +50,17 @@ class Call:
     """One call of a plan."""
 
     index: int
-    """Its position in the list."""
+    """The position of the call in the list."""
     id: str
     tool: Name
     authored: Mapping[str, Value]
-    """As the messages that it writes contain it: references unresolved."""
+    """The call as its messages contain it, with unresolved references."""
     arguments: tuple[tuple[str, Span | None, Template], ...]
-    """Its arguments, each with the span of its name."""
+    """The arguments, each with the span of its name."""
     output: Output
     instance: str | None = None
     shared: bool = False
-    """Whether it is made once for all instances (``_instance: null``)."""
+    """Whether the call is made once for all instances (``_instance: null``)."""
     latent: Constant | None = None
     """The answer of a latent call, which is never made."""
     delegate: bool = False

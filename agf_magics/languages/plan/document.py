@@ -45,8 +45,8 @@ class Document:
     confirm: frozenset[str] = frozenset()
     """The tools whose calls a person must approve."""
     listed_to_confirm: frozenset[str] = frozenset()
-    """Those that it names: nothing that a call runs may call them. ``confirm: true`` names none: then a
-    person approves all that each call does."""
+    """The tools that ``confirm`` names, which nothing that a call runs may call. ``confirm: true``
+    names none, because then a person approves everything that each call does."""
     suspects: tuple[Suspect, ...] = ()
 
 
@@ -54,7 +54,7 @@ class DocumentReader(Reader):
     """Reads one document."""
 
     def document(self, node: Fields) -> Document:
-        """As much of a document as can be read."""
+        """The readable parts of a document."""
         if "_tool" in node.fields and "calls" not in node.fields:
             slip = node.keys["_tool"]
             hint = "begin the call with a dash: - _tool: …"
@@ -108,8 +108,8 @@ class DocumentReader(Reader):
         if not isinstance(named, Mapping):
             return frozenset(called if named else ())
         complete = listed is not None and len(listed.items) == len(calls)  # all calls could be read
-        # A misspelt name here makes a call that the person wants to approve first. Another one may be
-        # that of a tool that a called flow would call.
+        # A misspelt name here makes a call that the person wants to approve first. Another one may
+        # be that of a tool that a called flow would call.
         for name in named.keys() - set(called) if complete else ():
             if (hint := suggest(name, dict.fromkeys(called))) is not None:
                 message = f"no call has the tool {name!r}: nobody is asked about it"
@@ -132,7 +132,7 @@ class DocumentReader(Reader):
 
 
 def _declared_tools(messages: Iterable[Mapping[str, Value]]) -> dict[str, Any]:
-    """The tools that tool messages declare; the last one of a name counts."""
+    """The tools that tool messages declare. The last message with a name counts."""
     declared = dict[str, Any]()
     for message in messages:
         tools = message.get("tool")

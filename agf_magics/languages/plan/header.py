@@ -59,7 +59,7 @@ _TWO_HEADERS = DocumentProblem(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a person writes for a planner."""
+    """The text that a person writes for a planner."""
 
     task: str
     name: str
@@ -83,7 +83,7 @@ class HeaderReader(DocumentReader):
     }
 
     def header(self, node: Fields) -> Header:
-        """As much of a header as can be read."""
+        """The readable parts of a header."""
         fields = self.fields(HEADER, node, node.head)
         values = fields.pop("input", {})  # which may have secrets: no message has them
         confirm = fields.get("confirm")

@@ -26,12 +26,14 @@ _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)"
 _COMPUTES = re.compile(rf"{_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
 """A path and an operator with space around it, at the beginning: ``state.n + 1``."""
 _UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?>(?:\.[^\s.|&()\[\]]++)*))\s*+(?=\Z|\[|\|\||&&)")
-"""A whole reference, or the first one of a fallback: ``$result.x`` in ``$result.x || 0``."""
+"""The pattern of a whole reference, or of the first reference of a fallback: ``$result.x`` in
+``$result.x || 0``."""
 _FOREIGN = re.compile(r"\s*\$?\{\{[^{}]*\}\}\s*|\s*\$\{[^{}]*\}\s*")
 """A variable in the notation of GitHub Actions, of Jinja or of a shell: ``${{ env.KEY }}``,
 ``{{ user.name }}``, ``${HOME}``."""
 _OPERATOR = re.compile(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]")
-"""An operator of references anywhere, or one of a computation after a reference: ``$state.n + 1``."""
+"""The pattern of an operator of references anywhere, or of a computation after a reference:
+``$state.n + 1``."""
 _PUNCTUATION = ".,;:!?"
 
 
@@ -39,7 +41,7 @@ class Suspect(NamedTuple):
     """A text that may be meant as a reference."""
 
     reference: str
-    """As it should be written."""
+    """The text to write instead."""
     kind: str
     first: str
     """The first part of its path."""
@@ -47,15 +49,15 @@ class Suspect(NamedTuple):
     """Whether the text is nothing else, contains other text, is an arithmetic expression, or begins
     with a sign and a kind that does not exist."""
     marked: bool
-    """Whether it has braces or a sign, or is in the output: ``input.word`` may be the name of a
-    file, and ``$HOME`` a text."""
+    """Whether the text has braces or a sign, or is in the output. Otherwise ``input.word`` may be
+    the name of a file, and ``$HOME`` a text."""
     text: str
     span: Span
 
 
 def find_suspects(node: Scalar, kinds: Collection[str], sign: str) -> list[Suspect]:
-    """What in a text may be meant as a reference (decision P21). ``kinds``: those that exist;
-    ``sign``: the one of the plan."""
+    """The part of a text that may be meant as a reference (decision P21). ``kinds``: the existing
+    kinds. ``sign``: the sign of the plan."""
     whole = _of_unknown_kind(node) or _without_sign(node, kinds, sign) or _foreign(node, kinds)
     if whole is not None:
         return [whole]
@@ -121,7 +123,7 @@ def _parts(
     sign: str,
     form: Literal["part", "computed"],
 ) -> list[Suspect]:
-    """References inside other text, or the first one of a computation.
+    """The references inside other text, or the first reference of a computation.
 
     >>> def references(text, pattern, form):
     ...     node = Source("", text).span()
@@ -148,7 +150,7 @@ def _parts(
 
 
 def _without_braces(text: str) -> str:
-    """What a text has in its braces; all of a text that is not in braces.
+    """The content of the text's braces, or the whole text if it is not in braces.
 
     >>> _without_braces("${{ env.KEY }}"), _without_braces("{†state.x}"), _without_braces("state.x ")
     ('env.KEY', 'state.x', 'state.x ')

@@ -23,7 +23,7 @@ from .log.reference import DAGGER, KINDS, canonical, parse
 from .lookalikes import Suspect, find_suspects, suspect_hint
 
 _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
-"""How a reference begins: its sign, a second one if it is text, its kind."""
+"""The pattern of the begin of a reference: its sign (twice if it is text), its kind."""
 
 
 class Reader(documents.Reader):

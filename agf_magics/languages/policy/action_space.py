@@ -68,8 +68,8 @@ class ActionSpace:
             self._server(alias, entry)
 
     def _server(self, alias: Scalar, entry: Fields) -> None:
-        """Add the tools of an MCP server as ``ALIAS__TOOL``, all or those that are allowed; the
-        approval of a tool counts before that of its server."""
+        """Add all tools of an MCP server, or the allowed ones, as ``ALIAS__TOOL``. The approval of
+        a tool takes precedence over that of its server."""
         ref = entry.text_at("server_ref") or alias.text
         allowed = entry.fields.get("allowed_tools")
         items = allowed.items if isinstance(allowed, Items) else (NOTHING,)
@@ -124,7 +124,7 @@ class ActionSpace:
         return Delegate(Name(alias.text, alias.span), self._file(alias, entry), permit)
 
     def _file(self, alias: Scalar, entry: Fields) -> Name | None:
-        """The file that an entry names; None: it means a registered agent."""
+        """The file that an entry names; None: the entry means a registered agent."""
         kind = entry.scalar("source_type")
         source = entry.scalar("source")
         word = kind.text if kind else "file"

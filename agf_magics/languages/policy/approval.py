@@ -45,7 +45,7 @@ def approval(
         if not text:
             return f"may {asked} run?"
         told = shown if isinstance(shown, dict) else {"input": shown}
-        # What the call leaves out is not secret.
+        # An argument that the call leaves out is not secret.
         return f"{_fill(text, frame, {**arguments, **told})} ({asked})"
 
     return Permit(ask), when

@@ -277,7 +277,7 @@ def _interface(root: Fields) -> Iterator[Diagnostic]:
 
 
 def _span_at(root: Node, violation: Violation) -> Span:
-    """The place of a value; of one without a text that of its key."""
+    """The place of a value, or of its key if the value has no text."""
     node, key = node_at(root, violation.path)
     return node.span if node.span.text or not key else key
 

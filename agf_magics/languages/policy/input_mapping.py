@@ -43,9 +43,9 @@ class _Plan(NamedTuple):
 
     wanted: Mapping[str, Any] | None
     kind: Any
-    """Its ``type``."""
+    """The ``type`` of the field."""
     fields: tuple[_Field, ...]
-    """In the order of the mapping, then required fields that are not mapped."""
+    """The fields in the order of the mapping, then required fields that are not mapped."""
 
 
 class Delivery:
@@ -109,7 +109,7 @@ class Delivery:
         return value
 
     def _otherwise(self, field: _Field, absent: Absent | None) -> Value:
-        """What an absent field gets: its default, or MISSING."""
+        """The value for an absent field: its default, or MISSING."""
         if field.default is not MISSING:
             return isolate(field.default)
         if field.required:

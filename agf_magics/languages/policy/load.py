@@ -82,7 +82,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
 def _check_tools(policy: Policy, problems: Diagnostics) -> None:
     """Report the tools that nothing can reach, or whose approval nobody would be asked for."""
     unreachable = list(policy.space.unreachable())
-    if policy.id.text == "agf.react":  # its model would be offered them
+    if policy.id.text == "agf.react":  # otherwise its model would be offered these tools
         policy.refuses.extend(unreachable)
         return
     problems.extend(replace(error, severity="warning") for error in unreachable)

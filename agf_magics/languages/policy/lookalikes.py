@@ -17,7 +17,8 @@ def input_field(
     path: str, schema: Mapping[str, Any] | None, undeclared: bool = False
 ) -> str | None:
     """The field of the input that ``topic``, ``input.topic`` or ``parent.input.topic`` names; None:
-    it has no such field. ``undeclared``: where no fields are declared, ``topic`` is one, too."""
+    there is no such field. ``undeclared``: whether ``topic`` counts even if no fields are
+    declared."""
     properties = (schema or {}).get("properties")
     fields = properties if isinstance(properties, Mapping) else None
     bare = path.removeprefix("parent.").removeprefix("input.")

@@ -51,7 +51,7 @@ class Matcher(NamedTuple):
     key: Path | Argument
     test: Test
     text: str
-    """As a picture shows it: ``checker.output.score >= 0.8``."""
+    """The text in pictures: ``checker.output.score >= 0.8``."""
     numeric: bool = False
     """Whether only a number can match."""
 
@@ -95,7 +95,8 @@ class Condition:
         )
 
     def mismatch(self, frame: Frame) -> str | None:
-        """Why a matcher can never match values like the current one: it needs a number (AMB-30)."""
+        """The reason why a matcher can never match values like the current one: it needs a number
+        (AMB-30)."""
         for matcher in (matcher for group in self.groups for matcher in group if matcher.numeric):
             value = matcher.key.evaluate(frame)
             if not is_number(value):

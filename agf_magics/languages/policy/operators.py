@@ -32,7 +32,7 @@ class Operator(NamedTuple):
 
 
 def is_number(value: Value) -> bool:
-    """Whether it is a finite number, and no bool."""
+    """Whether ``value`` is a finite number and no bool."""
     return type(value) is int or (type(value) is float and value - value == 0)
 
 
@@ -76,9 +76,9 @@ _ROWS = (
 )
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
-"""By name, in the order of hints."""
+"""The operators by name, in the order of hints."""
 COMPARED: Mapping[str, str] = {sign: row.name for row in _ROWS for sign in row.written}
 """The operators by the signs of other languages."""
 SIGN = "|".join(sorted([*COMPARED, "==", "="], key=len, reverse=True))
-"""A regular expression for these signs and those of equality, for which a matcher has the value
-alone; the longest come first."""
+"""A regular expression for the signs of the operators and of equality, for which a matcher has only
+the value. Longer signs come first."""

@@ -22,7 +22,7 @@ from ...values.value import Value
 from .frame import FIRST, RESULT, value_at
 
 STRATEGIES = ("last", "merge", "first")
-"""No alias should have one of these names."""
+"""The names of strategies, which no alias should have."""
 
 
 class Choice(NamedTuple):
@@ -32,7 +32,7 @@ class Choice(NamedTuple):
     """A strategy, or ``agent``, or ``custom_transform``."""
     span: Span
     name: str = ""
-    """Of the agent or the transform."""
+    """The name of the agent or the transform."""
 
 
 def read_choice(

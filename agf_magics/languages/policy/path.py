@@ -174,7 +174,8 @@ def _parse(text: str, where: Where) -> list[Part]:
             message, hint = problem
             start = part.start
             end = part.end
-            if not part.name:  # it has no character to point at: the dot next to it
+            # an empty name has no character to point at, so the caret is under the dot next to it
+            if not part.name:
                 start = max(0, part.start - 1)
                 end = min(max(1, part.start), len(text))
             if where == "batch":

@@ -137,8 +137,8 @@ def batch(policy: Policy) -> tuple[Step, ...]:
 
 
 def _element_limit(policy: Policy, array: str) -> ElementLimit | None:
-    """``max_batch_count``: the other elements of the list at the path ``array`` are skipped with a
-    warning; None: there is no limit."""
+    """The limit ``max_batch_count``: further elements of the list at the path ``array`` are skipped
+    with a warning; None: there is no limit."""
     span = policy.span("max_batch_count")
     limit = policy.number("max_batch_count", 0)
 

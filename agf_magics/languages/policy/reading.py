@@ -35,7 +35,7 @@ EARLIER: Mapping[str, str] = {
     "agf.parallel": "the agents of an agf.parallel run at once, so none reads another: write "
     "agf.sequential and steps:",
 }
-"""By policy: the hint for a path that reads the output of an agent that has not run."""
+"""The hints for a path that reads the output of an agent that has not run, by policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Policy:
     aliases: Collection[str] = field(init=False)
     """The local agents; without an action space those that a step names."""
     has_unread_step: bool = field(init=False)
-    """Whether the steps declare the agents and one of them names none."""
+    """Whether the steps declare the agents, and one step names none."""
 
     def __post_init__(self) -> None:
         entries = (*self.config.entries("steps"), *self.config.entries("agents"))

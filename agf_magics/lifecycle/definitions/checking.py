@@ -66,9 +66,9 @@ def problems_in(
     name: str | None,
     given: Collection[str] | None = (),
 ) -> list[Diagnostic]:
-    """The problems of `register` for a text that was read. Nothing is registered, no file is read
-    and no code of a user is called. ``name``: that of the line or of the file. ``given``: as in
-    `check_definition`; None if it is not known."""
+    """The problems that `register` would report for a loaded text. Nothing is registered, no file
+    is read and no user code is called. ``name``: the name on the line or of the file. ``given``: as
+    in `check_definition`; None: unknown."""
     if text.is_refused:
         return list(text.problems)
     problems = Diagnostics()

@@ -59,7 +59,7 @@ def _is_definition(file: Path) -> bool:
             data = opened.read(MOST_READ)
     except UNUSABLE:
         return False
-    # Also in UTF-16, in which an editor of Windows may save it: its check says what is wrong.
+    # A file in UTF-16, from an editor on Windows, is included: its check reports the mistake.
     text = data.replace(b"\0", b"").decode("utf-8", "replace").lstrip("\ufffd\ufeff")
     return recognized_language(text) is not None
 
@@ -67,8 +67,8 @@ def _is_definition(file: Path) -> bool:
 def registry_with(
     files: Iterable[Path], registry: Registry
 ) -> tuple[Registry, dict[Path, tuple[Diagnostic, ...]]]:
-    """A copy of ``registry`` that has what these files define too, and the notes of those that
-    replace what another one of them defines. A file with an error adds nothing: its own check
+    """A copy of ``registry`` with the definitions of these files, and the notes about files that
+    replace each other's definitions. A file with an error adds nothing, because its own check
     reports it."""
     with_files = registry.without("flows", "schemas")
     for flow in registry.flows.values():

@@ -83,7 +83,7 @@ def _define_file(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow
 
 
 def is_meant_as_definition(path: Path) -> bool:
-    """Whether a file is one of which an error may show a line."""
+    """Whether an error may show a line of the file."""
     with contextlib.suppress(OSError, ValueError):
         text = read_file(path)[:LARGEST].decode("utf-8")
         keys = {match[1] for match in _KEY.finditer(text)}
@@ -138,7 +138,7 @@ def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool
         )
     try:
         value = getattr(find(), function)
-    except BaseException as error:  # of user code
+    except BaseException as error:  # raised by user code
         raise _file_error(
             "file.import",
             f"{name.text!r} cannot be imported: {describe_exception(error)}",

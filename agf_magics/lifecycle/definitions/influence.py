@@ -77,7 +77,8 @@ def dependents(linked: Linked, changed: Collection[Key]) -> set[Key]:
 
 
 class SecretSources(NamedTuple):
-    """What feeds a secret argument of a tool, directly or through other values."""
+    """The inputs, stores and steps that feed a secret argument of a tool, directly or
+    indirectly."""
 
     names: frozenset[str] = frozenset()
     """Inputs and stores."""
@@ -88,8 +89,8 @@ class SecretSources(NamedTuple):
 
 
 def find_secret_sources(linked: Linked) -> SecretSources:
-    """What feeds the secret arguments of all tools that a flow may call. Followed back through
-    expressions, elements, and the arguments of calls."""
+    """The inputs, stores and steps that feed secret arguments of the tools that a flow may call,
+    followed back through expressions, elements and arguments."""
     flows = linked.reachable
     secret = {
         (id(flow), "argument", step, name)
@@ -125,14 +126,14 @@ class Influence:
         self.carries: dict[Node, list[Node]] = defaultdict(list)
         """The value becomes the other one, or a part of it."""
         self.stores: dict[Node, list[Node]] = defaultdict(list)
-        """The same by the name of a store, in whatever order the steps run."""
+        """The links by the name of a store, in whatever order the steps run."""
         self.decides: dict[Node, list[Node]] = defaultdict(list)
         """The other one may change with the value."""
         self.flows: dict[Scope, Linked] = {}
         self._fields: dict[Scope, set[str]] = defaultdict(set)
         self._reads: list[tuple[Scope, tuple[str, ...], Links, Node]] = []
         queue: list[tuple[Scope, Linked]] = [((), linked) if per_call else (id(linked), linked)]
-        for scope, flow in queue:  # it grows
+        for scope, flow in queue:  # the list grows while it is read
             if scope in self.flows:
                 continue
             self.flows[scope] = flow
@@ -175,7 +176,7 @@ class _Flow:
         self.flow = linked.flow
         self._read_stores: set[tuple[str, ...]] = set()
         self._arguments: dict[str, dict[tuple[str, ...], set[str]]] = {}
-        """Of each call, by the paths that its arguments read: their names."""
+        """The names of each call's arguments, by the paths that the arguments read."""
 
     def add(self) -> None:
         """Add all links."""
@@ -214,7 +215,7 @@ class _Flow:
                 graph.read_input(self.scope, path, links, reader)
 
     def _nodes_filled(self, step: Step, ref: Ref) -> Iterator[Node]:
-        """What the value that a step reads becomes; nothing if it only decides."""
+        """The places to which a value that a step reads flows; empty if the value only decides."""
         match step:
             case Compute():
                 yield self._node("value", step)
@@ -375,7 +376,7 @@ def spread(start: Iterable[T], *links: Mapping[T, list[T]]) -> set[T]:
 
 
 def backwards(links: Links) -> Links:
-    """The same links, in the other direction."""
+    """The links in the other direction."""
     back: dict[Node, list[Node]] = defaultdict(list)
     for source, readers in links.items():
         for reader in readers:
@@ -384,8 +385,8 @@ def backwards(links: Links) -> Links:
 
 
 def reachable_from(start: str, edges: Iterable[tuple[str, str]]) -> set[str]:
-    """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
-    a circle."""
+    """Everything that edges reach from ``start`` in any number of steps; ``start`` itself only
+    through a circle."""
     targets: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
         targets[source].append(target)

@@ -24,9 +24,9 @@ from ..runs.run import Run
 from .recorded_evaluation import RecordedEvaluation
 
 MOST_EVALUATIONS = 10_000
-"""Those that are kept of a step, the first ones."""
+"""The number of evaluations that are stored for a step, the first ones."""
 MOST_TOGETHER = 200_000
-"""Those that are kept of several steps."""
+"""The number of evaluations that are stored for several steps together."""
 
 
 class Evaluation(NamedTuple):
@@ -35,7 +35,7 @@ class Evaluation(NamedTuple):
     numbers: tuple[int, ...]
     """The numbers of the elements around it."""
     values_read: Mapping[str, Value]
-    """What it read, by its name: ``item``, ``acc``, ``ctx.total``."""
+    """The values that the step read, by name: ``item``, ``acc``, ``ctx.total``."""
     value: Value = None
     error: BaseException | None = None
     case: str = ""
@@ -53,8 +53,8 @@ def evaluates(step: Step) -> bool:
 def find_evaluations(run: Run | PastRun, row: Row) -> tuple[list[Evaluation], str]:
     """The evaluations of a step of ``run`` in the order of their elements, and why some are
     missing. Raises DefinitionError if the run is not journaled or cannot be read."""
-    ((kept, note),) = find_all_evaluations(run, [row])
-    return kept, note
+    ((evaluations, note),) = find_all_evaluations(run, [row])
+    return evaluations, note
 
 
 def find_all_evaluations(
@@ -73,7 +73,7 @@ def find_all_evaluations(
         shapes[type(watched)] = _around(SHAPES[type(watched)], by_key)
     note = RecordedEvaluation(run).evaluate(emit=lambda event: None, shapes=shapes)
     failure = run.error.diagnostic.message if isinstance(run.error, AgfError) else ""
-    if note == line(failure, 300):  # it came as far as the run: no value is missing
+    if note == line(failure, 300):  # the evaluation came as far as the run, so no value is missing
         note = ""
     for recorder in recorders:
         recorder.evaluations.sort(key=lambda evaluation: evaluation.numbers)
@@ -84,7 +84,7 @@ def find_all_evaluations(
 
 
 def _around(shape: Shape, recorders: Mapping[Key, Sequence[_Evaluations]]) -> Shape:
-    """``shape``, which also keeps what a step with one of these keys read and gave."""
+    """``shape`` that also stores the inputs and the result of the steps with these keys."""
 
     async def kept(site: CallSite[Any]) -> Value:
         watching = recorders.get(key_of(site.at), ())
@@ -149,6 +149,6 @@ def _read(frame: Frame, path: tuple[str, ...]) -> Value:
 def _case_of(step: Choose, frame: Frame) -> str:
     try:
         labels = step.labels(step.pick.evaluate(frame))
-    except Exception:  # it failed, as its error says
+    except Exception:  # the evaluation failed, and its error says so
         return ""
     return next((label for label in labels if label in step.cases), "default")

@@ -64,8 +64,8 @@ class OfflineHost(Host):
     async def call(
         self, place: Any, function: Any, arguments: Any, timeout: float | None = None
     ) -> Result:
-        """What the engine itself does on a thread: it opens the library of a model, which no
-        recorded reply needs; it reads an attachment, or the elements of a sequence."""
+        """Make one of the engine's own calls: to read an attachment or the elements of a sequence.
+        The library of a model is not opened, because no recorded reply needs it."""
         # Opening a library takes seconds, and the replies are recorded.
         if isinstance(getattr(function, "__self__", None), Model):
             return True, None
@@ -82,7 +82,7 @@ class OfflineHost(Host):
 
 
 class OfflineJournal(Journal):
-    """Gives recorded outcomes and writes nothing: it is closed from the start."""
+    """A journal that returns recorded outcomes and writes nothing."""
 
     def __init__(self, most: int, run_id: str, earlier: EarlierOutcomes | None = None) -> None:
         super().__init__(None, 0, run_id, most, earlier)
@@ -94,7 +94,7 @@ class OfflineJournal(Journal):
     def end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> None:
-        """The end of this run is not that of the recorded one."""
+        """Do nothing: the end of this evaluation is not the end of the recorded run."""
 
     def write_reused(self, call: StartedCall, result: ReusedResult) -> Value:
         return result.value
@@ -115,8 +115,8 @@ def run_offline(
     on_frame: Callable[[Frame], None] | None = None,
     shapes: Mapping[type[Step], Shape] = SHAPES,
 ) -> BaseException | None:
-    """Run ``linked`` on a thread and a loop of its own, at most `LONGEST_EVALUATION`, and return
-    its error, if it has one. The other parameters are those of `engine.run.run`."""
+    """Run ``linked`` on a separate thread and loop, for at most `LONGEST_EVALUATION`, and return
+    its error or None. The other parameters are those of `engine.run.run`."""
     # A definition may loop without a call: nothing else would end it here.
     seconds = min(LONGEST_EVALUATION, limits.timeout or LONGEST_EVALUATION)
 

@@ -31,17 +31,18 @@ MOST_TEXT = 20_000
 
 
 class Miss(NamedTuple):
-    """Why a call is made again."""
+    """The reason why a call is made again."""
 
     why: str
     shows_edit: bool = False
-    """Whether it would be reused if nothing had been edited since the run."""
+    """Whether the call would be reused if nothing had been edited since the run."""
     is_retry: bool = False
-    """Whether it is made again only because it failed: nothing of it was edited."""
+    """Whether the call is made again only because it failed, not because of an edit."""
 
 
 class Forecast(OfflineJournal):
-    """Gives each call the result that ``--reuse`` would take, and counts the calls without one."""
+    """Returns for each call the result that ``--reuse`` would take, and counts the calls without a
+    result."""
 
     def __init__(
         self, most: int, run_id: str, linked: Linked, results: Reuse, recorded: RecordedCalls
@@ -53,7 +54,7 @@ class Forecast(OfflineJournal):
         self._recorded = recorded
         self.made_again, self.reused_calls = Counter[Key](), Counter[Key]()
         self.misses: dict[Key, Miss] = {}
-        """Why a step is made again: its first call that is no retry says it, if there is one."""
+        """The reason why a step is made again, from its first call that is not a retry."""
         self.shows_edit = False
         """Whether a call is made again because of an edit."""
         self._asked: dict[CallKey, None] = {}
@@ -76,7 +77,7 @@ class Forecast(OfflineJournal):
         return call
 
     def take_answer(self, key: CallKey, question: bytes | None = None) -> Record | None:
-        """A person is asked again; here the answer is that of the run."""
+        """Return the answer of the run. A new run would ask the person again."""
         self._asked[key] = None
         answer = self._recorded.answer(key.at)
         return answer or Record(0, "answered", key.at, result=StoredValue("json", encode(True)))
@@ -90,7 +91,7 @@ class Forecast(OfflineJournal):
     ) -> ReusedResult:
         """The result of an identical call; else the call is made again, and gets a result for the
         steps after it. Raises the failure that it gets."""
-        self._asked.pop(call.key, None)  # it was an approval: the call counts
+        self._asked.pop(call.key, None)  # an approval does not count, but its call does
         key = key_of(call.key.at)
         result = self._results.take(call.digest, call.argument_objects)
         if result is not None:
@@ -113,7 +114,7 @@ class Forecast(OfflineJournal):
         return ReusedResult(value_of(record), None)
 
     def _name_edited_parts(self, callee: object) -> str:
-        """What was edited if a call with the same arguments has another digest now."""
+        """The edit because of which a call with the same arguments has another digest now."""
         if not isinstance(callee, Tool | Agent | Transform | Policy):
             return "its model or its schema was edited"
         before = self._recorded.functions.get(callee.name)
@@ -195,9 +196,9 @@ class RecordedCalls:
                         self._by_arguments[record.name, arguments] = record
 
     def result(self, call: StartedCall) -> Record | None:
-        """Of a call with the same arguments, else at the same place, else of the same function. It
-        is the failure of the same call if the run went on after it: so its element is dropped here
-        too."""
+        """The outcome of a call with the same arguments, else at the same path, else of the same
+        function. If the run went on after a failure of this call, it is that failure, so that the
+        element is dropped again."""
         failed = self._failed.get(call.key.at)
         is_same = failed is not None and (failed.name, failed.arguments.text) == (
             call.name,
@@ -223,9 +224,9 @@ class RecordedCalls:
     def why(
         self, callee: object, call: StartedCall, edited: str, why_none: str, has_other: bool
     ) -> Miss:
-        """Why a call is not reused, as far as the run shows it. ``edited``: the reason if only its
-        digest differs; ``why_none``: the reason if it has none; ``has_other``: whether results of it
-        are left, whose objects are not those of this run."""
+        """The reason why a call is not reused, as far as the run shows it. ``edited``: the reason
+        if only its digest differs. ``why_none``: the reason if it has no digest. ``has_other``:
+        whether results remain whose objects are not objects of this run."""
         if isinstance(callee, Tool) and not callee.reuse:
             return Miss("it has an effect (reuse=False)")
         if call.digest is None:

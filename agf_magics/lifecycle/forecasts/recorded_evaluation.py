@@ -46,8 +46,8 @@ class SeenEnough(Exception):
 
 
 class RecordedJournal(OfflineJournal):
-    """Gives each call its recorded outcome, and ends the evaluation at the first call without
-    one."""
+    """A journal that returns the recorded outcome of each call, and ends the evaluation at the
+    first call without one."""
 
     def __init__(self, run_id: str, records: Iterable[Record]) -> None:
         self.last_end: float | None = None
@@ -109,7 +109,7 @@ class RecordedEvaluation:
         on_frame: Callable[[Frame], None] | None = None,
         shapes: Mapping[type[Step], Shape] = SHAPES,
     ) -> str:
-        """Why the end of it is missing; empty if nothing is."""
+        """The reason why the end of the evaluation is missing; empty: it is complete."""
         order = self.past.order
         context = Context(order.context_name, order.context) if order.context_name else None
         error = run_offline(
@@ -140,7 +140,7 @@ def _link(order: Manifest, journal: RecordedJournal) -> Linked:
     for kind, name in journal.callees:
         if kind in REGISTER:
             REGISTER[kind](_any, name=name, registry=then)
-    for name in answered - {""}:  # also where a function has that name by now
+    for name in answered - {""}:  # even if a function has that name now
         model_agent(name, registry=then)
     linked, problems = link_as_it_was(order, then)
     for problem in problems:
@@ -165,7 +165,7 @@ REGISTER: Mapping[str, Callable[..., Any]] = {"agent": agent, "tool": tool}
 
 
 def _note(error: BaseException | None) -> str:
-    """Why an evaluation ended before the run did; empty if it did not."""
+    """The reason why an evaluation ended earlier than the run; empty: it did not."""
     match error:
         case NotRecorded():
             call = line(str(error), 100)

@@ -44,9 +44,9 @@ from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls
 
 State = Literal["again", "depends", "reused", "unknown", ""]
-"""``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs
-again, and so runs again unless that has the same result. ``reused``: its calls are reused.
-``unknown``: it cannot be known. Empty: it makes no call, or does not run."""
+"""``again``: at least one call of the step is made again. ``depends``: the step depends on a step
+that runs again, and runs again unless that step has the same result. ``reused``: all its calls are
+reused. ``unknown``: the forecast is impossible. Empty: the step makes no call, or does not run."""
 
 
 def stale(
@@ -85,7 +85,7 @@ class Stale(Trace):
     run_id: str
     """The run that was compared."""
     note: str
-    """Why the answer is incomplete; empty if it is complete."""
+    """The reason why the forecast is incomplete; empty: it is complete."""
     is_edited: bool
     """Whether something was edited after the run; False: steps run again for other reasons only,
     such as a failure."""
@@ -94,7 +94,7 @@ class Stale(Trace):
 
     @property
     def again(self) -> tuple[str, ...]:
-        """The ids of the steps that would run again, or that depend on one of these."""
+        """The ids of the steps that would run again, or that depend on such a step."""
         return self._steps("state", "again", "depends")
 
     @property
@@ -260,8 +260,8 @@ def _table_row(
 
 
 def _state(row: Row, forecast: Forecast, depend: set[Key], is_cut: bool) -> tuple[State, str]:
-    """What a new run would do with a step, and why. ``depend``: the steps that depend on one that
-    runs again; ``is_cut``: whether the evaluation ended early."""
+    """The forecast for a step, with its reason. ``depend``: the steps that depend on a step that
+    runs again. ``is_cut``: whether the evaluation ended early."""
     key = row.key
     if forecast.made_again[key]:
         return "again", forecast.misses[key].why

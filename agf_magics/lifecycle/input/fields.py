@@ -143,7 +143,7 @@ def _mapping_hint(step: Invoke, name: str, flow: Flow, input: Mapping[str, Value
 
 
 def _unwritten(flow: Flow) -> Mapping[str, Span | None] | None:
-    """Of a graph: the keys that only its input can have; None for a flow that gets the input itself."""
+    """The keys of a graph that only its input can set; None for other flows."""
     for step in flow.body.steps:
         if isinstance(step, Walk):
             return step.unwritten
@@ -167,13 +167,13 @@ def _defaults(flow: Flow) -> set[str]:
 
 
 def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic]:
-    """A warning for each field of ``input`` that ``flow`` does not read; where it reads the whole
-    input too, for each name that looks like one of these.
+    """A warning for each field of ``input`` that ``flow`` does not read. If the flow also reads the
+    whole input, only for names that resemble a field.
 
     Where a language does not say all that its steps read (a function of a graph gets the whole
     state), only for a field that looks like one that is read and is not given.
     """
-    # Of most runs: the reads of a large definition then need not be followed at each start.
+    # True for most runs, so that the reads of a large definition are not followed at each start.
     if input.keys() == {ref.path[-1] for ref in flow.inputs}:
         return
     read = set(read_names(flow))
@@ -216,7 +216,7 @@ def _settle(copy: Callable[[], R]) -> R:
     """The copy of an input. Raises DefinitionError."""
     try:
         return copy()
-    except Exception as error:  # it contains itself, or a user's class that raises
+    except Exception as error:  # the value contains itself, or a user's class that raises
         why = str(error) if isinstance(error, TooDeep) else describe_exception(error)
         raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None
 

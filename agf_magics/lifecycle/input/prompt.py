@@ -31,8 +31,8 @@ def ask_at_prompt(
     say: Callable[[str], object] = print,
     read: Callable[[str], str] | None = None,
 ) -> Value:
-    """Ask, and return the answer: for an approval True, False, or a mapping of changed arguments;
-    one of the choices; else the text. Raises NoUser."""
+    """Ask the question, and return the answer: for an approval True, False, or a mapping of changed
+    arguments; otherwise one of the choices, or a text. Raises NoUser."""
     say(format_question(question))
     for _ in range(TRIES):
         answer = parse_answer(question, _read(read or builtins.input, _prompt(question)))
@@ -47,7 +47,7 @@ def format_question(question: Question) -> str:
     choices = [
         f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)
     ]
-    arguments = [f"  {each}" for each in long_arguments(question, LONGEST_ARGUMENT)]
+    arguments = [f"  {argument}" for argument in long_arguments(question, LONGEST_ARGUMENT)]
     # A line of the text that begins as a line of ours would look like the prompt, or another
     # question.
     text = plain(question.text, 4_000).replace("\n", "\n│ ")

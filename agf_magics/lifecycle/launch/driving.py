@@ -179,7 +179,7 @@ async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
                     task.cancel()
                 stop = stop or error
     finally:
-        task.cancel()  # of no effect unless the loop was closed around it
+        task.cancel()  # has an effect only if the loop was closed around the run
     return stop
 
 
@@ -228,7 +228,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
             state.end_early("error", error.diagnostic.hint or "left running", error)
             state.error = error
         case BaseException() as bug:
-            state.end_early("error", "left running", bug)  # of ours, around the engine
+            state.end_early("error", "left running", bug)  # raised by our code around the engine
             state.bug = bug
     if state.queue is not None:
         state.queue.put(None)

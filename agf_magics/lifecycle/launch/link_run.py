@@ -63,7 +63,8 @@ def link_run(flow: Flow, input: Value, options: RunOptions, copies: bool) -> Run
 
 
 def _with_recording(options: RunOptions) -> RunOptions:
-    """``options`` with the calls that the run replays: its own, or those of the `replay` around it."""
+    """``options`` with the recording that the run replays: its own, or the one of the `replay`
+    block around it."""
     recording = options.recording or replaying.get()
     if recording is None:
         return options

@@ -84,7 +84,7 @@ LONGEST_CONTENT = 20_000
 
 
 class Tracing(NamedTuple):
-    """What `trace_to` has chosen."""
+    """The choice of `trace_to`."""
 
     provider: Any
     content: bool
@@ -110,8 +110,8 @@ def trace_to(provider: Any = None, content: bool = False) -> None:
 
 
 def start_trace(run: Run) -> Callable[[Event], None] | None:
-    """The listener that makes spans of a run that is about to start here, if it is traced at all;
-    None: it is a dry run."""
+    """The listener that reports the spans of a run that is about to start, if it is traced; None:
+    it is a dry run."""
     return None if run.dry else _Spans(run, current.tracing or Tracing(None, content=False))
 
 
@@ -176,7 +176,7 @@ class _Spans:
         self._root.set_attribute("agf.run", self._run.run_id)
 
     def _start(self, path: StepPath, when: float, attempt: int) -> None:
-        """Begin the span of a step, below that of the step around it."""
+        """Begin the span of a step, below the span of the step around it."""
         row = self._run.progress.row(path)
         if row.key not in self._run.progress.rows:  # a step without a row for a person
             return
@@ -206,7 +206,7 @@ class _Spans:
     def _name(
         self, span: Any, kind: str, name: str, arguments: Mapping[str, Value] | None = None
     ) -> None:
-        """Name a span by its operation, if it is one of the conventions."""
+        """Name a span by its operation, if OpenTelemetry's conventions have that operation."""
         if span is None or kind not in OPERATIONS:
             return
         provider, _, model = name.partition(":") if kind == "model" else ("", "", name)
@@ -253,7 +253,7 @@ class _Spans:
         self._close(span, when, error, status)
 
     def _end_run(self, when: float, status: str, error: BaseException | None) -> None:
-        if self._root is None:  # it was cancelled before it started
+        if self._root is None:  # the run was cancelled before it started
             return
         for path in list(self._open):
             self._end(path, when, status=status)

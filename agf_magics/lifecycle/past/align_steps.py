@@ -14,8 +14,8 @@ the same id."""
 
 
 def align(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool = True) -> dict[Key, Row]:
-    """Which step of an earlier definition is which of the present one, although an edit moves the
-    ids: for each step of ``now`` that is also in ``before``, by its key, the step there.
+    """The steps of ``before`` that correspond to the steps of ``now``, by the keys of ``now``,
+    although an edit moves the ids.
 
     Steps of equal kind and label, in the same order, are the same step. Of the others, a step that
     is the only one of its kind and label in both has moved. Between all these, steps of one kind in
@@ -46,7 +46,7 @@ def align(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool = True) 
 
 
 def _with_same_ids(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool) -> dict[Key, Row]:
-    """For each step of ``now`` the one with its id, if that is such a step too."""
+    """The steps of ``before`` with the same id and kind, by the steps of ``now``."""
     by_key = {row.key: row for row in before}
     aligned: dict[Key, Row] = {}
     for row in now:

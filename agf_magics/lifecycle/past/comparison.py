@@ -48,7 +48,7 @@ differs."""
 
 
 class ComparedRun(NamedTuple):
-    """What the comparison reads of a run: values for display, and what is stored of them."""
+    """The data of a run for the comparison: values for views, and their stored forms."""
 
     run_id: str
     input: Value
@@ -60,7 +60,7 @@ class ComparedRun(NamedTuple):
     previews: Collection[str] = ()
     """The names of the stores of which there is a preview only."""
     rows: Sequence[Row] = ()
-    """Its steps, in the order of its definition."""
+    """The steps, in the order of the definition."""
     clock: Callable[[float], float] = float
     """The seconds that it had run at a time."""
     flow: tuple[str, str] = ("", "")
@@ -90,7 +90,7 @@ class Comparison(Trace):
         *("name", "differs", "took", "took in the other", "calls", "calls of the other"),
         *("same input", "same output", "not compared", "step"),
     )
-    """What differs comes first: the place of a table shows its first columns and rows."""
+    """Parts that differ come first, because a view shows only the first columns and rows."""
 
     runs: tuple[str, str]
     """The ids of the two runs."""
@@ -100,7 +100,7 @@ class Comparison(Trace):
     is_cut: bool
     """Whether more values differ than ``values`` has."""
     definitions: str
-    """How the definitions differ, as a unified diff; empty if they are the same."""
+    """The difference of the definitions as a unified diff; empty: they are the same."""
     uncalled: tuple[str, ...]
     """The names of the steps that both runs only evaluated: no call of theirs is recorded."""
 
@@ -141,20 +141,20 @@ class Comparison(Trace):
 
 
 class _Call(NamedTuple):
-    """What is remembered of each call."""
+    """The data of one call for the comparison."""
 
     what: str
     output: int
     """The hash of its result or error as they are stored, and of its input."""
     input: int
     time: tuple[float, float]
-    """When it began and ended, in seconds of the run's clock."""
+    """The begin and the end, in seconds of the run's clock."""
     label: str
-    """What it calls."""
+    """The callee."""
     is_whole: tuple[bool, bool]
-    """Whether its result, and its input, are stored: equal hashes mean equal values."""
+    """Whether the result and the input are stored, so that equal hashes mean equal values."""
     digest: bytes | None
-    """That of the call with its input: see `CallDigest`."""
+    """The digest of the call with its input (see `CallDigest`)."""
 
 
 class _Step(NamedTuple):
@@ -165,7 +165,7 @@ class _Step(NamedTuple):
 
     @property
     def id(self) -> str:
-        """That of the first run, if it has the step."""
+        """The step of the first run, if the run has it."""
         return "/".join(self.first or self.other or ())
 
 
@@ -182,7 +182,7 @@ Same = bool | None
 """Whether two values are the same; None: what is stored does not say it."""
 
 Sames = dict[_Place, tuple[Same, Same]]
-"""For each call of both runs: whether the outputs, and the inputs, are the same."""
+"""Whether the outputs and the inputs are the same, for each call that both runs have."""
 
 
 class _Side(NamedTuple):
@@ -211,7 +211,7 @@ def _sides(a: ComparedRun, b: ComparedRun) -> tuple[_Side, _Side]:
 
 
 def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
-    """How the run ``b`` differs from the run ``a``. Raises DefinitionError if one of them is
+    """The differences between the runs ``a`` and ``b``. Raises DefinitionError if one of them is
     damaged."""
     sides = _sides(a, b)
     first, other = map(_by_step, sides)
@@ -243,7 +243,7 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
 
 
 def _uncalled(sides: tuple[_Side, _Side], names: Sequence[Mapping[Key, str]]) -> Iterator[str]:
-    """The names of the steps that ran in one of the runs, and call nothing."""
+    """The names of the steps without calls that ran in one of the runs."""
     for step in dict.fromkeys(
         side.steps[row.key]
         for side in sides
@@ -255,12 +255,12 @@ def _uncalled(sides: tuple[_Side, _Side], names: Sequence[Mapping[Key, str]]) ->
 
 
 def _name(step: _Step, first: Mapping[Key, str], other: Mapping[Key, str]) -> str:
-    """Its name in the runs that have it: ``clean``, or ``clean → tidy``."""
+    """The name of the step in the runs that have it: ``clean``, or ``clean → tidy``."""
     return _both(first.get(step.first or (), ""), other.get(step.other or (), ""))
 
 
 def _both(first: str, other: str) -> str:
-    """What two runs say of one thing; empty: nothing."""
+    """The two runs' texts about the same thing; empty: both are empty."""
     return " → ".join(dict.fromkeys(filter(None, (first, other))))
 
 
@@ -324,8 +324,8 @@ def _same_hashes(mine: int, theirs: int, are_whole: bool) -> bool | None:
 def _sames(
     sides: tuple[_Side, _Side], first: dict[_Step, Calls], other: dict[_Step, Calls]
 ) -> Sames:
-    """Which calls of both runs have the same values. Those whose bytes differ are read again: the
-    bytes of one value may differ."""
+    """Compares the values of calls of both runs. If the bytes of two values differ, the values are
+    read again, because equal values may have different bytes."""
     sames: Sames = {}
     for step, calls in first.items():
         for place, call in calls.items():
@@ -364,7 +364,7 @@ def _records_at(side: _Side, places: Container[_Place]) -> Iterator[tuple[_Place
 
 
 def _essences(record: Record) -> tuple[Essence | None, Essence | None]:
-    """Those of its result and of its input; None: it failed."""
+    """The essences of the result and of the input; None: the call failed."""
     arguments = record.arguments
     form = "json" if arguments.whole else "again"
     text = arguments.text if arguments.whole else None
@@ -391,7 +391,7 @@ def _ended_calls(run: ComparedRun) -> Iterator[Record]:
 
 FIRST, SECOND = "only in the first", "only in the second"
 NOT_COMPARED = "not compared"
-"""What is stored of both does not say whether they differ."""
+"""Whether the stored forms do not tell if the values differ."""
 
 
 def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str, Any]]:
@@ -410,7 +410,7 @@ def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str,
 
 
 def _stores(a: ComparedRun, b: ComparedRun) -> Iterator[dict[str, Any]]:
-    """The stores that differ, or are not compared; not those whose difference is that of the
+    """The stores that differ or cannot be compared, except those that differ because of the
     input."""
     skipped = _unwritten(a) & _unwritten(b)
     previews = {*a.previews, *b.previews}

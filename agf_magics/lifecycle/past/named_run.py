@@ -40,8 +40,8 @@ def find_named(run: object, flows: Collection[str] | None = None) -> Run | PastR
 
 
 def find_ended(run: Run | PastRun | str, flows: Collection[str] | None = None) -> Run | PastRun:
-    """A run that has ended and is journaled: the live one, which still has its definitions, its
-    input and its secrets, else that of the journal. ``flows``: see `identify`. Raises
+    """The ended, journaled run that a name means: the live run, which still has its definitions,
+    its input and its secrets, or else the run of the journal. ``flows``: see `identify`. Raises
     DefinitionError."""
     run = find_named(run, flows)
     if run.status in ("running", "pending"):

@@ -77,7 +77,7 @@ class PastRun(BaseRun):
 
     @property
     def _in_journal(self) -> tuple[Store, int]:
-        """Its journal, and its number there."""
+        """The journal of the run, and the number of the run there."""
         return self._store, self._row.head.num
 
     @property
@@ -182,7 +182,7 @@ class PastRun(BaseRun):
                 count_use(progress, reply)
         except UNREADABLE:
             self._refuse_end()
-        # Of a run that was left open: its rows have the ends of steps that no record has.
+        # A run that was left open has the ends of some steps only in its rows.
         ends = (
             *(head.clock(record.ended) for record in everything if record.ended is not None),
             *(row.ended or 0.0 for row in progress.rows.values()),

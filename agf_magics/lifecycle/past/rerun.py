@@ -80,8 +80,8 @@ def rerun(
     Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
-    with hold_interrupts() as held:
-        ended = wait_for(rerun_from(run_id, step, input, options), held)
+    with hold_interrupts() as deferred:
+        ended = wait_for(rerun_from(run_id, step, input, options), deferred)
     return ended.result() if raises else ended
 
 
@@ -131,7 +131,7 @@ def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
 
 
 def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
-    """The records of a run without those of the step ``key`` and of what comes after it."""
+    """The records of a run without those of the step ``key`` and of the steps after it."""
     after, visits = _after(linked_flow(run), key)
     place = place_in_journal(run)
     assert place is not None, "`find_ended` has checked it"

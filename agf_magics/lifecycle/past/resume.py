@@ -109,8 +109,8 @@ def resume(
         trust=trust,
         on=on,
     )
-    with hold_interrupts() as held:
-        ended = wait_for(resume_run(run_id, input, options), held)
+    with hold_interrupts() as deferred:
+        ended = wait_for(resume_run(run_id, input, options), deferred)
     return ended.result() if raises else ended
 
 
@@ -223,8 +223,8 @@ def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
 def _earlier(
     store: Store, head: RunHead, trust: bool, input: Value
 ) -> tuple[EarlierOutcomes, Times]:
-    """The records of the calls of a run with this input, whose objects are those of the results that
-    have them; and when the calls were made. Raises DecodeError."""
+    """The records of the calls of a run with this input, in which results share objects as in the
+    run; and the times of the calls. Raises DecodeError."""
     times: Times = {}
     identities = Identities()
     identities.know(input)
@@ -248,7 +248,8 @@ def _go_on(progress: Progress, store: Store, head: RunHead, times: Times) -> Non
 
 @contextlib.contextmanager
 def _unreadable(run_id: str) -> Iterator[None]:
-    """In the block, an unreadable part of the journal is the reason why a run cannot be resumed."""
+    """Raise an error of the block about an unreadable journal as the reason why a run cannot be
+    resumed."""
     try:
         yield
     except DecodeError as error:
@@ -349,8 +350,8 @@ def _waits_for(row: RunRow, log: EarlierOutcomes) -> Waiting | None:
 
 
 class Answering:
-    """It gives ``answer`` to the question that the run ``waits`` for, and asks ``otherwise`` all
-    others: a run that is resumed may come to another question first."""
+    """An asker that returns ``answer`` for the question that the run ``waits`` for, and asks
+    ``otherwise`` any other question: a resumed run may come to another question first."""
 
     def __init__(self, answer: Value, otherwise: Asker | None, waits: Waiting | None) -> None:
         self.unused = [answer]

@@ -36,7 +36,7 @@ AGENT: Final = "planner"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What a model plans, and what it gets for it."""
+    """The task of a planning model, and the material that it gets."""
 
     model: Model | None
     """``provider:model``; None: the configured one."""

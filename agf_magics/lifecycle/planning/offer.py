@@ -192,7 +192,7 @@ def _or_reference(schema: Any) -> Any:
     """A schema that also accepts a reference, in its elements and fields too."""
     if not isinstance(schema, Mapping):
         return schema
-    # It accepts any text, and so a reference.
+    # The schema accepts any text, so it accepts a reference.
     is_open = schema.keys() <= {"type", "title", "description", "default"}
     if is_open and schema.get("type", "string") == "string":
         return schema

@@ -87,7 +87,7 @@ class ReplyReader:
         raise self._refusal(diagnostic.message, answer, "reply with JSON alone")
 
     def _violations(self, reply: Value, node: Node) -> Iterator[Diagnostic]:
-        """What is wrong with a reply. ``node``: the same with its places."""
+        """The problems of a reply. ``node``: the reply as YAML nodes with places."""
         hint = 'reply with {"calls": [...], "output": ...}'
         if not isinstance(reply, dict):
             yield _problem(f"a reply must be an object, not {type_name(reply)}", node, hint)
@@ -115,7 +115,7 @@ class ReplyReader:
     def _call_violations(
         self, number: int, call: Value, fields: Node | None
     ) -> Iterator[Diagnostic]:
-        """What is wrong with one call, by the schema of the tool that it names."""
+        """The problems of one call, by the schema of the tool that it names."""
         tool = call.get("_tool") if isinstance(call, dict) else None
         if not isinstance(tool, str) or not isinstance(fields, Fields):
             hint = 'for example {"_tool": "NAME", "ARGUMENT": …, "_outputPath": "†state.NAME"}'
@@ -154,7 +154,7 @@ class ReplyReader:
     def _load_flow(self, reply: dict[str, Value], source: Source) -> PlannedTick:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
-        # Also those that it does not call: a flow or an agent that it calls must not call them
+        # Tools that the plan does not call count as well: a called flow or agent must not call them
         # either.
         asks: bool | list[str] = self.confirm is True
         if not asks:
@@ -188,8 +188,8 @@ class ReplyReader:
         )
 
     def _plan_problems(self, flow: Flow) -> Iterator[Diagnostic]:
-        """What a plan may not do although its calls are right: write what is read-only, pass on a
-        secret, or go on from this log."""
+        """The problems of a plan whose calls are valid: it writes read-only data, passes on a
+        secret, or cannot go on from this log."""
         assert isinstance(flow.dialect, PlanDialect), "the text is a plan"
         plan = flow.dialect.plan
         for call in plan.calls:

@@ -20,7 +20,7 @@ from .asking import ModelPlanner, request_name
 from .ticks import PlannedTick
 
 _TICK = re.compile(r"([0-9]{1,6})(-ask)?")
-"""The name of a run after that of its context."""
+"""The name of a run, formed from the name of its context."""
 
 
 def resume_planner(planner: ModelPlanner) -> None:

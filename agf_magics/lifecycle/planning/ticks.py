@@ -45,8 +45,8 @@ class PlannedTick(NamedTuple):
     """JSON Schema of its output; None: anything."""
 
     def output_problem(self, output: Value) -> str | None:
-        """Why the output of the plan does not conform to ``gives``: a reference can have any
-        value."""
+        """The reasons why the output of the plan does not conform to ``gives``. A reference can
+        have any value."""
         violations = judge(self.gives)(output) if self.gives is not None else []
         why = f"the output does not conform to its schema: {describe_all(violations)}"
         return why if violations else None
@@ -66,7 +66,7 @@ class PlannerResult:
     output: Value
     """The output of the last plan; None if no plan with an output has succeeded."""
     error: AgfError | None = None
-    """Why it ended without an output."""
+    """The reason why the planner ended without an output."""
 
     @property
     def usage(self) -> Usage:
@@ -89,13 +89,13 @@ class PlannerResult:
 
 def drive_run(begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
     """Run to the end, on this thread."""
-    with hold_interrupts() as held:
-        return wait_for(begin(options), held)
+    with hold_interrupts() as deferred:
+        return wait_for(begin(options), deferred)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickOptions:
-    """How the ticks are run."""
+    """The options of the ticks."""
 
     context: str
     max_ticks: int
@@ -109,7 +109,7 @@ class TickOptions:
     on: object = None
     """Where concurrent calls are made: see `workers.on`; None: as the settings say."""
     resume_with: str = "run_planner(…, resume=True)"
-    """What a person writes to continue the planner."""
+    """The words with which a person continues the planner."""
     execute: Callable[[Begin, RunOptions, Flow | None], Run] = drive_run
     """Starts a run and waits for its end: of a plan, or with None of a request. The notebook shows
     it."""
@@ -146,12 +146,12 @@ class Ticks:
 
     def append(self, *messages: Mapping[str, Value]) -> None:
         """Add messages to the context. Raises DefinitionError while a run is writing to it."""
-        held = self.options.registry.contexts.named(self.options.context)
-        held.hold("planner")
+        context = self.options.registry.contexts.named(self.options.context)
+        context.hold("planner")
         try:
-            held.log = self.log.append(*messages)
+            context.log = self.log.append(*messages)
         finally:
-            held.release("planner")
+            context.release("planner")
 
     @contextmanager
     def errors(self) -> Iterator[None]:

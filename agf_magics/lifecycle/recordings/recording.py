@@ -79,15 +79,15 @@ class RecordedCall(NamedTuple):
     at: StepPath
     value: Value = None
     error: str | None = None
-    """Its failure as JSON."""
+    """The failure as JSON."""
     opaque: str = ""
-    """Why the file has no result; empty: it has one."""
+    """The reason why the file has no result; empty: it has one."""
     stored: StoredObject | None = None
     """The object that the call returned."""
     contents: str | None = None
     """The digest of its arguments, if they are no JSON."""
     number: int = 0
-    """That of its line."""
+    """The number of the line."""
 
 
 def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None = None) -> Path:
@@ -115,7 +115,7 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     lines: Iterable[Line] = _lines(past)
     if redact is not None:
         lines = (redact_line(without_object(line), redact) for line in lines)
-    # Also where no line has an object: an earlier recording may have left some in the folder.
+    # Even if no line has an object, an earlier recording may have left some in the folder.
     write_lines(target, keep_parts(lines, target, files))
     return target
 
@@ -156,8 +156,8 @@ def _lines(past: PastRun) -> Iterator[Line]:
 
 
 def _outcome_of(call: Record) -> tuple[CallKey, bool]:
-    """What a record is the outcome of: a call, or the question whether to make it, which has the
-    same place."""
+    """The thing whose outcome a record is: a call, or the question whether to make it, at the same
+    path."""
     return call.key, call.what == "answered"
 
 
@@ -234,8 +234,8 @@ def write_lines(path: Path, lines: Iterable[Line]) -> None:
 
 
 def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
-    """The first line and the calls of a recording. Raises DefinitionError ``replay.file`` if it
-    cannot be read, and ``replay.format`` for a line that is not one of a recording."""
+    """The first line and the calls of a recording. Raises DefinitionError ``replay.file`` if the
+    file cannot be read, and ``replay.format`` for an invalid line."""
     try:
         with open_file(path) as file:
             lines = _parse_lines(path, file)

@@ -75,7 +75,8 @@ ONLY = (None, "models")
 MATCH = (None, "model")
 
 ASKS = ("agent", "model", "question")
-"""What ``only="models"`` takes from the file: agents that are functions ask a model, too."""
+"""The kinds of calls that ``only="models"`` takes from the file. Agents that are functions ask a
+model, too."""
 
 CALL_IT = 'in Python, missing="call" of agf.replay makes calls that are not recorded'
 
@@ -88,12 +89,19 @@ NEAREST_AMONG = 200
 """Recorded calls among which the nearest one is looked for."""
 
 
+def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        words = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {words}, got {value!r}")
+
+
 class NotReplayed(LimitReached):
     """A call is not in the file. As an exceeded limit, it is never dropped, retried or rescued: a
     test must not pass because of it."""
 
     ends_run = True
-    """Also where rows of a table have limits of their own."""
+    """The error for a call that is not recorded and must not be made. It ends the whole run, even
+    if rows of a table have separate limits."""
 
 
 class Replay:
@@ -109,14 +117,9 @@ class Replay:
         of_run: bool = False,
     ) -> None:
         """``of_run``: one run replays it, and warns about what it did not use."""
-        for name, value, choices in (
-            ("missing", missing, MISSING),
-            ("only", only, ONLY),
-            ("match", match, MATCH),
-        ):
-            if value not in choices:
-                words = ", ".join(map(repr, choices))
-                raise ValueError(f"{name} must be one of {words}, got {value!r}")
+        _check_choice("missing", missing, MISSING)
+        _check_choice("only", only, ONLY)
+        _check_choice("match", match, MATCH)
         self.path = path
         self.name = path.name
         self.used = 0
@@ -193,15 +196,16 @@ class Replay:
     # --- calls ---
 
     def ask(self, site: CallSite[Invoke], kind: str, callee: object, arguments: Value) -> AskedCall:
-        """A call as the file knows it: its arguments are masked as those of a journal are."""
+        """A call in the form of the file, with its arguments masked as in a journal."""
         step = site.step
         hidden = callee.secret if isinstance(callee, Tool) else frozenset[str]()
-        given, most = hide(arguments, hidden), current.settings.journal_value
-        shown = site.run.secrets.to_show(given, most)
-        contents = None
+        public = hide(arguments, hidden)
+        most = current.settings.journal_value
+        shown = site.run.secrets.to_show(public, most)
+        contents: str | None = None
         # Two tables have the same preview. A text with a mask stands for itself.
-        if not shown.whole and not to_show(given, most)[1]:
-            contents = self._digests.contents(callee, given) or ""
+        if not shown.whole and not to_show(public, most)[1]:
+            contents = self._digests.contents(callee, public) or ""
         name = getattr(callee, "name", step.name.text)
         return AskedCall(kind, step.kind, name, shown.text, contents, site)
 
@@ -214,20 +218,11 @@ class Replay:
         """The outcome of a call in the file; None if it is to be made. Raises NotReplayed."""
         if not self._replays(asked.kind):
             return None
-        key = self._key_of(asked)
-        by_path = self._calls.get(key)
-        if by_path is None:
+        call = self._take_call(self._key_of(asked), asked.site.at)
+        if call is None:
             if self._missing == "fail":
                 raise self.absent(asked)
             return None
-        path = asked.site.at
-        if path not in by_path:
-            path = next(reversed(by_path))
-        call = by_path[path].pop()
-        if not by_path[path]:
-            del by_path[path]
-        if not by_path:
-            del self._calls[key]
         self.used += 1
         if not call.opaque:
             return RecordedOutcome(call.value, call.error)
@@ -240,6 +235,26 @@ class Replay:
         if self._missing != "fail":
             self._unreadable.add(call.number)
             return None
+        raise self._without_result(asked, call, why)
+
+    def _take_call(self, key: str, path: StepPath) -> RecordedCall | None:
+        """The next recorded call with this key, of this path before those of others; once."""
+        by_path = self._calls.get(key)
+        if by_path is None:
+            return None
+        if path not in by_path:
+            path = next(reversed(by_path))
+        call = by_path[path].pop()
+        if not by_path[path]:
+            del by_path[path]
+        if not by_path:
+            del self._calls[key]
+        return call
+
+    def _without_result(
+        self, asked: AskedCall, call: RecordedCall, why: DecodeError | None
+    ) -> NotReplayed:
+        """The error of a call whose result is not in the file, or (``why``) cannot be read."""
         message = f"the result of {asked.kind} {asked.name!r} is not in {self.name}: {call.opaque}"
         hint = RECORD_IT
         if why is not None:
@@ -250,7 +265,7 @@ class Replay:
         if isinstance(why, NotBeside):
             folder = folder_of(self.path).name
             hint = f"put the folder {folder} beside {self.name}, or record the run again; {CALL_IT}"
-        raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
+        return NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
 
     def _read(self, stored: StoredObject) -> Value:
         """The object of a line. Raises DecodeError."""
@@ -262,7 +277,7 @@ class Replay:
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
         """Note the line of a call that was made, with ``missing="record"``."""
-        # What cannot be compared would never be found.
+        # A call whose arguments cannot be compared would never be found.
         if self._missing != "record" or not self._replays(asked.kind) or asked.contents == "":
             return
         run = asked.site.run
@@ -281,8 +296,8 @@ class Replay:
         if not self._head:
             flow = asked.site.scope.linked.flow
             self._head = header(flow.name, flow.language, [flow.source.text], {})
-        given = json.loads(asked.arguments)
-        words = asked_line(what, asked.step_kind, asked.name, given, asked.contents)
+        arguments = json.loads(asked.arguments)
+        words = asked_line(what, asked.step_kind, asked.name, arguments, asked.contents)
         stored = self._object(asked, value) if "opaque" in outcome else {}
         self.made_lines.append({**words, **outcome, **stored, "at": list(asked.site.at)})
 
@@ -368,7 +383,8 @@ class Replay:
             if key.startswith(begin)
         )
         calls = itertools.islice(by_callee, NEAREST_AMONG)
-        # Of several the first one by its place: elements end in another order each time.
+        # Of several calls the first one by path, because elements end in a different order each
+        # time.
         return min(
             calls,
             key=lambda call: (
@@ -414,7 +430,7 @@ def replay(
         yield recording
     finally:
         replaying.reset(token)
-        # Also after a failure: the calls that were made are paid for.
+        # Written even after a failure, because the calls that were made are paid for.
         recording.write()
     for problem in recording.problems():
         if strict:

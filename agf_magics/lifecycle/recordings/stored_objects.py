@@ -84,8 +84,8 @@ def store_object(value: Value, recording: Path, search: Search) -> dict[str, Any
         return {}
     try:
         parted = take_apart(value, beside.create, search)
-        for each in parted.stretches:
-            beside.add(Part(each.digest, each.view.nbytes), each.view)
+        for stretch in parted.stretches:
+            beside.add(Part(stretch.digest, stretch.view.nbytes), stretch.view)
         rest: Any = parted.file
         if rest is not None:
             beside.keep(rest)
@@ -99,7 +99,7 @@ def without_object(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_object(line: dict[str, Any]) -> StoredObject | None:
-    """The object of a line; None: it has none. Raises ValueError for a damaged one."""
+    """The object in a line; None: the line has none. Raises ValueError for a damaged object."""
     fields = line.get(STORED)
     if fields is None:
         return None

@@ -20,13 +20,13 @@ SOON = 1.0
 def answer_question(
     run_id: str, name: str, progress: Progress, answer: Value, step: str | None
 ) -> None:
-    """Give ``answer`` to the open question of a run. Raises DefinitionError if there is none, if it is
-    that of another step, or if the answer does not fit."""
+    """Give ``answer`` to the open question of a run. Raises DefinitionError if there is no
+    question, if another step asked it, or if the answer does not fit."""
     until = time.monotonic() + SOON
     while (
         not (waiting := _waiting(progress)) and progress.open_questions and time.monotonic() < until
     ):
-        time.sleep(0.01)  # it is asked on the loop of the run
+        time.sleep(0.01)  # the question is asked on the loop of the run
     meant = [pending for pending in waiting if step in (None, pending.question.where)]
     if len(meant) != 1:
         places = [pending.question.where for pending in waiting]
@@ -52,7 +52,8 @@ def fitting_answer(question: Question, answer: Value) -> Value:
 def _unclear(
     run_id: str, name: str, progress: Progress, places: list[str], step: str | None
 ) -> DefinitionError:
-    """The error for an answer to no question, or to another one than that of ``places``."""
+    """The error for an answer without a question, or to a question of a step that is not in
+    ``places``."""
     if places:
         listed = " and ".join(sorted(map(repr, places)))
         message = f"{name!r} waits for an answer at {listed}" + f", not at {step!r}" * (

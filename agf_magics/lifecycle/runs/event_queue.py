@@ -35,7 +35,7 @@ class EventQueue:
                 ready.clear()
                 while self._events:
                     event = self._events[0]
-                    if event is None:  # it stays, for another reader
+                    if event is None:  # the end mark stays, for another reader
                         return
                     self._events.popleft()
                     yield event

@@ -37,9 +37,11 @@ class Live:
 
     @property
     def ended(self) -> tuple[Run, ...]:
-        """The last `MAX_ENDED` runs that ran in the background or left fire-and-forget calls, in
-        the order of their ends, except those of the journal that nobody else holds."""
-        return tuple(run for held in list(self._ended.values()) if (run := held()) is not None)
+        """The last `MAX_ENDED` runs that ran in the background or left background calls, in the
+        order of their ends, except journaled runs to which nobody else refers."""
+        return tuple(
+            run for reference in list(self._ended.values()) if (run := reference()) is not None
+        )
 
     def __iter__(self) -> Iterator[Run]:
         return iter((*self.ended, *self.running))
@@ -76,11 +78,11 @@ class Live:
 
 
 live = Live()
-"""The one of this process. Its dicts are changed by single operations and read as snapshots: any
-thread may read."""
+"""The only `Live` of this process. Its dicts are changed by single operations and read as
+snapshots, so that any thread may read them."""
 
 
 def started_at(run: Run) -> float:
-    """When a run of this process began, in seconds since 1970."""
+    """The time when a run of this process began, in seconds since 1970."""
     when = run.progress.when
     return time.time() - (time.monotonic() - when) if when is not None else time.time()

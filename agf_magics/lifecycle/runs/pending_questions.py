@@ -47,7 +47,7 @@ class PendingQuestion:
             meanwhile()
 
     async def is_answered_within(self, seconds: float) -> bool:
-        """Whether it is answered within ``seconds``; it goes on to wait otherwise."""
+        """Whether the question is answered within ``seconds``. If not, it stays open."""
         done, _ = await asyncio.wait({self._awaited()}, timeout=seconds)
         return bool(done)
 

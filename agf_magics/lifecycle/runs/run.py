@@ -57,7 +57,7 @@ class RunInterrupted(KeyboardInterrupt):
 
     def __init__(self, run: Run) -> None:
         error = run.error
-        if not isinstance(error, RunCancelled):  # it ended before it could be cancelled
+        if not isinstance(error, RunCancelled):  # the run ended before it could be cancelled
             message = f"run of {run.name!r} was interrupted; it has ended: {run.status}"
             error = RunCancelled(Diagnostic("run.cancelled", message))
             error.run = run
@@ -81,7 +81,7 @@ class NamedValues(dict[str, V]):
         near = suggest(str(name), self, "the names")
         raise KeyError(f"there is no {name!r} here: {near or 'there are no names yet'}")
 
-    if not TYPE_CHECKING:  # it would allow every name
+    if not TYPE_CHECKING:  # that would allow every name
 
         def __getattr__(self, name: str) -> NoReturn:
             near = f"write [{name!r}]" if name in self else suggest(name, self, "the names")
@@ -94,7 +94,7 @@ class LateValues(ReadWhenUsed, NamedValues[Value]):
 
 
 class BaseRun:
-    """What a run of this process and one of the journal have in common."""
+    """The common base of a run of this process and a run of the journal."""
 
     run_id: str
     """The id by which the journal knows it."""
@@ -141,7 +141,7 @@ class BaseRun:
             """The error for an attribute that a run does not have names the nearest one."""
             if name.startswith("_") or hasattr(type(self), name):
                 return object.__getattribute__(self, name)
-            names = [each for each in dir(self) if not each.startswith("_")]
+            names = [attribute for attribute in dir(self) if not attribute.startswith("_")]
             near = suggest(name, names) or "dir(…) lists what it has"
             raise AttributeError(f"a run has no {name!r}: {self._store_hint(name) or near}")
 
@@ -221,7 +221,7 @@ class Run(BaseRun):
 
     @property
     def secrets(self) -> Secrets:
-        """What is shown of its values: everything but these."""
+        """The secrets that are masked when values of the run are shown."""
         return self._state.secrets
 
     @property
@@ -327,7 +327,7 @@ class Run(BaseRun):
         for another run."""
         from ..table_runs.table import RowTable
 
-        if self._table is None or not self.done:  # of a run that goes on, as it is now
+        if self._table is None or not self.done:  # a snapshot, if the run still goes on
             self._table = RowTable(self)
         self._table.refresh()
         return self._table
@@ -413,7 +413,7 @@ class Run(BaseRun):
 
 
 def state_of(run: Run) -> RunState:
-    """What the package knows of a run, and a person's handle does not show."""
+    """The internal data of a run, which a person's handle does not show."""
     return run._state
 
 

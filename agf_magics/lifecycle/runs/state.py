@@ -42,7 +42,7 @@ _numbers = itertools.count(1)
 
 
 class RunState:
-    """What is known of one run of this process, from before its first step to after its end.
+    """The state of one run of this process, from before its first step to after its end.
 
     ``run_id`` and ``grant``: of a resumed run, those of the original one; empty: a new id.
     """
@@ -82,12 +82,12 @@ class RunState:
         self.stop: Callable[[], object] | None = None
         """Cancels the task that awaits the run."""
         self.reason: str | None = None
-        """Why it was cancelled without a job."""
+        """The reason of a cancellation before the run had a job."""
         self.place: host.Host | None = None
         self.output: Value = None
         self.error: StepError | None = None
         self.bug: BaseException | None = None
-        """What ended the run and is no failure of a step."""
+        """The error that ended the run, if it is not a failure of a step."""
         self.calls = 0
         self.sessions = 0
         self.origin = ""
@@ -101,7 +101,8 @@ class RunState:
 
     @cached_property
     def run_id(self) -> str:
-        """Its number is taken when it is read: what only compares runs uses up none."""
+        """The id of the run. Its number is assigned at the first reading, so that unstarted runs
+        use up no numbers."""
         return self._run_id or _new_id(self.linked.flow)
 
     @property
@@ -110,7 +111,7 @@ class RunState:
 
     @property
     def in_journal(self) -> tuple[Store, int] | None:
-        """Its journal, and its number there; None if it is not journaled."""
+        """The journal and the number of the run there; None if the run is not journaled."""
         return (self.journal.store, self.journal.num) if self.journal is not None else None
 
     @property
@@ -120,7 +121,7 @@ class RunState:
 
     @property
     def is_started(self) -> bool:
-        """Whether it was started on the engine's loop, which reports its end from then on."""
+        """Whether the run was started on the engine's loop, which reports its end from then on."""
         return self.job is not None and self.job.started
 
     @property
@@ -145,7 +146,7 @@ class RunState:
             assert self.job is not None
             self.job.cancel(reason)
         elif self.reason is None:
-            self.reason = reason  # its driver reads it when it starts the job
+            self.reason = reason  # the driver reads it when it starts the job
             if self.stop is not None:
                 self.stop()
 
@@ -170,7 +171,8 @@ class RunState:
 
     @cached_property
     def _secret_sources(self) -> SecretSources:
-        """What feeds the secret arguments of its tools. Of nearly every run nothing is followed."""
+        """The values that feed secret arguments of its tools. Nearly no run has any, and then
+        nothing is followed."""
         return find_secret_sources(self.linked) if self._has_secrets else SecretSources()
 
     def find_secrets(self) -> None:
@@ -183,7 +185,7 @@ class RunState:
             self.secrets.learn(self.flow_input.input[name])
 
     def log_to_keep(self) -> Any:
-        """The messages of its named context, without secrets; None: there are none."""
+        """The messages of the run's named context, without secrets; None: there is no context."""
         context = self.flow_input.context
         log, remove = (context and context.log, self.flow.dialect.without_secrets)
         if log is None or remove is None:
@@ -198,8 +200,8 @@ def _new_id(flow: Flow) -> str:
     """An id that begins with the name of the flow, as a word of a line without quotes. It keeps the
     letters and digits of all scripts, with their marks."""
     name = "".join(
-        each if each.isalnum() or each in "_.-" or category(each).startswith("M") else "_"
-        for each in same_name(flow.name or flow.language)
+        letter if letter.isalnum() or letter in "_.-" or category(letter).startswith("M") else "_"
+        for letter in same_name(flow.name or flow.language)
     )
     return f"{name[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
 

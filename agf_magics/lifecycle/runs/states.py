@@ -16,7 +16,7 @@ class States(Trace):
     columns = ("number", "after", "at", "state")
 
     note = ""
-    """Why the last states are missing; empty if none is missing."""
+    """The reason why the last states are missing; empty: none is missing."""
 
     of: ClassVar[Callable[[Any], States]]
     """Finds the states of a run: it runs the definition again, which is above this room. The package

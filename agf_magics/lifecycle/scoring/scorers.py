@@ -95,7 +95,7 @@ def _by_key(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
     ]
     keys = dict.fromkeys(chain.from_iterable(mapping for mapping, _ in mappings))
     if len(keys) > 1:
-        keys.pop("", None)  # of rows that failed
+        keys.pop("", None)  # for rows that failed
     return {key: [(mapping.get(key), why) for mapping, why in mappings] for key in keys}
 
 
@@ -125,7 +125,7 @@ def _name(score: object) -> str:
 
 
 def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
-    """What computes a score. Raises DefinitionError for what is none."""
+    """The function that computes a score. Raises DefinitionError for an object that cannot."""
     evals = module_if_loaded("pydantic_evals.evaluators")
     if evals is not None and isinstance(score, evals.Evaluator):
         return lambda rows: [_of_row(row, lambda r: _evaluate(evals, score, r)) for row in rows]

@@ -20,7 +20,8 @@ from ...languages.over import SAME
 from ...pictures.amounts import counted, duration
 from ...pictures.difference import diff_html, diff_text, text_difference
 from ...pictures.plain import line, parts_html, parts_text, untypeset
-from ...pictures.values import cell_text, table_html, table_text
+from ...pictures.value_line import cell_text
+from ...pictures.values import table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name
 from ..past.past_run import PastRun, find_past_run
@@ -41,7 +42,7 @@ Cells = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
 class RowPair(NamedTuple):
-    """A row of the first table and the one of the other table that has the same key."""
+    """A row of the first table, and the row of the other table with the same key."""
 
     place: int
     row: TableRow
@@ -53,7 +54,7 @@ class ChangedRow(NamedTuple):
     """A row whose outcome differs."""
 
     key: Value
-    """Its number, or its value of the key column."""
+    """The number of the row, or its value in the key column."""
     first: TableRow
     other: TableRow
 
@@ -138,7 +139,7 @@ class TableComparison:
             if encode(before.get(name)) != encode(after.get(name))
         ]
         rows = tuple(
-            (name, *(cell_text(each.get(name)) for each in (before, after))) for name in names
+            (name, *(cell_text(row.get(name)) for row in (before, after))) for name in names
         )
         return ("input", *self.runs), rows
 

@@ -53,7 +53,7 @@ def find_resumable(store: Store, run: object, flows: Collection[str] | None = No
         if not runs:
             return find_run(store, word, flows)
         if len(runs) == 1:
-            return find_run(store, runs[0].run_id)  # its own error says what is wrong with it
+            return find_run(store, runs[0].run_id)  # its own error is reported
     others = list[NamedRun]()
     errors = list[JournalError]()
     for named in runs:

@@ -44,7 +44,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
             reuse = Reuse(source, (), *reader_of_results(store, state_of(run).flow_input.input))
             with reading_texts(store) as connection:
-                # Of older runs only what the newer ones lack.
+                # From older runs, only results that newer runs lack are read.
                 for head in heads:
                     earlier_run = EarlierRun(head.run_id, changed_objects(connection, head.num))
                     reuse.add(earlier_run, missing_results(connection, head.num, reuse.count))
@@ -52,7 +52,8 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
 
 
 def reader_of_results(store: Store, input: Value) -> tuple[ReadValue, Identities]:
-    """What reads the results of other runs for a run with this input, and the objects in them."""
+    """The function that reads results of other runs for a run with this input, and the objects in
+    them."""
     identities = Identities()
     identities.know(input)
     read = partial(unpickle, trust=False, files=store.files, identities=identities)
@@ -63,7 +64,7 @@ def _find_earlier(store: Store, run: Run, earlier: object) -> RunHead:
     """The run that ``earlier`` names, which is never ``run`` itself: it may be the last of its
     flow. Raises DefinitionError, JournalError."""
     word = word_of(earlier)
-    others = [each for each in named_runs(store) if each.run_id != run.run_id]
+    others = [other for other in named_runs(store) if other.run_id != run.run_id]
     return find_run(store, identify(word, others)).head
 
 

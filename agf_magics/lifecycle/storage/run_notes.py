@@ -13,5 +13,5 @@ def describe_lost(calls: int) -> str:
 
 
 def describe_resumed(times: int) -> str:
-    """How often a run was resumed; empty if never."""
+    """The note how often a run was resumed; empty: never."""
     return "" if not times else f"resumed {'once' if times == 1 else f'{times} times'}"

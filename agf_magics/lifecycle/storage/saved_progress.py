@@ -37,7 +37,7 @@ OTHERS = ("excused", "fatal", "asks", "width", "why")
 """The attributes of a row that are stored beside its counts and times."""
 
 TIMES = ("when", "ended")
-"""In seconds of the run's clock, which stands still between its sessions."""
+"""The times of a row, in seconds of the run's clock, which stands still between sessions."""
 
 
 Times = dict[Key, tuple[float, float]]
@@ -59,8 +59,8 @@ _is_row = checker(
         tuple[str, str] | None,
     ]
 )
-"""A row: its key, the values of `COUNTS`, those of `OTHERS` and `TIMES`, its value, the code and the message of
-its error."""
+"""The form of a row: its key, the values of `COUNTS`, `OTHERS` and `TIMES`, its value, the code and
+the message of its error."""
 
 
 def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
@@ -156,7 +156,7 @@ def noting_times(records: Iterable[Record], times: Times) -> Iterator[Record]:
 
 
 def _add_time(times: Times, key: Key, record: Record) -> None:
-    """Extend the time of a row by that of a call."""
+    """Extend the time of a row by the time of a call."""
     if record.started is not None and record.ended is not None:
         first, last = times.get(key, (record.started, record.ended))
         times[key] = min(first, record.started), max(last, record.ended)

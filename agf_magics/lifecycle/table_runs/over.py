@@ -106,7 +106,7 @@ def over_rows(
     options = replace(
         options,
         registry=_with_flow(default(options.registry), flow),
-        # Of the whole run: those of a row are in its definition.
+        # The limits of the whole run; the limits of a row are in the definition.
         limits=replace(limits, spawns=0, timeout=None),
         note=note,
         input_warnings=warnings,

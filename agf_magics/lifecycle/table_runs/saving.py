@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
 
 class CellsOfRun(Protocol):
-    """What is saved: the cells of a run over a table."""
+    """The saved data: the cells of a run over a table."""
 
     def number_of(self, place: int) -> int:
         """The number by which a person knows a row."""
@@ -103,7 +103,7 @@ def _refuse_cells(
 
 
 def _kind(value: Value) -> str:
-    """What cannot be held: the first opaque part of a value, or what else is odd in it."""
+    """The part of a value that the format cannot hold, for example the first opaque part."""
     if not is_utf8(value):
         return "a text with half of a surrogate pair"
     kinds = [_kind(part) for part in parts_of(value) if not _has_json(part)]
@@ -119,7 +119,7 @@ def _has_json(value: Value) -> bool:
 
 
 def _json_part(part: Any) -> Value:
-    """What JSON has for an opaque value, if nothing of it is lost."""
+    """The JSON for an opaque value, if nothing of it is lost."""
     if isinstance(part, _TEXTS):
         return str(part)
     if is_array(part) and part.dtype.kind in "biufmM" and part.shape:
@@ -167,7 +167,7 @@ def _write_csv(table: CellsOfRun, path: Path) -> str:
 
 
 def _csv_cell(value: Value) -> Any:
-    """What the csv module writes for a value."""
+    """The object that the csv module gets for a value."""
     if value is None or has_no_json(value):
         return ""
     if type(value) in (str, int, float):
@@ -194,4 +194,4 @@ WRITERS: Mapping[str, Callable[[CellsOfRun, Path], str]] = {
     ".jsonl": _write_jsonl,
     ".parquet": _write_parquet,
 }
-"""What writes a file, by the end of its name; it returns what a person must know of the file."""
+"""The functions that write a file, by the end of its name. They return the notes for the person."""

@@ -73,7 +73,7 @@ class ScoreSummary(NamedTuple):
 
 
 class ScoredRow(NamedTuple):
-    """What a summary needs of a row."""
+    """The data of a row that a summary needs."""
 
     number: int
     right: str | None
@@ -137,7 +137,7 @@ def _kind(value: Value) -> str:
 
 
 def _is_finite(value: Value) -> bool:
-    """Whether it is a number of which a mean can be taken."""
+    """Whether ``value`` is a number of which a mean can be taken."""
     try:
         return isinstance(value, int | float) and math.isfinite(value)
     except OverflowError:  # larger than a float can be
@@ -173,6 +173,6 @@ def interval(groups: Sequence[Sequence[float]], seed: int) -> Interval:
 
 
 def _redrawn(draw: random.Random, groups: Sequence[Sequence[float]]) -> list[float]:
-    """As many groups drawn anew, and of each as many numbers."""
+    """A resample: as many groups drawn at random, and from each group as many numbers."""
     chosen = draw.choices(groups, k=len(groups))
     return [number for group in chosen for number in draw.choices(group, k=len(group))]

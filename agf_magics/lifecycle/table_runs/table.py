@@ -26,7 +26,8 @@ from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
-from ...pictures.values import cell_text, table_html, table_text
+from ...pictures.value_line import cell_text
+from ...pictures.values import table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from ...values.tables.data_frames import in_pandas_form, in_polars_form
@@ -75,7 +76,7 @@ LONGEST = 200
 
 
 class RunOfRows(Protocol):
-    """What a table reads of its run."""
+    """The data of the run that a table reads."""
 
     @property
     def run_id(self) -> str: ...
@@ -84,7 +85,7 @@ class RunOfRows(Protocol):
     def input(self) -> Value: ...
     @property
     def _input_value(self) -> Value:
-        """Its input, of which no part is a preview."""
+        """The input of the run, without previews."""
         ...
 
     @property

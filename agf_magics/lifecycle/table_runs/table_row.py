@@ -27,7 +27,7 @@ Cells = dict[str, Value]
 OUTPUT = "output"
 
 _MAPPING = re.compile(rb"\x80.(?:\x95.{8})?\}", re.DOTALL)
-"""How the pickle of a mapping begins."""
+"""The first bytes of the pickle of a mapping."""
 
 
 class Unstored(NamedTuple):
@@ -144,7 +144,7 @@ class TableRow:
             return self.held_output
         if self.status != "ok":
             return None
-        if record.result.form == "again":  # it was not stored
+        if record.result.form == "again":  # the value was not stored
             return Unstored(record.value_shown, "")
         try:
             return record.read_value(self.run_id, trust=False, files=self.files)
@@ -187,7 +187,7 @@ def _is_object(value: Value) -> bool:
 
 
 class PartialRow(Mapping[str, Value]):
-    """A row as a mapping, of which not all values are stored: reading one of these is an error."""
+    """A row as a mapping, of which some values are not stored. Reading such a value is an error."""
 
     def __init__(self, number: int, cells: Cells) -> None:
         self._number, self._cells = number, cells

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ...catalog.models.model_fault import without_keys
 from ...text.diagnostics import Diagnostic
 from ...text.folder import notebook_folder
 from .environment import literal_secrets, read_values, shown_words
@@ -48,12 +49,12 @@ class Address:
 
     @property
     def text(self) -> str:
-        return self.address
+        return without_keys(self.address)
 
     @property
     def line(self) -> str:
         signs_in = ["--sign-in"] if self.signs_in else []
-        return shlex.join([self.address, *shown_words("--header", self.headers), *signs_in])
+        return shlex.join([self.text, *shown_words("--header", self.headers), *signs_in])
 
     def warnings(self, who: str) -> list[Diagnostic]:
         return literal_secrets(who, self.headers)

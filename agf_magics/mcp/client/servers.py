@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ...catalog import Registry, Throttle, default
+from ...catalog.models.model_fault import without_keys
 from ...catalog.tools.throttle import make_throttle
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.folder import notebook_folder
@@ -220,7 +221,7 @@ def _target(
         return read_entry(notebook_folder.path / file, name)
     if address is not None:
         if not re.match(r"https?://[^/\s@]+(/|$)", address):
-            message = f"{address!r} is no address of an MCP server"
+            message = f"{without_keys(address)!r} is no address of an MCP server"
             hint = "it is https://HOST/PATH; secrets belong into headers"
             raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
         return Address(address, dict(headers or {}), sign_in)

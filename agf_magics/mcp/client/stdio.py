@@ -64,17 +64,7 @@ async def bounded_stdio(
         async with stdio_client(server) as streams:
             yield streams
         return
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        env={**get_default_environment(), **environment},
-        cwd=folder,
-        limit=longest,
-        # Jupyter interrupts the process group of the kernel; a server is no part of it.
-        start_new_session=True,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    process = await _start(command, environment, folder, longest)
     # No await from here to the task group: a cancel in between would leave the process.
     inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outbound = anyio.create_memory_object_stream[SessionMessage](0)
@@ -90,6 +80,22 @@ async def bounded_stdio(
             group.cancel_scope.cancel()
             for stream in (read, write, inbound, outbound):
                 stream.close()
+
+
+async def _start(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, longest: int
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *command,
+        env={**get_default_environment(), **environment},
+        cwd=folder,
+        limit=longest,
+        # Jupyter interrupts the process group of the kernel; a server is no part of it.
+        start_new_session=True,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
 
 
 async def _read(
@@ -168,7 +174,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
                 while process.returncode is None:
                     await asyncio.sleep(0.01)
                 break
-    _signal(process, signal.SIGKILL)  # what it has left behind
+    # What it has left behind.
+    _signal(process, signal.SIGKILL)
     # The pipes stay open otherwise while a process outside of the group holds their other ends;
     # there is no public way to close them.
     process._transport.close()  # type: ignore[attr-defined]

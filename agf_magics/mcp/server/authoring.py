@@ -123,7 +123,7 @@ def _problem(problem: PlacedProblem, source: Source) -> dict[str, Any]:
 
 
 def _place(problem: PlacedProblem, source: Source) -> dict[str, int]:
-    """Where a problem begins and ends, as in an editor."""
+    """The begin and the end of a problem, counted as in an editor."""
     line, column = source.place(problem.start)
     end_line, end_column = source.place(problem.end)
     return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}

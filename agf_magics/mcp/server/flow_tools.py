@@ -12,7 +12,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""What MCP allows as the name of a tool."""
+"""The pattern of tool names that MCP allows."""
 
 INPUT = "input"
 """The field with an input that is no object; MCP needs objects."""
@@ -23,14 +23,14 @@ Schema = dict[str, Any]
 
 
 class FlowTool(NamedTuple):
-    """What a client reads of a flow."""
+    """The description of a flow for a client."""
 
     name: str
     description: str
     accepts: Schema
     """The schema of the arguments: an object."""
     gives: Schema | None
-    """The schema of the result: an object; None: it cannot be moved into one."""
+    """The schema of the result as an object; None: it cannot be wrapped into an object."""
     has_whole_input: bool
     """Whether the argument `INPUT` is the input, because the input is no object."""
     has_whole_result: bool
@@ -64,7 +64,7 @@ def flow_tool(flow: Flow) -> FlowTool:
 
 def flow_tools(flows: Iterable[Flow], reserved: Iterable[str]) -> dict[str, FlowTool]:
     """The tools of ``flows``, by name. Raises DefinitionError ``mcp.serve-name`` for names that MCP
-    does not allow, and for those of other tools of the server."""
+    does not allow, or that other tools of the server have."""
     reserved = frozenset(reserved)
     wrong = list[Diagnostic]()
     tools = {flow.name: flow_tool(flow) for flow in flows}
@@ -94,13 +94,14 @@ def _read_names(flow: Flow) -> Schema:
 
 
 def _as_object(schema: Mapping[str, Any] | None, name: str) -> tuple[Schema | None, bool]:
-    """A schema as that of an object, and whether the value is in a field ``name`` of that object."""
+    """A schema as the schema of an object, and whether the value is wrapped in a field ``name`` of
+    that object."""
     if schema is None:
         return None, False
     if schema.get("type") == "object":
         return dict(schema), False
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    if _refers_to_its_root(inner):  # it would refer to the object around it
+    if _refers_to_its_root(inner):  # the reference would point at the outer object
         return None, True
     around: Schema = {"type": "object", "properties": {name: inner}, "required": [name]}
     if "$defs" in schema:

@@ -29,7 +29,7 @@ class OpenQuestion:
         self._tell = tell
         self._patience = patience
         self.complaint = ""
-        """Why the last answer to the open question does not fit; empty before the first one."""
+        """The reason why the last answer does not fit; empty before the first answer."""
         self._tries = 0
         self._pending: PendingQuestion | None = None
 
@@ -48,8 +48,8 @@ class OpenQuestion:
             pending.take(fitting)
 
     def try_answer(self, answer: Value) -> None:
-        """The same for a client that may try again: a wrong answer leaves the question open, with a
-        complaint, up to `TRIES` times."""
+        """Put the question for a client that may try again: a wrong answer leaves the question
+        open, with a complaint, up to `TRIES` times."""
         try:
             self.answer(answer)
         except DefinitionError as error:

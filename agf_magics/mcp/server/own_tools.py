@@ -37,9 +37,9 @@ class OwnTool(NamedTuple):
     call: Callable[[Arguments], Awaitable[dict[str, Value] | str]]
     """Gets arguments that fit ``accepts``. May raise DefinitionError."""
     reads_only: bool = False
-    """Whether it changes nothing."""
+    """Whether the tool changes nothing."""
     meta: Mapping[str, Any] | None = None
-    """What it says about the page of a run: that the page shows its result, or calls it."""
+    """The tool's metadata about the page of a run: the page shows its result, or calls it."""
 
     async def checked(self, arguments: Arguments) -> dict[str, Value] | str:
         """Call it. Raises DefinitionError ``mcp.arguments`` if the arguments do not fit."""
@@ -52,13 +52,13 @@ class OwnTool(NamedTuple):
 def own_tools(
     served: ServedRuns, tools: Mapping[str, FlowTool], registry: Registry
 ) -> dict[str, OwnTool]:
-    """The tools of a server, by name. ``tools``: those of its flows."""
+    """The tools of a server, by name. ``tools``: the tools of its flows."""
     every = (*_for_runs(served, tools), *_for_authors(registry))
     return {tool.name: tool for tool in every}
 
 
 class _RunTools:
-    """What the tools for runs do."""
+    """The functions of the tools for runs."""
 
     def __init__(self, served: ServedRuns, tools: Mapping[str, FlowTool]) -> None:
         self._served = served

@@ -273,7 +273,8 @@ def _result(tool: FlowTool, run: Run | PastRun) -> types.CallToolResult:
 
 
 def _waits(run: Run, question: Question) -> types.CallToolResult:
-    """For a client without forms: the run goes on waiting, and can be answered by its id."""
+    """Handle a question for a client without forms: the run goes on waiting, and the question can
+    be answered by the id of the run."""
     envelope: Envelope = asks(run.run_id, question)
     return _failure(written(envelope), run)
 
@@ -307,7 +308,7 @@ async def _elicit(context: Context, served: ServedRun, question: Question) -> No
     reply = await context.session.elicit_form(
         form.message, form.requested_schema, related_request_id=context.request_id
     )
-    if served.open_question.current is question:  # it may have been given up
+    if served.open_question.current is question:  # the question may have been given up
         _take(served, question, reply)
 
 

@@ -20,7 +20,7 @@ MOST_CHOICES = 100
 
 def question_text(question: Question) -> str:
     """The question with the arguments of its call, without control characters."""
-    arguments = [f"  {each}" for each in long_arguments(question, LONGEST)]
+    arguments = [f"  {argument}" for argument in long_arguments(question, LONGEST)]
     return "\n".join([plain(question.text, LONGEST), *arguments])
 
 
@@ -35,7 +35,8 @@ def form(question: Question) -> dict[str, Any]:
 
 
 def form_answer(question: Question, action: str, content: object) -> Value:
-    """What the person answered by this action of the form; None: nothing. A refused approval is a no."""
+    """The person's answer by this action of the form; None: no answer. A refused approval is a
+    no."""
     answer = content.get(FIELD) if action == "accept" and isinstance(content, dict) else None
     if answer is None and question.approval and action != "cancel":
         return False

@@ -20,10 +20,10 @@ PAGE_TOOL = "run_page"
 """The tool that the page calls, and no model."""
 
 META: dict[str, Any] = {"ui": {"resourceUri": URI}}
-"""What a tool says whose result the page shows."""
+"""The metadata of a tool whose result the page shows."""
 
 PAGE_META: dict[str, Any] = {"ui": {"resourceUri": URI, "visibility": ["app"]}}
-"""The same for `PAGE_TOOL`."""
+"""The metadata of `PAGE_TOOL`."""
 
 
 def document() -> str:

@@ -45,7 +45,7 @@ class FlowsServed:
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes requests."""
+        """Whether the server takes requests."""
         return self._server.is_open
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ from .served_run import ServedRun
 MOST_RUNNING = 8
 """Runs at once."""
 MOST_WAITING = 100
-"""Calls that wait until one of the runs has ended."""
+"""The calls that wait until a run has ended."""
 
 
 class ServedRuns:
@@ -38,7 +38,7 @@ class ServedRuns:
         most_waiting: int = MOST_WAITING,
         limits: Limits | None = None,
     ) -> None:
-        """``limits``: of each run; None: those of the settings."""
+        """``limits``: the limits of each run; None: those of the settings."""
         self.flows = {flow.name: flow for flow in flows}
         self._registry = registry
         self._limits = limits
@@ -82,7 +82,7 @@ class ServedRuns:
             served.open_question.answer(answer)
             return started(run_id)
         run = await self.find_run(run_id)
-        if isinstance(run, Run) and not run.done:  # of an earlier server of this process
+        if isinstance(run, Run) and not run.done:  # from an earlier server of this process
             await asyncio.to_thread(run.answer, answer)
         elif run.status in ("waiting", "interrupted"):
             self._need_room()

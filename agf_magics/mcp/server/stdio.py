@@ -68,7 +68,8 @@ class _Replies:
         """Nothing is held back."""
 
     def put(self, line: bytes) -> None:
-        with self._lock, suppress(OSError):  # it reads no more; the end of stdin ends the server
+        # the client reads no more; the end of stdin ends the server
+        with self._lock, suppress(OSError):
             unwritten = memoryview(line)
             while unwritten:
                 unwritten = unwritten[self._file.write(unwritten) :]

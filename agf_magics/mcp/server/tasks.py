@@ -39,7 +39,7 @@ RELATED = "io.modelcontextprotocol/related-task"
 """The key of the id in what belongs to a task."""
 
 ON_DEMAND = types.ToolExecution(task_support="optional")
-"""What a tool says that can be called as a task."""
+"""The metadata of a tool that can be called as a task."""
 
 CAPABILITY = types.ServerTasksCapability(
     cancel=types.TasksCancelCapability(),
@@ -47,7 +47,8 @@ CAPABILITY = types.ServerTasksCapability(
         tools=types.TasksToolsCapability(call=types.TasksCallCapability())
     ),
 )
-"""What the server says of them. They are not listed: a client is known by no more than their ids."""
+"""The server's capabilities for tasks. Tasks are not listed, because a client is known only by
+their ids."""
 
 STATUSES: Mapping[str, types.TaskStatus] = {
     "ok": "completed",
@@ -56,7 +57,7 @@ STATUSES: Mapping[str, types.TaskStatus] = {
     "started": "working",
     "waiting": "input_required",
 }
-"""The status of a task, by that of the envelope of its run."""
+"""The status of a task, by the status in the envelope of its run."""
 
 Context = ServerRequestContext[Any, Any]
 Follow = Callable[
@@ -148,7 +149,7 @@ class Tasks:
 
 @contextmanager
 def _errors_of_the_protocol() -> Iterator[None]:
-    """In the block, an error of ours becomes an error of the protocol."""
+    """Raise an error of the block that is one of ours as an error of the protocol."""
     try:
         yield
     except DefinitionError as error:
@@ -170,12 +171,12 @@ def _about(run: Run | PastRun, envelope: Envelope) -> dict[str, Any]:
         ttl=None,
         poll_interval=POLL,
     )
-    # It must say that it has no end, and leave out what else it does not have.
+    # The protocol requires null for the missing end, and other missing fields to be left out.
     return {**task.model_dump(by_alias=True, mode="json", exclude_none=True), "ttl": None}
 
 
 def _times(run: Run | PastRun) -> tuple[float, float]:
-    """When a run began, and when it ended or is looked at, in seconds since 1970."""
+    """The begin of a run, and its end or the current time, in seconds since 1970."""
     now = time.time()
     if isinstance(run, PastRun):
         ended = run.ended

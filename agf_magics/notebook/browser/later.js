@@ -132,22 +132,32 @@ export default base => {
 
     // The times of a list go on, and so do the runs.
     tick() {
-      if (!this.place.isConnected || document.hidden) return;
+      if (!this.isInSight()) return;
       for (const [node, began, text] of this.times) setText(node, ago(began) || text);
-      if (this.shown.goes_on) this.refresh();
+      this.isOld ||= this.shown.goes_on;
+      this.catchUp();
+    }
+
+    isInSight() {
+      const { top, bottom } = this.place.getBoundingClientRect();
+      return this.place.isConnected && !document.hidden && bottom > 0 && top < innerHeight;
+    }
+
+    // Something has happened. Out of sight, the list waits until a person comes.
+    refresh() {
+      this.isOld = true;
+      this.catchUp();
     }
 
     // The page that is shown, as it is now. A kernel that is busy answers later, or not: then the list stays.
-    async refresh() {
-      this.isOld = true;
-      if (this.isAsking) return;
+    async catchUp() {
+      if (!this.isOld || this.isAsking || !this.isInSight()) return;
       this.isAsking = true;
+      this.isOld = false;
+      const { first } = this.shown;
       try {
-        while (this.isOld) {
-          this.isOld = false;
-          const { first } = this.shown, list = await this.state.request("list", { first });
-          if (first === this.shown.first && JSON.stringify(list) !== JSON.stringify(this.shown)) this.show(list, this.chosen);
-        }
+        const list = await this.state.request("list", { first });
+        if (first === this.shown.first && JSON.stringify(list) !== JSON.stringify(this.shown)) this.show(list, this.chosen);
       } catch { /* it is asked again */ } finally { this.isAsking = false; }
     }
 

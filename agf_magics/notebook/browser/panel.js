@@ -386,6 +386,7 @@ class Conversation {
     this.state = view.state;
     this.step = step;
     this.node = element("div");
+    this.arriving = new Map(); // the elements of the replies that arrive, by the number of their message
     this.said = new Map(); // the elements of the messages, by their JSON: those that stay are not written again
     new ResizeObserver(() => view.panel.keepPlace(this.node)).observe(this.node); // its Markdown comes later
   }
@@ -398,7 +399,7 @@ class Conversation {
     if (found.messages.at(-1)?.arriving) this.view.panel.place.isFollowed ??= true;
     this.said = new Map(found.messages.map((message, k) => {
       const key = `${k} ${JSON.stringify(message)}`;
-      return [key, before.get(key) ?? this.message(message)];
+      return [key, before.get(key) ?? this.message(message, k)];
     }));
     const said = [...this.said.values()];
     this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
@@ -410,26 +411,29 @@ class Conversation {
     const listed = named("SessionRow", sessions);
     const options = listed.map(({ numbers, failed }, k) => element("option", { value: k, selected: `${numbers}` === `${index}` },
       `#${numbers.join("#")}${failed ? ` · ${number(failed)} failed` : ""}`));
-    const choose = event => { this.index = listed[event.target.value].numbers; this.fetch(); };
+    const choose = event => { this.arriving.clear(); this.index = listed[event.target.value].numbers; this.fetch(); };
     return element("div", {}, `one of ${number(total)} sessions: `,
       element("select", { "aria-label": "Session", on: { change: choose } }, options));
   }
 
-  message(message) {
+  message(message, k) {
     const who = ["user", "model", "tool"].includes(message.who) ? message.who : "";
     const facts = [message.who, message.name, message.arriving ? "arriving …" : message.took, message.used].filter(Boolean).join(" · ");
     const calls = (message.calls ?? []).map(call => element("div", {}, element("b", {}, `⚙ ${call.tool} `), call.arguments ? valueElement(call.arguments) : ""));
     return element("div", { class: `said ${who}` }, element("small", {}, facts),
       message.thinking ? details("thinking", [element("pre", {}, message.thinking)], Boolean(message.arriving)) : "",
-      message.text ? this.reply(message) : "", message.error ? errorElement(message.error) : "",
+      message.text ? this.reply(message, k) : "", message.error ? errorElement(message.error) : "",
       calls, message.result ? valueElement(message.result) : "");
   }
 
-  // JupyterLab writes the Markdown of a model; elsewhere, and while it arrives, it is plain text.
-  reply({ text, who, arriving }) {
-    const node = element("div", { class: "markdown" }, element("pre", {}, text));
-    const event = new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node } });
-    if (who === "model" && !arriving) this.view.host.dispatchEvent(event);
+  // JupyterLab writes the Markdown of a model; elsewhere it is plain text. A reply that arrives keeps its element, which shows what is
+  // written until more is, and so does the reply that has arrived.
+  reply({ text, who, arriving }, k) {
+    const node = this.arriving.get(k) ?? element("div", { class: "markdown" });
+    if (arriving) this.arriving.set(k, node); else this.arriving.delete(k);
+    const event = new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node, arriving: Boolean(arriving) } });
+    const isWritten = who === "model" && !this.view.host.dispatchEvent(event);
+    if (!isWritten || !node.firstChild) node.replaceChildren(element("pre", { class: isWritten ? "late" : "" }, text));
     return node;
   }
 }

@@ -155,7 +155,7 @@ class StepList {
 
   drawRow(i, place, all) {
     const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
-    const end = row[Now.end] ?? (look.name === "running" ? all : row[Now.start]);
+    const end = row[Now.end] ?? (["running", "waiting"].includes(look.name) ? all : row[Now.start]);
     setText(node.took, row[Now.start] == null ? "" : duration(end - row[Now.start]));
     this.drawBar(node, i, row, look, end);
     this.view.extras.paintRow(node, i);

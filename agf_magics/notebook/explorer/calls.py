@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from ...flow.progress.pauses import paused
+from ...flow.progress.pauses import Pauses, paused
 from ...flow.progress.rows import Key, Row, key_of
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
@@ -189,14 +189,24 @@ def _open_since(run: AnyRun, row: Row) -> float | None:
     if not running or running[0].started is None:
         return None
     began = running[0].started
-    return round((began - paused(run.progress.pauses, began) - _run_began(run)) * 1e3, 1)
+    return round((began - paused(_pauses(run), began) - _run_began(run)) * 1e3, 1)
 
 
 def _run_began(run: AnyRun) -> float:
     """When the first session of a run began, in seconds since 1970."""
     if isinstance(run, Run):
-        return started_at(run) - paused(run.progress.pauses, math.inf)
+        return started_at(run) - paused(_pauses(run), math.inf)
     return run.started.timestamp()
+
+
+def _pauses(run: AnyRun) -> Pauses:
+    """The times between the sessions of a run. The last one of a run that was resumed here ends when
+    its clock goes on, which is a little later than the journal has it."""
+    pauses = run.progress.pauses
+    if not isinstance(run, Run) or not pauses:
+        return pauses
+    *others, (stopped, _) = pauses
+    return (*others, (stopped, started_at(run) + run.progress.ran))
 
 
 Timed = TypeVar("Timed", CallSpan, CallsOfElement)
@@ -204,7 +214,7 @@ Timed = TypeVar("Timed", CallSpan, CallsOfElement)
 
 def _clocked(run: AnyRun, timed: Timed) -> Timed:
     """Its times without the pauses of the run before them."""
-    pauses = run.progress.pauses
+    pauses = _pauses(run)
     return timed._replace(
         started=timed.started - paused(pauses, timed.started),
         ended=timed.ended - paused(pauses, timed.ended),

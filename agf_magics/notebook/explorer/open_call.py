@@ -12,7 +12,7 @@ from ...journal.records.records import Record
 from ...lifecycle.past.find_call import find_call
 from ...lifecycle.past.past_run import find_past_run
 from ...pictures.plain import line
-from ...pictures.values import value_text
+from ...pictures.value_line import value_line
 from ...text.diagnostics import DefinitionError
 
 ARGUMENTS = "arguments"
@@ -48,7 +48,7 @@ def open_call(
         else "some of the arguments are only previews: a secret, or a value that is not JSON"
     )
     shell.user_ns[name] = record.arguments_shown
-    shown = line(value_text(record.arguments_shown), 200)
+    shown = value_line(record.arguments_shown, 200)
     return Opened(
         name,
         line(format_path(record.at), 100),

@@ -16,7 +16,8 @@ from ...lifecycle.past.past_runs import runs
 from ...lifecycle.run_internals import definition_of, place_in_journal
 from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
-from ...pictures.values import cell_text, value_text
+from ...pictures.value_line import cell_text
+from ...pictures.values import value_text
 from ...values.value import Value
 from .arguments import natural
 from .request_types import AnyRun, Json, Refused

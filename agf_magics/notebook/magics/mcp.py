@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import line_magic, magics_class
 
+from ...catalog.models.model_fault import without_keys
 from ...commands import magics
 from ...commands.line import ParsedLine
 from ...commands.values import amount, count
@@ -88,7 +89,8 @@ class McpMagics(NotebookMagics):
             at_once=count(parsed, "--at-once", None, least=1),
             registry=self.notebook.registry,
         )
-        print(f"starting: {' '.join(command) or address or entry_text(file or '', name.text)}")
+        shown = without_keys(address or "") or entry_text(file or "", name.text)
+        print(f"starting: {' '.join(command) or shown}")
         print(_summary(connect(name.text, address, **options)))
 
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from .. import theme as look
 from ..amounts import duration, moment
 from ..plain import details, html, line, padded
-from ..values import WRAP, bounded, value_among, value_html, value_text
+from ..value_line import value_line
+from ..values import WRAP, bounded, value_html, value_text
 from .parts import chip
 from .run_page import MOST_SAVED, RunLike, fitted, run_html, run_text, short_time
 
@@ -136,8 +137,8 @@ def _call_html(call: dict[str, Any]) -> str:
 def _call_text(call: dict[str, Any]) -> str:
     mark = look.state(_state(call)).mark
     again = f" (attempt {call['attempt']})" if call["attempt"] > 1 else ""
-    input = line(value_text(call["input"]), 60) if call["input"] is not None else ""
-    gave = line(call["error"], 100) if call["error"] else line(value_among(call["output"]), 60)
+    input = value_line(call["input"], 60) if call["input"] is not None else ""
+    gave = line(call["error"], 100) if call["error"] else value_line(call["output"], 60)
     return f"  {mark} {line(call['step'], 80)} {line(call['label'], 40)}({input}) → {gave}{again}"
 
 

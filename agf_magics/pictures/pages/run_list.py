@@ -12,7 +12,8 @@ from .. import theme as look
 from ..amounts import counted, duration, moment, money
 from ..plain import html, line
 from ..problems import brief_exception
-from ..values import Table, drop_empty_columns, list_rows, value_text
+from ..value_line import value_line
+from ..values import Table, drop_empty_columns, list_rows
 
 MOST_RUNS = 200
 
@@ -73,7 +74,7 @@ def _status(run: RunLine) -> str:
 
 def _input(listed: RunLine) -> str:
     run = listed.open() if listed.open is not None else None
-    return line(value_text(run.secrets.shown(run.input)), 60) if run and run.input else ""
+    return value_line(run.secrets.shown(run.input), 60) if run and run.input else ""
 
 
 def _error_of(listed: RunLine) -> str:

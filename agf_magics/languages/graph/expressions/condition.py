@@ -56,7 +56,7 @@ class ComparisonNode:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """True if all comparisons of one of its alternatives are true."""
+    """A whole condition, which is true if all comparisons of one alternative are true."""
 
     alternatives: tuple[tuple[ComparisonNode, ...], ...]
 

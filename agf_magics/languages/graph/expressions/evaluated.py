@@ -18,7 +18,7 @@ Node = TypeVar("Node")
 
 @lru_cache(maxsize=512)
 def parse_public(parse: Callable[[str], Node], text: str) -> Node:
-    """What ``parse`` makes of a text of the public functions. Raises ValueError."""
+    """The node that ``parse`` returns for a text of the public functions. Raises ValueError."""
     try:
         return parse(text)
     except Refusal as refusal:

@@ -48,4 +48,4 @@ ADVICE: Mapping[str, str] = {
     ),
     **dict.fromkeys(("state", "args"), "state and variables stand at the top of the graph"),
 }
-"""What to write for a key that no key of a graph stands for."""
+"""The advice for keys of other programs to which no key of a graph corresponds."""

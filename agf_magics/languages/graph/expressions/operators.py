@@ -45,7 +45,7 @@ def combine(sign: str, left: Value, right: Value) -> Value:
 
 
 def check_number(sign: str, left: Value, right: Value) -> None:
-    """Raises ValueError where one of two numbers is NaN: no sum and no order has it (decision
+    """Raise ValueError if one of two numbers is NaN, which has no sum and no order (decision
     A1′)."""
     for side, name in ((left, "left"), (right, "right")):
         if _is_nan(side):

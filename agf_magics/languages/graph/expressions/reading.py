@@ -232,7 +232,7 @@ _UNFILLED: Mapping[str, tuple[str, str]] = {
         "compute it into a key of its own first, then write {{state.key}} here",
     ),
 }
-"""By `Unfilled.why`: the warning and its hint."""
+"""The warnings and their hints, by `Unfilled.why`."""
 
 AT_FIRST = (
     "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"

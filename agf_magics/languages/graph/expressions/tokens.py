@@ -36,7 +36,7 @@ class Path:
     start: int = field(default=0, compare=False)
     end: int = field(default=0, compare=False)
     prefixed: bool = field(default=False, compare=False)
-    """Whether it is written with ``state.``."""
+    """Whether the path is written with ``state.``."""
 
     def __post_init__(self) -> None:
         # A frozen dataclass of slots has no other way.

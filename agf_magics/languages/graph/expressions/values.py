@@ -152,7 +152,7 @@ def parse_template(source: str) -> Template:
 
 
 def _parse_whole(source: str, start: int) -> Value | None:
-    """The one placeholder that ``source`` is; None if there is text after it."""
+    """The placeholder that ``source`` consists of; None if there is more text."""
     last = len(source) - 1
     left = _LEFT.match(source, start, last)
     if left is None:
@@ -309,7 +309,7 @@ class _Operand(Scanner):
         return key
 
     def atom(self, stops: str) -> Atom:
-        """A path, a literal or a text, up to one of ``stops``."""
+        """Parse a path, a literal or a text, up to one of ``stops``."""
         start = self.skip_blanks()
         source = self.source
         if start >= self.end or source[start] in stops:

@@ -44,7 +44,7 @@ def format_value(value: Value, name: str = "a value") -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Text:
-    """A part of a list or a mapping whose text is not that of Python."""
+    """A part of a list or a mapping whose text differs from Python's."""
 
     text: str
 

@@ -24,7 +24,7 @@ FieldValues = dict[str, Any]
 
 
 class WrittenKey(NamedTuple):
-    """A key that a node writes, as far as its text says."""
+    """A key that a node writes, as far as its text tells."""
 
     name: str
     span: Span | None
@@ -34,13 +34,13 @@ class WrittenKey(NamedTuple):
     type: str = "any"
     reducer: str | None = None
     option: str = ""
-    """The option of the node that names it; empty: none."""
+    """The option of the node that names the key; empty: none does."""
     sure: bool = True
-    """Whether the node writes it whenever it runs."""
+    """Whether the node writes the key whenever it runs."""
 
 
 class BuiltNode(NamedTuple):
-    """A node: its step and what it writes."""
+    """A built node: its step and its writes."""
 
     step: Step
     write: Write
@@ -50,11 +50,11 @@ class BuiltNode(NamedTuple):
     routes: tuple[Name, ...] = ()
     """The nodes that a router names."""
     answers: Mapping[str, str] = MappingProxyType({})
-    """Of a router: the answers that lead to each node."""
+    """The answers of a router that lead to each node."""
     binds: tuple[str, ...] = ()
-    """Of a map: the names that its item has."""
+    """The names of the item inside a map."""
     writes_any: bool = False
-    """Whether it may write keys that its text does not name."""
+    """Whether the node may write keys that its text does not name."""
     note: Callable[[Value], Diagnostic | None] | None = None
     """The warning about its value, if there is one."""
 
@@ -71,7 +71,7 @@ class NodeSite(NamedTuple):
     config: Mapping[str, Any]
     """The keys of ``config:``."""
     inside: bool = False
-    """Whether it is the node of a map."""
+    """Whether the node is the inner node of a map."""
     folders: Folders = Folders()
     timeout: float | None = None
-    """Of the map around it: the longest time for one item."""
+    """The longest time for one item of the map around the node, in seconds."""

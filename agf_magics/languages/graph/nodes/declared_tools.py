@@ -34,7 +34,7 @@ class Command:
     words: tuple[Prompt, ...]
     values: Values | None
     options: Mapping[str, Value]
-    """Of these ``timeout`` and ``success_codes``, what the text has."""
+    """The options ``timeout`` and ``success_codes``, as far as the text has them."""
     names: tuple[tuple[str, Span | None], ...]
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:

@@ -63,7 +63,7 @@ class Prompted:
     values: Values | None
     requires: tuple[Name, ...] = ()
     declared: frozenset[str] = frozenset()
-    """The keys of the state: any other name in braces may be a text."""
+    """The keys of the state. Any other name in braces may be text."""
     names: tuple[tuple[str, Span | None], ...] = ()
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
@@ -153,7 +153,7 @@ def build_request(reader: Reader, fields: FieldValues, site: NodeSite) -> Invoke
 
 
 def _lookup(tools: Tools, names: Set[str]) -> Lookup:
-    """Where the tools of these names come from that the graph declares."""
+    """The origins of the tools ``names`` that the graph declares."""
     files = {name: tools.files[name] for name in names & tools.files.keys()}
     commands = sorted(names & tools.commands.keys())
     return Lookup(files=files, derived=tuple(tools.commands[name].derived() for name in commands))
@@ -245,7 +245,7 @@ def _parse_json_step(site: NodeSite, step: Step) -> Step:
 
 
 def parse_answer(answer: Value) -> Value:
-    """The JSON in an answer: all of it, in a code fence, or its first object or list; else the
+    """The JSON in an answer: the whole answer, a code fence, or its first object or list; else the
     answer itself.
 
     >>> parse_answer('NodeSite it is: {"a": 1}.'), parse_answer("none")
@@ -262,7 +262,7 @@ def parse_answer(answer: Value) -> Value:
 
 
 def _has_calls(answer: Value) -> bool:
-    """Whether it is the value of a session that keeps its tool calls."""
+    """Whether ``value`` is the value of a session with its tool calls."""
     return type(answer) is dict and answer.keys() == {"answer", "calls"}
 
 

@@ -26,7 +26,7 @@ def state_key(
     fields: FieldValues, site: NodeSite, how: Callable[[str], Write] = write_key
 ) -> tuple[Write, WrittenKey]:
     key = name_at(fields, "state_key", Name(site.name, site.span))
-    is_object = how is write_object  # its keys are those of the state, not this one
+    is_object = how is write_object  # the keys of its result are written, not this key
     written = WrittenKey(
         key.text,
         key.span,

@@ -247,7 +247,7 @@ class Lines:
         self.whole = text.text
         self.starts = [0, *(end.end() for end in _LINES.finditer(self.whole)), len(self.whole)]
         self.reached: dict[int, int] = {}
-        """In each line, where the last word ended."""
+        """The end of the last word, in each line."""
 
     def place(self, line: int, word: str = "") -> Span:
         """The place of ``word``, else of the line. Words are searched near the last one, because a

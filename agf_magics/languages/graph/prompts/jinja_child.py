@@ -139,12 +139,12 @@ def compile_template(text: str) -> Template:
 
 
 def answer(text: str, values: dict[str, Any]) -> dict[str, Any]:
-    """What the kernel gets."""
+    """The answer for the kernel."""
     template: Template | None = None
     try:
         template = compile_template(text)
         return {"text": render(template, values)}
-    except Exception as error:  # of a filter, of an operation, of Python's compiler
+    except Exception as error:  # raised by a filter, an operation or Python's compiler
         why, message = failure(error)
         return {"why": why, "failed": message[:200], "line": line_of(error, template)}
 
@@ -187,7 +187,8 @@ def line_of(error: Exception, template: Template | None) -> int:
 
 
 def limit_memory(size: int) -> None:
-    """Where the system has such a limit; elsewhere jinja.py watches the process."""
+    """Limit the memory of this process, if the system can. Elsewhere jinja_process.py watches the
+    process."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

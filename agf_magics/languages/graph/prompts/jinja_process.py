@@ -54,7 +54,7 @@ class Renderer:
         self.forget()
 
     def forget(self) -> None:
-        """In a process that the kernel forked: its own renderer has another process."""
+        """Forget the process, in a fork of the kernel, which needs another process."""
         self.lock = threading.Lock()
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -73,7 +73,7 @@ class Renderer:
                     self.process = self._start()
                     self._await_start(self.process)
                 return self._ask(self.process, line, self.seconds)
-            except BaseException:  # also ■: the answer would be read as that of the next request
+            except BaseException:  # even an interrupt: the next request would read this answer
                 self._end()
                 raise
 

@@ -27,7 +27,8 @@ MOST_FILES = 1_000
 
 
 class Folders(NamedTuple):
-    """Where prompt files are searched: ``prompts_dir`` and ``prompts_relative`` of a graph."""
+    """The folders in which prompt files are searched, by ``prompts_dir`` and ``prompts_relative``
+    of a graph."""
 
     prompts_dir: str = ""
     relative: bool = False

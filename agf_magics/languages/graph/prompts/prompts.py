@@ -34,7 +34,7 @@ Filled = Prompt | JinjaPrompt
 
 
 class NodePrompt(NamedTuple):
-    """What a node asks: one or two texts, and what the prompt says of the answer and the model."""
+    """The prompt of a node: one or two texts, with the settings for the answer and the model."""
 
     user: Filled
     system: Filled | None
@@ -96,7 +96,8 @@ def _from_fields(
     in_file = named_by is not None
     for name in sorted(node.fields.keys() - PROMPT_FILE.keys.keys()):
         hint = suggest(name, PROMPT_FILE.keys, "keys of a prompt")
-        # Not at its place in the file: the line may be a secret of another program's file.
+        # The place in the file is left out, because the line may be a secret of another program's
+        # file.
         span = named_by or node.keys[name].span
         reader.warn("graph.prompt-key", f"{name!r} is not used in a prompt", span, hint)
     texts: dict[str, Filled] = {}
@@ -157,7 +158,7 @@ def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> NodePromp
         reader.refuse("graph.prompt-file", message, node.span, "a prompt file is a text in UTF-8")
     if path.suffix in (".txt", ".md"):
         return NodePrompt(read_part(reader, source.span(), kind, in_file=True), None, node.span)
-    # It may be any file of the folder: only an error about a prompt shows a line of it.
+    # The file may be any file of the folder, so only an error about a prompt shows a line of it.
     problems = Diagnostics()
     nodes = documents(source, problems)
     whole = nodes[0] if len(nodes) == 1 else None
@@ -168,6 +169,8 @@ def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> NodePromp
         return _from_fields(reader, whole, kind, node.span)._replace(span=node.span)
     message = f"{name!r} must hold a mapping with user and system"
     if problems.error_count:
-        place = next((each.span.place[0] for each in problems.errors if each.span is not None), 1)
+        place = next(
+            (problem.span.place[0] for problem in problems.errors if problem.span is not None), 1
+        )
         message = f"{name!r} is no prompt: it cannot be read as YAML at line {place}"
     reader.refuse("graph.prompt-shape", message, node.span, "user: Summarize {text}")

@@ -55,8 +55,8 @@ _NAME = re.compile("[A-Za-z0-9_]+")
 
 
 def evaluator(node: Node, text: Text) -> Callable[[Frame], Value]:
-    """What finds the value of the whole expression ``text``. It raises a StepError at the very
-    token, and nothing else."""
+    """The closure for the whole expression ``text``. It raises only StepError, at the exact
+    token."""
     run = closure(node)
 
     def evaluate(frame: Frame) -> Value:
@@ -86,7 +86,7 @@ def _at_its_token(error: Failure | RecursionError, text: Text) -> StepError:
 
 
 def closure(node: Node) -> Closure:
-    """What finds the value of ``node`` over a frame, or raises Failure."""
+    """The closure for ``node``, which computes its value over a frame, or raises Failure."""
     return _CLOSURES[type(node)](node)
 
 
@@ -265,7 +265,7 @@ _NEEDS: dict[str, tuple[str, tuple[type, ...]]] = {
     **dict.fromkeys("-*/", ("two numbers", ())),
     **dict.fromkeys(("<", ">", "<=", ">="), ("two numbers or two texts", (str,))),
 }
-"""What an operator takes, and the types of it besides numbers."""
+"""The operands that an operator accepts, in words, and their types besides numbers."""
 
 
 def _operand_words(node: Node) -> str:
@@ -274,7 +274,7 @@ def _operand_words(node: Node) -> str:
 
 
 def _step(op: str, at: int, *names: str) -> BinaryOperation:
-    """An operator of arithmetic or of an order. ``names``: those of its operands."""
+    """The closure of an arithmetic or ordering operator. ``names``: the names of its operands."""
     compute = _COMPUTE[op]
     needs, types = _NEEDS[op]
     largest = LARGEST
@@ -343,7 +343,8 @@ _TYPES: dict[str, frozenset[type]] = {
 
 
 def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
-    """What finds an argument of a function, and refuses a value of another kind than its row says."""
+    """The closure of a function's argument, which refuses a value of another kind than the row
+    allows."""
     run = closure(argument)
     wanted = node.function.arguments[index]
     if wanted.kind not in _TYPES:

@@ -9,7 +9,7 @@ from ....values.value import Value, type_name
 
 
 class Failure(Exception):
-    """Why there is no value. The place is an offset and a width in the expression.
+    """The reason why there is no value. The place is an offset and a width in the expression.
 
     ``part``: which name of the path at this place; only the text knows where it is.
     """
@@ -27,8 +27,8 @@ class Failure(Exception):
 
 
 def not_a_number(op: str, names: Sequence[str], at: int) -> Failure:
-    """The error for NaN as an operand (decision A1′). ``names``: those of the operands that are NaN;
-    empty for one that is computed."""
+    """The error for NaN as an operand (decision A1′). ``names``: the names of the operands that are
+    NaN; empty for a computed operand."""
     hint = "NaN stands for a missing number: let a tool drop or replace it"
     name = next(filter(None, names), "a value")
     return Failure("r1.not-a-number", f"{op!r} needs numbers, and {name} is NaN", at, len(op), hint)

@@ -22,7 +22,7 @@ LONGEST_WRITTEN = 1_000_000
 """The most characters of a value as text, in a prompt and by ``text``."""
 
 Loop = Callable[[Env, list[Value]], Value]
-"""What a function with a lambda does with its list."""
+"""The computation of a function with a lambda over its list."""
 
 
 # In each loop the element becomes the parameter.
@@ -124,8 +124,8 @@ def _text(node: Call, value_of: Closure) -> Closure:
 
 
 def text_form(value: Value, name: str = "the value") -> str:
-    """What a value is in a text: a text as it is, a date in ISO 8601, all else as compact JSON.
-    ``name``: what a warning calls it. Raises ValueError."""
+    """The text of a value: a text itself, a date in ISO 8601, any other value as compact JSON.
+    ``name``: the word for the value in a warning. Raises ValueError."""
     if type(value) is str:
         return value
     if (text := iso_text(value)) is not None:
@@ -147,7 +147,7 @@ def _get(node: Get, base: Closure, default: Closure) -> Closure:
     keys = node.key.split(".")
 
     def get(env: Env) -> Value:
-        value, otherwise = (base(env), default(env))  # it may fail even when it is not needed
+        value, otherwise = (base(env), default(env))  # the value may fail even if it is not needed
         value = descend(value, keys)
         return otherwise if value is MISSING else value
 
@@ -242,6 +242,6 @@ _ROWS = (
 )
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType({row.name: row for row in _ROWS})
-"""By name, in the order of the reference."""
+"""The functions by name, in the order of the reference."""
 EACH_NAMES = tuple(name for name, row in FUNCTIONS.items() if row.second == "lambda")
 """The functions whose second argument is a lambda."""

@@ -23,7 +23,7 @@ class Token(NamedTuple):
     kind: int
     text: str
     at: int
-    """Its offset."""
+    """The offset of the token."""
 
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -250,7 +250,7 @@ def _explain_token(
 
 
 def _bracket(before: str, after: str) -> tuple[str, str, str | None]:
-    """For a bracket after a name: there are no indexes, and a function is no list."""
+    """The hint for a bracket after a name: there are no indexes, and a function is no list."""
     if before not in FUNCTIONS:
         return "r1.index", *_index(before, after)
     store = f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
@@ -258,7 +258,7 @@ def _bracket(before: str, after: str) -> tuple[str, str, str | None]:
 
 
 def _arrow(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, str]:
-    """For a lambda where none may stand."""
+    """The hint for a lambda where none is allowed."""
     if items := _items_before(tokens, index, source):
         hint = f"write: [{items}], {tokens[index - 1].text} -> expression"
         return "r1.unclosed", "the list before this lambda is never closed", hint
@@ -277,11 +277,11 @@ def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
 
 
 _ENDS = {"and", "or", "not", ",", "?", ":", "->", "if", "else", "then", ""}
-"""Where an operand of ``in`` ends, beside a bracket."""
+"""The end of an operand of ``in``, beside a bracket."""
 
 
 def _membership_hint(tokens: Sequence[Token], first: int, last: int, source: str) -> str:
-    """For ``item in list``; ``first``, ``last``: the tokens of ``in`` or ``not in``."""
+    """The hint for ``item in list``. ``first``, ``last``: the tokens of ``in`` or ``not in``."""
     item = source[_operand_end(tokens, first, -1, source) : tokens[first].at].strip()
     end = _operand_end(tokens, last, 1, source)
     items = source[tokens[last].at + len(tokens[last].text) : end].strip()
@@ -329,7 +329,7 @@ _FALSE = {"false", "null", "0", "0.0", "''", '""', "[]", "{}"}
 
 
 def _choice(source: str) -> str:
-    """For ``a if c else b``, ``if c then a else b`` and ``c ? a : b``."""
+    """The hint for ``a if c else b``, ``if c then a else b`` and ``c ? a : b``."""
     text = source.strip()
     for first, second in ((" then ", " else "), (" if ", " else "), ("?", ":")):
         before, _, rest = text.partition(first)
@@ -364,7 +364,7 @@ def _operand(text: str) -> str:
 
 
 def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
-    """For ``[a for x in list if c]``."""
+    """The hint for ``[a for x in list if c]``."""
     start, end = _brackets_around(tokens, index, len(source))
     value, _, rest = source[start:end].partition(" for ")
     name, _, rest = rest.partition(" in ")
@@ -397,7 +397,7 @@ def _brackets_around(tokens: Sequence[Token], index: int, end: int) -> tuple[int
 
 
 def _items_before(tokens: Sequence[Token], index: int, source: str) -> str | None:
-    """Of ``map([1, 2, x -> x)`` the items of the list that is still open at the arrow."""
+    """The items of a list that is still open at the arrow, as in ``map([1, 2, x -> x)``."""
     start, _ = _brackets_around(tokens, index, len(source))
     items, comma, _ = source[start : tokens[index].at].rpartition(",")
     return items if comma and source[start - 1 : start] == "[" else None

@@ -55,8 +55,8 @@ DAY_AFTER_MONTH = 3
 
 
 class Inference:
-    """One expression. ``repeated``: it is evaluated for each item of a list, so all of it counts as
-    evaluated, also what stands after ``and``: one of the items may come to it."""
+    """The inference of one expression. ``repeated``: whether it is evaluated for each item of a
+    list, so that even the part after ``and`` counts as evaluated."""
 
     def __init__(
         self,
@@ -128,8 +128,9 @@ class Inference:
         return either((*split.yes, *split.no))
 
     def split(self, node: Node, certain: bool) -> Split:
-        """What the value can be if it is true, and if it is false: ``ctx.n and 'many'`` with a number
-        ``n`` is ``'many'``, or a number (0); so ``ctx.n and 'many' or 'none'`` is one of two texts."""
+        """The shapes of the value if it is true, and if it is false: ``ctx.n and 'many'`` with a
+        number ``n`` is ``'many'``, or a number (0); so ``ctx.n and 'many' or 'none'`` is one of two
+        texts."""
         if isinstance(node, Logic):
             first, *others = node.parts
             whole = self.split(first, certain)

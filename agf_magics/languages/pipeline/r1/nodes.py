@@ -53,13 +53,13 @@ class Path(NamedTuple):
     at: int
     end: int
     parts: tuple[str, ...]
-    """As written, for messages."""
+    """The text of the path, for messages."""
     read: tuple[str | int, ...]
     """The path in the frame. The parameter of a lambda is the number of lambdas around its own: no
     name of a frame is equal to it.
     """
     hidden: str | None = None
-    """For a name that is not visible here: how to pass it."""
+    """The hint how to pass a name that is not visible here."""
 
 
 class Items(NamedTuple):
@@ -221,7 +221,7 @@ def reads(node: Node, certain: bool = True) -> Iterator[Read]:
             if node.default is not None:
                 yield from reads(node.default, certain)
         case _:
-            # What `and`, `or` and a lambda evaluate besides depends on values.
+            # Whether `and`, `or` and a lambda evaluate their other parts depends on values.
             besides = certain and not isinstance(node, (Logic, Each))
             for index, child in enumerate(children(node)):
                 yield from reads(child, besides if index else certain)

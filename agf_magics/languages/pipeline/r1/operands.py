@@ -38,7 +38,7 @@ _OPERANDS = {
     dict: "name a field of the object: a.b",
     str: f"texts can only be joined with + and compared; {USE_A_TOOL}",
 }
-"""What to write for an operand of a wrong type."""
+"""The hints for operands of a wrong type."""
 
 
 def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
@@ -48,7 +48,7 @@ def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
     while type(value) is dict and path.read[index] in value:
         value = value[path.read[index]]
         index = index + 1
-    part = max(0, index - (len(path.read) - len(path.parts)))  # of the path as written
+    part = max(0, index - (len(path.read) - len(path.parts)))  # in the text of the path
     if type(value) is dict:
         code, message, hint = _missing(path.parts, part, value, env)
     else:

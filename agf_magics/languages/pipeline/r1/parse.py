@@ -58,7 +58,7 @@ POWER = {
     "*": 6,
     "/": 6,
 }
-"""How tightly an infix operator binds; ``not`` binds between ``and`` and the comparisons, a sign
+"""The precedence of each infix operator. ``not`` binds between ``and`` and the comparisons, a sign
 most tightly."""
 NOT = 3
 COMPARING = 4
@@ -124,8 +124,8 @@ def parse(
     names: nodes.Names = nodes.NO_NAMES,
     functions: Mapping[str, Function] = FUNCTIONS,
 ) -> R1:
-    """The expression in ``text``, with the meaning of its names (default: they are those of the
-    frame itself), and the functions that it may call.
+    """The expression in ``text``, with the meaning of its names (default: the names of the frame),
+    and the functions that it may call.
 
     Raises a DefinitionError with one Diagnostic, at its token, if it is malformed.
 
@@ -201,7 +201,7 @@ class _Parser:
         return node
 
     def binding(self) -> int:
-        """How tightly the current token binds as an infix operator; 0 if it is none."""
+        """The precedence of the current token as an infix operator; 0 if it is none."""
         return POWER.get(self.token.text, 0)
 
     def chain(self, first: Node, binds: int) -> Node:
@@ -250,7 +250,7 @@ class _Parser:
         self.unexpected("a value")
 
     def named(self, power: int) -> Node:
-        """What begins with a name: a path, a call, a literal, ``not``."""
+        """Parse a part that begins with a name: a path, a call, a literal, ``not``."""
         _, text, at = self.token
         if text in nodes.KEYWORDS:
             if text in _LITERALS:

@@ -19,20 +19,20 @@ Env = dict[Any, Value]
 Closure = Callable[[Env], Value]
 """A node's closure."""
 Kind = Literal["any", "list", "text", "lambda", "path"]
-"""What an argument may be. ``lambda``: it is evaluated for each element of the list before it;
-``path``: a text literal, the path of a field of the value before it."""
+"""The kinds of arguments. ``lambda``: is evaluated for each element of the list before it.
+``path``: a text literal with the path of a field in the value before it."""
 
 
 class Argument(NamedTuple):
     """An argument of a function."""
 
     written: str
-    """Its name, as a hint writes it."""
+    """The name of the argument in hints."""
     kind: Kind = "any"
     of: Literal["", "number", "text"] = ""
     """The kind of the elements of a list; empty: any."""
     optional: bool = False
-    """Whether it may be left out; null stands for it."""
+    """Whether the argument may be left out; null then takes its place."""
 
 
 LIST = Argument("list", "list")
@@ -46,29 +46,29 @@ class Function:
     name: str
     arguments: tuple[Argument, ...]
     returns: Callable[..., Shape | None]
-    """The shape of its value, of the shapes of its arguments. The shape of a lambda is that of its
-    body, the shape of a path that of the field."""
+    """Infers the shape of the value from the shapes of the arguments. The shape of a lambda is the
+    shape of its body, the shape of a path that of the field."""
     meaning: Callable[..., Callable[..., Value]]
-    """Its closure, of its node and the closures of its arguments, which check their types. With a
-    lambda: what a frame and a list become, of the level of its parameter, the closure of its body,
-    and that of the body's truth."""
+    """Builds the closure from the node and the closures of the arguments, which check their types.
+    For a function with a lambda: builds a function of frame and list from the level of the
+    parameter, the closure of the body, and that of the body's truth."""
     doc: str
-    """What its value is, as the reference says it."""
+    """The meaning of the value, in the words of the reference."""
     foreign: tuple[str, ...] = ()
     """The names that other languages have for it."""
 
     @property
     def form(self) -> str:
-        """How it is written: ``join(list, separator)``."""
+        """The form of a call: ``join(list, separator)``."""
         return self.form_of(self.arguments[0].written)
 
     def form_of(self, first: str) -> str:
-        """How it is written with ``first`` as its first argument."""
+        """The form of a call with ``first`` as the first argument."""
         return f"{self.name}({', '.join([first, *(argument.written for argument in self.arguments[1:])])})"
 
     @property
     def help(self) -> str:
-        """Its form and its meaning, without marks."""
+        """The form of a call and its meaning, without markup."""
         return f"{self.form}: {self.doc.replace('`', '')}"
 
     @property
@@ -77,7 +77,7 @@ class Function:
         return self.arguments[1].kind if len(self.arguments) > 1 else None
 
     def needs(self, index: int) -> str:
-        """What an error says that the argument at ``index`` must be."""
+        """The words of an error for the kind of the argument at ``index``."""
         argument = self.arguments[index]
         if index:
             return f"the {argument.written} of {self.name} is a {argument.kind}"

@@ -26,7 +26,7 @@ Layer = tuple[str, str | None]
 
 
 class _Index:
-    """What all views of a log share. It only grows."""
+    """The index that all views of a log share. It only grows."""
 
     __slots__ = ("first", "layers", "loses", "messages", "writings", "wrote")
 
@@ -184,7 +184,7 @@ class Log(Sequence[Mapping[str, Value]]):
     def _writings(
         self, kind: str, path: tuple[str, ...], instance: str | None, below: bool = True
     ) -> dict[int, Writing]:
-        """The writes that affect ``path`` by their numbers, from the newest one that covers it:
+        """The writes that affect ``path``, from the newest write that covers it, by their numbers:
         oldest first, those of the instance last.
 
         ``below``: whether to include those below it.
@@ -236,7 +236,7 @@ def _without(
         return (kind,) in paths or (kind, name) in paths
 
     key = "data" if message.get("type") == "data" else str(kind)
-    if key not in message:  # its fields are directly in it
+    if key not in message:  # the fields are directly in the message
         secret = set(filter(is_secret, inline(message)))
         return {name: value for name, value in message.items() if name not in secret}
     fields = message[key]

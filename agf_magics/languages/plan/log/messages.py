@@ -60,7 +60,7 @@ class Content(NamedTuple):
 
 
 def read_content(message: Mapping[str, Any]) -> Content | None:
-    """The content of a message; None: it has no data."""
+    """The content of a message; None: the message has no data."""
     content = message.get("content")
     inner = content if isinstance(content, dict) and "type" in content else message
     payload_by_kind = _payload(inner)
@@ -93,10 +93,11 @@ def plain_message(kind: str, data: Value, instance: str | None = None) -> dict[s
 
 
 def as_message(returned: Value, alternatives: Alternatives) -> dict[str, Value] | None:
-    """The message that a tool returned; None: it returned a value.
+    """The message that a tool returned; None: the tool returned a value.
 
-    A plain object is a message only if it says where it belongs: it names a kind, or has the path of
-    one of several alternatives. ``{"type": "data", "data": …}`` is also what many services answer.
+    A plain object is a message only if it says where it belongs: it names a kind, or has the path
+    of one of several alternatives. ``{"type": "data", "data": …}`` is also what many services
+    answer.
     """
     if isinstance(returned, Message):
         return returned.content
@@ -126,7 +127,7 @@ def render(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> di
 
 
 def kind_of(message: Mapping[str, Any]) -> str | None:
-    """The kind of a message; None: it has no data."""
+    """The kind of a message; None: the message has no data."""
     content = read_content(message)
     return content.kind if content else None
 
@@ -157,7 +158,7 @@ def _alternatives(path: str) -> Alternatives:
 
 
 def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
-    """The kind and the data of a message; None: it has none."""
+    """The kind and the data of a message; None: the message has none."""
     kind = message.get("type")
     if kind == "data":
         named = message.get("kind", "data")

@@ -32,7 +32,7 @@ class Message(ReadAtOnce):
 
 @dataclass(frozen=True, slots=True)
 class Branch(ReadAtOnce):
-    """A value for one of the alternatives of a call's output path: see `branch`."""
+    """A value for one alternative of a call's output path (see `branch`)."""
 
     which: int | str
     value: Value

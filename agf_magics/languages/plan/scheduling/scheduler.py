@@ -118,8 +118,8 @@ class PlanScheduler:
         return Skip(outcome.why)
 
     def why(self, number: int, expression: Expression, log: Log) -> TurnOutcome:
-        """Why an expression has no value: no call writes it, a writer failed, or another branch was
-        taken. A writer whose result lacks the field that is read does not write it."""
+        """The reason why an expression has no value: no call writes it, a writer failed, or another
+        branch was taken. A writer whose result lacks the read field does not count as a writer."""
         text = as_written(expression)
         missing = [ref for ref in references(expression) if self.look(number, ref, log) == "never"]
         needs = (self.needs.needs[number][ref] for ref in missing)

@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import pickle
 import secrets
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +48,7 @@ from .flights import (
     lost_connection,
     submit_bytes,
 )
+from .outlet import Outlet
 from .versions import compare_versions
 
 LOOK = 1.0
@@ -105,14 +105,7 @@ class Dask:
         self._prefix = f"agf-{secrets.token_hex(4)}"
         # Never used twice: Dask gives the result of a key that it knows, instead of a call.
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()
-        self._early: list[DaskFlight] | None = []
-        """The chunks of the time before there is a client; None: there is one, or there will be
-        none."""
-        self._give: Callable[[DaskFlight], object] = self._early.append
-        """Sends a chunk, or keeps it until then."""
-        # Called at the end of that time.
-        self._started: list[Callable[[], None]] = []
+        self._outlet = Outlet()
         self._deserted = False
         """Whether it had no worker for so long that chunks fail at once."""
         self._flights: dict[str, DaskFlight] = {}
@@ -132,7 +125,7 @@ class Dask:
 
     @property
     def starting(self) -> int:
-        return self.lanes if self._early is not None else 0
+        return 0 if self._outlet.is_open else self.lanes
 
     @property
     def closed(self) -> bool:
@@ -143,32 +136,20 @@ class Dask:
 
     def open(self, client: Any) -> None:
         """Use this client from now on."""
-        self.client, self._loop = client, client.loop
+        self.client = client
+        self._loop = client.loop
         client.subscribe_topic(self._prefix, _receive)
-        self._start(lambda flight: self._loop.add_callback(self._send, flight))
+        self._outlet.open(lambda flight: self._loop.add_callback(self._send, flight))
 
     def fail(self, error: Exception) -> None:
         """There will be no client: each chunk has this error as its outcome."""
         self._closed = True
-        self._start(lambda flight: flight.end(error))
-
-    def _start(self, send: Callable[[DaskFlight], None]) -> None:
-        with self._lock:
-            early = self._early or []
-            self._early = None
-            self._give = send
-            started, self._started = self._started, []
-        for flight in early:
-            send(flight)
-        for call in started:
-            call()
+        self._outlet.open(lambda flight: flight.end(error))
 
     def notify_started(self, call: Callable[[], None]) -> None:
         """Call ``call`` on any thread when the workers are there; not at all if they are there
         already."""
-        with self._lock:
-            if self._early is not None:
-                self._started.append(call)
+        self._outlet.call_when_open(call)
 
     def notify_warning(self, run: Dispatcher) -> None:
         """Call its ``warn_soon`` on any thread with each later warning, as long as it exists."""
@@ -178,9 +159,7 @@ class Dask:
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
         flight = DaskFlight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
-        # In the lock: a chunk that is kept after the others were sent would wait for ever.
-        with self._lock:
-            self._give(flight)
+        self._outlet.take(flight)
         return lambda: self._cancel_soon(flight)
 
     def _cancel_soon(self, flight: DaskFlight) -> None:
@@ -275,8 +254,9 @@ class Dask:
                 if pinned[worker] < self._threads.get(worker, 1):
                     return worker, token
             self._freed.clear()
+            # Or a new worker comes meanwhile.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._freed.wait(), LOOK)  # or a new worker
+                await asyncio.wait_for(self._freed.wait(), LOOK)
 
     def _arrive(self, flight: DaskFlight) -> None:
         """A chunk has ended. Those that end in one turn of the loop are fetched together."""
@@ -285,28 +265,26 @@ class Dask:
             self._loop.add_callback(self._fetch)
 
     async def _fetch(self) -> None:
-        arrived, self._arrived = [each for each in self._arrived if not each.ended], []
-        finished = [each for each in arrived if each.future.status == "finished"]
-        failed = [each for each in arrived if each.future.status != "finished"]
+        arrived = [flight for flight in self._arrived if not flight.ended]
+        self._arrived = []
+        finished = [flight for flight in arrived if flight.future.status == "finished"]
+        failed = [flight for flight in arrived if flight.future.status != "finished"]
         try:
-            outcomes = await self.client.gather(
-                [each.future for each in finished], direct=self.is_local
-            )
+            futures = [flight.future for flight in finished]
+            outcomes = await self.client.gather(futures, direct=self.is_local)
         except Exception as error:
             # Each chunk fails by itself: the run decides what that means.
             outcomes = [error] * len(finished)
-        for each, outcome in zip(finished, outcomes, strict=True):
-            self._finish(
-                each,
-                Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome,
-            )
-        for each in failed:
-            self.tokens.pop(
-                each.worker, None
-            )  # no further chunk is pinned to a worker that has ended
-            self._finish(
-                each, await find_failure(self.client, each.future, bool(each.cancels), self._closed)
-            )
+        for flight, outcome in zip(finished, outcomes, strict=True):
+            if outcome is None:
+                outcome = Lost(await explain_end(self.client, flight.worker))
+            self._finish(flight, outcome)
+        for flight in failed:
+            # No further chunk is pinned to a worker that has ended.
+            self.tokens.pop(flight.worker, None)
+            is_cancelled = bool(flight.cancels)
+            failure = await find_failure(self.client, flight.future, is_cancelled, self._closed)
+            self._finish(flight, failure)
 
     def _finish(self, flight: DaskFlight, outcome: Any) -> None:
         self._flights.pop(flight.key, None)
@@ -315,10 +293,8 @@ class Dask:
         flight.end(outcome)
 
     async def _cancel(self) -> None:
-        wanted, self._cancelled = (
-            [each for each in self._cancelled if each.future and not each.ended],
-            [],
-        )
+        wanted = [flight for flight in self._cancelled if flight.future and not flight.ended]
+        self._cancelled = []
         if wanted:
             # The scheduler was lost: its chunks end by themselves.
             with giving_up(__name__, "calls on Dask could not be cancelled"):
@@ -370,7 +346,8 @@ class Dask:
             for address, token in {**self.tokens, **new_tokens}.items()
             if address in threads
         }
-        self._threads, self.lanes = threads, sum(threads.values())
+        self._threads = threads
+        self.lanes = sum(threads.values())
 
     # --- on any other thread: these wait, so they are not for an event loop ---
 
@@ -379,9 +356,8 @@ class Dask:
         if self.client is None:
             return
         self._deserted = False
-        self._loop.add_callback(
-            self._programs.clear
-        )  # large functions of earlier runs leave the cluster
+        # Large functions of earlier runs leave the cluster.
+        self._loop.add_callback(self._programs.clear)
         self.client.sync(self._update)
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
@@ -412,9 +388,7 @@ class Dask:
     def describe(self) -> BackendStatus:
         """What `%workers` shows."""
         if self.client is None:
-            return BackendStatus(
-                self.name, self.lanes, len(self._early or ()), starting=self.starting
-            )
+            return BackendStatus(self.name, self.lanes, self._outlet.kept, starting=self.starting)
         workers = self._workers()
         running = self.client.sync(ask_workers, self.client, tasks.running_tasks, list(workers))
         if not self.versions:
@@ -433,9 +407,8 @@ class Dask:
             )
             for address, worker in workers.items()
         ]
-        link = (
-            find_dashboard(self.client) if find_spec("bokeh") is not None or not self.kills else ""
-        )
+        has_dashboard = find_spec("bokeh") is not None or not self.kills
+        link = find_dashboard(self.client) if has_dashboard else ""
         return BackendStatus(
             self.name, self.lanes, len(self._flights), tuple(rows), link, restarts=True
         )
