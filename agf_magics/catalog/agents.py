@@ -113,7 +113,7 @@ class Agent:
         identity: str = USER,
         alone: Literal["prompt", "input", "field"] = "prompt",
     ) -> dict[str, Value]:
-        """The keyword arguments to call it with: parameters are filled by name.
+        """The keyword arguments for a call of the function, whose parameters are filled by name.
 
         ``prompt``: None stands for the field ``prompt`` of ``input``, or else the input as text.
         ``input``: the input object, whose fields fill all other parameters. ``system``: the system

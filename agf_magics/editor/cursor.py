@@ -26,7 +26,7 @@ TAG = re.compile(r"(?<![\w!])![\w!]*+(?:\s++|$)")
 
 
 class Keys(NamedTuple):
-    """The part of a mapping that was read, and its place."""
+    """The keys of a mapping that were read so far, and the place of the mapping."""
 
     path: tuple[str, ...]
     near: dict[str, str]
@@ -50,13 +50,13 @@ class Cursor(NamedTuple):
 
     @property
     def near(self) -> dict[str, str]:
-        """The keys of the mapping around it."""
+        """The keys of the mapping around the place."""
         return self.around[0] if self.around else {}
 
 
 @dataclass(slots=True)
 class _Level:
-    """An open mapping or list, in which the text that was read ends."""
+    """A mapping or list that is still open where the read text ends."""
 
     column: int
     opener: Literal["", "-", "{", "["] = ""
@@ -94,7 +94,7 @@ class Reading:
 
 
 class _Reader:
-    """The state after the lines that were read: the open levels, and the unfinished token."""
+    """The state of reading: the open levels, and the unfinished token."""
 
     def __init__(self) -> None:
         self.levels: list[_Level] = []
@@ -115,7 +115,8 @@ class _Reader:
         return bool(self.levels) and self.levels[-1].opener in ("{", "[")
 
     def line(self, line: str, last: bool = False) -> None:
-        """Read a line; ``last``: the one that ends at the cursor, which may be unfinished."""
+        """Read a line. ``last``: whether the line ends at the cursor, so that it may be
+        unfinished."""
         self.is_comment = False
         column = len(line) - len(line.lstrip(" "))
         if self.literal is not None:
@@ -159,7 +160,7 @@ class _Reader:
             self.levels.append(level)
         level.key = _bare(match[1])
         value = rest[match.end() :]
-        # The value at the cursor is unfinished: it selects no shape of its mapping.
+        # The value at the cursor is unfinished, so it does not select a kind of mapping.
         level.near[level.key] = "" if last else _bare(value.split(" #")[0])
         self.is_value = True
         plain = value.strip()[:1] not in SPECIAL_STARTS
@@ -257,7 +258,7 @@ class _Reader:
         self._start()
 
     def cursor(self) -> Cursor:
-        """The place at the end of what was read."""
+        """The place at the end of the read text."""
         if self.is_comment:
             return Cursor(self.path, "comment", "", "", ())
         top = self.levels[-1] if self.levels else None

@@ -43,7 +43,7 @@ def path_of(uri: str) -> Path | None:
 
 
 def folder_texts(folder: Path) -> Iterator[FolderText]:
-    """The Python files that name us, and the definitions, in the order of their names."""
+    """The Python files that use this package, and the definitions, in the order of their names."""
     count = 0
     for path in _files(folder):
         text = text_of(path)
@@ -55,7 +55,7 @@ def folder_texts(folder: Path) -> Iterator[FolderText]:
 
 
 def text_of(path: Path) -> str | None:
-    """The text of a file that may name or register something; None for every other one."""
+    """The text of a file that may use or register a name; None for any other file."""
     with suppress(*UNUSABLE):
         if path.stat().st_size > LARGEST:
             return None

@@ -59,7 +59,7 @@ def texts_of(hint: str) -> Iterator[str]:
 
 
 def led_texts(hint: str) -> Iterator[str]:
-    """The texts after ``write`` and the like, also those with words that stand for something."""
+    """The texts after ``write`` and similar words, those with placeholders included."""
     bare = _BARE.match(hint)
     for text in (*_led_to(hint), *([bare["text"]] if bare else ())):
         if not _is_prose(text.strip()):
@@ -67,7 +67,7 @@ def led_texts(hint: str) -> Iterator[str]:
 
 
 def is_form(text: str) -> bool:
-    """Whether words of a text stand for something: ``%run_pipeline NAME``."""
+    """Whether a text has placeholders: ``%run_pipeline NAME``."""
     if _SIGN.fullmatch(text):
         return True
     text = text.replace("START", "").replace("END", "")
@@ -98,12 +98,13 @@ def _led_to(hint: str) -> Iterator[str]:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether these are words and not a text: ``another model``, ``a case or a default``."""
+    """Whether these words are a description, not a text to write: ``another model``, ``a case or a
+    default``."""
     return bool(_PROSE.match(text)) and not _TWO_WORDS.match(text)
 
 
 def _alternatives(text: str) -> list[str]:
-    """``a, or b`` and ``a, b or c`` are several texts."""
+    """The texts in an enumeration: ``a, or b`` and ``a, b or c``."""
     several = _OR_CLAUSE.split(text)
     if len(several) > 1:
         return several
@@ -113,7 +114,7 @@ def _alternatives(text: str) -> list[str]:
 
 
 def _is_single(text: str) -> bool:
-    """Whether this is one word or one text in quotes, also behind an option."""
+    """Whether the text is one word or one quoted text, perhaps behind an option."""
     option, _, value = text.partition(" ")
     word = value if option.startswith("--") and value else text
     is_quoted = len(word) > 1 and word[0] == word[-1] == "'" and word.count("'") == 2

@@ -89,7 +89,7 @@ def registered_text(registry: Registry) -> str:
 
 
 def _named(name: str, thing: Tool | Agent | ModelAgent | Flow) -> str:
-    """A line about a callable: what it accepts, where that is known, and what it does."""
+    """A line about a callable: its input, if known, and its purpose."""
     accepts = None
     if isinstance(thing, Flow):
         accepts = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in thing.inputs))
@@ -105,7 +105,7 @@ def _named(name: str, thing: Tool | Agent | ModelAgent | Flow) -> str:
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[str]:
-    """The document and each part of it that the schema names."""
+    """The parts of a document that the schema names, the whole document first."""
     defined = schema.get("$defs", {})
     if "properties" in schema:
         yield from _keys("The document", schema, defined)

@@ -32,7 +32,7 @@ class Context(NamedTuple):
     inputs: tuple[str, ...]
     registry: Registry
     functions: tuple[str, ...] = ()
-    """The functions of its expressions."""
+    """The functions of the language's expressions."""
 
     def keys_of(self, *path: str) -> list[str]:
         """The keys of all mappings whose path ends with ``path``."""
@@ -87,7 +87,7 @@ def offered(names: Names, context: Context) -> dict[str, str]:
     by_kind = {name: kind for kind in table.get(key, ()) for name in SOURCES[kind](context)}
     if is_key:
         return by_kind
-    # An argument of a tool is below the key that says what it may be.
+    # The key above an argument of a tool tells the words that the argument accepts.
     owner = next((part for part in reversed(cursor.path[-2:]) if part in names.alone), "")
     return by_kind | dict.fromkeys(names.alone.get(owner, ()), "keyword")
 
@@ -96,7 +96,7 @@ def next_parts(
     written: re.Pattern[str], text: str, paths_below: Callable[[str], Iterable[str]]
 ) -> tuple[str, list[str]] | None:
     """The unfinished part of the path at the end of ``text``, and its completions; None if there
-    are none. ``paths_below`` gives the paths that begin with another one."""
+    are none. ``paths_below``: returns the paths that begin with a given path."""
     path = written.search(text)
     if path is None:
         return None
@@ -125,7 +125,7 @@ def _arguments(context: Context) -> Iterable[str]:
 
 
 CALLS = ("_tool", "tool", "tool_name", "_delegate", "agent", "name")
-"""Keys whose value is what a mapping calls."""
+"""The keys whose value is the callee of a mapping."""
 
 
 def _aliased(context: Context) -> Iterable[str]:
@@ -146,7 +146,7 @@ def _agents(context: Context) -> Iterable[str]:
 
 
 def _schemas(context: Context) -> Iterable[str]:
-    """The schemas; the name at the top of a document is a new one."""
+    """The names of schemas, except at the top of a document, where the name is a new one."""
     written = context.values_of("schema")
     return [*context.registry.schemas, *written] if len(context.cursor.path) > 1 else ()
 
@@ -158,7 +158,7 @@ def _stores(context: Context) -> dict[str, str]:
 
 
 def _bound(context: Context) -> list[str]:
-    """The names that the step around the cursor sees in addition, such as ``item``."""
+    """The names that the step around the cursor binds, such as ``item``."""
     path = context.cursor.path
     steps = [path[:end] for end in range(2, len(path)) if _takes(path[:end]) in STEPS_BELOW]
     if not steps:
@@ -219,12 +219,12 @@ def _read(context: Context, lead: str) -> Iterable[str]:
         yield from (
             f"{of}{store}.{name}" for of in ("", "ctx.") for name in _fields(context, schema)
         )
-    if lead:  # other dotted words of the text begin with no name that can be read
+    if lead:  # a path with dots must begin with a readable name
         yield from re.findall(r"(?<![\w.])[\w.]++", context.text)
 
 
 def _fields(context: Context, schema: str) -> Iterable[str]:
-    """The fields of a schema of this text, else of a registered one."""
+    """The fields of the schema with this name, in the text or else in the registry."""
     for inner, top in pairwise(context.everywhere):
         if inner.path == ("fields",) and not top.path and top.near.get("schema") == schema:
             return inner.near
@@ -247,7 +247,7 @@ def _is_read(cursor: Cursor) -> bool:
 
 
 def is_in_text(expression: str) -> bool:
-    """Whether an expression ends inside a text of it."""
+    """Whether ``expression`` ends inside a quoted text."""
     return re.search("['\"]", re.sub(r"'[^']*'|\"[^\"]*\"", "", expression)) is not None
 
 
@@ -256,8 +256,8 @@ EXPRESSION = re.compile(r"(?<![\w.])(?P<path>(?:[^\W\d][\w.]*)?)\Z")
 
 
 def _parent(context: Context) -> Iterable[str]:
-    """``parent.input.topic``, ``writer.output``: from the interface, the line, and other paths in
-    the text."""
+    """The paths of a policy, as ``parent.input.topic`` and ``writer.output``, from the interface,
+    the line and other paths in the text."""
     fields = {*context.inputs, *context.keys_of("input", "properties")}
     aliases = {
         *context.values_of("alias", "local_agents", ELEMENT),
@@ -270,7 +270,7 @@ def _parent(context: Context) -> Iterable[str]:
 
 
 def _references(context: Context) -> Iterable[str]:
-    """``input.path``, without the dagger."""
+    """The paths of references, without the dagger: ``input.path``."""
     yield from (f"input.{name}" for name in context.inputs)
     yield from (
         f"{kind}.{name}" for kind in ("input", "state", "data") for name in context.keys_of(kind)
@@ -290,7 +290,7 @@ def _in_condition(cursor: Cursor) -> bool:
 
 
 def _graph_paths(context: Context) -> Iterable[str]:
-    """A condition names a key of the state without ``state.``."""
+    """The paths in a graph. In a condition, keys of the state have no ``state.`` before them."""
     lead = "state." if _in_condition(context.cursor) else ""
     return [path.removeprefix(lead) for path in _state(context)]
 

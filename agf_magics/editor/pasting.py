@@ -17,14 +17,14 @@ from ..text.yaml.nodes import Fields, Items, Node, every_node, is_text
 from ..text.yaml.reader import Bounds, documents
 
 _KEY = re.compile(r"(?P<key>[\w.]++): ")
-"""At the beginning of a piece: it is a key with its value."""
+"""The pattern of a piece that begins with a key and a value."""
 _VALUE = re.compile(r": *+(?:\"[^\"\n]*\"|'[^'\n]*'|\[[^\]\n]*\]|[^,}\n]*)")
 _WORD = re.compile(r"\w++")
 _QUOTES = "\"'"
 
 
 class Edit(NamedTuple):
-    """A text in place of a part of another one."""
+    """An edit: ``text`` replaces the part of another text from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class Edit(NamedTuple):
 
 
 class Caret(NamedTuple):
-    """A place in a text, and what is to be written there."""
+    """The place of a problem's caret in a text, and the piece to be written there."""
 
     text: str
     start: int
@@ -44,7 +44,7 @@ class Caret(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key that the piece begins with; empty if it begins with none."""
+        """The key with which the piece begins; empty: it begins with no key."""
         key = _KEY.match(self.piece)
         return key["key"] if key else ""
 
@@ -54,12 +54,14 @@ class Caret(NamedTuple):
         return self.text.rfind("\n", 0, self.start) + 1
 
     def put(self, start: int, end: int, piece: str | None = None) -> Edit:
-        """A piece in place of a part of the text."""
+        """An edit that writes a piece in place of the text from ``start`` to ``end``. ``piece``:
+        default None: the caret's piece."""
         return Edit(start, end, self.piece if piece is None else piece)
 
 
 def pasted(text: str, start: int, end: int, piece: str) -> Iterator[Edit]:
-    """``piece`` where a reader would write it who sees a caret below ``text[start:end]``, each once."""
+    """The edits that write ``piece`` where a reader would, given a caret below ``text[start:end]``,
+    without duplicates."""
     yield from dict.fromkeys(_places(Caret(text, start, end, piece)))
 
 
@@ -80,7 +82,7 @@ def _places(caret: Caret) -> Iterator[Edit]:
     yield from _in_a_node(caret, nodes)
     yield from (
         caret.put(start + word.start(), start + word.end())
-        for word in _WORD.finditer(text[start:end])  # of a path
+        for word in _WORD.finditer(text[start:end])  # the words of a path
     )
     if piece.startswith("{") and text[start - 1 : start] == "{":
         yield caret.put(start - 1, text.find("}", end) + 1)
@@ -91,7 +93,7 @@ def _places(caret: Caret) -> Iterator[Edit]:
 
 
 def _as_a_pair(caret: Caret) -> Iterator[Edit]:
-    """A key with its value in place of those at the caret."""
+    """The edits that replace the key and the value at the caret."""
     if not caret.key:
         return
     text, start, end, _ = caret
@@ -156,7 +158,8 @@ def _in_a_node(caret: Caret, nodes: list[Node]) -> Iterator[Edit]:
 
 
 def _as_a_missing_key(caret: Caret) -> Iterator[Edit]:
-    """Before, above, behind and below the caret, and at the end of the text."""
+    """The edits that insert a key before, above, behind and below the caret, and at the end of the
+    text."""
     if not caret.key:
         return
     text, start, end, piece = caret
@@ -172,7 +175,8 @@ def _as_a_missing_key(caret: Caret) -> Iterator[Edit]:
 
 
 def _in_a_mapping(caret: Caret, nodes: list[Node]) -> Iterator[Edit]:
-    """A key that a mapping lacks: the nearest one first, of which the innermost."""
+    """The edits that add a key to a mapping. The nearest mapping comes first, and of nested ones
+    the innermost."""
     if not caret.key:
         return
 
@@ -191,7 +195,8 @@ def _in_a_mapping(caret: Caret, nodes: list[Node]) -> Iterator[Edit]:
 
 
 def _in_a_line(caret: Caret) -> Iterator[Edit]:
-    """An option of a magic: at the end of its line, for the word at the caret, for its option."""
+    """The edits that write an option of a magic: at the end of its line, or in place of the word or
+    the option at the caret."""
     text, start, end, piece = caret
     first = text.find("\n") if text.startswith("%%") else -1
     stop = text.find("\n", start)
@@ -212,8 +217,9 @@ def _whole(node: Node) -> tuple[int, int]:
 
 
 def _nodes(text: str) -> list[Node]:
-    """All values of a text, the inner ones behind those around them."""
-    if text.startswith("%%"):  # no YAML: a comment of its length stands for it
+    """All values of a text. Inner values come after the values around them."""
+    # the line of a magic is no YAML, so a comment of equal length replaces it
+    if text.startswith("%%"):
         end = text.find("\n")
         text = "#" * end + text[end:] if end > 0 else ""
     read = documents(Source("", text), Diagnostics(), Bounds())

@@ -67,13 +67,13 @@ class ReadText(NamedTuple):
     magic_end: int
     definition_start: int
     written: WrittenText
-    """Nothing of a cell without a body, or with a wrong line."""
+    """The definition and its problems; empty for a cell without a body, or with a wrong line."""
     places: Mapping[int, int]
     """The offset where each source begins, by its identity. The sources live as long as their
     problems."""
     sources: tuple[Source, ...]
     name: str | None
-    """On the line of the magic, or of the file."""
+    """The name on the line of the magic, or of the file."""
     is_run: bool = False
     """Whether the cell is run at once and registers nothing."""
     input_names: Collection[str] | None = ()
@@ -128,14 +128,14 @@ def read_cell(cell: str) -> ReadText | None:
 
 
 def read_file_text(text: str, language: str, name: str) -> ReadText:
-    """The text of a file of a definition. ``name``: of the file."""
+    """Read the text of a definition file. ``name``: the name of the file."""
     source = Source(name, text)
     written = read_written(source, language, name=None)
     return ReadText(text, language, 0, 0, 0, written, {id(source): 0}, (source,), name)
 
 
 def places_of(read: ReadText, registry: Registry) -> list[PlacedProblem]:
-    """The errors and warnings of a text that was read, at their places."""
+    """The errors and warnings of a read text, at their places."""
     problems = problems_in(read.written, registry, name=read.name, given=read.input_names)
     shown = (_place(problem, read) for problem in problems if problem.severity != "note")
     return list(islice(filter(None, shown), MOST_PROBLEMS))
@@ -174,8 +174,8 @@ def _input_names(parsed: ParsedLine) -> list[str] | None:
 
 
 def _place(problem: Diagnostic, read: ReadText) -> PlacedProblem | None:
-    """A problem at its place: to the end of the line, at least a character. None for the place of
-    another text; the line of the magic for a problem without a place."""
+    """A problem at its place, which ends with its line and has at least one character. A problem
+    without a place gets the line of the magic. None for a place in another text."""
     text = read.text
     if problem.span is None:
         start, end = read.magic_start, read.magic_end

@@ -61,7 +61,7 @@ def range_of(positions: Positions, start: int, end: int) -> lsp.Range:
 
 
 def completion_list(offer: Offer, offset: int, positions: Positions) -> lsp.CompletionList:
-    """The choices in our order, each in place of the fragment before the cursor."""
+    """The choices in our order. Each replaces the fragment before the cursor."""
     where = range_of(positions, offset - len(offer.fragment), offset)
     return lsp.CompletionList(
         is_incomplete=True,

@@ -20,13 +20,13 @@ _MAGIC = re.compile(r"[ \t]*+(?:[%!?]|[\w.,* \t\[\]]++=[ \t]*+[%!])")
 
 
 def is_python(cell: str) -> bool:
-    """Whether a cell is Python: no other language of a cell magic."""
+    """Whether a cell is Python, not the text of a cell magic."""
     magic = _CELL_MAGIC.match(cell)
     return magic is None or magic[1] in CELL_MAGICS or is_file(cell)
 
 
 def is_file(cell: str) -> bool:
-    """Whether a cell writes a file of Python, which is a program of its own."""
+    """Whether a cell writes a Python file, which is a separate program."""
     first, *rest = cell.lstrip().split("\n", 1)[0].split() or [""]
     return first in ("%%writefile", "%%file") and any(word.endswith(".py") for word in rest)
 
@@ -35,7 +35,7 @@ def tree_of(text: str) -> ast.Module | None:
     """The statements of a cell or a file, at their places; None: Python cannot read it."""
     if not is_python(text):
         return ast.Module([], [])
-    # Only what is not Python is looked at for magics: a text of a program may look like one.
+    # Magics are removed only if Python cannot read the text: a string may look like a magic.
     for written in (text, without_magics(text)):
         try:
             return ast.parse(written)
@@ -45,7 +45,7 @@ def tree_of(text: str) -> ast.Module | None:
 
 
 def without_magics(text: str) -> str:
-    """A cell as Python: a magic becomes a statement that does nothing, and every place stays."""
+    """A cell as Python. A magic becomes a statement that does nothing, so that all places stay."""
     magic = _CELL_MAGIC.match(text)
     if magic is not None:
         text = "\n" * text.count("\n", 0, magic.end()) + text[magic.end() :]

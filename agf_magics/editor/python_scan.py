@@ -56,14 +56,14 @@ class Registered(NamedTuple):
 
     kind: str
     name: str | None
-    """None: only the running program knows it."""
+    """The name; None: only the running program knows it."""
     line: int
     """From 0."""
     column: int
     """The column in bytes of UTF-8, as Python counts."""
     width: int
     part: int = 0
-    """The part of the program, by its number."""
+    """The number of the program's part."""
 
 
 def scan_python(text: str, registry: Registry) -> list[Registered]:
@@ -73,8 +73,8 @@ def scan_python(text: str, registry: Registry) -> list[Registered]:
 
 
 def scan_program(parts: Sequence[ast.Module], registry: Registry) -> list[Registered]:
-    """Put stand-ins for what a program registers into ``registry``. ``parts``: its cells, in order,
-    or one file; what one imports or defines has the same name in all others."""
+    """Put stand-ins for the things that a program registers into ``registry``. ``parts``: its cells
+    in order, or one file. Imports and definitions of one part hold in all parts."""
     names = dict[str, str]()
     functions = dict[str, Function]()
     for tree in parts:
@@ -126,8 +126,8 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Mapping[str, str]:
 
 
 def _hands_on(call: ast.Call, names: Mapping[str, str]) -> bool:
-    """Whether a call registers what only the running program knows: the tools of a server, a model,
-    a definition, or whatever somebody does who is given the registry."""
+    """Whether a call registers things that only the running program knows: the tools of a server, a
+    model, a definition, or anything that a function does with the registry."""
     arguments = [*call.args, *(word.value for word in call.keywords if word.arg != "registry")]
     if any(_word_of(argument, names) == "registry" for argument in arguments):
         return True
@@ -161,8 +161,8 @@ def _by_call(
 def _put(
     kind: str, options: Mapping[str, Any], function: Function | None, registry: Registry
 ) -> str | None:
-    """Register a stand-in, and return its name; None: only the running program knows it, or the
-    cell itself tells why it cannot be, when it is run."""
+    """Register a stand-in, and return its name; None: only the running program knows the name, or
+    the cell will report an error when it is run."""
     name = options.get("name") or (function.name if function is not None else "")
     if not isinstance(name, str) or not name:
         return None
@@ -187,7 +187,7 @@ def _is_elsewhere(call: ast.Call, names: Mapping[str, str]) -> bool:
 
 
 def _place(kind: str, name: str | None, function: Function | None, called: ast.expr) -> Registered:
-    """Something registered, at the name of its function, else at the call."""
+    """A registered thing, at the name of its function, or else at the call."""
     if function is not None:
         word = len("async def ") if isinstance(function, ast.AsyncFunctionDef) else len("def ")
         return Registered(
@@ -272,7 +272,7 @@ def _parameters(arguments: ast.arguments) -> Iterator[inspect.Parameter]:
 
 
 def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
-    """A parameter; its default is None where the text computes it."""
+    """A parameter. Its default is None if the text computes the default."""
     value: Any = inspect.Parameter.empty
     if default is not None:
         written = _literal(default)
@@ -282,7 +282,7 @@ def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None) -> inspec
 
 
 def _annotation(node: ast.expr | None) -> Any:
-    """The type that an annotation of `TYPES` and literals means, else no annotation."""
+    """The type of an annotation that consists of `TYPES` and literals; otherwise no annotation."""
     try:
         return inspect.Parameter.empty if node is None else _type(node)
     except (LookupError, *UNREADABLE):

@@ -24,16 +24,16 @@ KIND_OF = {
 
 
 class Spot(NamedTuple):
-    """A place of a text, in the cell that it would be."""
+    """A place of a text, converted to a place in a cell."""
 
     cell: str
     place: int
     shift: int
-    """Characters of the line that nobody wrote."""
+    """The number of characters of the added line."""
 
 
 def spot_of(file: WrittenFile, offset: int) -> Spot | None:
-    """The place in the cell that a text would be; None for a text that is not ours."""
+    """The place in the cell for a text; None for a text that does not concern this package."""
     if file.is_cell:
         return Spot(file.text, offset, 0)
     if file.read is None:
@@ -43,7 +43,7 @@ def spot_of(file: WrittenFile, offset: int) -> Spot | None:
 
 
 def complete_at(file: WrittenFile, offset: int, group: TextGroup) -> Offer | None:
-    """The completions at a place; None where the text or the line is not ours."""
+    """The completions at a place; None if the text or the line does not concern this package."""
     spot = spot_of(file, offset)
     if spot is None:
         return None
@@ -54,7 +54,7 @@ def complete_at(file: WrittenFile, offset: int, group: TextGroup) -> Offer | Non
 
 
 def help_at(file: WrittenFile, offset: int, group: TextGroup) -> str:
-    """The help of the word at a place; the problem there is shown by the editor itself."""
+    """The help for the word at a place, without the problem there, which the editor shows."""
     spot = spot_of(file, offset)
     if spot is None:
         return ""

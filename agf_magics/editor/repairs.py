@@ -31,7 +31,7 @@ LINKED = ("flow.", "model.", "run.")
 
 
 class Repair(NamedTuple):
-    """An edit that takes a problem away."""
+    """An edit that solves a problem."""
 
     problem: PlacedProblem
     edit: Edit
@@ -65,7 +65,7 @@ def _repairs_of_problem(
 
 
 def _is_cured(file: WrittenFile, cured: PlacedProblem, text: str, group: TextGroup) -> bool:
-    """Whether a text has the problem no more, and no new one.
+    """Whether a text no longer has the problem, and has no new one.
 
     What the problem hid is not new: the language behind broken YAML; names and warnings behind an
     error of the language.
@@ -90,5 +90,5 @@ def _read(file: WrittenFile, text: str) -> ReadText | None:
 
 
 def _identity(problem: PlacedProblem) -> tuple[str, str]:
-    """A problem without its place, which an edit moves."""
+    """The identity of a problem without its place, because an edit moves the place."""
     return problem.diagnostic.code, problem.diagnostic.message

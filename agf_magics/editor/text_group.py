@@ -55,7 +55,7 @@ class Target(NamedTuple):
 
 @dataclass(slots=True)
 class WrittenFile:
-    """A cell or a file, as the editor has it."""
+    """A cell or a file with the text in the editor."""
 
     uri: str
     text: str
@@ -63,15 +63,15 @@ class WrittenFile:
     language: str = ""
     """The language as the editor names it; empty: the name of the file tells it."""
     is_open: bool = False
-    """Whether a person sees it: only then are its problems told."""
+    """Whether the text is open in the editor. Only then are its problems reported."""
     read: ReadText | None = None
     problems: list[PlacedProblem] | None = None
-    """None: it must be linked again."""
+    """The problems of the text; None: it must be linked again."""
     repairs: dict[PlacedProblem, Any] = field(default_factory=dict)
     """The repairs that `repairs` found, by the problem."""
     is_read: bool = False
     tree: ast.Module | None = None
-    """The statements of Python; while a person writes what Python cannot read, those before."""
+    """The statements of Python; if the text is invalid at the moment, the last valid statements."""
 
     @property
     def is_python(self) -> bool:
@@ -136,7 +136,7 @@ class TextGroup:
         cells = {uri: self.files[uri] for uri in uris if uri in self.files}
         if [*self.files] != [*files, *cells]:
             self.files = files | cells
-            self._python = None  # what is defined later wins
+            self._python = None  # a later definition takes precedence
 
     def check(self) -> list[WrittenFile]:
         """Read what changed, and return the open texts that were linked again."""
@@ -202,7 +202,7 @@ class TextGroup:
         }
 
     def _scan(self) -> None:
-        """Register what the Python texts do."""
+        """Register the tools and agents of the Python texts."""
         python = [file for file in self.files.values() if file.tree is not None]
         self.is_complete = not any(_REGISTERS.search(file.text) for file in python if file.is_cell)
         # The cells of a notebook are one program: the import is in the first one.
@@ -268,7 +268,7 @@ def _has_word(text: str, word: str) -> bool:
 def _target(file: WrittenFile, registered: Registered) -> Target:
     """The place of a name in the text that registers it."""
     lines = file.text.split("\n")
-    if registered.line >= len(lines):  # the tree is that of an older text
+    if registered.line >= len(lines):  # the tree belongs to an older text
         return Target(file.uri, 0, 0)
     start = sum(len(line) + 1 for line in lines[: registered.line])
     before = lines[registered.line].encode("utf-8", "surrogatepass")[: registered.column]
@@ -282,7 +282,7 @@ def _are_same(some: Sequence[object], others: Sequence[object] | None) -> bool:
 
 
 def new_registry() -> Registry:
-    """A registry with what each kernel has from the start, of which nothing can be called."""
+    """A registry with the built-in things of each kernel, none of which can be called."""
     registry = Registry()
     install(registry, folder=Path, allow_shell=lambda: False)
     registry.configured = lambda: (current.settings.model, current.settings.model_base_url)

@@ -79,11 +79,11 @@ class Storing:
             return outcome
         return await asyncio.to_thread(self._rows.store, outcome)
 
-    async def _store_behind(self, outcome: Outcome, held: Held) -> None:
+    async def _store_behind(self, outcome: Outcome, snapshot_of_value: Held) -> None:
         is_durable = False
         why = "an earlier result could not be written"
         try:
-            outcome = await asyncio.to_thread(self._rows.store, outcome, held)
+            outcome = await asyncio.to_thread(self._rows.store, outcome, snapshot_of_value)
             is_durable = await self._write(outcome, self._out.writer)
         except BaseException as error:
             why = describe_exception(error)

@@ -142,7 +142,7 @@ def _flow(source: Source, terms: OverTerms) -> Flow:
         exchange=Exchange(row=RowTerms(terms.sessions, lambda frame: frame["row"])),
         timeout=terms.timeout,
     )
-    each = Each(
+    fan_out = Each(
         id=ROWS,
         word="for_each",
         label="row",
@@ -159,7 +159,7 @@ def _flow(source: Source, terms: OverTerms) -> Flow:
         name=name_over_rows(terms.over),
         language=OVER,
         source=source,
-        body=Steps(id=OVER, word="sequential", label=terms.over, steps=(each,)),
+        body=Steps(id=OVER, word="sequential", label=terms.over, steps=(fan_out,)),
         start=_start,
         end=_counting(terms),
     )
@@ -181,8 +181,8 @@ def _counting(terms: OverTerms) -> Callable[[Frame], FlowResult]:
         outcomes = frame.get("outcomes") or []
         total = terms.total * terms.repeat
         counts = {"rows": total, "ok": len(outcomes), "failed": total - len(outcomes)}
-        kept = [outcome for outcome in outcomes if outcome is not None]
-        return FlowResult(counts, {"outcomes": kept} if kept else {})
+        survivors = [outcome for outcome in outcomes if outcome is not None]
+        return FlowResult(counts, {"outcomes": survivors} if survivors else {})
 
     return end
 

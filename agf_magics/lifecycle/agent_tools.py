@@ -197,8 +197,8 @@ class _Launcher:
             name = repr(flow.name)
             if background:
                 return _start_envelope(self._note(start_run(flow, input, options)))
-            with hold_interrupts() as held:
-                return _state(wait_for(self._note(start_run(flow, input, options)), held))
+            with hold_interrupts() as deferred:
+                return _state(wait_for(self._note(start_run(flow, input, options)), deferred))
         except DefinitionError as error:
             return _error(f"{name} cannot run: {error}")
         finally:

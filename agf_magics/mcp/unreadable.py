@@ -36,5 +36,5 @@ def read_line(line: bytes) -> tuple[bytes, Any]:
 
 def id_of(start: bytes, end: bytes) -> int | str | None:
     """The id of the request or answer with this beginning and end; None: none is found."""
-    found = _ID.search(start) or next(reversed([*_ID.finditer(end)]), None)
-    return json.loads(found[1]) if found is not None else None
+    match = _ID.search(start) or next(reversed([*_ID.finditer(end)]), None)
+    return json.loads(match[1]) if match is not None else None

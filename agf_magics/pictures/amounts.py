@@ -49,7 +49,7 @@ LONGEST_FLOAT = 10
 
 def number(value: float) -> str:
     """A float among other values: without the digits behind the 15th, which are the error of binary
-    fractions, and a long one rounded to 6 digits, or to 2 behind the point (decision D-VIEWS-1).
+    fractions, and a long one rounded to 6 digits, or to 2 behind the point (decision D275).
 
     >>> [number(value) for value in (0.1 + 0.2, 2.5, 1 / 3, 1e-9 / 3, 123456789.125, 1e10, 1e22)]
     ['0.3', '2.5', '≈ 0.333333', '≈ 3.33333e-10', '≈ 123456789.12', '10000000000.0', '1e+22']

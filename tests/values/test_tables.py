@@ -63,7 +63,7 @@ class Kept:
 
 
 class Alike:
-    """It has what tables have, and is none."""
+    """A class with the attributes of tables whose objects are not tables."""
 
     columns = column_names = ("n",)
     iloc = to_dicts = to_pylist = collect = None
@@ -117,8 +117,8 @@ def test_what_is_no_table_is_refused(what: str) -> None:
     table, code, message, hint = NO_TABLE[what]
     with pytest.raises(agf.DefinitionError) as refused:
         open_rows(table)
-    told = refused.value.diagnostic
-    assert (told.code, message in told.message, hint in (told.hint or "")) == (code, True, True), told
+    problem = refused.value.diagnostic
+    assert (problem.code, message in problem.message, hint in (problem.hint or "")) == (code, True, True), problem
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def address_fault(name: str, url: str) -> ModelFault | None:
         wrong = f"begins with {parts.scheme}://, not with http:// or https://"
     hint = "write an address such as http://127.0.0.1:8000/v1"
     if not wrong and (sign := next((sign for sign in "?#" if sign in plain), "")):
-        # The path of a request is written behind it.
+        # The path of a request is appended to the address.
         wrong = f"has a {sign!r}, and an address ends with its path"
         hint = f"leave out the {sign!r} and what follows"
     if wrong:

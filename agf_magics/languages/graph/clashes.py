@@ -26,8 +26,8 @@ class Clashes:
         self.built = built
         self.keys = keys
         self.sure = {
-            node: [key for key in each.keys if key.sure and key.name not in keys.reducers]
-            for node, each in built.items()
+            node: [key for key in step.keys if key.sure and key.name not in keys.reducers]
+            for node, step in built.items()
         }
 
     def __call__(self, names: Sequence[str]) -> Diagnostic | None:

@@ -39,10 +39,10 @@ def feeds(
     is only added to, so every write reaches all nodes after it. ``initial``: the keys that have a
     value without an input.
     """
-    reads = {name: _keys_read(each) for name, each in built.items()}
+    reads = {name: _keys_read(node) for name, node in built.items()}
     writers: dict[str, list[str]] = {}
-    for name, each in built.items():
-        for written in each.keys:
+    for name, node in built.items():
+        for written in node.keys:
             writers.setdefault(written.name, []).append(name)
     # A key with a reducer begins with an empty value.
     begun = {*initial, *(keys.reducers.keys() & writers.keys())}

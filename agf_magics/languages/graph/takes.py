@@ -97,7 +97,7 @@ def _targets(reader: Reader, node: Node, key: Key) -> list[Scalar]:
     nodes = node.items if isinstance(node, Items) else (node,)
     if not nodes:
         reader.wrong_type(node, key)
-    return list(filter(None, (_node_name(reader, each, key) for each in nodes)))
+    return list(filter(None, (_node_name(reader, item, key) for item in nodes)))
 
 
 def _edges(reader: Reader, node: Node, key: Key) -> Items | None:

@@ -41,7 +41,7 @@ FieldValues = Mapping[str, Any]
 
 
 class StepFields(NamedTuple):
-    """The fields that all shapes have."""
+    """The fields that the steps of all kinds have."""
 
     id: str
     word: str
@@ -65,13 +65,13 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
 
 
 def _only_value(ran: FanOutResult) -> Value:
-    """The value of a call; null if it failed and the policy continues."""
+    """The value of the only branch; null if its call failed and the policy continues."""
     (value,) = ran.values
     return None if value is DROPPED else value
 
 
 def _with_failure_policy(step: Invoke, failing: FailurePolicy) -> Step:
-    """A call with a policy for its failures: the only branch of a step that has them."""
+    """``step``, a call, as the only branch of a step with a policy for failures."""
     inner = replace(step, id=f"{step.id}.call", target=None, title="")
     return Branches(
         id=step.id,
@@ -214,7 +214,8 @@ def _for_each(at: StepFields, fields: FieldValues, body: Fields) -> Step:
 
 
 def _reads(collect: Step, name: str) -> bool:
-    """Failures hold tracebacks with their data: they are kept only for who reads them."""
+    """Whether ``collect`` reads the store ``name``. Failures hold tracebacks with their data, so
+    they are kept only if it does."""
     return any(ref.path[0] == name for inner in every(collect) for ref in own_reads(inner))
 
 

@@ -167,7 +167,7 @@ def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
 
 def _step(call: Call, asks: bool) -> Step:
     """The step of a call. ``asks``: whether a person must approve it."""
-    destinations = " || ".join(" && ".join(map(str, each)) for each in call.output.alternatives)
+    destinations = " || ".join(" && ".join(map(str, paths)) for paths in call.output.alternatives)
     label = f"{call.tool.text} → {destinations}" if destinations else call.tool.text
     if call.latent is not None:
         return Compute(

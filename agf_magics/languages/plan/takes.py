@@ -89,7 +89,7 @@ def _tools(reader: Reader, node: Node, key: Key) -> dict[str, Mapping[str, Value
             if "properties" not in schema.fields:  # only its properties count
                 whole = Fields({"properties": schema}, {"properties": name}, schema.whole)
             for fault in pattern_faults(plain(whole)):
-                tools[name.text] = {}  # a schema that cannot be used refuses no path
+                tools[name.text] = {}  # with an unusable schema, every path is allowed
                 message = f"the pattern cannot be used: {fault.error}"
                 reader.error("plan.bad-pattern", message, fault_span(whole, fault), SYNTAX)
         else:

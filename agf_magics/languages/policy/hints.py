@@ -64,7 +64,7 @@ TYPES: Mapping[str, str] = {
     "dict": "object",
     "map": "object",
 }
-"""Names of types in other languages, and in JSON Schema."""
+"""The names of types in JSON Schema, by their names in other languages."""
 
 SLIPS: Mapping[str, tuple[str, ...]] = {
     "agents": ("steps", "branches"),
@@ -80,7 +80,7 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     "instructions": ("prompt", "system", "system_prompt", "instruction"),
     "output_from": ("output", "result"),
 }
-"""Fields that are written instead of another."""
+"""The fields that authors confuse with another field, by that field."""
 
 
 OUTPUT_FROM = "write output_from: merge to get all by alias; else last, first or an alias"
@@ -143,7 +143,7 @@ def hint_for(violation: Violation, node: Node) -> str | None:
 
 
 def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
-    """The hint for a missing field next to unknown ones."""
+    """The hint for the missing field ``name`` next to the ``unknown`` fields."""
     if name == "config" and unknown:
         return f"write config: and indent {', '.join(unknown)} below it"
     if name in ("when", "agent") and {"else", "default", "otherwise"}.intersection(unknown):
@@ -161,7 +161,7 @@ COMPARISON = re.compile(rf"\s*([\w.]+)\s*({SIGN})\s*(.+?)\s*", re.ASCII)
 
 
 def condition_hint(key: str, text: str) -> str:
-    """The condition that an expression means."""
+    """The hint with the condition that the expression ``text`` means."""
     match = COMPARISON.fullmatch(text)
     path, sign, value = match.groups() if match else ("PATH", ">=", "VALUE")
     matcher = f"{{{COMPARED[sign]}: {value}}}" if sign in COMPARED else value
@@ -182,7 +182,8 @@ def schema_hint(violation: Violation) -> str | None:
 
 
 def _nearest_name(text: str, alias: bool) -> str | None:
-    """The valid name nearest to a text."""
+    """The valid name that is nearest to ``text``; None: there is none. ``alias``: whether it is an
+    alias."""
     near = (
         re.sub("[^a-zA-Z0-9_]+", "_", text) if alias else re.sub("[^a-z0-9_-]+", "-", text.lower())
     )

@@ -53,8 +53,8 @@ def evaluates(step: Step) -> bool:
 def find_evaluations(run: Run | PastRun, row: Row) -> tuple[list[Evaluation], str]:
     """The evaluations of a step of ``run`` in the order of their elements, and why some are
     missing. Raises DefinitionError if the run is not journaled or cannot be read."""
-    ((kept, note),) = find_all_evaluations(run, [row])
-    return kept, note
+    ((evaluations, note),) = find_all_evaluations(run, [row])
+    return evaluations, note
 
 
 def find_all_evaluations(

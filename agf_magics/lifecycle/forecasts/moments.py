@@ -28,26 +28,27 @@ from .recorded_evaluation import RecordedEvaluation, RecordedJournal, SeenEnough
 MOST_MOMENTS = 10_000
 
 LONGEST_LABEL = 200
-"""Characters of the label of a moment, which names the steps that ended."""
+"""The largest number of characters in the label of a moment."""
 
 MOST_DIFFERENCES = 100
-"""Parts that differ between two moments and are listed."""
+"""The largest number of differences between two moments that are listed."""
 
 
 class Moment(NamedTuple):
     """A state of a run."""
 
     label: str
-    """The steps that ended just before it; ``start`` for the first one."""
+    """The steps that ended just before the moment; ``start`` for the first moment."""
     seconds: float | None
-    """Since the start of the run; None: not known."""
+    """The seconds since the start of the run; None: unknown."""
     frame: Frame
     steps: tuple[str, ...] = ()
-    """The ids of these steps."""
+    """The ids of the steps in the label."""
 
 
 class Difference(NamedTuple):
-    """A part that differs between two moments; `MISSING` where a moment does not have it."""
+    """A part that differs between two moments. `MISSING` stands for a part that one moment
+    lacks."""
 
     path: str
     first: Any
@@ -71,8 +72,9 @@ class Moments:
         return self._moments[number]
 
     def step_after(self, number: int) -> str:
-        """The step whose end is the next moment, from which a run can go on with the state of this
-        one; empty if there is none, or if it ended at other moments, too."""
+        """The step whose end is the next moment, so that a run can go on from that step with the
+        state of moment ``number``; empty if there is none, or if the step ended at other moments,
+        too."""
         following = self._moments[number + 1].steps if number + 1 < len(self) else ()
         steps = [step for moment in self._moments for step in moment.steps]
         return next((step for step in following if steps.count(step) == 1), "")
@@ -87,7 +89,7 @@ class Moments:
         differ."""
         before = self.state(first)
         after = self.state(other)
-        # Most values are the very same object at both moments, however large.
+        # Most values are the same object at both moments, so the comparison is fast.
         for name in before.keys() & after.keys():
             if before[name] is after[name]:
                 del before[name], after[name]

@@ -47,7 +47,7 @@ def format_question(question: Question) -> str:
     choices = [
         f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)
     ]
-    arguments = [f"  {each}" for each in long_arguments(question, LONGEST_ARGUMENT)]
+    arguments = [f"  {argument}" for argument in long_arguments(question, LONGEST_ARGUMENT)]
     # A line of the text that begins as a line of ours would look like the prompt, or another
     # question.
     text = plain(question.text, 4_000).replace("\n", "\n│ ")

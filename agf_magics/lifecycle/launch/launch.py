@@ -123,8 +123,8 @@ def run(
         reuse=reuse,
         on=on,
     )
-    with hold_interrupts() as held:
-        ended = wait_for(start_run(flow, input, options, over), held)
+    with hold_interrupts() as deferred:
+        ended = wait_for(start_run(flow, input, options, over), deferred)
     return ended.result() if raises else ended
 
 

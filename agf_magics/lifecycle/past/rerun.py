@@ -80,8 +80,8 @@ def rerun(
     Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
-    with hold_interrupts() as held:
-        ended = wait_for(rerun_from(run_id, step, input, options), held)
+    with hold_interrupts() as deferred:
+        ended = wait_for(rerun_from(run_id, step, input, options), deferred)
     return ended.result() if raises else ended
 
 

@@ -109,8 +109,8 @@ def resume(
         trust=trust,
         on=on,
     )
-    with hold_interrupts() as held:
-        ended = wait_for(resume_run(run_id, input, options), held)
+    with hold_interrupts() as deferred:
+        ended = wait_for(resume_run(run_id, input, options), deferred)
     return ended.result() if raises else ended
 
 

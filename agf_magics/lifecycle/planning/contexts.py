@@ -39,8 +39,8 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
     @property
     def log(self) -> Log:
-        held = self._registry.contexts.get(self.name)
-        log = held.log if held is not None else None
+        context = self._registry.contexts.get(self.name)
+        log = context.log if context is not None else None
         return log if isinstance(log, Log) else Log(log or ())
 
     def __len__(self) -> int:
@@ -103,16 +103,16 @@ class NamedContext(Sequence[Mapping[str, Value]]):
             raise TypeError(
                 f"a message must be a mapping of names to values, not {type_name(message)}"
             )
-        held = self._registry.contexts.named(self.name)
-        held.hold("agf.context")
+        context = self._registry.contexts.named(self.name)
+        context.hold("agf.context")
         try:
-            held.log = self.log.append(settle(dict(message)))
+            context.log = self.log.append(settle(dict(message)))
         except TooDeep as error:
             raise DefinitionError(
                 Diagnostic("run.input", f"cannot store the message: {error}")
             ) from None
         finally:
-            held.release("agf.context")
+            context.release("agf.context")
 
     def clear(self) -> None:
         """Start a new, empty context of this name. Raises DefinitionError while a run is writing to

@@ -89,8 +89,8 @@ class PlannerResult:
 
 def drive_run(begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
     """Run to the end, on this thread."""
-    with hold_interrupts() as held:
-        return wait_for(begin(options), held)
+    with hold_interrupts() as deferred:
+        return wait_for(begin(options), deferred)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +146,12 @@ class Ticks:
 
     def append(self, *messages: Mapping[str, Value]) -> None:
         """Add messages to the context. Raises DefinitionError while a run is writing to it."""
-        held = self.options.registry.contexts.named(self.options.context)
-        held.hold("planner")
+        context = self.options.registry.contexts.named(self.options.context)
+        context.hold("planner")
         try:
-            held.log = self.log.append(*messages)
+            context.log = self.log.append(*messages)
         finally:
-            held.release("planner")
+            context.release("planner")
 
     @contextmanager
     def errors(self) -> Iterator[None]:

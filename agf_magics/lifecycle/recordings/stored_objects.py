@@ -84,8 +84,8 @@ def store_object(value: Value, recording: Path, search: Search) -> dict[str, Any
         return {}
     try:
         parted = take_apart(value, beside.create, search)
-        for each in parted.stretches:
-            beside.add(Part(each.digest, each.view.nbytes), each.view)
+        for stretch in parted.stretches:
+            beside.add(Part(stretch.digest, stretch.view.nbytes), stretch.view)
         rest: Any = parted.file
         if rest is not None:
             beside.keep(rest)

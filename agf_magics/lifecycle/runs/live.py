@@ -39,7 +39,9 @@ class Live:
     def ended(self) -> tuple[Run, ...]:
         """The last `MAX_ENDED` runs that ran in the background or left background calls, in the
         order of their ends, except journaled runs to which nobody else refers."""
-        return tuple(run for held in list(self._ended.values()) if (run := held()) is not None)
+        return tuple(
+            run for reference in list(self._ended.values()) if (run := reference()) is not None
+        )
 
     def __iter__(self) -> Iterator[Run]:
         return iter((*self.ended, *self.running))

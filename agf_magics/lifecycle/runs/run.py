@@ -141,7 +141,7 @@ class BaseRun:
             """The error for an attribute that a run does not have names the nearest one."""
             if name.startswith("_") or hasattr(type(self), name):
                 return object.__getattribute__(self, name)
-            names = [each for each in dir(self) if not each.startswith("_")]
+            names = [attribute for attribute in dir(self) if not attribute.startswith("_")]
             near = suggest(name, names) or "dir(…) lists what it has"
             raise AttributeError(f"a run has no {name!r}: {self._store_hint(name) or near}")
 

@@ -200,8 +200,8 @@ def _new_id(flow: Flow) -> str:
     """An id that begins with the name of the flow, as a word of a line without quotes. It keeps the
     letters and digits of all scripts, with their marks."""
     name = "".join(
-        each if each.isalnum() or each in "_.-" or category(each).startswith("M") else "_"
-        for each in same_name(flow.name or flow.language)
+        letter if letter.isalnum() or letter in "_.-" or category(letter).startswith("M") else "_"
+        for letter in same_name(flow.name or flow.language)
     )
     return f"{name[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
 

@@ -139,7 +139,7 @@ class TableComparison:
             if encode(before.get(name)) != encode(after.get(name))
         ]
         rows = tuple(
-            (name, *(cell_text(each.get(name)) for each in (before, after))) for name in names
+            (name, *(cell_text(row.get(name)) for row in (before, after))) for name in names
         )
         return ("input", *self.runs), rows
 

@@ -91,7 +91,9 @@ def identify(
     if of_flow:
         return of_flow[0].run_id
     is_flow = wanted in map(same_name, default().flows if flows is None else flows)
-    near = [] if is_flow or not word else [each for each in run_ids if each.startswith(wanted)]
+    near = (
+        [] if is_flow or not word else [run_id for run_id in run_ids if run_id.startswith(wanted)]
+    )
     if len(near) == 1:
         return near[0]
     if near:

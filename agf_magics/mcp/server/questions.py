@@ -20,7 +20,7 @@ MOST_CHOICES = 100
 
 def question_text(question: Question) -> str:
     """The question with the arguments of its call, without control characters."""
-    arguments = [f"  {each}" for each in long_arguments(question, LONGEST)]
+    arguments = [f"  {argument}" for argument in long_arguments(question, LONGEST)]
     return "\n".join([plain(question.text, LONGEST), *arguments])
 
 

@@ -24,7 +24,7 @@ FieldValues = dict[str, Any]
 
 
 class WrittenKey(NamedTuple):
-    """A key that a node writes, as far as its text says."""
+    """A key that a node writes, as far as its text tells."""
 
     name: str
     span: Span | None
@@ -34,13 +34,13 @@ class WrittenKey(NamedTuple):
     type: str = "any"
     reducer: str | None = None
     option: str = ""
-    """The option of the node that names it; empty: none."""
+    """The option of the node that names the key; empty: none does."""
     sure: bool = True
-    """Whether the node writes it whenever it runs."""
+    """Whether the node writes the key whenever it runs."""
 
 
 class BuiltNode(NamedTuple):
-    """A node: its step and what it writes."""
+    """A built node: its step and its writes."""
 
     step: Step
     write: Write

@@ -66,7 +66,8 @@ def build_python(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNo
     declares = reader.declared is None or key.name in reader.declared or "state_key" in fields
 
     def note_undeclared(value: Value) -> Diagnostic | None:
-        """The result is no object: it is under the name of the node."""
+        """The note that the result is no object, so that it is stored under the name of the
+        node."""
         if type(value) is Failed or write({}, value).keys() != {key.name}:
             return None
         message = f"{key.name!r} is not declared in the state"

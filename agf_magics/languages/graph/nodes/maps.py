@@ -138,7 +138,7 @@ BuildNode = Callable[[Reader, Node, NodeSite], BuiltNode | None]
 def build_map(
     build_node: BuildNode, reader: Reader, fields: FieldValues, site: NodeSite
 ) -> BuiltNode:
-    """A node that runs another one for each item of a list."""
+    """Build a node that runs its inner node for each item of a list."""
     name: Name = fields["as"]
     inner = build_node(
         reader,
@@ -201,7 +201,7 @@ def _map_body(inner: BuiltNode, span: Span) -> Step:
 
 
 def _element_limit(limit: int, truncate: bool, span: Span) -> ElementLimit:
-    """At most ``limit`` items: the others are dropped with a warning, or are an error."""
+    """The limit of items. Further items are dropped with a warning, or are an error."""
 
     def problem(left_out: int) -> Diagnostic:
         hint = f"write max_items: {limit + left_out} to use all"

@@ -63,7 +63,7 @@ class Prompted:
     values: Values | None
     requires: tuple[Name, ...] = ()
     declared: frozenset[str] = frozenset()
-    """The keys of the state: any other name in braces may be a text."""
+    """The keys of the state. Any other name in braces may be text."""
     names: tuple[tuple[str, Span | None], ...] = ()
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
@@ -245,7 +245,7 @@ def _parse_json_step(site: NodeSite, step: Step) -> Step:
 
 
 def parse_answer(answer: Value) -> Value:
-    """The JSON in an answer: all of it, in a code fence, or its first object or list; else the
+    """The JSON in an answer: the whole answer, a code fence, or its first object or list; else the
     answer itself.
 
     >>> parse_answer('NodeSite it is: {"a": 1}.'), parse_answer("none")

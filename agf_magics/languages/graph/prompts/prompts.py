@@ -168,6 +168,8 @@ def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> NodePromp
         return _from_fields(reader, whole, kind, node.span)._replace(span=node.span)
     message = f"{name!r} must hold a mapping with user and system"
     if problems.error_count:
-        place = next((each.span.place[0] for each in problems.errors if each.span is not None), 1)
+        place = next(
+            (problem.span.place[0] for problem in problems.errors if problem.span is not None), 1
+        )
         message = f"{name!r} is no prompt: it cannot be read as YAML at line {place}"
     reader.refuse("graph.prompt-shape", message, node.span, "user: Summarize {text}")

@@ -10,11 +10,11 @@ from .failures import Failure
 from .row import Env
 
 LONGEST = 10_000_000
-"""The maximum length of a text or a list that ``+`` or ``join`` makes, and of parts for which ``==``
-is charged."""
+"""The largest length of a text or a list that ``+`` or ``join`` may make, and the largest number of
+parts that ``==`` may compare."""
 MOST_WORK = 10_000_000
-"""The maximum cost of one outermost function with a lambda: evaluated tokens, and parts of long
-results inside lambdas."""
+"""The largest cost of one outermost function with a lambda: evaluated tokens, and parts of long
+results inside its lambdas."""
 SHORT = 256
 """Inside lambdas a text, a list or a comparison up to this size costs nothing extra."""
 
@@ -23,12 +23,12 @@ ACCOUNT = object()
 
 
 def with_account(env: Env) -> Env:
-    """A frame for a lambda: with the account that it has, or a new one in a copy."""
+    """A frame for a lambda: ``env`` itself if it has an account, or a copy with a new account."""
     return env if ACCOUNT in env else {**env, ACCOUNT: [MOST_WORK]}
 
 
 def charge(size: int, at: int, width: int, env: Env) -> None:
-    """Refuse a result that is too large; inside lambdas charge a long one."""
+    """Refuse a result that is too large. Inside a lambda, charge a long result to the account."""
     if size > LONGEST:
         message = f"the result would have {size:,} parts; {LONGEST:,} are allowed"
         raise Failure("r1.too-large", message, at, width)

@@ -21,7 +21,7 @@ from ...scan import QUOTED, Refusal, Scanner, parse_at, read_number
 
 DAGGER: Final = "†"
 SIGNS: Final = (DAGGER, "$")
-"""A reference begins with either; logs contain the first."""
+"""The signs with which a reference may begin. Logs contain only the first."""
 DEEPEST: Final = 50
 """The deepest nesting of parentheses."""
 MOST_SEGMENTS: Final = 100
@@ -51,7 +51,7 @@ EVERY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """``†kind[instance].path``"""
+    """A reference to values of the log: ``†kind[instance].path``."""
 
     kind: str
     path: tuple[str, ...] = ()
@@ -130,10 +130,10 @@ def _join(operands: tuple[Expression, ...], sign: str) -> str:
 
 
 Expression = Reference | Literal | Either | Both
-"""``evaluate`` gives its value for a reader of an instance, or MISSING."""
+"""An expression. ``evaluate`` returns its value for a reader of an instance, or MISSING."""
 
 Read = Callable[[Reference, "str | None"], Value]
-"""The value of a reference for a reader of an instance, or MISSING."""
+"""Returns the value of a reference for a reader of an instance, or MISSING."""
 
 
 def parse(text: Text) -> Expression:
@@ -195,7 +195,7 @@ def is_index(segment: str) -> bool:
 
 
 class _Parser(Scanner):
-    """One text; ``at`` is the position of the next character that is not a blank."""
+    """The parser of one text. ``at`` is the offset of the next character that is not a blank."""
 
     def __init__(self, text: Text) -> None:
         super().__init__(text.text)
@@ -256,7 +256,7 @@ class _Parser(Scanner):
         return Both(tuple(operands)) if self.loose else first
 
     def operator(self, sign: str) -> bool:
-        """Skip the operator of two such signs, if it is next."""
+        """Skip the operator that consists of ``sign`` twice, and return whether it was next."""
         if self.source[self.at : self.at + 1] != sign:
             return False
         if self.source[self.at : self.at + 2] != sign * 2:
@@ -304,7 +304,7 @@ class _Parser(Scanner):
         hint = "a reference begins with † or $"
         if KIND.match(word):
             hint += f": {self.sign}{word}"
-        if self.begins:  # a default after a reference
+        if self.begins:  # a default may follow a reference
             hint = f'quote a text: "{word}"; {hint}'
             if word.startswith(("[", "{")):
                 hint = (
@@ -315,8 +315,8 @@ class _Parser(Scanner):
         self.wrong_reference(f"{word[:40]!r} is not a reference", start, match.end(), hint)
 
     def unquoted(self, quoted: str, start: int) -> str:
-        """The text in ``quoted``, which begins at ``start``: of single quotes a backslash keeps the
-        character after it, double quotes are JSON."""
+        """The text in ``quoted``, which begins at ``start``. In single quotes, a backslash keeps
+        the character after it. A text in double quotes is JSON."""
         if quoted[0] == "'":
             return re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL)
         try:

@@ -100,7 +100,7 @@ def _message_of_tool(
 
 def _alternative(call: Call, chosen: Branch) -> Sequence[Destination]:
     alternatives = call.output.alternatives
-    names = [" && ".join(map(str, each)) for each in alternatives]
+    names = [" && ".join(map(str, paths)) for paths in alternatives]
     ways: dict[int | str, Sequence[Destination]] = dict(enumerate(alternatives))
     ways.update(zip(names, alternatives, strict=True))
     which = chosen.which.replace("$", "†") if isinstance(chosen.which, str) else chosen.which

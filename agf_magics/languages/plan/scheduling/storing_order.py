@@ -44,11 +44,11 @@ class StoringOrder:
             before: set[int] = set()
             for place in places(turns[number]):
                 outer = tuple(above(place))
-                before.update(last[each] for each in (*outer, place) if each in last)
+                before.update(last[path] for path in (*outer, place) if path in last)
                 before.update(since.pop(place, ()))
                 last[place] = number
-                for each in outer:
-                    since.setdefault(each, []).append(number)
+                for path in outer:
+                    since.setdefault(path, []).append(number)
             before.discard(number)
             self._waits[number] = before
             for earlier in before:
