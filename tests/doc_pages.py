@@ -200,19 +200,25 @@ class Session:
         found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
         if found == [None]:
             raise AssertionError(f"{block.text}\nraised {error!r}") from error
+        # The first that holds: something that is read (settings, a recording, the rows of a table) cannot be used …
         when = "error when defined"
         if found[0].code.startswith(("settings.", "replay.", "over.not-stored", "over.cannot-hold")) and not isinstance(
             error, agf.StepError
         ):
             when = "error when read"
+        # … a server cannot be connected …
         elif found[0].code.startswith("mcp.") and not isinstance(error, agf.StepError):
             when = "error when connected"
+        # … a step or a check of a run has failed …
         elif isinstance(error, (agf.StepError, CheckFailed)):
             when = "error while running"
+        # … the line is wrong, before it does anything …
         elif not isinstance(error, agf.AgfError) or found[0].code.startswith("magic."):
             when = "error of the line"
+        # … the cell reads past runs …
         elif re.search(r"\bruns\b", block.text):
             when = "error when read"
+        # … the cell starts a run; else it only defines.
         elif re.search(r"\brun(_pipeline\w*)?\b|--run\b|\bresume\b|\bstart\(", block.text):
             when = "error before a run"
         for diagnostic in found:

@@ -52,7 +52,7 @@ def set_up(parsed: ParsedLine) -> None:
 
 def _folder(parsed: ParsedLine) -> Path:
     """The notebook's folder of a command: that of its file, of several the folder that has all of
-    them; without a file the current one (decision A16′)."""
+    them; without a file the current one (decision A16)."""
     chosen = parsed.word("--folder")
     if chosen is not None:
         if not Path(chosen.text).is_dir():

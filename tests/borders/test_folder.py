@@ -1,4 +1,4 @@
-"""The notebook's folder is found only once (decision A16′): no later change of the folder has an effect on a run.
+"""The notebook's folder is found only once (decision A16): no later change of the folder has an effect on a run.
 
 The tests try each way to change the current folder with each thing that is read from the notebook's folder.
 """

@@ -26,7 +26,7 @@ from agf_magics.engine.shapes.elements import MOST, READ_AHEAD
 from agf_magics.flow.progress import events as ev
 from agf_magics.values.sequences import is_sequence, why_no_sequence
 from tests.engine import kept
-from tests.engine.test_fan_out import ELEMENTS, WHOLE, by_place, numbered, observed, unjournaled
+from tests.engine.test_fan_out import ELEMENTS, NEVER_FAILING, TOOLS, by_place, numbered, observed, unjournaled
 from tests.fans import fan_out
 
 EACH = """
@@ -76,6 +76,11 @@ class Rows:
         if self.broken is not None:
             self.broken(number)
         return self.items[number]
+
+
+def error_of(run: Any) -> agf.StepError:
+    assert isinstance(run.error, agf.StepError)
+    return run.error
 
 
 def each(do: str = SAME, on_error: str = "abort", limit: int = 8) -> str:
@@ -189,7 +194,7 @@ def test_a_policy_reads_the_elements_of_a_sequence() -> None:
     st.lists(st.sampled_from(ELEMENTS), max_size=12),
     st.integers(1, 5),
     st.sampled_from(["continue", "abort", "retry(1)"]),
-    st.sampled_from(["work", "timed", "once_only", "sealed", "on_worker"]),
+    TOOLS,
     st.booleans(),
     st.booleans(),
 )
@@ -200,16 +205,16 @@ def test_a_sequence_gives_what_its_list_gives(
     xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool, remote: bool
 ) -> None:
     """The events, records, calls, failures and results are the same, apart from the record of the sequence."""
-    if on_error != "continue" and not WHOLE.issuperset(xs):
+    if on_error != "continue" and not NEVER_FAILING.issuperset(xs):
         limit = 1  # how far the other elements come before the failure depends on timing
     text = fan_out(tool, limit=limit, on_error=on_error)
-    one: list[Any] = numbered(xs)
-    other: Any = SlicedRows(one)
-    found, wanted = (observed(remote, text, each, None, reuse) for each in (other, one))
+    listed: list[Any] = numbered(xs)
+    rows: Any = SlicedRows(listed)
+    found, wanted = (observed(remote, text, elements, None, reuse) for elements in (rows, listed))
     rest = found._replace(records=[row for row in found.records if row[0] != "sequence"])
     assert len(found.records) - len(rest.records) == 1
     assert by_place(rest) == by_place(wanted)
-    found, wanted = (unjournaled(remote, text, each) for each in (other, one))
+    found, wanted = (unjournaled(remote, text, elements) for elements in (rows, listed))
     assert by_place(found) == by_place(wanted)
 
 
@@ -350,11 +355,6 @@ def test_the_fragments_of_a_parquet_data_set_can_be_elements(tmp_path: Path) -> 
 
 
 # --- failures ---
-
-
-def error_of(run: Any) -> agf.StepError:
-    assert isinstance(run.error, agf.StepError)
-    return run.error
 
 
 def fails_at(*numbers: int) -> Callable[[int], Any]:

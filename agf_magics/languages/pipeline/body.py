@@ -278,7 +278,7 @@ class Reader(documents.Reader):
     def hidden(self, expr: R1) -> None:
         """Warn of each path whose first name is hidden at this place."""
         for path in nodes_in(expr.node):
-            if isinstance(path, Path) and path.hidden is not None:
+            if isinstance(path, Path) and path.hidden_hint is not None:
                 self.hidden_name(path.parts[0], expr.locate(path.at, path.at + len(path.parts[0])))
 
     def hidden_name(self, name: str, span: Span) -> None:

@@ -399,6 +399,6 @@ def _call_row(record: Record, attempt: int) -> dict[str, Any]:
 
 
 def _strict(value: Any) -> str:
-    """JSON that every program can read: NaN and infinities are null (decision A1′)."""
+    """JSON that every program can read: NaN and infinities are null (decision A1)."""
     plain = json.loads(encode(value), parse_constant=lambda name: None)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)

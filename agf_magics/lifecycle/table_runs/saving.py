@@ -2,7 +2,7 @@
 
 A file has exactly the values, or is not written: an error lists all values that the format cannot
 hold. In CSV and JSON lines a date is a text in ISO 8601, an array is a list, and a missing number
-is empty or null (decision A1′).
+is empty or null (decision A1).
 """
 
 from __future__ import annotations

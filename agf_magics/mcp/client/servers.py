@@ -1,6 +1,6 @@
 """The servers that a person has connected: connected, found by name, closed together.
 
-Only a person connects a server (decision B3′). A definition names servers, and never starts one.
+Only a person connects a server (decision B3). A definition names servers, and never starts one.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class _Builder:
         return _framed(head, parts, begin, end)
 
     def step(self, step: Step, many: bool, name: str = "", case: str = "") -> Box:
-        """``name``: that of a branch or a node. ``case``: see `Box.case`."""
+        """``name``: the name of a branch or a node. ``case``: see `Box.case`."""
         if isinstance(step, Steps) and len(step.steps) == 1:
             box = self.step(step.steps[0], many, name, case)
         else:

@@ -85,7 +85,7 @@ def _links(
 def _values(
     values: Mapping[tuple[str, str], tuple[str, ...]], shown: Mapping[str, str]
 ) -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """The values that enter or leave a folded group are those of its steps."""
+    """The values that enter or leave a folded group are the values of its steps."""
     names_by_ends: dict[tuple[str, str], dict[str, None]] = {}
     for (source, reader), names in values.items():
         tail = shown.get(source, source)

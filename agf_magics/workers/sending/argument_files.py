@@ -1,8 +1,8 @@
 """Large arguments for workers of this machine: each is a file, of which a call gets a private map.
 
 A page that a call changes becomes its own, so no call changes what another one gets, here or there.
-What another worker has returned, and nobody has changed here since, is not written again: the file
-names that of the result (`sealed_files`).
+A result of another worker that nobody has changed here since is not written again: the file of the
+argument names the file of the result (`sealed_files`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Known(NamedTuple):
     path: str
     size: int
     named: list[Any]
-    """What keeps the files that its own one names."""
+    """Objects that keep the result files named by this file alive."""
 
 
 class ArgumentFiles:
@@ -58,8 +58,8 @@ class ArgumentFiles:
         self._known: dict[int, _Known] = {}
 
     def packed(self, arguments: Sequence[Mapping[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
-        """The arguments of calls as a pickle that names the files, and what keeps them until it is
-        read."""
+        """The arguments of calls as a pickle that names the files, and the objects that keep the
+        files until the pickle is read."""
         held: list[Any] = []
 
         def apart(value: Any) -> Any:
@@ -84,7 +84,8 @@ class ArgumentFiles:
         return dump(own, reduce=reduce), held
 
     def _file(self, value: Any, dump: Dump) -> _Known | None:
-        """The file of a value; None: it is small, bytes, or there is no room."""
+        """The file of a value; None: the value is small, its type has no
+        weak references (bytes), or there is no room."""
         if not type(value).__weakrefoffset__ or bytes_of_data(value) < LARGE:
             return None
         # By identity, and not by content: comparing large arrays costs more than writing one
@@ -115,14 +116,18 @@ class ArgumentFiles:
 
 def write_apart(value: Any, path: str, dump: Dump) -> tuple[int, list[Any]]:
     """Write ``value`` to a new file, its buffers as they are and at places that fit any type: see
-    `chunk._mapped`. A buffer of a result that is as its worker has written it is named only.
-    Returns the size of the file, and what keeps the files that it names."""
+    `chunk._mapped`. An unchanged buffer of an earlier result is not written: the file names it.
+    Returns the size of the file, and the objects that keep the named files alive."""
     buffers: list[Any] = []
     head = dump(value, buffers=buffers)
     views = [buffer.raw() for buffer in buffers]
     parts = [sealed_files.find(view) if view.nbytes >= LARGE else None for view in views]
     pairs = list(zip(views, parts, strict=True))
-    index = dump((head, [view.nbytes if part is None else part[:4] for view, part in pairs]))
+    places = [
+        view.nbytes if part is None else (part.path, part.size, part.start, part.length)
+        for view, part in pairs
+    ]
+    index = dump((head, places))
     with open(path, "xb", opener=_private) as file:
         file.write(len(index).to_bytes(8, "little"))
         file.write(index)
@@ -136,8 +141,8 @@ def write_apart(value: Any, path: str, dump: Dump) -> tuple[int, list[Any]]:
 
 
 def in_file(data: bytes, path: str) -> bytes | tuple[str, int]:
-    """Large ``data`` as a new file and its size; itself if it is small, or if there is no folder or
-    no room."""
+    """Large ``data`` as a new file and its size; ``data`` itself if it is small, or if there is no
+    folder or no room."""
     if len(data) < IN_FILE or not path:
         return data
     try:
@@ -160,4 +165,4 @@ def _remove(path: str) -> None:
 
 
 _MAPPED = Later(operator.attrgetter("mapped"), Later(importlib.import_module, "_agf_chunk"))
-"""On a worker `chunk._mapped`, which that has put into its module."""
+"""On a worker `chunk._mapped`: `chunk.run` puts it into the module ``_agf_chunk`` of the worker."""

@@ -125,7 +125,7 @@ def _address_of_map(whole: mmap.mmap) -> int:
 
 
 def _is_unwritten(place: int, size: int) -> bool:
-    """Whether all pages of a private map that have these bytes are those of its file."""
+    """Whether all pages of a private map that have these bytes are still the pages of its file."""
     first, last = place // mmap.PAGESIZE, (place + size - 1) // mmap.PAGESIZE
     count = last - first + 1
     try:

@@ -76,4 +76,4 @@ def _is_long(value: Any) -> bool:
 
 
 _SHARED = Later(operator.attrgetter("shared"), Later(importlib.import_module, "_agf_chunk"))
-"""On a worker `chunk._shared`, which that has put into its module."""
+"""On a worker `chunk._shared`: `chunk.run` puts it into the module ``_agf_chunk`` of the worker."""

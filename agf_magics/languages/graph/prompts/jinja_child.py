@@ -77,7 +77,7 @@ class Environment(ImmutableSandboxedEnvironment):
 
 
 class NoNumber(float):
-    """NaN or an infinity: a number in computations, null in a text (decision A1′)."""
+    """NaN or an infinity: a number in computations, null in a text (decision A1)."""
 
     def __str__(self) -> str:
         return "null"

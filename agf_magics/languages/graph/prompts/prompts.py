@@ -1,5 +1,4 @@
-"""Reads ``prompt:`` of a node: a text, ``{system, user}``, or a file's name (decisions Y12, Y12′,
-A16).
+"""Reads ``prompt:`` of a node: a text, ``{system, user}``, or a file's name (decisions Y12, A16).
 
 prompt_files.py finds the file for a name.
 """

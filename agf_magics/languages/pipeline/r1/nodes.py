@@ -58,7 +58,7 @@ class Path(NamedTuple):
     """The path in the frame. The parameter of a lambda is the number of lambdas around its own: no
     name of a frame is equal to it.
     """
-    hidden: str | None = None
+    hidden_hint: str | None = None
     """The hint how to pass a name that is not visible here."""
 
 

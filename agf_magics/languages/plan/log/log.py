@@ -17,7 +17,7 @@ from ....values.value import Value
 from ...descend import MISSING
 from .lines import lost_in
 from .messages import COVERING, SOUGHT, Writing, inline, kind_of, read_content
-from .paths import NO_PATHS, Paths
+from .paths import NO_PATHS, PathIndex
 from .reference import EVERY, Reference, as_written, is_index
 from .writes import Conflict, find, replay
 
@@ -37,7 +37,7 @@ class _Index:
         self.writings: list[Writing] = []
         self.wrote: list[int] = []
         """The number of the message of each writing."""
-        self.layers: dict[Layer, Paths] = {}
+        self.layers: dict[Layer, PathIndex] = {}
         self.first: dict[Layer, int] = {}
         """The number of the first writing of each layer, in increasing order."""
 
@@ -46,7 +46,7 @@ class _Index:
         if content is not None:
             layer = content.kind, content.instance
             self.first.setdefault(layer, len(self.writings))
-            paths = self.layers.setdefault(layer, Paths())
+            paths = self.layers.setdefault(layer, PathIndex())
             for writing in content.writings:
                 paths.add(writing.path, len(self.writings))
                 self.writings.append(writing)

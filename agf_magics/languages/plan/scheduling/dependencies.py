@@ -20,7 +20,7 @@ from ....values.value import Value
 from ...descend import MISSING
 from ..calls import Call
 from ..log.log import Log
-from ..log.paths import NO_PATHS, Paths
+from ..log.paths import NO_PATHS, PathIndex
 from ..log.reference import EVERY, Reference, references
 
 Verdict = Literal["go", "wait", "never"]
@@ -118,7 +118,7 @@ class Dependencies:
             for number, reference, is_there in self.assumed
         )
 
-    def visible(self, reference: Reference, turn: Turn) -> list[Paths]:
+    def visible(self, reference: Reference, turn: Turn) -> list[PathIndex]:
         """The layers of the kind that the reader sees."""
         if reference.instance == EVERY:
             return [layer for (kind, _), layer in self.layers.items() if kind == reference.kind]
@@ -189,7 +189,7 @@ def exists(reference: Reference, log: Log, instance: str | None) -> bool:
     return value is not MISSING
 
 
-Layers = dict[tuple[str, str | None], Paths]
+Layers = dict[tuple[str, str | None], PathIndex]
 """The turns that write each path, by the kind and the instance."""
 
 
@@ -197,7 +197,7 @@ def layers_of(turns: Sequence[Turn], numbers: Iterable[int]) -> Layers:
     layers: Layers = {}
     for number in numbers:
         for kind, path in turns[number].call.output.destinations:
-            layers.setdefault((kind, turns[number].instance), Paths()).add(path, number)
+            layers.setdefault((kind, turns[number].instance), PathIndex()).add(path, number)
     return layers
 
 
