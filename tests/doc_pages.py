@@ -89,10 +89,10 @@ def pages() -> list[Path]:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    for found in FENCE.finditer(text):
-        aside = ASIDE.search(text, 0, found.start())
+    for match in FENCE.finditer(text):
+        aside = ASIDE.search(text, 0, match.start())
         what, name = aside.groups() if aside else ("", "")
-        yield Block(found[1], found[2], found.start(2), what, name)
+        yield Block(match[1], match[2], match.start(2), what, name)
 
 
 def entries(page: str) -> list[Entry]:
@@ -174,8 +174,8 @@ class Session:
     def server_problems(self) -> list[agf.Diagnostic]:
         """The problems of the connected MCP servers that this method has not returned before."""
         module = sys.modules.get("agf_magics.mcp.client.servers")
-        problems = [each for server in module.servers.values() for each in server.problems] if module else []
-        fresh = [each for each in problems if each not in self.told_of_servers]
+        problems = [problem for server in module.servers.values() for problem in server.problems] if module else []
+        fresh = [problem for problem in problems if problem not in self.told_of_servers]
         self.told_of_servers += fresh
         return fresh
 
@@ -323,7 +323,7 @@ def example(entry: Entry, shell: Shell) -> Iterator[tuple[Block, list[Finding]]]
 def messages(findings: list[Finding]) -> str:
     """The text block of an example. Each message occurs once, although a warning often becomes the error of a later
     block."""
-    return "\n\n".join(dict.fromkeys(found.text for found in findings)) + "\n"
+    return "\n\n".join(dict.fromkeys(finding.text for finding in findings)) + "\n"
 
 
 def main(names: list[str]) -> None:
@@ -341,7 +341,7 @@ def main(names: list[str]) -> None:
             for block, findings in reversed(shown):
                 start = entry.start + block.start
                 page = page[:start] + messages(findings) + page[start + len(block.text) :]
-                if entry.code not in {found.diagnostic.code for found in findings}:
+                if entry.code not in {finding.diagnostic.code for finding in findings}:
                     print(f"{path.name}: the example of {entry.code} does not report it", file=sys.stderr)
         path.write_text(page, encoding="utf-8")
 

@@ -340,7 +340,7 @@ def test_what_is_no_secret_hides_nothing(nothing: Any, tmp_path: Path) -> None:
 def test_a_short_member_of_a_secret_keeps_the_result_of_its_call_out_of_the_journal(tmp_path: Path) -> None:
     card = {"number": "4111-1111-1111-1111", "check": "123"}
     run, _, _ = played(card, lambda token: {"of": token["check"]}, tmp_path)
-    assert [found.code for found in run.warnings] == ["journal.unkept"]
+    assert [warning.code for warning in run.warnings] == ["journal.unkept"]
     with kept.journal_in(tmp_path):
         assert agf.runs(run.run_id).steps["steps[0]"].value == MASK
 

@@ -92,7 +92,7 @@ def played(text: str, xs: Any, registry: agf.Registry | None = None, **options: 
 
 
 def warnings(run: agf.Run) -> list[str]:
-    return [found.code for found in run.progress.warnings]
+    return [warning.code for warning in run.progress.warnings]
 
 
 # --- which values are sequences ---
@@ -312,14 +312,14 @@ def test_a_range_of_ten_million_has_no_objects() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [one["sum"] for one in run.output["sums"]] == [1, 2, 3]
-    assert "drops 9999997" in next(one.message for one in run.progress.warnings)
+    assert "drops 9999997" in next(warning.message for warning in run.progress.warnings)
     assert peak < 2_000_000, "a list of them takes 80 MB"
 
 
 def test_a_numpy_element_is_a_number_and_a_row_is_an_array() -> None:
     assert all(type(one) is float for one in played(each(), np.arange(2) / 2).output)
     rows = played(each(), np.eye(2)).output
-    assert [type(one) for one in rows] == [np.ndarray, np.ndarray]
+    assert [type(row) for row in rows] == [np.ndarray, np.ndarray]
     assert played(each(), Rows([(1, 2)])).output == [[1, 2]]
 
 
