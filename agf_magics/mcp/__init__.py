@@ -1,5 +1,5 @@
-"""Connects to the Model Context Protocol: tools of servers in flows, and flows as tools of a
-server."""
+"""The Model Context Protocol (MCP) in both directions: flows call the tools of servers (`client`),
+and a server offers flows as tools (`server`)."""
 
 from __future__ import annotations
 
