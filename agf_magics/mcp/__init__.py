@@ -1,5 +1,5 @@
-"""The Model Context Protocol (MCP) in both directions: flows call the tools of servers (`client`),
-and a server offers flows as tools (`server`)."""
+"""The Model Context Protocol (MCP): flows call tools of servers, and a server offers flows as
+tools."""
 
 from __future__ import annotations
 

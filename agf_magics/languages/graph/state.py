@@ -38,8 +38,8 @@ class Declared(NamedTuple):
 
 
 class SubgraphState(NamedTuple):
-    """The value that a key has after another graph ran with this graph's state. It replaces the old
-    value, and is not combined with it by a reducer."""
+    """The value that a key has after another graph ran with this graph's state. A key with a
+    reducer gets only the part that the other graph added."""
 
     value: Value
 

@@ -1,5 +1,7 @@
-"""The functions behind the tools for an agent that writes definitions: check a text, explain an
-error, describe a language. `own_tools` offers them."""
+"""The functions behind the tools for an agent that writes definitions; `own_tools` offers them.
+
+They check a text, explain an error and describe a language.
+"""
 
 from __future__ import annotations
 
