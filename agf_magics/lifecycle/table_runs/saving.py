@@ -28,9 +28,10 @@ from ...values.value import Value, parts_of, type_name
 from .table_row import Cells, Unstored, not_stored, places_text
 
 _TEXTS = (decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.PurePath)
-"""Values whose ``str`` is all of them."""
+"""The types of values that their ``str`` describes completely."""
 
 _RUN_BY_SPREADSHEETS = tuple("=+-@\t\r\n＝＋－＠")
+"""The first characters of a text that a spreadsheet runs as a formula."""
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
 
