@@ -146,7 +146,8 @@ def tokens_of(file: WrittenFile) -> list[Token]:
 
 
 def _without_overlaps(kinds: dict[tuple[int, int], str], text: str) -> Iterator[Token]:
-    """The tokens in order; one that begins inside another, or has several lines, is left out."""
+    """The tokens in order. A token that begins inside another one, or has several lines, is left
+    out."""
     free_from = 0
     for (start, end), kind in sorted(kinds.items()):
         if free_from <= start < end and "\n" not in text[start:end]:

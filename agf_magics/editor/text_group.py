@@ -67,7 +67,7 @@ class WrittenFile:
     """Whether the text is open in the editor. Only then are its problems reported."""
     read: ReadText | None = None
     problems: list[PlacedProblem] | None = None
-    """The problems of the text; None: it must be linked again."""
+    """The problems of the text; None: the text must be linked again."""
     repairs: dict[PlacedProblem, Any] = field(default_factory=dict)
     """The repairs that `repairs` found, by the problem."""
     is_read: bool = False

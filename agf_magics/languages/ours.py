@@ -32,8 +32,8 @@ OURS: Mapping[str, Known] = {
     "plan": Known(_keys("calls", "_tool _outputPath")),
     "graph": Known(_keys("nodes edges")),
 }
-"""The four languages by name. Each has a package in this room with its `Language`. The first
-language is that of a text whose lines do not decide."""
+"""The four languages by name. Each has a package in this room with its `Language`. A text whose
+lines do not decide is in the first language."""
 
 # Regular expressions for lines, or for the beginning of a JSON text, that only one language has.
 _POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"

@@ -28,7 +28,7 @@ from .reader import Reader
 
 
 def fill(template: Template, log: Log, instance: str | None) -> Value:
-    """Replace each expression by its value in ``log``. Raises StepError for one that does not
+    """Replace each expression by its value in ``log``. Raises StepError for a value that does not
     exist."""
     kind = type(template)
     if kind in ATOMS:

@@ -37,6 +37,7 @@ OF_ROWS = frozenset({"map", "limit", "sample", "seed", "repeat", "width", "yes"}
 """The options of `agf.Over`, whose module most runs do not need."""
 
 LIMITS = frozenset(field.name for field in fields(Limits))
+"""The names of `agf.Limits`, for the hint about a limit that is written as a parameter of `run`."""
 
 P = ParamSpec("P")
 R = TypeVar("R")

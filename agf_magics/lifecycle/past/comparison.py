@@ -43,8 +43,8 @@ MOST_EACH = 20
 MOST_CALLS = 20
 """Calls whose values are compared: the first ones that differ."""
 LONGEST_COMPARED = 1_000_000
-"""Characters of a call's value as JSON that is compared part by part; of a larger one only that it
-differs."""
+"""Characters of a call's value as JSON that is compared part by part. Of a larger value the
+comparison only says that it differs."""
 
 
 class ComparedRun(NamedTuple):

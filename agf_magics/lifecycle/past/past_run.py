@@ -104,8 +104,8 @@ class PastRun(BaseRun):
 
     @property
     def note(self) -> str:
-        """Why the run is incomplete and how to resume it, how often it was resumed, and what the
-        journal lacks. Usually empty."""
+        """The notes about the run: why it is incomplete and how to resume it, how often it was
+        resumed, and what the journal lacks. Usually empty."""
         head = self._row.head
         resume = self.how_to_continue
         if self._imported:

@@ -336,7 +336,7 @@ class Waiting(NamedTuple):
 
 
 def _waits_for(row: RunRow, log: EarlierOutcomes) -> Waiting | None:
-    """The question that ended the run; else the one that was asked first and not answered, else the
+    """The question that ended the run; else the first question that was not answered, else the
     only call of unknown outcome. None if there is none, or it is not certain which."""
     ended = None
     with contextlib.suppress(*UNREADABLE):

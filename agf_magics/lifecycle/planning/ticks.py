@@ -42,7 +42,7 @@ class PlannedTick(NamedTuple):
     flow: Flow
     has_output: bool
     gives: Mapping[str, Any] | None = None
-    """JSON Schema of its output; None: anything."""
+    """The JSON Schema of the plan's output; None: any output."""
 
     def output_problem(self, output: Value) -> str | None:
         """The reasons why the output of the plan does not conform to ``gives``. A reference can
@@ -107,7 +107,7 @@ class TickOptions:
     on_event: Callable[[Event], None] | None = None
     ask: Asker | None = None
     on: object = None
-    """Where concurrent calls are made: see `workers.on`; None: as the settings say."""
+    """The place where concurrent calls are made (see workers/on.py); None: as the settings say."""
     resume_with: str = "run_planner(…, resume=True)"
     """The words with which a person continues the planner."""
     execute: Callable[[Begin, RunOptions, Flow | None], Run] = drive_run
@@ -171,7 +171,7 @@ class Ticks:
         self._warn()
 
     def run_plan(self, number: int, tick: PlannedTick) -> bool:
-        """Run the plan of a tick; whether it was the last one."""
+        """Run the plan of a tick, and return whether it was the last tick."""
         flow = replace(
             tick.flow,
             name=f"{self.options.context}-{number}",
@@ -184,7 +184,7 @@ class Ticks:
         return self.ends(run, tick)
 
     def ends(self, run: Run, tick: PlannedTick) -> bool:
-        """Whether ``run`` of a plan is the last one."""
+        """Whether the planner ends with ``run``, the run of a plan."""
         self.error = run.error
         if run.error is None and state_of(run).cancel_reason is not None:
             message = f"planner {self.options.context!r} was cancelled"

@@ -196,7 +196,7 @@ def asked_line(what: str, kind: str, name: str, given: Value, contents: str | No
 
 def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value) -> Line:
     """The part of a line that says how a call ended. ``error``: its failure as JSON, without the
-    names of files in the line; ``value``: its result, or what is shown of it."""
+    names of files in the line; ``value``: the result of the call, or its preview."""
     if error is not None:
         stored = json.loads(error)
         stored["at"] = None

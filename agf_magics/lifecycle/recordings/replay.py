@@ -240,7 +240,8 @@ class Replay:
         raise self._without_result(asked, call, why)
 
     def _take_call(self, key: str, path: StepPath) -> RecordedCall | None:
-        """The next recorded call with this key, of this path before those of others; once."""
+        """Take the next recorded call with this key: a call at this path if there is one, else a
+        call at another path. Each recorded call is taken once."""
         by_path = self._calls.get(key)
         if by_path is None:
             return None

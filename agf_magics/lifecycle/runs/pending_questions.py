@@ -31,7 +31,7 @@ class PendingQuestion:
 
     @classmethod
     def of(cls, question: Question) -> PendingQuestion | None:
-        """The pending answer to this question; None if it does not wait, or waits in a cell."""
+        """The pending question for ``question``; None if it is not open, or if a cell asks it."""
         return next((pending for pending in list(cls._open) if pending.question is question), None)
 
     async def wait(self) -> Value:

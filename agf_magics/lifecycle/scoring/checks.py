@@ -196,8 +196,8 @@ class CheckReport:
 
 
 def compute_figures(table: RowTable) -> dict[str, float]:
-    """By name: the share of rows that did not fail, and each score over all rows. A row without a
-    value counts as 0."""
+    """The figures by name: the share of rows that did not fail, and each score over all rows. A row
+    without a value counts as 0."""
     total = len(table)
     figure_by_score = {OK: table.counts.get("ok", 0) / total}
     for name, score in table.scores.items():

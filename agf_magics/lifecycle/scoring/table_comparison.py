@@ -60,7 +60,7 @@ class ChangedRow(NamedTuple):
 
 
 class TableComparison:
-    """What differs in another run over a table."""
+    """The differences between two runs over a table."""
 
     def __init__(
         self, first: RowTable, other: RowTable, key: str | None = None, seed: int | None = None
@@ -146,7 +146,8 @@ class TableComparison:
 
     @property
     def definitions(self) -> str:
-        """How the texts of the flows differ, as a unified diff; empty if they are the same."""
+        """The differences between the texts of the flows, as a unified diff; empty: no
+        difference."""
         before, after = (
             {text.name: text.source.text for text in past.order.flows[1:]} for past in self._past
         )

@@ -44,8 +44,9 @@ def find_run(store: Store, run: object, flows: Collection[str] | None = None) ->
 
 
 def find_resumable(store: Store, run: object, flows: Collection[str] | None = None) -> RunRow:
-    """The run that ``run`` names; of the name of a flow the last one that can be resumed; without a
-    name the last one of this notebook. ``flows``: see `identify`. Raises DefinitionError, JournalError."""
+    """The run that ``run`` names. The name of a flow means its last run that can be resumed; no
+    name means the last such run of this notebook. ``flows``: see `identify`. Raises
+    DefinitionError, JournalError."""
     runs = named_runs(store)
     if run is not None:
         word = word_of(run)

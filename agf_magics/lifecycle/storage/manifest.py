@@ -76,7 +76,7 @@ class Manifest(NamedTuple):
     packed: EncodedValue
     """The input as it is journaled."""
     unkept: str
-    """Why the input is not complete; empty if it is."""
+    """The reason why the journaled input is not complete; empty: it is complete."""
     secret: tuple[str, ...]
     """Input fields that are not journaled because a tool takes them as secret."""
     context: list[Any]

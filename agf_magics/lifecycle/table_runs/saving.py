@@ -120,7 +120,7 @@ def _has_json(value: Value) -> bool:
 
 
 def _json_part(part: Any) -> Value:
-    """The JSON for an opaque value, if nothing of it is lost."""
+    """The JSON for an opaque value that JSON can hold completely."""
     if isinstance(part, _TEXTS):
         return str(part)
     if is_array(part) and part.dtype.kind in "biufmM" and part.shape:
@@ -180,7 +180,8 @@ def _csv_cell(value: Value) -> Any:
 
 
 def _inert(text: str) -> str:
-    """A text that no spreadsheet runs: one that would be a formula begins with an apostrophe."""
+    """A text that no spreadsheet runs: a text that would be a formula gets an apostrophe before
+    it."""
     is_formula = text.startswith(_RUN_BY_SPREADSHEETS) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
 

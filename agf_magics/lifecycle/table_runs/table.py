@@ -152,7 +152,7 @@ class RowTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns; those of the output as its first rows have them."""
+        """The names of the columns; the columns of the output are those of its first rows."""
         return tuple(self._columns(self.rows(range(min(len(self), PAGE))), shown=True))
 
     def rows(self, numbers: Iterable[int] | None = None) -> Iterator[TableRow]:
@@ -277,7 +277,8 @@ class RowTable:
         return target
 
     def save_noted(self, path: str | Path) -> str:
-        """As `save`; returns the path, and what a person must know about the file."""
+        """Write the table as `save` does, and return a text: the path, and the notes about the
+        file."""
         target, note = self._save(Path(path))
         return f"{target}; {note}" if note else str(target)
 
@@ -484,7 +485,7 @@ class RowTable:
 
 
 def terms_of(run: RunOfRows) -> OverTerms:
-    """What the definition of a run over a table says. Raises DefinitionError for another run."""
+    """The terms in the definition of a run over a table. Raises DefinitionError for another run."""
     language, source = definition_of(run)
     if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"

@@ -64,7 +64,7 @@ class Elicitation:
 
     @contextmanager
     def during(self, call: Call) -> Iterator[None]:
-        """In the block, questions of the server may belong to ``call``."""
+        """A block in which questions of the server may belong to ``call``."""
         token = self._current.set(call)
         self._calls.append(call)
         try:

@@ -171,7 +171,8 @@ def connect_file(path: Path, is_allowed: bool, registry: Registry | None = None)
 
 
 def entry_text(file: str | Path, name: str) -> str:
-    """What an entry of a file would start or reach. Raises DefinitionError ``mcp.config``."""
+    """The command that an entry of a file would start, or the address that it would reach. Raises
+    DefinitionError ``mcp.config``."""
     return read_entry(notebook_folder.path / file, name).text
 
 
@@ -212,7 +213,8 @@ def _target(
     file: str | Path | None,
     sign_in: bool,
 ) -> Target:
-    """How a server is started or reached, from the parameters of `connect`."""
+    """The target that the parameters of `connect` name: a command, an address, or an entry of a
+    file."""
     if (address is not None) + (command is not None) + (file is not None) != 1:
         message = f"MCP server {name!r} needs one of an address, a command and a file"
         hint = 'for example command=["python", "server.py"]'

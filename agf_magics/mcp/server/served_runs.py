@@ -38,7 +38,7 @@ class ServedRuns:
         most_waiting: int = MOST_WAITING,
         limits: Limits | None = None,
     ) -> None:
-        """``limits``: the limits of each run; None: those of the settings."""
+        """``limits``: the limits of each run; None: the limits of the settings."""
         self.flows = {flow.name: flow for flow in flows}
         self._registry = registry
         self._limits = limits

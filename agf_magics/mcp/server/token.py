@@ -1,4 +1,5 @@
-"""The token that clients of the HTTP server send: a new one for each server, or one that a person chooses."""
+"""The token that clients of the HTTP server send: a random text, or a text that a person
+chooses."""
 
 from __future__ import annotations
 

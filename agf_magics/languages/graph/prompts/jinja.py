@@ -184,8 +184,8 @@ class _Template:
                 yield Slot(f"{{{{ {'.'.join(names)} }}}}", rest, in_state, place, certain)
 
     def reads(self, tree: nodes.Template) -> Iterator[tuple[tuple[str, ...], int, bool]]:
-        """Each name that is read with the keys that are read of it, its line, and whether the
-        template fails without a value."""
+        """Each name that the template reads, with the keys below the name that it reads, the line,
+        and whether the template fails without a value."""
         from jinja2 import nodes
 
         queue: list[tuple[nodes.Node, tuple[str, ...], bool]] = [(tree, (), True)]

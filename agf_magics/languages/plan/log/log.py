@@ -185,7 +185,7 @@ class Log(Sequence[Mapping[str, Value]]):
         self, kind: str, path: tuple[str, ...], instance: str | None, below: bool = True
     ) -> dict[int, Writing]:
         """The writes that affect ``path``, from the newest write that covers it, by their numbers:
-        oldest first, those of the instance last.
+        oldest first, the writes of the instance last.
 
         ``below``: whether to include the writes below ``path``.
         """

@@ -39,7 +39,7 @@ class StoringOrder:
         last: dict[Place, int] = {}
         """The last turn that writes to each place."""
         since: dict[Place, list[int]] = {}
-        """The turns after that one that write below the place."""
+        """The turns that write below each place, after the last turn that writes to the place."""
         for number in sorted(range(len(turns)), key=ranks.__getitem__):
             before: set[int] = set()
             for place in places(turns[number]):
