@@ -15,7 +15,7 @@ from .plain import html, line, plain
 from .values import bounded, value_text
 
 MISSING: Final[Any] = object()
-"""One of the two values has no such part."""
+"""Stands for the part that one of the two values does not have."""
 
 MOST_PARTS = 200_000
 """Parts of two values that are compared."""
@@ -30,8 +30,8 @@ _WIDE = 60
 
 
 def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any]]:
-    """The path of each part that differs (`.limit`, `[2].name`), and both values of it, or
-    `MISSING`. If the first `MOST_PARTS` parts are the same and there are more, the whole values.
+    """The path of each part that differs (`.limit`, `[2].name`), and the part in both values, or
+    `MISSING`. If the first `MOST_PARTS` parts are equal and there are more, the whole values.
 
     >>> list(find_differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3]}))
     [('.b[1]', 2, 3)]
@@ -62,7 +62,7 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
 
 
 def _differ(mine: Any, theirs: Any) -> bool:
-    """Whether two parts that are not looked into differ; NaN and NaN do not."""
+    """Whether two parts differ as wholes. NaN and NaN do not differ."""
     if type(mine) is not type(theirs):
         return True
     if type(mine) in CONTAINERS:
@@ -88,7 +88,7 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
     """
     if not (type(first) is type(other) is str):
         return _short(first), _short(other)
-    # The length of what they have in common, by bisection: slices are compared in C.
+    # The length of the common beginning, by bisection: Python compares slices fast, in C.
     same = 0
     end = min(len(first), len(other))
     while same < end:
@@ -97,6 +97,7 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
             same = middle
         else:
             end = middle - 1
+    # A long text begins a third of the width before the difference.
     start = max(0, same - _WIDE // 3) if max(len(first), len(other)) > _WIDE else 0
     return _short(first, start), _short(other, start)
 
@@ -113,8 +114,8 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
     """A unified diff with three lines around each change; empty if the texts are the same. None
     stands for no text.
 
-    More than `MOST_LINES` lines are not matched with each other: the whole of what differs is
-    removed and added.
+    More than `MOST_LINES` lines are not matched with each other: all lines from the first that
+    differs to the last are removed and added.
 
     >>> print(text_difference("p", "a", "b"), end="")
     --- p
@@ -125,7 +126,7 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
     """
     if first == other:
         return ""
-    # The end of a cell's last line is no line after it.
+    # A line break at the end of a cell does not begin a further line.
     a = first.removesuffix("\n").split("\n") if first is not None else []
     b = other.removesuffix("\n").split("\n") if other is not None else []
     heads = (
@@ -144,7 +145,7 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
         low = max(0, start - 3)
         high = max(0, end - 3)
         diff = difflib.unified_diff(a[low : len(a) - high], b[low : len(b) - high], lineterm="")
-        changes = list(diff)[2:]  # without its heads
+        changes = list(diff)[2:]  # without the two heads of difflib
         lines = [
             _moved(text_line, low) if text_line.startswith("@@") else text_line
             for text_line in changes
@@ -166,7 +167,7 @@ def _moved(head: str, by: int) -> str:
 
 
 def _same(a: list[str], b: list[str]) -> int:
-    """The number of lines that both begin with."""
+    """The number of equal lines with which both lists begin."""
     return next(
         (n for n, (mine, theirs) in enumerate(zip(a, b, strict=False)) if mine != theirs),
         min(len(a), len(b)),
