@@ -50,7 +50,7 @@ def set_up(parsed: ParsedLine) -> None:
 
 def _folder(parsed: ParsedLine) -> Path:
     """The notebook's folder of a command: the folder of its file; for several files the folder that has all
-    of them; without a file the current folder (decision A16′)."""
+    of them; without a file the current folder (decision A16)."""
     chosen = parsed.word("--folder")
     if chosen is not None:
         if not Path(chosen.text).is_dir():

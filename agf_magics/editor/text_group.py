@@ -42,7 +42,8 @@ ONLY_A_KERNEL_KNOWS = (
 _REGISTERS = re.compile(
     r"^[ \t]*+(?:\w++[ \t]*+=[ \t]*+)?%(?:mcp[ \t]++connect\b|config[ \t]++AgfMagics\.model)", re.M
 )
-"""A line of a magic by which the running program knows more than its text."""
+"""A line of a magic that registers tools or chooses a model when it runs, which a scan cannot
+see."""
 
 
 class Target(NamedTuple):

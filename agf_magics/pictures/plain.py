@@ -20,6 +20,7 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f]"
 )
+# More than four combining marks in a row, which would cover other lines.
 _PILED = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
@@ -80,11 +81,11 @@ def _named(match: re.Match[str]) -> str:
     return f"\\U{code:08x}"
 
 
-def not_saved(name: str, size: int, where: str) -> str:
+def not_saved(name: str, characters: int, where: str) -> str:
     """The sentence in the place of a part that is too large for a saved cell. ``where``: the Python
     expression that returns the part."""
     code = f"<code>{html(where)}</code>"
-    return f"<p><em>not saved here, {size / 1e3:,.0f} kB: {name} ({code})</em></p>"
+    return f"<p><em>not saved here, {characters / 1e3:,.0f} kB: {name} ({code})</em></p>"
 
 
 def parts_html(parts: Iterable[tuple[str, str]]) -> str:

@@ -83,7 +83,7 @@ def _define_file(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow
 
 
 def is_meant_as_definition(path: Path) -> bool:
-    """Whether an error may show a line of the file."""
+    """Whether a file seems to be a definition, so that an error may show a line of it."""
     with contextlib.suppress(OSError, ValueError):
         text = read_file(path)[:LARGEST].decode("utf-8")
         keys = {match[1] for match in _KEY.finditer(text)}

@@ -43,8 +43,8 @@ R = TypeVar("R")
 
 
 def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
-    """``agf.run("x", word="pear")`` is a natural mistake: its TypeError says how the input is
-    given."""
+    """``function``, whose TypeError for an unknown keyword says how the input is given:
+    ``agf.run("x", word="pear")`` is a natural mistake."""
     parameters = inspect.signature(function).parameters
 
     @functools.wraps(function)

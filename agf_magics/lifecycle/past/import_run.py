@@ -27,12 +27,12 @@ def import_run(path: str | Path) -> PastRun:
     """Open a run that ``%runs RUN --export FILE`` or `PastRun.export` wrote, perhaps on another
     computer: its steps, values, picture, calls and costs, as those of a past run.
 
-    It is not in the journal of this project: it cannot be resumed, and no run reuses its results.
-    Values that are not JSON are only shown.
+    The run is not in the journal of this project: it cannot be resumed, and no run reuses its
+    results. Values that are not JSON are only shown.
 
     ``path``: the file. Required.
 
-    Raises DefinitionError ``run.import`` if it is not such a file.
+    Raises DefinitionError ``run.import`` if the file is not an exported run.
     """
     path = Path(path)
     try:

@@ -15,8 +15,8 @@ from ...values.value import Value
 
 
 class PendingQuestion:
-    """A question that waits for an answer of a page or of a call: on a loop, or on a thread. What
-    answers may be any thread."""
+    """A question that waits, on a loop or on a thread, for an answer from a page or a call of
+    `Run.answer`. Any thread may answer."""
 
     POLL = 0.05
     """Seconds between two looks of a thread that waits."""
@@ -80,7 +80,7 @@ class PendingQuestion:
         self._settle(NoUser())
 
     def _settle(self, answer: Value | NoUser) -> None:
-        """The first answer counts."""
+        """Set the answer, if there is none yet: the first answer counts."""
         with contextlib.suppress(InvalidStateError):
             if isinstance(answer, NoUser):
                 self._answer.set_exception(answer)

@@ -75,7 +75,8 @@ def find_resumable(store: Store, run: object, flows: Collection[str] | None = No
 def _none_resumable(
     store: Store, name: str | None, runs: Sequence[NamedRun], others: Sequence[NamedRun]
 ) -> DefinitionError:
-    """The error if none of ``runs`` can be resumed. ``others``: those that can, of other notebooks."""
+    """The error if none of ``runs`` can be resumed. ``others``: runs of other notebooks that can be
+    resumed."""
     running = [other for other in runs if other.status in ("running", "pending")]
     if name is not None and running:
         return still_running(running[0].run_id)

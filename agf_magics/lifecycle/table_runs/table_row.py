@@ -34,7 +34,7 @@ class Unstored(NamedTuple):
     """A value that the journal does not hold."""
 
     shown: Value
-    """Its preview."""
+    """The preview of the value."""
     why: str
 
 
@@ -42,13 +42,13 @@ class LostInput(NamedTuple):
     """A row that was given and that neither the journal nor this process has."""
 
     shown: Mapping[str, Value]
-    """Its preview."""
+    """The preview of the row."""
     why: str
 
 
 class FindInput(Protocol):
     def __call__(self, *, shown: bool) -> Mapping[str, Value] | LostInput:
-        """The row as it was given; ``shown``: its preview is enough."""
+        """The row as it was given. ``shown``: whether a preview is enough."""
 
 
 @dataclass(eq=False)
@@ -56,16 +56,16 @@ class TableRow:
     """One row of the result."""
 
     number: int
-    """Its number in the table that was given."""
+    """The number of the row in the table that was given."""
     repeat: int
-    """Which of its repetitions it is."""
+    """The number of this repetition of the row."""
     status: str
     """``ok``, ``failed`` or ``not run``."""
     find_input: FindInput
     record: Record | None = None
-    """The journal's record of it."""
+    """The journal's record of the row."""
     held_output: Value = None
-    """Its output, where there is no journal."""
+    """The output of the row, for a run without a journal."""
     run_id: str = ""
     files: ValueFiles | None = None
     """The folder of the journal's large values."""

@@ -1,6 +1,6 @@
-"""The servers that a person has connected: connected, found by name, closed together.
+"""Connects servers, finds a connected server by name, and closes all of them.
 
-Only a person connects a server (decision B3′). A definition names servers, and never starts one.
+Only a person connects a server (decision B3). A definition names servers, and never starts one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Servers(Mapping[str, Server]):
         return f"<MCP servers: {', '.join(self) or 'none'}>"
 
     def add(self, server: Server) -> None:
-        """Connect a server, in place of the one that has its name. Raises DefinitionError."""
+        """Connect a server. A server of the same name is closed first. Raises DefinitionError."""
         if not self._servers:
             atexit.register(self.close_all)
         before = self._servers.pop(server.name, None)
@@ -83,7 +83,7 @@ async def _end_all(closing: Sequence[Server]) -> None:
 
 
 servers = Servers()
-"""Those of this process."""
+"""The connected servers of this process."""
 
 
 def connect(

@@ -26,7 +26,7 @@ MOST_OF_NAMES = 32
 
 def wired(scene: Scene, chunks: Sequence[Sequence[Box]]) -> tuple[list[Link], Mapping[str, Tags]]:
     """The lines that are drawn, and the tags of each box by its id. ``chunks``: the parts of the
-    scene, cut where the picture begins a new line or column."""
+    scene, cut where the picture begins a new row or column."""
     return _Wiring(scene, chunks).result()
 
 
@@ -64,12 +64,13 @@ class _Wiring:
                 self.tag(*ends, names)
         self.enter_frames()
         lines = [self.line_of(ends, names) for ends, names in self.near.items() if names]
-        drawn = {(line.tail, line.head) for line in lines}
+        drawn = {(link.tail, link.head) for link in lines}
         return [*lines, *self.links_beside(drawn)], self.tags
 
     def of_dead_ends(self) -> Iterable[Ends]:
         """The far values of a plan whose writer would otherwise have no line leading away."""
         leading = {INPUT, *(tail for tail, _ in self.near)}
+        # In a free scene (a plan or a graph) no order of steps leads from each box to the next.
         values = self.scene.values if self.scene.is_free else ()
         far = [(tail, head) for tail, head in values if tail not in leading]
         counts = Counter(head for _, head in far)
@@ -90,7 +91,8 @@ class _Wiring:
         return self.is_together(ends)
 
     def is_together(self, ends: Ends) -> bool:
-        """Whether both ends are in one row of the picture, or the line leads from one row to the next."""
+        """Whether both ends are in one row or column of the picture, or follow each other in the order
+        of the steps."""
         tail, head = ends
         return self.chunk_of[tail] == self.chunk_of[head] or ends in self.order
 

@@ -123,7 +123,11 @@ def write_apart(value: Any, path: str, dump: Dump) -> tuple[int, list[Any]]:
     views = [buffer.raw() for buffer in buffers]
     parts = [sealed_files.find(view) if view.nbytes >= LARGE else None for view in views]
     pairs = list(zip(views, parts, strict=True))
-    index = dump((head, [view.nbytes if part is None else part[:4] for view, part in pairs]))
+    places = [
+        view.nbytes if part is None else (part.path, part.size, part.start, part.length)
+        for view, part in pairs
+    ]
+    index = dump((head, places))
     with open(path, "xb", opener=_private) as file:
         file.write(len(index).to_bytes(8, "little"))
         file.write(index)

@@ -27,7 +27,7 @@ class Failure(Exception):
 
 
 def not_a_number(op: str, names: Sequence[str], at: int) -> Failure:
-    """The error for NaN as an operand (decision A1′). ``names``: the names of the operands that are
+    """The error for NaN as an operand (decision A1). ``names``: the names of the operands that are
     NaN; empty for a computed operand."""
     hint = "NaN stands for a missing number: let a tool drop or replace it"
     name = next(filter(None, names), "a value")
