@@ -1,5 +1,4 @@
-"""The difference of two values, part by part, and of two texts, line by line; for any size, in
-bounded time."""
+"""The difference of two values, part by part, and of two texts, line by line, in bounded time."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ MISSING: Final[Any] = object()
 """Stands for the part that one of the two values does not have."""
 
 MOST_PARTS = 200_000
-"""Parts of two values that are compared."""
+"""The most parts of two values that are compared."""
 MOST_DEEP = 40
-"""Levels of two values that are compared; deeper parts are compared as a whole."""
+"""Levels of two values that are looked into; deeper parts are compared as a whole."""
 MOST_LINES = 1_000
-"""Changed lines that are matched with each other: the time grows with their square."""
+"""The most changed lines that are matched with each other: the time grows with their square."""
 MOST_SHOWN = 400
-"""Lines of a difference that are displayed."""
+"""The most lines of a difference that are displayed."""
 _WIDE = 60
-"""Characters of a value in a table."""
+"""The most characters of a value in a table."""
 
 
 def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any]]:
@@ -111,8 +110,8 @@ def _short(value: Value, start: int = 0) -> str:
 
 
 def text_difference(title: str, first: str | None, other: str | None) -> str:
-    """A unified diff with three lines around each change; empty if the texts are the same. None
-    stands for no text.
+    """A unified diff with three lines around each change; empty if the texts are the same. ``None``: a
+    run has no such text.
 
     More than `MOST_LINES` lines are not matched with each other: all lines from the first that
     differs to the last are removed and added.

@@ -160,6 +160,7 @@ def _inline(text: str) -> str:
 
 
 def _marked(found: re.Match[str]) -> str:
+    """The HTML of one code, link, strong or emphasized text."""
     if code := found["code"]:
         return f"<code>{html(code[1:-1])}</code>"
     if url := found["url"]:

@@ -1,6 +1,4 @@
-"""Errors, warnings and notes as static HTML and as text, with the lines of source that they point
-at.
-"""
+"""Errors, warnings and notes as static HTML and as text, with the lines of source that are wrong."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The magics for the runs of this process and of the journal: listed, resumed, repeated, compared,
-deleted.
-"""
+"""The magics that list, resume, repeat, compare and delete runs, of this process and of the journal."""
 
 from __future__ import annotations
 
@@ -273,7 +271,7 @@ def _named(word: Token) -> run_module.Run | PastRun:
 
 
 def live_run(word: Token) -> run_module.Run:
-    """The run of this process that a word names."""
+    """The run of this process that a word names. Raises DefinitionError if it does not run here."""
     runs_here = {run.run_id: run for run in live.live}
     runs = named_runs(None)
     try:

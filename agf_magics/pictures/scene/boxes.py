@@ -22,7 +22,7 @@ INPUT = "input"
 LONGEST = 40
 """Cells of a line of a name. A Chinese character takes two cells; a longer name has two lines."""
 LABEL = 40
-"""Characters of the label of an edge or of a case."""
+"""The most characters of the label of an edge or of a case."""
 TOOLTIP = 500
 """The most characters of a line of a tooltip."""
 NAME, SMALL, TITLE = 13.0, 11.0, 12.0

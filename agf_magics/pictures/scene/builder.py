@@ -444,7 +444,8 @@ def _frames_around(
 
 
 def _without_fields(names: Iterable[str]) -> Iterable[str]:
-    """A field is not shown next to its whole value: ``rivers``, and not ``rivers, rivers → name``."""
+    """The names without the fields of a value that is among them: ``rivers``, and not ``rivers, rivers →
+    name``."""
     values = set(names)
     return (name for name in names if (head := name.split(" → ")[0]) == name or head not in values)
 

@@ -13,7 +13,7 @@ from ..plain import line
 from .step_text import CONDITION
 
 Ends = tuple[str, str]
-"""The name of the node or the id of the box that a line leaves, and of the one that it enters."""
+"""The two ends of a line, from and to: names of nodes, or ids of boxes."""
 
 
 def condition_of(edge: Edge) -> str:
