@@ -27,8 +27,8 @@ _PILED = re.compile(
 
 
 def plain(text: str, most: int = 2_000) -> str:
-    """At most ``most`` characters of ``text`` with its lines and tabs; a longer one ends with its
-    size.
+    """At most ``most`` characters of ``text``, with its lines and tabs. A longer text is cut and ends
+    with its size.
 
     >>> plain("to\\u202edo")
     'to\\\\u202edo'
@@ -41,7 +41,7 @@ def plain(text: str, most: int = 2_000) -> str:
 
 
 def line(text: str, most: int = 120) -> str:
-    """``text`` on one line, shortened by an ellipsis."""
+    """``text`` on one line; a text of more than ``most`` characters is cut and ends with an ellipsis."""
     flat = " ".join(plain(text[: most * 4]).split())
     return flat if len(flat) <= most and len(text) <= most * 4 else flat[: most - 1].rstrip() + "…"
 
@@ -62,7 +62,7 @@ def untypeset(page: str) -> str:
 
 
 def details(title: str, inside: str, is_open: bool = False) -> str:
-    """A fold, of two texts that are HTML."""
+    """An HTML fold; ``title`` and ``inside`` are HTML already."""
     opened = " open" if is_open else ""
     return f"<details{opened}><summary>{title}</summary>{inside}</details>"
 
@@ -83,7 +83,7 @@ def _named(match: re.Match[str]) -> str:
 
 def not_saved(name: str, characters: int, where: str) -> str:
     """The sentence in the place of a part that is too large for a saved cell. ``where``: the Python
-    that gives it."""
+    expression that returns the part."""
     code = f"<code>{html(where)}</code>"
     return f"<p><em>not saved here, {characters / 1e3:,.0f} kB: {name} ({code})</em></p>"
 
