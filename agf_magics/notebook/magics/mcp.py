@@ -89,8 +89,8 @@ class McpMagics(NotebookMagics):
             at_once=count(parsed, "--at-once", None, least=1),
             registry=self.notebook.registry,
         )
-        shown = without_keys(address or "") or entry_text(file or "", name.text)
-        print(f"starting: {' '.join(command) or shown}")
+        shown = " ".join(command) or without_keys(address or "")
+        print(f"starting: {shown or entry_text(file or '', name.text)}")
         print(_summary(connect(name.text, address, **options)))
 
 
