@@ -65,6 +65,7 @@ class Panel {
     this.node.scrollTop = top;
     if (this.parts.has("session")) this.keepPlace(this.parts.get("session").node);
     this.widen(Boolean(found.session) || this.hasWideTable === id);
+    for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); // its carets are below what they mean
   }
 
   // Whether it needs the room below the steps, also where there is room beside them.
@@ -75,9 +76,11 @@ class Panel {
     this.view.draw();
   }
 
-  // A table of this step that does not fit beside the steps goes below them, and stays there.
-  fit(table) {
-    if (table.scrollWidth <= table.clientWidth || this.view.isBelow) return;
+  // A table or a line of this step that does not fit beside the steps goes below them, and stays there. So does a table that
+  // is there without its last column.
+  fit(node) {
+    const isWhole = node.scrollWidth <= node.clientWidth && node.querySelector("th:last-child")?.offsetWidth !== 0;
+    if (isWhole || this.view.isBelow) return;
     this.hasWideTable = this.id;
     this.widen(true);
   }
@@ -163,7 +166,7 @@ class Panel {
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     if (step.attempts) part("Attempts", this.attempts(step));
     if (step.evaluates) children.push(this.part("values", () => new LaterPart(this.view, "evaluations", step.id)));
-    if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates), step.calls));
+    if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this, step.id, step.elements, step.evaluates), step.calls));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));
     this.put(children);
@@ -267,8 +270,9 @@ class LaterPart {
 
 // The calls of a step that runs several times, page by page, failed ones first; or one of them.
 class CallPages {
-  constructor(state, step, hasElements, hasValues) {
-    this.state = state;
+  constructor(panel, step, hasElements, hasValues) {
+    this.panel = panel;
+    this.state = panel.state;
     this.step = step;
     this.hasElements = hasElements;
     this.hasValues = hasValues; // without a call there is nothing to say
@@ -362,6 +366,7 @@ class CallPages {
       this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
     if (this.listed.parentNode === this.inner && !only) this.inner.firstChild.replaceWith(tools);
     else this.inner.replaceChildren(tools, only, this.listed);
+    this.panel.fit(this.listed);
   }
 
   async open(number_) {
