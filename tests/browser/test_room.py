@@ -40,7 +40,7 @@ async def enrich(order: int, rates: dict) -> dict:
 def write_table(rows: list, table: str, mode: str) -> int:
     raise ConnectionError(f"the warehouse refused the table {table!r}")
 
-WORDS = "The lamp arrived broken, so you get the full price back, and we are sorry about the trouble. The money is on its way"
+WORDS = "The lamp arrived broken, so you get the full price back, and we are sorry. The money is on its way"
 
 async def talk(messages, info):
     if len(messages) == 1:
@@ -62,19 +62,19 @@ steps:
     do: {tool: {name: enrich, args: {order: !expr item, rates: {EUR: 1.0, USD: 1.08}}}}
     collect: {transform: {value: pipe}}
     output: enriched_orders
-- tool: {name: write_table, args: {rows: !expr enriched_orders, table: orders_daily, mode: a long name of a mode}, output: written}"""
+- tool: {name: write_table, args: {rows: !expr enriched_orders, table: orders_daily, mode: replaced}}"""
 ASK = """%%pipeline --run
 pipeline: support
 steps:
 - agent: {prompt: "Answer this mail", capabilities: {tools: [lookup_order, lookup_customer]}, output: reply}"""
 
 CUT = """row => {
-  const [name, label] = [row.querySelector('.name'), row.querySelector('.name b')].map(node => node.getBoundingClientRect());
+  const [name, label] = ['.name', '.name b'].map(part => row.querySelector(part).getBoundingClientRect());
   return Math.max(0, label.right - name.right);
 }"""
 """The pixels of the name of a row that are not in sight."""
 END = """row => {
-  const [outer, inner] = [row.querySelector('.counted'), row.querySelector('.counted bdi')].map(node => node.getBoundingClientRect());
+  const [outer, inner] = ['.counted', '.counted bdi'].map(part => row.querySelector(part).getBoundingClientRect());
   return inner.right <= outer.right + 1 && inner.left < outer.left && outer.width > 120;
 }"""
 """Whether the end of what arrives is in sight, with its beginning cut off."""

@@ -256,5 +256,5 @@ export default base => {
   }
 
   const RowTable = rowTable(base), ValuePages = valuePages(base), lanesOf = drawsLanes(base);
-  return { lanesOf, table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
+  return { lanesOf, ...opensCalls(base), table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
 };

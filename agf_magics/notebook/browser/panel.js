@@ -313,13 +313,15 @@ class CallPages {
   async fetch(news) {
     if (this.isOpen) return;
     const { step, offset, failed, index, byElement, order, text } = this;
-    let page = news?.of === JSON.stringify(this.wish) ? news : null;
-    try { page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text }); }
-    catch (error) { return this.inner.replaceChildren(hint(error.message)); }
+    let page = news?.of === JSON.stringify(this.wish) ? news : null, views;
+    try {
+      page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text });
+      views = byElement && await loadLater(this.state);
+    } catch (error) { return this.inner.replaceChildren(hint(error.message)); }
     if (this.isOpen || byElement !== this.byElement) return;
     this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
     this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
-    if (byElement) this.showElements(page); else this.showCalls(page);
+    if (byElement) this.inner.replaceChildren(...views.elements(this, page)); else this.showCalls(page);
   }
 
   openElement(index) {
@@ -338,15 +340,6 @@ class CallPages {
     return [element("span", {}, `${number(first)}–${number(last)} of ${number(page.total)}`),
       this.go("‹", "Previous page", { offset: Math.max(0, page.offset - page.page) }, page.offset === 0),
       this.go("›", "Next page", { offset: page.offset + page.page }, last >= page.total)];
-  }
-
-  showElements(page) {
-    const rows = named("ElementRow", page.rows).map(({ numbers, calls, failed, isFailed, took }) => ({ numbers, bad: isFailed, cells: [
-      isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took] }));
-    const open = row => { Object.assign(this, { byElement: false, index: row.numbers, offset: 0, failed: false }); this.fetch(); };
-    this.inner.replaceChildren(
-      element("div", { class: "actions" }, this.pages(page), this.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })),
-      table(["", "element", "calls", "failed", "took"], rows, open));
   }
 
   showCalls(page) {
@@ -372,14 +365,10 @@ class CallPages {
   async open(number_) {
     this.isOpen = this.search.hidden = true;
     const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
-    let call;
-    try { call = await this.state.request("call", { step: this.step, number: number_ }); }
-    catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }
-    const children = [back, element("h3", {}, call.at.startsWith("#") ? `${call.name} ${call.at}` : call.at)];
-    if (call.error) children.push(errorElement(call.error));
-    if (call.given) children.push(element("h4", {}, "Input"), valueElement(call.given));
-    if (call.result) children.push(element("h4", {}, "Output"), valueElement(call.result));
-    this.inner.replaceChildren(...children);
+    try {
+      const call = await this.state.request("call", { step: this.step, number: number_ }), views = await loadLater(this.state);
+      this.inner.replaceChildren(back, ...views.call(call));
+    } catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }
     back.focus({ preventScroll: true });
   }
 }
