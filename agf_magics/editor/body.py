@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
+from ..languages.pipeline.r1.nodes import KEYWORDS
 from .cursor import ELEMENT, Reading
 from .names import Context, Names, Paths, next_parts, offered
 from .schema_walk import keys_at, values_at
@@ -50,7 +51,8 @@ def complete_body(
     if cursor.part == "comment":
         return Offer("")
     text = f"{without_last_word(before)} {after}"
-    above, everywhere = tuple(reading.above), tuple(reading.everywhere(after))
+    above = tuple(reading.above)
+    everywhere = tuple(Reading("").everywhere(without_last_word(before) + after))
     context = Context(
         cursor, above, everywhere, text, tuple(inputs), registry, tuple(names.functions)
     )
@@ -91,8 +93,13 @@ def parts_of_path(paths: Paths, context: Context) -> tuple[str, list[str]] | Non
 
 def path_offer(fragment: str, parts: Iterable[str]) -> Offer:
     """The next parts of a path; the name of a function ends with its bracket."""
-    kinds = {True: "function", False: "path"}
-    return Offer(fragment, tuple(Choice(part, kinds[part.endswith("(")]) for part in parts))
+    return Offer(fragment, tuple(Choice(part, _kind_of_part(part)) for part in parts))
+
+
+def _kind_of_part(part: str) -> str:
+    if part in KEYWORDS:
+        return "keyword"
+    return "function" if part.endswith("(") else "path"
 
 
 def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:

@@ -139,9 +139,9 @@ def test_a_changed_file_is_not_read(tamper: str, tmp_path: Path) -> None:
 
     run = run_fan(first_of, [np.arange(N)], Tampered())
     assert run.error is not None
-    found = run.error.diagnostic
-    assert (found.code, found.hint) == ("step.unsendable", STAY)
-    assert "cannot read 'work' or its arguments" in found.message
+    diagnostic = run.error.diagnostic
+    assert (diagnostic.code, diagnostic.hint) == ("step.unsendable", STAY)
+    assert "cannot read 'work' or its arguments" in diagnostic.message
 
 
 def test_without_room_for_a_file_the_bytes_are_sent(tmp_path: Path) -> None:
