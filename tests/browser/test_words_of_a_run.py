@@ -234,8 +234,10 @@ def test_a_comparison_marks_what_was_reused_and_names_the_steps_without_calls(op
     for box in runs.locator("input[type=checkbox]").all():
         box.check()
     runs.locator("button:text-is('Compare')").click()
-    row = runs.locator("tr", has_text="records steps[0]")
+    row = runs.locator("tr:has(th:text-is('records'))")
     row.locator(".other", has_text="↺ reused").wait_for()
+    steps = runs.locator("tr:has(.bars) th").all_inner_texts()
+    assert steps == ["records", "doubled"]  # in the order of the flow, each by its name
     assert "sorted, amount, answer" in runs.locator(".hint", has_text="Without calls").inner_text()
     in_both_themes(page, "compare", 3)
     assert not page.errors
