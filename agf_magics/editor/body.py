@@ -51,8 +51,7 @@ def complete_body(
     if cursor.part == "comment":
         return Offer("")
     text = f"{without_last_word(before)} {after}"
-    above = tuple(reading.above)
-    everywhere = tuple(Reading("").everywhere(without_last_word(before) + after))
+    above, everywhere = tuple(reading.above), tuple(reading.everywhere(after))
     context = Context(
         cursor, above, everywhere, text, tuple(inputs), registry, tuple(names.functions)
     )

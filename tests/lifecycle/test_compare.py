@@ -190,6 +190,19 @@ def test_differences_are_displayed_first(registry: agf.Registry) -> None:
     assert [row.split()[0] for row in rows] == ["dedupe", "load", "clean"]
 
 
+def test_the_page_lists_steps_in_the_order_of_the_flow_and_no_element_twice(registry: agf.Registry) -> None:
+    from agf_magics.notebook.display.run_comparison import compare_runs
+
+    text = pipeline(LOAD, each("clean", "cleaned"), TEXT)
+    edited = pipeline(LOAD, NEW, each("dedupe", "cleaned"), tool("text", "said", "other"))
+    one, two = ran(registry, "pipeline", text), ran(registry, "pipeline", edited)
+    found = compare_runs({"runs": [one.run_id, two.run_id]})
+    assert [row.name for row in found["steps"]] == ["raw", "fresh", "clean → dedupe", "said"]
+    names = [row.name for row in found["values"]]
+    assert not any("#" in name or "steps[" in name for name in names)
+    assert "said input.x" in names
+
+
 def test_the_page_names_a_value_that_repeats_another_and_marks_what_a_run_lacks(registry: agf.Registry) -> None:
     from agf_magics.notebook.display.run_comparison import compare_runs
 
@@ -206,9 +219,9 @@ steps:
     rows = compare_runs({"runs": [one.run_id, two.run_id]})["values"]
     values = {row.name: (row.first, row.other) for row in rows}
     assert list(values) == [
-        "output.n (also stores.result, steps[1] output)",
+        "output.n (also stores.result, result output)",
         "output.all: 4 parts",
-        "stores.loaded: 4 parts (also steps[1] input.items)",
+        "stores.loaded: 4 parts (also result input.items)",
     ]
     assert values["output.all: 4 parts"][0].split("\n")[-1] == "[3]: —"
 

@@ -7,7 +7,7 @@ calls that differ.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice, zip_longest
 from typing import Any, ClassVar, NamedTuple
@@ -217,7 +217,8 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     sides = _sides(a, b)
     first, other = map(_by_step, sides)
     sames = _sames(sides, first, other)
-    steps, costs = dict.fromkeys((*first, *other)), [_costs(side) for side in sides]
+    steps = _in_order_of_the_flow(sides, dict.fromkeys((*first, *other)))
+    costs = [_costs(side) for side in sides]
     names = [{row.key: row.name for row in run.rows} for run in (a, b)]
     reused = [{row.key: row.earlier for row in run.rows} for run in (a, b)]
     comparison = Comparison(
@@ -241,6 +242,23 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
         for title in dict.fromkeys((*texts, *others))
     )
     return comparison
+
+
+def _in_order_of_the_flow(sides: tuple[_Side, _Side], steps: Iterable[_Step]) -> list[_Step]:
+    """The steps in the order of the first definition; a step that only the other one has stands
+    behind the step that it follows there."""
+    first, other = sides
+    places = {first.steps[row.key]: (place, 0) for place, row in enumerate(first.run.rows)}
+    place, inserted = -1, 0
+    for row in other.run.rows:
+        step = other.steps[row.key]
+        if step in places:
+            place, inserted = places[step]
+        else:
+            inserted += 1
+            places[step] = place, inserted
+    unknown = len(places), 0
+    return sorted(steps, key=lambda step: places.get(step, unknown))
 
 
 def _uncalled(sides: tuple[_Side, _Side], names: Sequence[Mapping[Key, str]]) -> Iterator[str]:

@@ -236,12 +236,11 @@ export default base => {
 
     difference({ runs, steps, uncalled, values, title, isCut, definitions }) {
       const [one, two] = named("ComparedRunRow", runs).map(({ id, took }) => ({ id, words: `${id} · ${took}` }));
-      // What differs comes first: few steps of a long flow do.
-      const both = named("ComparedStepRow", steps).sort((a, b) => Boolean(b.differs) - Boolean(a.differs)), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
+      const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
       const bar = (seconds, cost, calls, reused, which) => element("div", { class: `bar ${which}` },
         calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost, reused].filter(Boolean).join(" · ") : "not called"));
       const rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls, reused, otherReused }) => element("tr", {},
-        element("th", { scope: "row", title: step }, name || step, element("small", {}, ` ${step}`)),
+        element("th", { scope: "row", title: step }, name || step, both.filter(other => other.name === name).length > 1 ? element("small", {}, ` ${step}`) : ""),
         element("td", {}, differs === "yes" ? "≠ differs" : differs || "= same"),
         element("td", { class: "bars" }, bar(seconds, cost, calls, reused, "first"), bar(otherSeconds, otherCost, otherCalls, otherReused, "other"))));
       const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
@@ -255,6 +254,6 @@ export default base => {
     }
   }
 
-  const RowTable = rowTable(base), ValuePages = valuePages(base), lanesOf = drawsLanes(base);
-  return { lanesOf, ...opensCalls(base), table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
+  const RowTable = rowTable(base), ValuePages = valuePages(base), lanes = drawsLanes(base);
+  return { ...lanes, ...opensCalls(base), table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
 };

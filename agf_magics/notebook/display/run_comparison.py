@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from ...lifecycle.past import past_run
-from ...lifecycle.past.comparison import FIRST, NOT_COMPARED, SECOND
+from ...lifecycle.past.comparison import FIRST, NOT_COMPARED, SECOND, Comparison
 from ...pictures.amounts import duration, money
 from ...pictures.difference import diff_text
 from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
@@ -35,6 +35,9 @@ _ELEMENT = re.compile(r"\[\d+\]")
 _WHOLE = re.compile(r"input|output|stores(?:\.\w+|\['[^']*'\])|.* (?:output|input(?:\.\w+)?)")
 """The beginning of a part's path that names the whole value: an input, an output or a store."""
 
+_NUMBERS = re.compile(r"#\d+")
+"""The numbers of elements and iterations, in the path of a call."""
+
 _Part = Mapping[str, Any]
 
 
@@ -51,7 +54,7 @@ def compare_runs(arguments: Json) -> Json:
             ComparedRunRow(line(run.run_id, 90), duration(run.seconds)) for run in (first, other)
         ],
         "steps": [_compared_step(row) for row in comparison[:MOST_COMPARED]],
-        "values": list(_values(_without_repeats(comparison.values))),
+        "values": list(_values(_without_repeats(_with_names(comparison)))),
         "uncalled": line(", ".join(comparison.uncalled), MOST_COMPARED),
         "title": title_of_values,
         "isCut": comparison.is_cut or len(comparison) > MOST_COMPARED,
@@ -84,17 +87,39 @@ def _reused(earlier: int, calls: int) -> str:
     return f"{AGAIN} reused" if earlier >= calls else f"{AGAIN} {earlier:,} reused"
 
 
+def _with_names(comparison: Comparison) -> Iterator[_Part]:
+    """The parts that differ, with the names of steps in place of their ids."""
+    names = {row["step"]: row["name"] for row in comparison}
+    for part in comparison.values:
+        path, *rest = re.split(r"(?= (?:input|output)\b)", part["value"], maxsplit=1)
+        step = _NUMBERS.sub("", path)
+        if rest and names.get(step):
+            numbers = " ".join(_NUMBERS.findall(path))
+            words = " ".join(filter(None, (names[step], numbers)))
+            yield {**part, "value": f"{words}{rest[0]}"}
+        else:
+            yield part
+
+
 def _without_repeats(parts: Iterable[_Part]) -> Iterator[_Part]:
     """The parts that differ. A value with the same parts as an earlier value, such as a store that is
     also the output, is only named behind the first part of the earlier value."""
     values: dict[Any, list[_Part]] = {}
     also: dict[Any, list[str]] = {}
+    elements: set[Any] = set()
     for whole, parts_of in groupby(parts, lambda part: _whole(part["value"])):
         group = list(parts_of)
-        texts = (
+        texts = [
             (part["value"].removeprefix(whole), part["differs"], *_both_values(part))
             for part in group
-        )
+        ]
+        if _NUMBERS.search(whole) and elements.issuperset(texts):
+            continue  # the list that has this element is there
+        elements |= {
+            (_ELEMENT.sub("", path, count=1), *others)
+            for path, *others in texts
+            if _ELEMENT.match(path)
+        }
         key = (*texts, whole.startswith("more of ") and whole)
         also.setdefault(key, []).append(whole)
         values.setdefault(key, group)

@@ -11,7 +11,10 @@ from .. import theme as look
 from ..scene.boxes import SMALL
 from .graphviz import Point
 
-PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
+PLACES = (
+    *(0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85),
+    *(0.44, 0.56, 0.32, 0.68, 0.2, 0.8, 0.1, 0.9),
+)
 """Fractions of an edge's length, the best first."""
 HEIGHT = 15.0
 """Pixels of the height of a number."""

@@ -38,9 +38,11 @@ from .label_places import obstacles
 
 EDGE = 10.0
 """The margin of the picture; a state stands above the border of its box."""
-ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10")
+ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10", "1")
 """Texts for which a place at an edge is sought, the longest first: the explorer needs the places
 before a run has the numbers."""
+MOST_TRIES = 3
+"""How often the edges of a graph choose the places of their numbers."""
 DASHED = ' stroke-dasharray="4 3"'
 BOLD = ' font-weight="bold"'
 
@@ -75,14 +77,36 @@ class EdgePlace(NamedTuple):
     """The number of characters for which there is room."""
 
 
-def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[EdgePlace]:
-    """The places of a graph's edges."""
-    covered = Covered(obstacles(drawn, arranged.layout))
-    area = _area_of_picture(arranged.layout)
-    lines = [one for one in arranged.layout.lines if one.link.kind != "hold"]
-    for number, drawn_line in enumerate(lines):
-        if not drawn_line.link.way:
-            continue
+def edge_places(drawn: Scene, arranged: Arranged) -> list[EdgePlace]:
+    """The places of a graph's edges. Edges without room choose again, before the others: these may
+    have taken the only place of a short edge and have others themselves."""
+    order = [
+        (number, one) for number, one in enumerate(_painted_lines(arranged.layout)) if one.link.way
+    ]
+    lacking: set[int] = set()
+    tries = []
+    for _ in range(MOST_TRIES):
+        order.sort(key=lambda numbered: numbered[0] not in lacking)
+        found = [*_edge_places(order, drawn, arranged.layout)]
+        tries.append(sorted(found, key=lambda edge: edge.line))
+        without = {edge.line for edge in found if edge.place is None}
+        if without <= lacking:
+            break
+        lacking |= without
+    return min(tries, key=lambda found: sum(edge.place is None for edge in found))
+
+
+def _painted_lines(layout: Layout) -> list[Line]:
+    return [one for one in layout.lines if one.link.kind != "hold"]
+
+
+def _edge_places(
+    numbered: Sequence[tuple[int, Line]], drawn: Scene, layout: Layout
+) -> Iterator[EdgePlace]:
+    """The places of these lines, of which the first ones choose first."""
+    covered = Covered(obstacles(drawn, layout))
+    area = _area_of_picture(layout)
+    for number, drawn_line in numbered:
         found = EdgePlace(drawn_line.link.way, number)
         for text in ROOMS:
             if place := placed(text, drawn_line.points[:-1], covered, area):

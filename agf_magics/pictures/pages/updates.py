@@ -180,7 +180,13 @@ class Updates:
             brief=brief if brief != counted else None,
             name=line(shown_name(row), 200) if turns_of(row) and row.is_listed else None,
             is_unused=(self._progress.ended is not None and never_ran(row)) or None,
+            has_attempts=self._has_attempts(row) or None,
         )
+
+    def _has_attempts(self, row: Row) -> bool:
+        """Whether the row had a call that was made again: in this session, or after an earlier one."""
+        was_cut = row.key in self._progress.earlier and row.is_made
+        return bool(row.retried or was_cut or (row.failed and row.finished))
 
     def _times(self, row: Row) -> tuple[float | None, float | None]:
         """When a row started and ended, in seconds since the run began."""
@@ -270,6 +276,7 @@ def _counts_of(row: Row) -> tuple[Any, ...]:
         row.dropped,
         row.retried,
         row.earlier,
+        row.is_made,
         row.asks,
         row.excused,
         row.fatal,

@@ -66,6 +66,9 @@ class UpdateRow(NamedTuple):
     """The name of a step whose name changes during the run; None for every other step."""
     is_unused: bool | None = None
     """True if the run has ended and never ran the step: the list has such steps at its end."""
+    has_attempts: bool | None = None
+    """True if a call of the step failed or broke off and was made again: its bar in the timeline has
+    both."""
 
     def sent(self) -> list[Any]:
         row = [*self]

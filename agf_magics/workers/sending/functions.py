@@ -222,5 +222,6 @@ def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[byte
     return pickle.dumps(Later(loadable(run), *inside), 5, buffer_callback=left_out.append), buffers
 
 
-BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "dask.tasks"))
-"""Modules of ours that import nothing of ours."""
+BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "backends.dask.tasks"))
+"""The modules of ours that import nothing of ours. What is in them is sent to workers by value, since
+a worker may lack this package."""
