@@ -145,6 +145,7 @@ def test_a_running_fan_out_has_its_numbers_and_its_pace_in_the_row_at_every_widt
     row.click()
     explorer.locator(".panel h4").first.wait_for()
     explorer.locator(".panel .facts", has_text=re.compile(f"4 ok, 36 running of 40 · {pace}")).wait_for()
+    explorer.locator(".title").click()  # beside the steps again
     for width in (1200, 900, 700):
         page.page.set_viewport_size({"width": width, "height": 1400})
         brief = row.filter(has_text=re.compile(f"4/40 ▶36 · {pace}"))

@@ -87,7 +87,8 @@ def test_each_element_shows_what_went_in_and_out_and_calls_are_found_and_ordered
     table(row["steps[2]"], "Values", "#12True20")
     table(row["steps[2].do"], "Values", "elementitemcaseoutput", "#12True20", "#01default2")
     page.picture("values-match", 1)
-    table(row["steps[3]"], "Values", "45True450")
+    explorer.locator(f".row[id='{row['steps[3]']}']").click()
+    explorer.locator(".panel h4:text-is('Values') >> xpath=..", has_text="ctx.total45case: True").wait_for()
     table(row["steps[4]"], "Calls", "no sevens")
     assert not explorer.locator(".panel h4:text-is('Values')").is_visible()
     found = explorer.locator(".panel tbody tr")
@@ -105,4 +106,22 @@ def test_each_element_shows_what_went_in_and_out_and_calls_are_found_and_ordered
     explorer.locator(".panel >> text=1–1 of 1").wait_for()
     assert found.count() == 1
     assert "#4" in (found.first.text_content() or "")
+    assert not page.errors
+
+
+TABLE = """%%pipeline --run --set 'found=[{"id": 0, "price": 0.0}, {"id": 1, "price": 5.0}]'
+pipeline: divides
+steps:
+- transform: {value: "map(found, r -> 10 / (r.price - 5))", output: dear}"""
+
+
+def test_a_table_that_a_failed_transform_read_is_a_table(opened: Open) -> None:
+    page = opened(SETUP, TABLE)
+    page.run_all()
+    panel = page.explorer(1).locator(".panel")
+    read = panel.locator("h4:text-is('Values') >> xpath=..")
+    read.locator("code", has_text="found").wait_for()
+    assert read.locator("summary").inner_text() == "2 rows"
+    assert read.locator("td").all_inner_texts() == ["0", "0.0", "1", "5.0"]
+    page.picture("values-table", 1)
     assert not page.errors

@@ -1,6 +1,6 @@
 // What a step that only evaluates read and gave: an element, an accumulator, the case of a match.
 
-function valuePages({ named, element, button, hint, table, number }) {
+function valuePages({ named, element, button, hint, table, valueElement, number }) {
   return class ValuePages {
     constructor(view, node, step) {
       Object.assign(this, { view, state: view.state, node, step, offset: 0, asked: null });
@@ -26,12 +26,18 @@ function valuePages({ named, element, button, hint, table, number }) {
       const go = (name, title, offset, off) => button(name, () => { this.offset = offset; this.fetch(); }, { title, "aria-label": title, disabled: off });
       const last = page.offset + rows.length, isPaged = page.total > page.page;
       this.node.hidden = !rows.length || page.total === 1 && !names.length; // the output or the error of the step says all
-      const shown = table(heads, rows);
+      const shown = page.whole.length ? this.whole(page.whole, found[0].own.case) : table(heads, rows);
       this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
         element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
         go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
         shown, page.note && !found.some(row => row.own.error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
       this.view.panel.fit(shown);
+    }
+
+    // What the only evaluation read, and the case that it picked; the panel has its output or its error.
+    whole(values, picked) {
+      const parts = values.map(([name, value]) => element("div", {}, element("code", {}, name), valueElement(value)));
+      return element("div", {}, parts, picked ? element("p", {}, `case: ${picked}`) : "");
     }
   };
 }

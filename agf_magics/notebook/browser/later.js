@@ -255,5 +255,5 @@ export default base => {
   }
 
   const RowTable = rowTable(base), ValuePages = valuePages(base), lanes = drawsLanes(base);
-  return { ...lanes, table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
+  return { ...lanes, ...opensCalls(base), table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
 };

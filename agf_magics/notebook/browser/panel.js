@@ -65,6 +65,7 @@ class Panel {
     this.node.scrollTop = top;
     if (this.parts.has("session")) this.keepPlace(this.parts.get("session").node);
     this.widen(Boolean(found.session) || this.hasWideTable === id);
+    for (const line of this.node.querySelectorAll(".excerpt")) this.fit(line); // its carets are below what they mean
   }
 
   // Whether it needs the room below the steps, also where there is room beside them.
@@ -75,9 +76,11 @@ class Panel {
     this.view.draw();
   }
 
-  // A table of this step that does not fit beside the steps goes below them, and stays there.
-  fit(table) {
-    if (table.scrollWidth <= table.clientWidth || this.view.isBelow) return;
+  // A table or a line of this step that does not fit beside the steps goes below them, and stays there. So does a table that
+  // is there without its last column.
+  fit(node) {
+    const isWhole = node.scrollWidth <= node.clientWidth && node.querySelector("th:last-child")?.offsetWidth !== 0;
+    if (isWhole || this.view.isBelow) return;
     this.hasWideTable = this.id;
     this.widen(true);
   }
@@ -163,7 +166,7 @@ class Panel {
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     if (step.attempts) part("Attempts", this.attempts(step));
     if (step.evaluates) children.push(this.part("values", () => new LaterPart(this.view, "evaluations", step.id)));
-    if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates), step.calls));
+    if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this, step.id, step.elements, step.evaluates), step.calls));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));
     this.put(children);
@@ -267,8 +270,9 @@ class LaterPart {
 
 // The calls of a step that runs several times, page by page, failed ones first; or one of them.
 class CallPages {
-  constructor(state, step, hasElements, hasValues) {
-    this.state = state;
+  constructor(panel, step, hasElements, hasValues) {
+    this.panel = panel;
+    this.state = panel.state;
     this.step = step;
     this.hasElements = hasElements;
     this.hasValues = hasValues; // without a call there is nothing to say
@@ -309,13 +313,15 @@ class CallPages {
   async fetch(news) {
     if (this.isOpen) return;
     const { step, offset, failed, index, byElement, order, text } = this;
-    let page = news?.of === JSON.stringify(this.wish) ? news : null;
-    try { page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text }); }
-    catch (error) { return this.inner.replaceChildren(hint(error.message)); }
+    let page = news?.of === JSON.stringify(this.wish) ? news : null, views;
+    try {
+      page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text });
+      views = byElement && await loadLater(this.state);
+    } catch (error) { return this.inner.replaceChildren(hint(error.message)); }
     if (this.isOpen || byElement !== this.byElement) return;
     this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
     this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
-    if (byElement) this.showElements(page); else this.showCalls(page);
+    if (byElement) this.inner.replaceChildren(...views.elements(this, page)); else this.showCalls(page);
   }
 
   openElement(index) {
@@ -336,15 +342,6 @@ class CallPages {
       this.go("›", "Next page", { offset: page.offset + page.page }, last >= page.total)];
   }
 
-  showElements(page) {
-    const rows = named("ElementRow", page.rows).map(({ numbers, calls, failed, isFailed, took }) => ({ numbers, bad: isFailed, cells: [
-      isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took] }));
-    const open = row => { Object.assign(this, { byElement: false, index: row.numbers, offset: 0, failed: false }); this.fetch(); };
-    this.inner.replaceChildren(
-      element("div", { class: "actions" }, this.pages(page), this.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })),
-      table(["", "element", "calls", "failed", "took"], rows, open));
-  }
-
   showCalls(page) {
     const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
     const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
@@ -362,19 +359,16 @@ class CallPages {
       this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
     if (this.listed.parentNode === this.inner && !only) this.inner.firstChild.replaceWith(tools);
     else this.inner.replaceChildren(tools, only, this.listed);
+    this.panel.fit(this.listed);
   }
 
   async open(number_) {
     this.isOpen = this.search.hidden = true;
     const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
-    let call;
-    try { call = await this.state.request("call", { step: this.step, number: number_ }); }
-    catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }
-    const children = [back, element("h3", {}, call.at.startsWith("#") ? `${call.name} ${call.at}` : call.at)];
-    if (call.error) children.push(errorElement(call.error));
-    if (call.given) children.push(element("h4", {}, "Input"), valueElement(call.given));
-    if (call.result) children.push(element("h4", {}, "Output"), valueElement(call.result));
-    this.inner.replaceChildren(...children);
+    try {
+      const call = await this.state.request("call", { step: this.step, number: number_ }), views = await loadLater(this.state);
+      this.inner.replaceChildren(back, ...views.call(call));
+    } catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }
     back.focus({ preventScroll: true });
   }
 }

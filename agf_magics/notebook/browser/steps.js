@@ -5,16 +5,15 @@ const ROW = 24; // pixels, as in the style
 const TALLEST = 18 * ROW;
 const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
-const BOLD = 7.2; // about the width of a letter of a name
 const DIGIT = 6.2; // about the width of a letter of the axis
 const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
 const [PIECES, GAP] = [60, 1 / 400]; // of a bar at most; and the share of it that is too short to see
 const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
 const BEYOND = 4; // rows above and below those in sight
-const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a short row without counters has more for its name than `room`, and one with them less
+const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a row without counters has more for its name than `room`, and one with them less
 
-// The turns of a model where the row has no room for all of them: its tools and the last request.
-function brief(name) { return name.replace(/^request 1 · (?!request)|(?<= · )request \d+ · (?!request)/g, ""); }
+// The turns of a model where the row has no room for all of them: its last request. The row below it has the tools.
+function brief(name) { return /request \d[^·]*(?!.*request \d)/.exec(name)?.[0].trim() ?? name.replace(/\b1 call of /g, ""); }
 
 class StepList {
   constructor(view, isTimeline) {
@@ -70,10 +69,10 @@ class StepList {
   }
 
   // The pixels of the name of a row, with what is before it.
-  wide(i) {
+  wide(i, name = this.state.nameOf(i)) {
     this.pen ??= document.createElement("canvas").getContext("2d");
     this.pen.font = `bold 13px ${getComputedStyle(this.node).fontFamily}`;
-    return this.state.tree[i][Step.depth] * 14 + 42 + Math.ceil(this.pen.measureText(this.state.nameOf(i)).width);
+    return this.state.tree[i][Step.depth] * 14 + 42 + Math.ceil(this.pen.measureText(name).width);
   }
 
   showRest(isShown) {
@@ -166,13 +165,14 @@ class StepList {
     const name = this.state.nameOf(i);
     // What arrives is more interesting than the counters, until the step ends.
     const counted = isBrief && row[Now.brief] || row[Now.counted], arrived = plainWords(row[Now.tail] ?? ""), shown = (row[Now.end] === null && arrived) || counted || arrived;
-    const lead = this.state.tree[i][Step.depth] * 14 + 44, isWhole = this.isTimeline ? this.wide(i) <= this.names : !isShort || lead + name.length * BOLD <= room + (shown ? -COUNTED : UNCOUNTED);
+    const isArriving = arrived && shown === arrived, beside = isArriving ? room / 2 : room + (shown ? -COUNTED : UNCOUNTED);
+    const isWhole = this.wide(i) <= (this.isTimeline ? this.names : beside);
     const words = isWhole ? name : brief(name);
     if (this.isTimeline) this.longest = Math.max(this.longest, this.wide(i));
     if (node.label.textContent !== words) {
       node.label.textContent = words;
       // The name first: what is beside it has its least width, and no more.
-      if (!this.isTimeline) node.name.style.minWidth = `min(62%, 100% - var(--beside), ${lead + words.length * BOLD}px)`;
+      if (!this.isTimeline) node.name.style.minWidth = `min(62%, 100% - var(--beside), ${this.wide(i, words)}px)`;
     }
     if (node.name.title !== (node.whole = [`${name} — ${this.state.tree[i][Step.does]}`, this.state.tree[i][Step.id]].join("\n"))) node.name.title = node.whole;
     Object.assign(node, { row, now });
@@ -183,11 +183,12 @@ class StepList {
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
     const whole = [row[Now.counted], row[Now.tail]].filter(Boolean).join("\n"), isNumbers = shown === counted && /^[^a-z]/i.test(shown); // not why a step was skipped
-    if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
+    if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [isArriving ? element("bdi", { dir: "ltr" }, shown) : shown]));
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
     // The name comes first, then the counts; the last parts of these are left out. Below those of a fan-out, a line shows its shares.
     node.counted.classList.toggle("numbers", isNumbers);
+    node.counted.classList.toggle("arriving", Boolean(isArriving));
     node.classList.toggle("tight", isNumbers && row[Now.brief] != null && shown.length * LETTER > room);
     const ok = row[Now.okShare] * 100, ended = ok + row[Now.failedShare] * 100;
     node.counted.style.backgroundImage = row[Now.okShare] == null ? "" :

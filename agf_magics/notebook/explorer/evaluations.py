@@ -9,7 +9,7 @@ from ...flow.progress.rows import Row
 from ...pictures.pages.wire import EvaluationRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.values import value_among
+from ...pictures.values import Shown, value_among, value_json
 from .arguments import calls_or_refuse, natural, row_of
 from .calls import PAGE, SHORT
 from .request_types import AnyRun, Json
@@ -65,7 +65,20 @@ def _evaluation_batch(
         "page": PAGE,
         "note": plain(note, 400),
         "rows": [_evaluation_row(run, evaluation) for evaluation in shown],
+        "whole": _values_whole(evaluations[0]) if _is_lone(evaluations) else [],
     }
+
+
+def _is_lone(evaluations: Sequence[Evaluation]) -> bool:
+    """Whether the step ran once, and for no element."""
+    return len(evaluations) == 1 and not evaluations[0].numbers
+
+
+def _values_whole(evaluation: Evaluation) -> list[tuple[str, Shown]]:
+    """What an evaluation read, by its name, as values that a person opens: a line of a table has a
+    short text of each."""
+    # They are without secrets already.
+    return [(line(name, 60), value_json(value)) for name, value in evaluation.values_read.items()]
 
 
 def _evaluation_row(run: AnyRun, evaluation: Evaluation) -> EvaluationRow:
