@@ -221,16 +221,17 @@ def test_a_question_that_no_page_shows_has_no_user() -> None:
         answered(SURE, lambda pending: pending.give_up())
 
 
-def test_the_document_keeps_choices_and_yes_and_no_but_no_typed_text() -> None:
+def test_the_document_keeps_choices_and_yes_and_no_and_a_typed_text_that_is_not_secret() -> None:
     given = [
         (SURE, True),
         (SURE, False),
         (COLOURS, "red"),
         (PAY, {"amount": 3}),
-        (Question("Key?"), "s3cret"),
+        (Question("Key?", secret=True), "s3cret"),
+        (Question("Which colour?"), "blue"),
         (Question("Go?"), "Yes "),
     ]
-    assert [describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered", "Yes"]
+    assert [describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered", '"blue"', "Yes"]
 
 
 GUARDED_RUN = "h = %run_pipeline_async guarded --set topic=pears"

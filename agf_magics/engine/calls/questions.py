@@ -37,7 +37,7 @@ async def answer(
     journal = site.run.journal
     recording = site.run.options.recording
     # Masked before it is shown, because a notebook stores its outputs.
-    question = question._replace(text=run.secrets.text(question.text))
+    question = question._replace(text=run.secrets.text(question.text), secret=secret)
     if journal is not None:
         call = journal.start_call(site.step, None, site.key, {"text": question.text})
         call = call._replace(digest=question_digest(question).encode())

@@ -25,6 +25,8 @@ class Question(NamedTuple):
     result: str = ""
     """The key of a result, if the answer may be a mapping that replaces the call: either of other
     arguments, or of this key to the result. Empty: the answer is yes or no."""
+    secret: bool = False
+    """Whether the answer is secret, so that nothing stores it."""
 
 
 class Unanswered(StepError):

@@ -39,6 +39,8 @@ PATIENCE = 5.0
 """Seconds after which a view that has not reported cannot be opened here."""
 SOON = 2.0
 """Seconds after which a kernel whose first view has not reported cannot hear a view in a running cell."""
+LONGEST_TYPED = 200
+"""Characters of a typed answer in the document."""
 NOT_ANSWERED = "not answered: the run has ended"
 
 
@@ -94,6 +96,7 @@ class _ShownQuestion:
 
     def __init__(self, question: Question, run: Run) -> None:
         self.slot = OutputSlot()
+        self._secrets = run.secrets
         self.pending = PendingQuestion(question)
         self.answer = NOT_ANSWERED
         """The answer in the words of the saved document."""
@@ -105,7 +108,7 @@ class _ShownQuestion:
 
     def take(self, answer: Value) -> Value:
         """Return ``answer``, and remember it in the words of the document."""
-        self.answer = describe_answer(self.pending.question, answer)
+        self.answer = self._secrets.text(describe_answer(self.pending.question, answer))
         return answer
 
 
@@ -181,15 +184,17 @@ class _OwnExplorer:
 
 
 def describe_answer(question: Question, answer: Value) -> str:
-    """An answer for the document, which must not have secrets. A typed text may be a secret, unless it is
-    a word that answers a question of yes and no."""
+    """An answer for the document, which must not have secrets: a typed text stands in quotes, unless
+    its question is secret or it is one of the words that answer a question of yes and no."""
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     if isinstance(answer, dict):
         return "changed"
     if isinstance(answer, str) and answer.strip().lower() in ANSWERS:
         return answer.strip()
-    return str(answer) if question.choices else "answered"
+    if question.choices:
+        return str(answer)
+    return "answered" if question.secret else f'"{line(str(answer), LONGEST_TYPED)}"'
 
 
 def unanswered(question: Question, waiting: str, run_id: str) -> dict[str, str]:
