@@ -40,7 +40,9 @@ from .text.diagnostics import AgfError, DefinitionError, refused
 from .text.source import UNUSABLE, Source, path_error_reason
 from .text.suggestions import suggest
 
-# `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
+# `python -m` puts the working folder before everything else, and that may hold a stranger's modules. What
+# a command imports from here on does not come from there. What the package itself needs is imported by now:
+# `python -P -m agf_magics`, and the command `agf-magics`, do not look into the working folder at all.
 if __name__ == "__main__":
     sys.path[:] = [
         part for part in sys.path if part and os.path.realpath(part) != os.path.realpath(".")

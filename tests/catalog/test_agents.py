@@ -206,10 +206,10 @@ def test_under_a_schema_a_json_value_is_taken_as_it_is() -> None:
 def test_a_reply_that_is_not_json_fails_and_is_shown(text: str, why: str) -> None:
     with pytest.raises(StepError) as caught:
         check_reply(text, REVIEW, {})
-    found = caught.value.diagnostic
-    assert (found.code, found.message) == ("agent.reply-not-json", f"the reply is not JSON: {why}")
-    assert str(found.hint).startswith("it was: " + (text.strip()[:20] or "empty text"))
-    assert len(str(found.hint)) < 400
+    problem = caught.value.diagnostic
+    assert (problem.code, problem.message) == ("agent.reply-not-json", f"the reply is not JSON: {why}")
+    assert str(problem.hint).startswith("it was: " + (text.strip()[:20] or "empty text"))
+    assert len(str(problem.hint)) < 400
 
 
 @pytest.mark.parametrize(
@@ -229,9 +229,9 @@ def test_a_reply_that_is_not_json_fails_and_is_shown(text: str, why: str) -> Non
 def test_a_reply_that_does_not_conform_fails_with_every_reason(value: Any, why: str) -> None:
     with pytest.raises(StepError) as caught:
         check_reply(value, REVIEW, {})
-    found = caught.value.diagnostic
-    assert (found.code, found.message) == ("agent.reply-schema", f"the reply does not conform to 'Review': {why}")
-    assert str(found.hint).startswith("it was: ")
+    problem = caught.value.diagnostic
+    assert (problem.code, problem.message) == ("agent.reply-schema", f"the reply does not conform to 'Review': {why}")
+    assert str(problem.hint).startswith("it was: ")
 
 
 def test_a_reply_may_refer_to_other_schemas() -> None:

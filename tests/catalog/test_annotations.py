@@ -32,16 +32,16 @@ def test_an_annotation_that_a_later_cell_defines_is_used_from_then_on(registry: 
     of_a_cell = types.FunctionType(f.__code__, cell)
     of_a_cell.__annotations__ = {"row": "Row"}
     tool(of_a_cell, registry=registry)
-    kept = only(registry)
-    assert kept.check({"row": 3}) == {"row": 3}
-    (warning,) = kept.warnings
+    registered = only(registry)
+    assert registered.check({"row": 3}) == {"row": 3}
+    (warning,) = registered.warnings
     assert (warning.code, warning.severity) == ("tool.annotation", "warning")
     assert "'row'" in warning.message
     assert "name 'Row' is not defined" in warning.message
     cell["Row"] = dict[str, int]
-    assert kept.warnings == ()
+    assert registered.warnings == ()
     with pytest.raises(StepError, match="expects an object for 'row', got the number 3"):
-        kept.check({"row": 3})
+        registered.check({"row": 3})
 
 
 def test_annotations_that_mean_nothing_are_warned_about_and_accept_anything(registry: Registry) -> None:
@@ -90,11 +90,11 @@ def test_classes_that_are_not_finished_and_self_are_warned_about(registry: Regis
 
 def test_a_class_is_a_tool_that_makes_one_of_it(registry: Registry) -> None:
     tool(Tree, registry=registry)
-    kept = only(registry)
-    assert kept.takes == "size (whole number), inner (list, optional)"
-    assert kept.function(**kept.check({"size": 1, "inner": [{"size": 2}]})) == Tree(1, [Tree(2)])
+    registered = only(registry)
+    assert registered.takes == "size (whole number), inner (list, optional)"
+    assert registered.function(**registered.check({"size": 1, "inner": [{"size": 2}]})) == Tree(1, [Tree(2)])
     with pytest.raises(StepError, match=r"expects a whole number for 'inner\[0\]\.size', got true"):
-        kept.check({"size": 1, "inner": [{"size": True}]})
+        registered.check({"size": 1, "inner": [{"size": True}]})
 
 
 def test_a_class_that_refuses_a_value_is_quoted(registry: Registry) -> None:

@@ -308,4 +308,4 @@ def test_a_limit_has_no_effect_on_a_model_that_reports_no_tokens_and_that_is_a_w
 
     registry.choose(Silent(answer))
     done = run(registry, limits=agf.Limits(max_tokens=1))
-    assert [found.code for found in done.warnings] == ["model.no-usage"]
+    assert [warning.code for warning in done.warnings] == ["model.no-usage"]

@@ -31,8 +31,8 @@ def call(folder: Path) -> Callable[..., Any]:
     install(registry, folder=lambda: folder, allow_shell=lambda: False)
 
     def by_name(name: str, **given: Any) -> Any:
-        kept = registry.tools[name]
-        return kept.function(**kept.check(given))
+        registered = registry.tools[name]
+        return registered.function(**registered.check(given))
 
     return by_name
 
@@ -126,9 +126,9 @@ def test_a_file_that_is_not_there_is_told_with_the_nearest(call: Callable[..., A
     (folder / "verdict.txt").write_text("x")
     with pytest.raises(StepError) as caught:
         call("file__read", path="verdikt.txt")
-    found = caught.value.diagnostic
-    assert (found.code, found.message) == ("tool.file-read", "'verdikt.txt' does not exist")
-    assert found.hint == "did you mean verdict.txt?"
+    problem = caught.value.diagnostic
+    assert (problem.code, problem.message) == ("tool.file-read", "'verdikt.txt' does not exist")
+    assert problem.hint == "did you mean verdict.txt?"
     with pytest.raises(StepError, match="does not exist"):
         call("file__read", path="no/such/folder.txt")
 

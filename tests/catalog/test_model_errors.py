@@ -168,7 +168,7 @@ def test_the_words_of_the_provider_are_one_line(body: object, message: str) -> N
 
 def test_a_reply_that_is_no_answer_has_the_same_words() -> None:
     told = [filter_fault("m", "bad\nword"), server_failed("m", "oops"), breaks_off("m"), timeout_fault("m", None)]
-    assert [(each.code, each.diagnostic.message, each.again) for each in told] == [
+    assert [(fault.code, fault.diagnostic.message, fault.again) for fault in told] == [
         ("model.filtered", "m gives no answer, by the rules of its provider: bad word", False),
         ("model.server", "m has an internal error: oops", True),
         ("model.unended", "the reply of m ended without its end mark: it is not complete", False),

@@ -263,7 +263,7 @@ def test_the_run_does_what_the_page_says(
     if len(server.received) > 1:
         again, server = ask(provider, [answer, "text"], registry, monkeypatch)
         assert (again.output, len(server.received)) == ("A kilo is 7.0.", 2)
-        assert [found.code for found in again.warnings] == ["model.retried"]
+        assert [warning.code for warning in again.warnings] == ["model.retried"]
         assert again.usage.requests == 1
 
 

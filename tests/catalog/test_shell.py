@@ -63,8 +63,8 @@ def shell(tmp_path: Path) -> Callable[..., Any]:
 def _calling(folder: Path, **options: Any) -> Callable[..., Any]:
     registry = Registry()
     install(registry, folder=lambda: folder, **{"allow_shell": lambda: True, **options})
-    kept: Tool = registry.tools["shell"]
-    return lambda command, **given: kept.function(**kept.check({"command": command, **given}))
+    registered: Tool = registry.tools["shell"]
+    return lambda command, **given: registered.function(**registered.check({"command": command, **given}))
 
 
 def _nothing_is_left(folder: Path) -> None:
@@ -77,8 +77,8 @@ def _nothing_is_left(folder: Path) -> None:
 def test_the_shell_is_off_and_says_how_to_turn_it_on(tmp_path: Path) -> None:
     with pytest.raises(StepError) as caught:
         _calling(tmp_path, allow_shell=lambda: False)(["touch", "made"])
-    found = caught.value.diagnostic
-    assert (found.code, found.hint) == ("tool.shell-off", "%config AgfMagics.allow_shell = True")
+    problem = caught.value.diagnostic
+    assert (problem.code, problem.hint) == ("tool.shell-off", "%config AgfMagics.allow_shell = True")
     assert not list(tmp_path.iterdir())
 
 
@@ -114,11 +114,11 @@ def test_no_shell_reads_the_command(shell: Callable[..., Any], tmp_path: Path) -
 def test_a_command_that_fails_fails_the_step_with_its_last_words(shell: Callable[..., Any]) -> None:
     with pytest.raises(StepError) as caught:
         shell([*PYTHON, "import sys; print('x' * 10_000, 'no such branch', file=sys.stderr); sys.exit(3)"])
-    found = caught.value.diagnostic
-    assert (found.code, found.message) == ("tool.shell-exit", f"{sys.executable!r} exited with 3")
-    assert str(found.hint).startswith("it wrote: xxx")
-    assert str(found.hint).endswith("xxx no such branch")
-    assert len(str(found.hint)) < 2100
+    problem = caught.value.diagnostic
+    assert (problem.code, problem.message) == ("tool.shell-exit", f"{sys.executable!r} exited with 3")
+    assert str(problem.hint).startswith("it wrote: xxx")
+    assert str(problem.hint).endswith("xxx no such branch")
+    assert len(str(problem.hint)) < 2100
 
 
 def test_other_exit_codes_may_count_as_success(shell: Callable[..., Any]) -> None:

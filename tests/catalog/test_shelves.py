@@ -49,7 +49,7 @@ def test_a_shelf_is_a_mapping_in_the_order_of_names(registry: Registry) -> None:
     add(registry, "b", "a", "c")
     tools = registry.tools
     assert list(tools) == ["a", "b", "c"]
-    assert [kept.name for kept in tools.values()] == ["a", "b", "c"]
+    assert [registered.name for registered in tools.values()] == ["a", "b", "c"]
     assert [name for name, _ in tools.items()] == ["a", "b", "c"]
     assert dict(tools) == {**tools}
     assert (len(tools), "a" in tools, "z" in tools, 3 in tools) == (3, True, False, False)

@@ -82,10 +82,10 @@ def test_arguments_are_what_the_signature_says(row: dict[str, Any]) -> None:
         return
     with pytest.raises(StepError) as caught:
         checked.check(given)
-    found = caught.value.diagnostic
-    assert (found.code, found.message) == (row["error"], f"tool 't' {row['says']}")
+    problem = caught.value.diagnostic
+    assert (problem.code, problem.message) == (row["error"], f"tool 't' {row['says']}")
     if "hint" in row:
-        assert found.hint == row["hint"]
+        assert problem.hint == row["hint"]
 
 
 def _plain(value: Any) -> Any:

@@ -79,10 +79,10 @@ def test_without_a_registry_it_goes_into_the_default_one() -> None:
 
 def test_what_is_said_of_it_is_kept(registry: Registry) -> None:
     tool(fetch, registry=registry, timeout=5, where="worker", reuse=False, secret=["name"], group="web")
-    kept = only(registry)
-    assert (kept.name, kept.description) == ("web__fetch", "Fetch it.")
-    assert (kept.timeout, kept.where, kept.reuse, kept.secret) == (5, "worker", False, {"name"})
-    assert not kept.is_async
+    registered = only(registry)
+    assert (registered.name, registered.description) == ("web__fetch", "Fetch it.")
+    assert (registered.timeout, registered.where, registered.reuse, registered.secret) == (5, "worker", False, {"name"})
+    assert not registered.is_async
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_whatever_can_be_called_has_a_name_and_a_description(
 
 def test_a_partial_is_described_as_its_function_and_takes_the_rest(registry: Registry) -> None:
     tool(functools.partial(fetch, limit=7), name="seven", registry=registry)
-    kept = only(registry)
-    assert kept.description == "Fetch it."
-    assert kept.function(**kept.check({"name": "a"})) == {"a": 7}
+    registered = only(registry)
+    assert registered.description == "Fetch it."
+    assert registered.function(**registered.check({"name": "a"})) == {"a": 7}
 
 
 def test_a_bound_method_does_not_take_its_object(registry: Registry) -> None:
@@ -123,7 +123,7 @@ def test_coroutine_functions_are_told_in_every_form(registry: Registry) -> None:
     tool(Client().fetch, registry=registry)
     tool(Slow(), registry=registry)
     tool(functools.partial(Slow(), "q"), name="partial_object", registry=registry)
-    assert all(kept.is_async for kept in registry.tools.values())
+    assert all(registered.is_async for registered in registry.tools.values())
     assert asyncio.run(registry.tools["plain"].function(x=2)) == 2
 
 
@@ -133,9 +133,9 @@ def test_positional_only_parameters_are_called_by_name(registry: Registry) -> No
 
     tool(scale, registry=registry)
     tool(math.sqrt, registry=registry)
-    kept = registry.tools["scale"]
-    assert kept.function(**kept.check({"value": 2, "shift": 1})) == 21
-    assert kept.function(**kept.check({"value": 2, "by": 3})) == 6
+    registered = registry.tools["scale"]
+    assert registered.function(**registered.check({"value": 2, "shift": 1})) == 21
+    assert registered.function(**registered.check({"value": 2, "by": 3})) == 6
     root = registry.tools["sqrt"]
     assert root.function(**root.check({"x": 9})) == 3
 
@@ -249,7 +249,7 @@ def test_a_result_that_says_nothing_of_json_has_no_schema(registry: Registry) ->
 
     for function in (frame, anything, unknown, silent):
         tool(function, registry=registry)
-    assert [kept.gives for kept in registry.tools.values()] == [None] * 4
+    assert [registered.gives for registered in registry.tools.values()] == [None] * 4
 
 
 @pytest.mark.parametrize("token", [["hunter2"], {"hunter2": 1}, 2.5e7, b"hunter2"])

@@ -46,7 +46,7 @@ def test_a_change_in_a_notebook_of_500_cells_checks_one_cell(editor: Editor) -> 
     text = {"document": {"uri": changed, "version": 2}, "changes": [{"text": f"%%pipeline\n{WRONG}"}]}
     book = {"uri": (editor.folder / "n.ipynb").as_uri(), "version": 2}
     editor.tell("notebookDocument/didChange", {"notebookDocument": book, "change": {"cells": {"textContent": [text]}}})
-    assert [one["code"] for one in editor.wait_for(changed)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(changed)] == ["flow.unknown-tool"]
     assert editor.checks == [changed]
 
 
@@ -54,7 +54,7 @@ def test_a_file_of_ten_megabytes_is_not_checked_and_each_question_is_answered(ed
     uri = editor.open("large.yaml", WRONG + "- transform: {value: '1', output: abc}\n" * 260_000)
     assert editor.wait_for(uri) == []
     ask_all(editor, uri, 130_000, 8)
-    assert [one["code"] for one in editor.wait_for(editor.open("p.yaml", WRONG))] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(editor.open("p.yaml", WRONG))] == ["flow.unknown-tool"]
 
 
 @pytest.mark.parametrize("ending", ["py", "yaml"])
@@ -63,18 +63,18 @@ def test_a_folder_of_ten_thousand_files_is_read_up_to_a_bound(editor: Editor, en
     (editor.folder / "a.py").write_text(TOOLS)
     for number in range(10_000):
         (editor.folder / f"m{number:05}.{ending}").write_text(f"a: {number}\n")
-    [one] = editor.wait_for(editor.open("p.yaml", WRONG))
-    assert "did you mean fetch?" in one["message"]
+    [problem] = editor.wait_for(editor.open("p.yaml", WRONG))
+    assert "did you mean fetch?" in problem["message"]
 
 
 def test_half_a_surrogate_pair_is_a_problem_at_its_place(editor: Editor) -> None:
     uri = editor.open("p.yaml", 'pipeline: p\nsteps:\n- tool: {name: "f\ud83cx"}\n')
-    [one] = editor.wait_for(uri)
-    assert (one["code"], one["range"]["start"]) == ("yaml.character", {"line": 2, "character": 17})
+    [problem] = editor.wait_for(uri)
+    assert (problem["code"], problem["range"]["start"]) == ("yaml.character", {"line": 2, "character": 17})
     ask_all(editor, uri, 2, 19)
     editor.open("tools.py", f"{TOOLS}'\ud83c'\n", "python")
     editor.change(uri, WRONG)
-    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["flow.unknown-tool"]
 
 
 def test_a_client_that_floods_gets_a_check_of_the_last_text_and_all_answers(editor: Editor) -> None:
@@ -87,7 +87,7 @@ def test_a_client_that_floods_gets_a_check_of_the_last_text_and_all_answers(edit
         editor.send({"id": f"q{version}", **question})
     editor.change(uri, "pipeline: p\nsteps:\n- shel: x\n", 1_002)
     ask_all(editor, uri, 2, 3)
-    assert [one["code"] for one in editor.wait_for(uri)] == ["pipeline.step-kind"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["pipeline.step-kind"]
 
 
 def test_a_question_before_the_check_is_answered_from_the_new_text(editor: Editor) -> None:
@@ -111,8 +111,8 @@ def test_nothing_of_a_folder_is_imported_or_run(editor: Editor) -> None:
         (editor.folder / name).write_text(trap)
     (editor.folder / "tools.py").write_text(trap + TOOLS)
     uris = editor.open_notebook("n.ipynb", [trap + TOOLS, f"%%pipeline\n{WRONG}"])
-    [one] = editor.wait_for(*uris)
-    assert "did you mean fetch?" in one["message"]
+    [problem] = editor.wait_for(*uris)
+    assert "did you mean fetch?" in problem["message"]
     ask_all(editor, uris[1], 3, 18)
     assert not (editor.folder / "ran").exists()
 

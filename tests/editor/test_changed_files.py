@@ -35,9 +35,9 @@ def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
     ],
 )
 def test_a_text_with_other_signs_has_its_problem_at_its_place(editor: Editor, name: str, text: str) -> None:
-    [one] = editor.wait_for(editor.open(name, text))
-    assert one["range"] == {"start": {"line": 2, "character": 15}, "end": {"line": 2, "character": 20}}
-    assert "did you mean fetch?" in one["message"]
+    [problem] = editor.wait_for(editor.open(name, text))
+    assert problem["range"] == {"start": {"line": 2, "character": 15}, "end": {"line": 2, "character": 20}}
+    assert "did you mean fetch?" in problem["message"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -60,7 +60,7 @@ def test_a_text_that_is_in_no_file_is_known_by_its_language(editor: Editor) -> N
 
 def test_what_another_program_does_with_a_file_is_known(editor: Editor) -> None:
     uri = editor.open("inner/p.yaml", RIGHT.replace("fetch", "gather"))
-    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["flow.unknown-tool"]
     assert editor.watched == ["**/*.{py,yaml,yml,json}"]
     tools = editor.folder / "inner" / "tools.py"
     tools.parent.mkdir()
@@ -69,7 +69,7 @@ def test_what_another_program_does_with_a_file_is_known(editor: Editor) -> None:
     assert editor.wait_for(uri) == []
     tools.write_text(TOOLS)
     editor.changed_on_disk("inner/tools.py", 2)
-    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["flow.unknown-tool"]
     editor.open("inner/tools.py", TOOLS.replace("fetch", "gather"), "python")  # it is not saved yet
     editor.problems.clear()
     assert editor.wait_for(uri) == []
@@ -87,14 +87,14 @@ def test_a_deleted_file_registers_nothing(editor: Editor) -> None:
     assert editor.wait_for(uri) == []
     (folder / "tools.py").unlink()
     editor.changed_on_disk("other/tools.py", 3)
-    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["flow.unknown-tool"]
 
 
 def test_a_flood_of_changed_files_is_read_up_to_a_bound(editor: Editor) -> None:
     folder = editor.folder / "flood"
     folder.mkdir()
     uri = editor.open("flood/p.yaml", RIGHT.replace("fetch", "tool_0009"))
-    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["flow.unknown-tool"]
     changes = []
     for number in range(1_000):
         file = folder / f"m{number:04}.py"
@@ -104,7 +104,7 @@ def test_a_flood_of_changed_files_is_read_up_to_a_bound(editor: Editor) -> None:
     editor.tell("workspace/didChangeWatchedFiles", {"changes": changes})
     assert editor.wait_for(uri) == []
     editor.change(uri, RIGHT.replace("fetch", "tool_0999"))
-    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["flow.unknown-tool"]
 
 
 def test_a_renamed_file_is_another_text(editor: Editor) -> None:

@@ -68,14 +68,14 @@ def test_a_client_of_the_websocket_gets_the_problems_of_a_file(tmp_path: Path) -
     try:
         assert server.stdout is not None
         address = next(
-            found[1] for line in server.stdout if (found := re.search(r"http://(127\.0\.0\.1:\d+)/.*token=", line))
+            match[1] for line in server.stdout if (match := re.search(r"http://(127\.0\.0\.1:\d+)/.*token=", line))
         )
-        [one] = asyncio.run(asyncio.wait_for(problems(address, tmp_path), PATIENCE))
+        [problem] = asyncio.run(asyncio.wait_for(problems(address, tmp_path), PATIENCE))
     finally:
         server.terminate()
         server.communicate(timeout=PATIENCE)
-    assert (one["code"], one["severity"]) == ("flow.unknown-tool", 1)
-    assert one["range"]["start"] == {"line": 2, "character": 15}
+    assert (problem["code"], problem["severity"]) == ("flow.unknown-tool", 1)
+    assert problem["range"]["start"] == {"line": 2, "character": 15}
 
 
 async def problems(address: str, folder: Path) -> list[dict[str, Any]]:

@@ -51,11 +51,11 @@ def scanned(path: Path) -> tuple[TextGroup, list[Any]]:
 def test_a_cell_that_runs_has_no_error(path: Path) -> None:
     group, cells = scanned(path)
     found = [
-        (cell.id, one.message)
+        (cell.id, problem.message)
         for cell in cells
         if "raises-exception" not in cell.metadata.get("tags", ())
-        for one in group.files[cell.id].problems or ()
-        if one.diagnostic.severity == "error" and group.is_certain(one)
+        for problem in group.files[cell.id].problems or ()
+        if problem.diagnostic.severity == "error" and group.is_certain(problem)
     ]
     assert found == []
 

@@ -170,7 +170,7 @@ def test_a_cell_that_a_person_is_writing_registers_what_it_did_before() -> None:
     assert not group.files["p"].problems
     group.put("tools", "%%bash\nls", is_cell=True)
     group.check()
-    assert [one.code for one in group.files["p"].problems or ()] == ["flow.unknown-tool"]
+    assert [problem.code for problem in group.files["p"].problems or ()] == ["flow.unknown-tool"]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_after_a_magic_that_registers_unknown_names_are_not_certain(line: str) -
     group.put("m", line, is_cell=True)
     group.put("p", "%%pipeline\npipeline: p\nsteps:\n- tool: {name: shop__price}\n", is_cell=True)
     group.check()
-    assert [group.is_certain(one) for one in group.files["p"].problems or ()] == [False]
+    assert [group.is_certain(problem) for problem in group.files["p"].problems or ()] == [False]
 
 
 def test_a_name_has_its_place() -> None:

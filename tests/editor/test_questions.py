@@ -46,8 +46,8 @@ def file(editor: Editor, request: Any) -> str:
 
 def test_a_place_in_a_cell_and_in_a_file_is_completed(editor: Editor, cell: str, file: str) -> None:
     for uri, line in ((cell, 3), (file, 2)):
-        found = editor.ask("textDocument/completion", editor.at(uri, line, 16))
-        [one] = [item for item in found["items"] if item["label"] == "fetch"]
+        answer = editor.ask("textDocument/completion", editor.at(uri, line, 16))
+        [one] = [item for item in answer["items"] if item["label"] == "fetch"]
         assert one["detail"] == "tool"
         assert one["textEdit"]["range"] == {
             "start": {"line": line, "character": 15}, "end": {"line": line, "character": 16}
@@ -62,18 +62,18 @@ def test_a_word_is_explained_and_its_problem_is_left_to_the_editor(editor: Edito
 
 
 def test_a_tool_is_found_in_the_python_text_that_defines_it(editor: Editor, cell: str, file: str) -> None:
-    found = editor.ask("textDocument/definition", editor.at(file, 2, 16))
-    assert found["uri"] == (editor.folder / "tools.py").as_uri()
-    assert found["range"] == {"start": {"line": 4, "character": 4}, "end": {"line": 4, "character": 9}}
-    found = editor.ask("textDocument/definition", editor.at(cell, 3, 16))
-    assert (found["uri"], found["range"]["start"]) == (cell.replace("#c1", "#c0"), {"line": 4, "character": 4})
+    answer = editor.ask("textDocument/definition", editor.at(file, 2, 16))
+    assert answer["uri"] == (editor.folder / "tools.py").as_uri()
+    assert answer["range"] == {"start": {"line": 4, "character": 4}, "end": {"line": 4, "character": 9}}
+    answer = editor.ask("textDocument/definition", editor.at(cell, 3, 16))
+    assert (answer["uri"], answer["range"]["start"]) == (cell.replace("#c1", "#c0"), {"line": 4, "character": 4})
 
 
 def test_a_flow_is_found_in_its_file(editor: Editor) -> None:
     inner = editor.open("inner.yaml", "pipeline: inner\nsteps:\n- tool: {name: fetch, args: {url: x}}\n")
     outer = editor.open("outer.yaml", "pipeline: outer\nsteps:\n- pipeline: {name: inner}\n- tool: {name: inner}\n")
-    found = editor.ask("textDocument/definition", editor.at(outer, 3, 17))
-    assert (found["uri"], found["range"]["start"]) == (inner, {"line": 0, "character": 10})
+    answer = editor.ask("textDocument/definition", editor.at(outer, 3, 17))
+    assert (answer["uri"], answer["range"]["start"]) == (inner, {"line": 0, "character": 10})
 
 
 def test_the_steps_of_a_text_are_a_tree(editor: Editor, cell: str, file: str) -> None:
@@ -92,16 +92,16 @@ def test_a_text_with_an_error_that_hides_its_steps_has_its_lines_as_an_outline(e
     def names(symbols: list[dict[str, Any]]) -> list[Any]:
         return [(one["name"], names(one["children"])) if one["children"] else one["name"] for one in symbols]
 
-    found = editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
+    answer = editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
     steps = [("tool", ["name fetch"]), ("for_each", ["do {shel: x}"]), "transform {value: [1}"]
-    assert names(found) == ["pipeline p", ("steps", steps)]
-    [tool, *_] = found[1]["children"]
+    assert names(answer) == ["pipeline p", ("steps", steps)]
+    [tool, *_] = answer[1]["children"]
     assert tool["range"] == {"start": {"line": 2, "character": 2}, "end": {"line": 3, "character": 15}}
 
 
 def test_a_block_below_a_line_can_be_folded(editor: Editor, file: str) -> None:
-    found = editor.ask("textDocument/foldingRange", {"textDocument": {"uri": file}})
-    assert (3, 7) in [(one["startLine"], one["endLine"]) for one in found]
+    answer = editor.ask("textDocument/foldingRange", {"textDocument": {"uri": file}})
+    assert (3, 7) in [(one["startLine"], one["endLine"]) for one in answer]
 
 
 def test_a_repair_is_offered_and_takes_the_problem_away(editor: Editor, cell: str, file: str) -> None:
@@ -151,7 +151,7 @@ def test_a_cell_that_another_cell_defines_for_is_checked_again(editor: Editor) -
     first, second = editor.open_notebook(
         "again/n.ipynb", ["x = 1", "%%pipeline\npipeline: p\nsteps:\n- tool: {name: get}\n"]
     )
-    assert [one["code"] for one in editor.wait_for(second)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(second)] == ["flow.unknown-tool"]
     editor.problems.clear()
     change = {
         "cells": {

@@ -27,11 +27,11 @@ def editor(tmp_path: Path) -> Iterator[Editor]:
 
 def test_a_problem_of_a_file_is_published_with_its_place_and_its_hint(editor: Editor) -> None:
     (editor.folder / "tools.py").write_text(TOOLS)
-    [one] = editor.wait_for(editor.open("p.yaml", WRONG))
-    assert one["range"] == {"start": {"line": 2, "character": 15}, "end": {"line": 2, "character": 20}}
-    assert (one["code"], one["severity"], one["source"]) == ("flow.unknown-tool", 1, "agf-magics")
-    assert "did you mean fetch?" in one["message"]
-    assert one["codeDescription"]["href"].endswith("errors/flow.html#flow.unknown-tool")
+    [problem] = editor.wait_for(editor.open("p.yaml", WRONG))
+    assert problem["range"] == {"start": {"line": 2, "character": 15}, "end": {"line": 2, "character": 20}}
+    assert (problem["code"], problem["severity"], problem["source"]) == ("flow.unknown-tool", 1, "agf-magics")
+    assert "did you mean fetch?" in problem["message"]
+    assert problem["codeDescription"]["href"].endswith("errors/flow.html#flow.unknown-tool")
 
 
 def test_a_change_is_checked_and_many_changes_once(editor: Editor) -> None:
@@ -41,13 +41,13 @@ def test_a_change_is_checked_and_many_changes_once(editor: Editor) -> None:
     for version in range(2, 102):
         editor.change(uri, WRONG.replace("fetsh", f"f{version}"), version)
     editor.change(uri, "pipeline: p\nsteps:\n- shel: x\n", 102)
-    assert [one["code"] for one in editor.wait_for(uri)] == ["pipeline.step-kind"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["pipeline.step-kind"]
     assert len(editor.checks) <= 5
 
 
 def test_a_tool_that_another_open_file_registers_is_known(editor: Editor) -> None:
     uri = editor.open("p.yaml", WRONG.replace("fetsh", "fetch, args: {url: x}"))
-    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["flow.unknown-tool"]
     editor.problems.clear()
     editor.open("tools.py", TOOLS, "python")
     assert editor.wait_for(uri) == []
@@ -55,7 +55,7 @@ def test_a_tool_that_another_open_file_registers_is_known(editor: Editor) -> Non
 
 def test_a_name_that_only_a_kernel_knows_is_information(editor: Editor) -> None:
     (editor.folder / "tools.py").write_text("import agf_magics as agf\nfor f in found:\n    agf.tool(f, name=f.name)\n")
-    assert [(one["code"], one["severity"]) for one in editor.wait_for(editor.open("p.yaml", WRONG))] == [
+    assert [(problem["code"], problem["severity"]) for problem in editor.wait_for(editor.open("p.yaml", WRONG))] == [
         ("flow.unknown-tool", 3)
     ]
 
@@ -65,8 +65,8 @@ def test_a_file_that_is_no_definition_has_no_problems(editor: Editor) -> None:
 
 
 def test_a_place_counts_utf_16_units(editor: Editor) -> None:
-    [one] = editor.wait_for(editor.open("p.yaml", 'pipeline: p\nsteps:\n- tool: {args: {a: "🍐"}, name: fetsh}\n'))
-    assert one["range"]["start"] == {"line": 2, "character": 32}
+    [problem] = editor.wait_for(editor.open("p.yaml", 'pipeline: p\nsteps:\n- tool: {args: {a: "🍐"}, name: fetsh}\n'))
+    assert problem["range"]["start"] == {"line": 2, "character": 32}
 
 
 def test_a_very_large_file_is_left_alone(editor: Editor) -> None:
@@ -103,8 +103,8 @@ def test_a_folder_of_10_000_files_is_looked_at_in_part(editor: Editor) -> None:
     late.mkdir()
     (late / "tools.py").write_text(TOOLS.replace("fetch", "late"))
     (editor.folder / "tools.py").write_text(TOOLS)
-    [one] = editor.wait_for(editor.open("p.yaml", WRONG))
-    assert "did you mean fetch?" in one["message"]
+    [problem] = editor.wait_for(editor.open("p.yaml", WRONG))
+    assert "did you mean fetch?" in problem["message"]
 
 
 def test_what_follows_the_command_is_refused(tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def _without_cache(reduced: Any) -> Any:
     if type(reduced) is not tuple or len(reduced) < 3:
         return reduced
     make, arguments, state, *others = reduced
-    if type(state) is tuple:  # of a class in C: with the attributes, if there are any
+    if type(state) is tuple:  # the state of a class in C, perhaps with attributes
         parts = map(_without_cache_entry, state)
         state = tuple(part for part in parts if type(part) is not dict or part)
     return (make, arguments, _without_cache_entry(state) or None, *others)
@@ -328,7 +328,7 @@ def _of_array(array: Any, prints: Print) -> Any:
     if array.flags.c_contiguous or array.flags.f_contiguous:
         if array.dtype.kind in "mM":
             return str, (form, array.view("i8"))
-        with contextlib.suppress(ValueError):  # a date in a structure
+        with contextlib.suppress(ValueError):  # the structure has a date
             memoryview(array)
             return NotImplemented
     for piece in _pieces(array):

@@ -16,7 +16,7 @@ _is_amount = checker(Count)
 
 
 def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
-    """The replies of models in a run; those reused from another run are not counted."""
+    """The replies of models in a run, without replies that were reused from another run."""
     taken = set[CallKey]()
     for record in records:
         if record.what == "taken":

@@ -15,9 +15,9 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """The pattern of tool names that MCP allows."""
 
 INPUT = "input"
-"""The field with an input that is no object; MCP needs objects."""
+"""The field for an input that is no object, because MCP needs objects."""
 RESULT = "result"
-"""The field with an output that is no object."""
+"""The field for an output that is no object."""
 
 Schema = dict[str, Any]
 
@@ -28,7 +28,7 @@ class FlowTool(NamedTuple):
     name: str
     description: str
     accepts: Schema
-    """The schema of the arguments: an object."""
+    """The schema of the arguments, which is an object."""
     gives: Schema | None
     """The schema of the result as an object; None: it cannot be wrapped into an object."""
     has_whole_input: bool
@@ -46,8 +46,8 @@ class FlowTool(NamedTuple):
 
 
 def flow_tool(flow: Flow) -> FlowTool:
-    """The tool that runs ``flow``. Of an output that is not declared the schema says only where it is:
-    an inferred one may be narrower than the value."""
+    """The tool that runs ``flow``. For an undeclared output, the schema tells only the field,
+    because an inferred schema may be too narrow."""
     declared = flow.declared
     accepts, is_whole = _as_object(declared.accepts, INPUT)
     gives, is_wrapped = _as_object({} if declared.gives is None else declared.gives, RESULT)
@@ -83,7 +83,8 @@ def flow_tools(flows: Iterable[Flow], reserved: Iterable[str]) -> dict[str, Flow
 
 
 def _read_names(flow: Flow) -> Schema:
-    """The names that a flow without a declared input reads; required are those that it reads always."""
+    """The schema of the names that a flow without a declared input reads. Names that it always
+    reads are required."""
     names = dict[str, bool]()
     for ref in flow.inputs:
         name = str(ref.path[-1])
