@@ -89,10 +89,10 @@ def pages() -> list[Path]:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    for found in FENCE.finditer(text):
-        aside = ASIDE.search(text, 0, found.start())
+    for match in FENCE.finditer(text):
+        aside = ASIDE.search(text, 0, match.start())
         what, name = aside.groups() if aside else ("", "")
-        yield Block(found[1], found[2], found.start(2), what, name)
+        yield Block(match[1], match[2], match.start(2), what, name)
 
 
 def entries(page: str) -> list[Entry]:
@@ -174,8 +174,8 @@ class Session:
     def server_problems(self) -> list[agf.Diagnostic]:
         """The problems of the connected MCP servers that this method has not returned before."""
         module = sys.modules.get("agf_magics.mcp.client.servers")
-        problems = [each for server in module.servers.values() for each in server.problems] if module else []
-        fresh = [each for each in problems if each not in self.told_of_servers]
+        problems = [problem for server in module.servers.values() for problem in server.problems] if module else []
+        fresh = [problem for problem in problems if problem not in self.told_of_servers]
         self.told_of_servers += fresh
         return fresh
 
@@ -200,19 +200,25 @@ class Session:
         found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
         if found == [None]:
             raise AssertionError(f"{block.text}\nraised {error!r}") from error
+        # The first that holds: something that is read (settings, a recording, the rows of a table) cannot be used …
         when = "error when defined"
         if found[0].code.startswith(("settings.", "replay.", "over.not-stored", "over.cannot-hold")) and not isinstance(
             error, agf.StepError
         ):
             when = "error when read"
+        # … a server cannot be connected …
         elif found[0].code.startswith("mcp.") and not isinstance(error, agf.StepError):
             when = "error when connected"
+        # … a step or a check of a run has failed …
         elif isinstance(error, (agf.StepError, CheckFailed)):
             when = "error while running"
+        # … the line is wrong, before it does anything …
         elif not isinstance(error, agf.AgfError) or found[0].code.startswith("magic."):
             when = "error of the line"
+        # … the cell reads past runs …
         elif re.search(r"\bruns\b", block.text):
             when = "error when read"
+        # … the cell starts a run; else it only defines.
         elif re.search(r"\brun(_pipeline\w*)?\b|--run\b|\bresume\b|\bstart\(", block.text):
             when = "error before a run"
         for diagnostic in found:
@@ -317,7 +323,7 @@ def example(entry: Entry, shell: Shell) -> Iterator[tuple[Block, list[Finding]]]
 def messages(findings: list[Finding]) -> str:
     """The text block of an example. Each message occurs once, although a warning often becomes the error of a later
     block."""
-    return "\n\n".join(dict.fromkeys(found.text for found in findings)) + "\n"
+    return "\n\n".join(dict.fromkeys(finding.text for finding in findings)) + "\n"
 
 
 def main(names: list[str]) -> None:
@@ -335,7 +341,7 @@ def main(names: list[str]) -> None:
             for block, findings in reversed(shown):
                 start = entry.start + block.start
                 page = page[:start] + messages(findings) + page[start + len(block.text) :]
-                if entry.code not in {found.diagnostic.code for found in findings}:
+                if entry.code not in {finding.diagnostic.code for finding in findings}:
                     print(f"{path.name}: the example of {entry.code} does not report it", file=sys.stderr)
         path.write_text(page, encoding="utf-8")
 

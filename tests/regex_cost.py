@@ -230,7 +230,7 @@ def _shown(node: tuple[Any, Any]) -> str:
 
 
 def _first(items: Any) -> str:
-    kind, item = next((one for one in items if one[0] in (sre.LITERAL, sre.RANGE)), (sre.LITERAL, 120))
+    kind, item = next((item for item in items if item[0] in (sre.LITERAL, sre.RANGE)), (sre.LITERAL, 120))
     return chr(item if kind is sre.LITERAL else item[0])  # type: ignore[index]
 
 

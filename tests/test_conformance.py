@@ -21,9 +21,9 @@ VECTORS = {
 SERIES = {"plan": {"ACT-": 85}, "policy": {"AGF-": 75, "AGF-S": 11, "AGF-D": 6, "AMB-": 36}}
 """The series of requirements, with the number of requirements in each."""
 LINES = [
-    (page, re.findall(r"(?:ACT-|AGF-[SD]?|AMB-)\d+", found[1]), re.findall(r"`([^`]+)`", found[2]), found[2].strip())
+    (page, re.findall(r"(?:ACT-|AGF-[SD]?|AMB-)\d+", match[1]), re.findall(r"`([^`]+)`", match[2]), match[2].strip())
     for page in VECTORS
-    for found in re.finditer(
+    for match in re.finditer(
         r"^\| (A(?:CT|GF|MB)-[^|]+) \|.*\| ([^|]+) \|$", (PAGES / f"{page}-conformance.md").read_text("utf-8"), re.M
     )
 ]

@@ -26,9 +26,9 @@ PLACEHOLDER = re.compile(r"<\w+>")
 
 
 def section(title: str) -> str:
-    found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^#{{1,3}} |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert found, f"no section {title!r}"
-    return found[2]
+    match = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^#{{1,3}} |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert match, f"no section {title!r}"
+    return match[2]
 
 
 def paths_in(text: str) -> list[str]:

@@ -66,7 +66,7 @@ def citations() -> dict[str, set[str]]:
     return found
 
 
-ENTRIES = {found["name"]: found["anchor"] for found in ENTRY.finditer(PAGE.read_text(encoding="utf-8"))}
+ENTRIES = {match["name"]: match["anchor"] for match in ENTRY.finditer(PAGE.read_text(encoding="utf-8"))}
 
 
 def test_every_citation_has_an_entry() -> None:

@@ -89,7 +89,7 @@ def test_an_example_reports_its_code_and_shows_every_message(entry: Entry, shell
     reported: list[Finding] = []
     for block, findings in example(entry, shell):
         assert block.text == messages(findings), "python -m tests.doc_pages writes the messages"
-        found = [each for each in findings if each.diagnostic.code == entry.code]
+        found = [finding for finding in findings if finding.diagnostic.code == entry.code]
         assert found, "the example does not report it"
         reported += found
     assert reported, "an entry shows its message"
@@ -136,7 +136,7 @@ def paste(page: Path, reader: Session) -> None:
         assert not re.search(r"^(?:warning|note):", printed, re.MULTILINE), f"the page does not show it:\n{printed}"
         reader.read(block)
         findings, printed = reader.results()
-        assert not [each.text for each in findings if each.when.startswith("error")]
+        assert not [finding.text for finding in findings if finding.when.startswith("error")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
@@ -149,7 +149,7 @@ def test_a_page_does_what_it_shows(page: Path, shell: Shell) -> None:
                 continue
             reader.read(block)
             findings, printed = reader.results()
-            assert not [each for each in findings if each.when.startswith("error")]
+            assert not [finding for finding in findings if finding.when.startswith("error")]
 
 
 def test_the_blocks_of_the_readme_can_be_pasted(shell: Shell) -> None:
@@ -208,7 +208,7 @@ def test_the_generated_parts_of_a_page_are_those_of_the_code(name: str) -> None:
 
 
 def test_every_generated_part_is_in_a_page() -> None:
-    assert {found[2] for page in SITE.values() for found in tables.MARK.finditer(page)} == set(tables.TABLES)
+    assert {match[2] for page in SITE.values() for match in tables.MARK.finditer(page)} == set(tables.TABLES)
 
 
 # --- what there is ---
@@ -240,7 +240,7 @@ def test_types_of_fields_and_functions_are_described() -> None:
 
 def test_every_kind_of_a_graph_has_its_table_and_every_node_an_example() -> None:
     page = (DOCS / "reference" / "graphs.md").read_text(encoding="utf-8")
-    asked = {found[3] for found in tables.MARK.finditer(page) if found[2] == "graph"}
+    asked = {match[3] for match in tables.MARK.finditer(page) if match[2] == "graph"}
     assert asked == set(tables.GRAPH_KINDS)
     shown = [block.text for block in blocks(page) if block.language in ("yaml graph", "ipython")]
     for name in graph_words.NODES:
@@ -250,7 +250,7 @@ def test_every_kind_of_a_graph_has_its_table_and_every_node_an_example() -> None
 
 def test_every_part_of_a_policy_document_has_its_table() -> None:
     page = (DOCS / "reference" / "policy-document.md").read_text(encoding="utf-8")
-    asked = {found[3] for found in tables.MARK.finditer(page) if found[2] == "policy"}
+    asked = {match[3] for match in tables.MARK.finditer(page) if match[2] == "policy"}
     parts = {name for name, rule in SCHEMA["$defs"].items() if "properties" in rule}
     elsewhere = {"ConditionGroup", "Operators", "SchemaRef"}  # conditions have their own page, JSON Schema is not ours
     assert asked == {"document", *parts} - elsewhere
@@ -287,7 +287,7 @@ def test_everything_public_is_described() -> None:
         section = _section(SITE["reference/python.md"], name)
         assert len(section.split()) > 3, f"{name} has no description"
         if inspect.isfunction(attrgetter(name)(agf)):
-            assert all(one in section for one in inspect.signature(attrgetter(name)(agf)).parameters)
+            assert all(parameter in section for parameter in inspect.signature(attrgetter(name)(agf)).parameters)
 
 
 def test_events_and_their_fields_are_described() -> None:

@@ -70,11 +70,11 @@ def mutilated(draw: st.DrawFn, language: str, documents: list[str]) -> str:
 
 @pytest.fixture(scope="module")
 def registry() -> agf.Registry:
-    found = agf.Registry()
-    install(found, folder=Path.cwd, allow_shell=lambda: False)
+    registry = agf.Registry()
+    install(registry, folder=Path.cwd, allow_shell=lambda: False)
     for name in ("a", "b", "f"):
-        agf.tool(lambda **given: given, name=name, registry=found)
-    return found
+        agf.tool(lambda **given: given, name=name, registry=registry)
+    return registry
 
 
 def check_diagnostic(found: agf.Diagnostic) -> None:
@@ -157,8 +157,8 @@ def test_any_expression_has_a_value_or_says_what_is_wrong(name: str) -> None:
         try:
             agf.evaluate(name, text, {"x": [1, {"a": None}], "parent": {"input": {"x": 1}}})
         except (agf.DefinitionError, agf.StepError) as error:
-            for found in error.diagnostics:
-                check_diagnostic(found)
+            for diagnostic in error.diagnostics:
+                check_diagnostic(diagnostic)
 
     look()
 
@@ -201,13 +201,13 @@ def test_any_project_file_gives_settings_or_an_error(tmp_path: Path, data: bytes
 
 def ask_journal(registry: agf.Registry) -> None:
     """Ask everything about the runs of a journal that may be damaged."""
-    for one in agf.runs():
+    for run in agf.runs():
         try:
-            found = agf.runs(one.run_id)
+            found = agf.runs(run.run_id)
             found._repr_mimebundle_()
             list(found.records())
             repr(found.calls), repr(found.trace), found.output, found.stores, found.error
-            agf.resume(one.run_id, registry=registry, raises=False)
+            agf.resume(run.run_id, registry=registry, raises=False)
         except agf.AgfError as error:
             check_diagnostic(error.diagnostic)
 
@@ -414,7 +414,7 @@ def test_guesses_at_names_are_bounded_for_a_whole_text() -> None:
     count = 600
     text = "pipeline: p\nsteps:\n" + "".join(f"- transform: {{value: '1', output: store_{i}}}\n" for i in range(count))
     flow = agf.load(text + "".join(f"- transform: {{value: stoer_{i}}}\n" for i in range(count)))
-    guessed = [found for found in flow.warnings if "did you mean" in (found.hint or "")]
+    guessed = [warning for warning in flow.warnings if "did you mean" in (warning.hint or "")]
     assert 0 < len(guessed) <= 2 * COMPARED // count
 
 
@@ -441,7 +441,7 @@ def test_a_loop_of_plain_edges_is_reported_and_nothing_else_is(pairs: list[tuple
     nodes = ", ".join(f"{name}: {{type: passthrough}}" for name in "abcdef")
     edges = ", ".join(f"{{from: {source}, to: {to}}}" for source, to in (("START", "a"), *pairs))
     flow = agf.load(f"nodes: {{{nodes}}}\nedges: [{edges}]", "graph", registry=agf.Registry())
-    told = [found.span for found in flow.warnings if found.code == "graph.endless-loop"]
+    told = [warning.span for warning in flow.warnings if warning.code == "graph.endless-loop"]
     looping = [name for name in "abcdef" if name in ways(name)]
     assert bool(told) == bool(looping)
     for place in told:

@@ -28,7 +28,7 @@ def test_a_seed_draws_the_same_mutants_everywhere_below_a_path() -> None:
 
 
 def test_the_nearest_tests_are_those_of_the_file_then_of_its_room() -> None:
-    assert nearest_tests("agf_magics/limits/limits.py")[0] == "tests/limits/test_limits.py"
+    assert nearest_tests("agf_magics/values/large.py")[0] == "tests/values/test_large.py"
     assert nearest_tests(FILE)[0] == FILE, "it has examples"
     near = nearest_tests("agf_magics/workers/chunk.py")
     assert near[0] == "tests/workers/test_chunk.py"

@@ -97,6 +97,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert [path.relative_to(EXTENSION).as_posix() for path in (EXTENSION / "static").iterdir()] == [entry]
 
 
+@pytest.mark.slow
 def test_jupyterlab_finds_the_extension_of_an_installed_wheel(python: Path) -> None:
     listed = run(python, "-m", "jupyterlab.labextensions", "list", cwd=python.parent)
     (line,) = [line for line in listed.splitlines() if "agf-magics v" in line]

@@ -79,7 +79,7 @@ def test_no_module_but_one_compiles_what_comes_from_elsewhere(used: list[Use]) -
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module == "re":
                 found.append(f"{path.name}:{node.lineno} imports from re")
-            if isinstance(node, ast.Import | ast.ImportFrom) and "re2" in {one.name for one in node.names}:
+            if isinstance(node, ast.Import | ast.ImportFrom) and "re2" in {name.name for name in node.names}:
                 # The second file escapes the text that it searches for.
                 assert path.name in ("patterns.py", "secret_search.py")
     assert found == []

@@ -80,8 +80,8 @@ def test_a_definition_of_the_document_loads_and_runs(row: dict[str, Any], tmp_pa
     if "error" in row:
         with pytest.raises(agf.AgfError) as caught:
             _run(row, registry)
-        found = caught.value.diagnostic
-        assert (found.code, found.span and found.span.text) == (row["error"], row["at"])
+        diagnostic = caught.value.diagnostic
+        assert (diagnostic.code, diagnostic.span and diagnostic.span.text) == (row["error"], row["at"])
         return
     run = _run(row, registry)
     assert _same(run.output, row["output"])
@@ -99,8 +99,8 @@ def test_an_expression_of_the_document_has_its_value(row: dict[str, Any]) -> Non
         return
     with pytest.raises(agf.AgfError) as caught:
         agf.evaluate("r1", row["expr"], context)
-    found = caught.value.diagnostic
-    assert (found.code, found.span and found.span.text) == (row["error"], row["at"])
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.code, diagnostic.span and diagnostic.span.text) == (row["error"], row["at"])
 
 
 def test_the_caps_have_the_documents_defaults() -> None:

@@ -51,12 +51,14 @@ def check(parsed: ParsedLine) -> int:
 
 
 Checked = tuple[Path, tuple[Diagnostic, ...], Flow | None]
+"""A file, its problems, and its flow if the file has one without errors."""
 
 
 def _check_file(
     file: Path, strict: bool, registry: Registry, notes: Sequence[Diagnostic]
 ) -> Checked:
-    """What is wrong in a file. Under ``strict`` a warning is an error."""
+    """The problems of a file, and its flow. With ``strict`` a warning is an error. ``notes``: further
+    problems, which were seen when the files were registered together."""
     try:
         source = source_of(file)
         language = detect_language(source.text)
@@ -81,13 +83,13 @@ def _print_problems(file: Path, problems: tuple[Diagnostic, ...], flow: Flow | N
     for problem in problems:
         tell(wrap(f"{problem.severity}: {problem}"))
     say(f"{file}: ok" + (f", {counted(len(problems), 'problem')}" if problems else ""))
-    # A misspelt name is an input that nobody meant.
+    # The inputs are listed, because a misspelt name becomes an input that nobody meant.
     for ref in flow.inputs if flow else ():
         say(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))
 
 
 def _row(problem: Diagnostic) -> dict[str, Any]:
-    """A problem for a program."""
+    """A problem as data for a program."""
     span = problem.span
     line, column = span.place if span is not None else (1, 1)
     return {
@@ -102,8 +104,8 @@ def _row(problem: Diagnostic) -> dict[str, Any]:
 
 
 def _from_here(name: str) -> str:
-    """The file of a source by its path from the current folder, where a program and GitHub look
-    for it: errors name it by that from the notebook's folder."""
+    """The path of a source's file from the current folder, where a program and GitHub look for it. The
+    name in errors is the path from the notebook's folder."""
     file = (notebook_folder.path / name).resolve()
     here = Path.cwd().resolve()
     is_below = file.is_file() and file.is_relative_to(here)

@@ -14,11 +14,11 @@ OPTIONS = {
     "flow.no-agent": "--tools FILE.py imports a file: the functions with @agent in it are registered",
     "flow.unknown-flow": "--define FILE registers a definition that this one calls",
 }
-"""By the code of an error: the option of the command line that may be missing."""
+"""The option of the command line that may be missing, by the code of the error."""
 
 
 def with_option(problem: Diagnostic) -> Diagnostic:
-    """A problem with the option that may be missing."""
+    """``problem`` with a hint at the option that may be missing."""
     option = OPTIONS.get(problem.code)
     return replace(problem, hint=join_hints(problem.hint, option)) if option else problem
 

@@ -1,7 +1,7 @@
 """The commands that run: ``run`` and ``resume``, from the options of the line to the exit code.
 
-What is wrong with the line is said before a model is paid for, and what a run has made is written
-also where a part of it cannot be.
+Errors of the line are reported before a model is paid for. All that a run has made is written, even if a
+part of it cannot be written.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .streams import printable_json, save_file, say, tell, write
 from .tools import import_tools
 
 INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
+"""The exit code after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
 
 
 def run(parsed: ParsedLine) -> int:
@@ -62,7 +62,7 @@ def resume(parsed: ParsedLine) -> int:
     """Resume the run of the line."""
     name = parsed.words("RUN")[0].text
     values = inputs(parsed, None) or None
-    # None: those that the run began with.
+    # None: the limits with which the run began.
     limits: Limits | None = None
     if any(option.flag in parsed for option in FOR_LIMITS):
         limits = limits_of(parsed, settings.current.settings.limits)
@@ -72,11 +72,11 @@ def resume(parsed: ParsedLine) -> int:
 def _run_to_end(
     parsed: ParsedLine, limits: Limits | None, start: Callable[[RunOptions], agf.Run]
 ) -> int:
-    """Start a run with the options of the line, wait for it, and write what it made. Returns the
-    exit code, or raises the error of the run where the progress does not show it."""
+    """Start a run with the options of the line, wait for its end, and write its output and files. Returns
+    the exit code, or raises the error of the run if the progress does not show it."""
     quiet = "--quiet" in parsed
     scores = [_score(word) for word in parsed.words("--score")]
-    # A wrong one is an error before anything is paid for.
+    # Done first: a wrong score is an error before anything is paid for.
     name_scorers(scores, default())
     _check_targets(parsed)
     options = RunOptions(
@@ -87,7 +87,7 @@ def _run_to_end(
     )
     run = _wait(lambda: start(options), quiet)
     _tell_how_it_went(parsed, run)
-    # Also of a failed run.
+    # A report is written also for a failed run.
     for word in parsed.words("--report"):
         save_file(word, partial(agf.report, run))
     if state_of(run).is_interrupted:
@@ -134,7 +134,7 @@ def _wait(start: Callable[[], agf.Run], quiet: bool) -> agf.Run:
         line = LiveLine(sys.stderr)
         if not quiet and (job := state_of(run).job) is not None:
             job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
-        # Its progress, and how to resume it, are printed first.
+        # Not raised here: first the progress, and how to resume the run, are printed.
         with suppress(RunInterrupted):
             wait_for(run, held)
     line.clear()
@@ -142,8 +142,8 @@ def _wait(start: Callable[[], agf.Run], quiet: bool) -> agf.Run:
 
 
 def _tell_how_it_went(parsed: ParsedLine, run: agf.Run) -> None:
-    """The progress of a run that has ended, under ``--quiet`` only what is lost, and the line that
-    resumes it."""
+    """Print the progress of a run that has ended, and the line that resumes it. With ``--quiet``, instead
+    of the progress only the warnings about lost data."""
     if "--quiet" in parsed:
         for loss in run.progress.losses:
             tell(f"{loss.severity}: {loss}")
@@ -154,7 +154,7 @@ def _tell_how_it_went(parsed: ParsedLine, run: agf.Run) -> None:
 
 
 def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
-    """The line that resumes ``run``, with what its tools need."""
+    """The line that resumes ``run``, with the options that its tools need."""
     words = [
         f"{flag} {shlex.quote(word.text)}"
         for flag in ("--tools", "--define", "--mcp")
@@ -171,7 +171,7 @@ def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
 
 def _write_output(parsed: ParsedLine, run: agf.Run, scores: Sequence[Any]) -> int:
     """Write the output of a run, and the files that the line asks for. Returns the exit code."""
-    # The files are written also where the output cannot be: models have been paid for it.
+    # The files are written even if the output cannot be: models have been paid for them.
     try:
         if run.flow.language == OVER:
             return _write_rows(parsed, run.table, scores)

@@ -1,6 +1,4 @@
-"""What a line sets up before its command: the folder, the settings, and what it imports, registers
-and connects.
-"""
+"""Sets up the process for a command: the folder, the settings, tools, definitions and MCP servers."""
 
 from __future__ import annotations
 
@@ -25,12 +23,12 @@ from .streams import tell
 from .tools import import_tools
 
 SETTINGS = {"--allow-shell": "allow_shell", "--allow-import": "allow_import", "--trace": "tracing"}
-"""The options that turn on a setting."""
+"""The options that turn on a setting, with the name of the setting."""
 
 
 def set_up(parsed: ParsedLine) -> None:
-    """Set the folder and the settings of this process, and import, register and connect what the
-    line names. Raises DefinitionError."""
+    """Set the folder and the settings of this process, import the tools, register the definitions, and
+    connect the servers that the line names. Raises DefinitionError."""
     notebook_folder.change(_folder(parsed))
     turned_on: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
     current = settings.current
@@ -51,8 +49,8 @@ def set_up(parsed: ParsedLine) -> None:
 
 
 def _folder(parsed: ParsedLine) -> Path:
-    """The notebook's folder of a command: that of its file, of several the folder that has all of
-    them; without a file the current one (decision A16′)."""
+    """The notebook's folder of a command: the folder of its file; for several files the folder that has all
+    of them; without a file the current folder (decision A16)."""
     chosen = parsed.word("--folder")
     if chosen is not None:
         if not Path(chosen.text).is_dir():
@@ -62,7 +60,7 @@ def _folder(parsed: ParsedLine) -> Path:
     try:
         folders = [str((path if path.is_dir() else path.parent).resolve()) for path in paths]
         return Path(os.path.commonpath(folders)) if folders else Path.cwd()
-    # Among them: the files are on two drives.
+    # One of these errors says that the files are on two drives.
     except UNUSABLE:
         return Path.cwd()
 
@@ -80,7 +78,7 @@ def _connect(file: Token, is_allowed: bool) -> None:
 
 
 def _ask(question: Question) -> Value:
-    """Ask on stderr: only the output goes to stdout."""
+    """Ask a question on stderr: only the output goes to stdout."""
     return ask_at_prompt(question, say=tell, read=_read)
 
 

@@ -1,6 +1,6 @@
 """What the command line prints: the output on stdout, and everything else on stderr.
 
-A definition or a result may have characters that a terminal obeys: none of them is printed as it is.
+A definition or a result may have control characters, which a terminal obeys. They are printed escaped.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..values.as_json import as_json
 from ..values.value import Value
 
 NOBODY_READS = 141
-"""The exit code if the reader of stdout has gone, as in ``| head``: 128 and the number of SIGPIPE."""
+"""The exit code if the reader of stdout has gone, as in ``| head``: 128 plus the number of SIGPIPE."""
 
 
 class NoOutput(Exception):
-    """Stdout cannot be written; the cause is the OSError."""
+    """Stdout cannot be written. The ``__cause__`` is the OSError."""
 
 
 def write(text: str) -> None:
-    """Write to stdout, now: at the end of the process nobody would say that it failed. Raises
+    """Write to stdout and flush: an error at the end of the process would not be reported. Raises
     NoOutput."""
     try:
         if sys.stdout is None:
@@ -42,18 +42,20 @@ def write(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a text that may have parts of a definition or a result: a terminal obeys none of them."""
+    """Print a text on stdout. Control characters in it, of a definition or a result, are escaped."""
     write(plain(text, len(text)))
 
 
 def tell(text: str) -> None:
-    """The same on stderr. Where nobody reads it, the output is still printed."""
+    """Print a text on stderr, with control characters escaped. An error of stderr is ignored, so that the
+    output is still printed."""
     with suppress(OSError):
         print(plain(text, len(text)), file=sys.stderr)
 
 
 def save_file(word: Token, save: Callable[[Path], object]) -> None:
-    """Let ``save`` write the file that a word names, and say so on stderr, if somebody reads it."""
+    """Let ``save`` write the file that a word names, and say so on stderr. It does not matter whether
+    somebody reads stderr."""
     with suppress(BrokenPipeError):
         write_with(word, save, sys.stderr)
 
@@ -70,14 +72,14 @@ def printable_json(value: Value) -> str:
 
 
 def json_lines(value: Value) -> str:
-    """JSON in which a terminal obeys no character."""
+    """JSON with escapes for control characters, which a terminal would obey."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return "\n".join(map(visible, text.split("\n")))
 
 
 def end_without_output(error: NoOutput) -> int:
-    """Say why stdout cannot be written; nothing if its reader has gone. What is in its buffer must
-    not be tried again at the end of the process."""
+    """Say why stdout cannot be written, unless its reader has gone. Returns the exit code. Stdout is
+    replaced by a file that takes everything, so that the end of the process does not try again."""
     if sys.stdout is not None:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,12 +15,14 @@ from ..compat.imports import for_the_person
 from ..text.raised import attribute, describe_exception, is_a, trace_of
 
 PACKAGE = Path(__file__).parents[1]
+"""The folder of this package: a frame whose file is in it is not a line of the user."""
 
 _NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
 
 
 def import_tools(word: Token) -> Mapping[str, Any]:
-    """The names of a module or a .py file. Raises DefinitionError."""
+    """Import the module or run the .py file that ``word`` names, and return its variables. Raises
+    DefinitionError."""
     module = word.text
     if not module.endswith(".py") and not all(map(str.isidentifier, module.split("."))):
         what = "a folder" if Path(module).is_dir() else "neither a module nor a .py file"
@@ -37,20 +39,20 @@ def import_tools(word: Token) -> Mapping[str, Any]:
             return runpy.run_path(module)
         else:
             why = f"there is no file {module!r}"
-    # Of the code of the user.
+    # The user's code may raise anything.
     except Exception as error:
         why = _why_not_imported(module, error)
     raise line_error("file", why, word)
 
 
 def _why_not_imported(module: str, error: Exception) -> str:
-    """The line of the user that failed while ``module`` was imported, and how; or that there is no
-    such module."""
+    """The user's line that failed while ``module`` was imported, and its error; or the words that there is
+    no such module."""
     lacks = attribute(error, "name") if is_a(error, ModuleNotFoundError) else None
     if lacks is not None and f"{module}.".startswith(f"{lacks}."):
         return f"there is no module {module!r}"
     if is_a(error, SyntaxError) and (file := attribute(error, "filename")):
-        # No frame is in such a file.
+        # A file with wrong syntax has no frame in the traceback.
         return f"{file}, line {attribute(error, 'lineno')}: SyntaxError: {attribute(error, 'msg')}"
     frames = traceback.extract_tb(trace_of(error))
     theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]

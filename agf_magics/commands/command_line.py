@@ -1,4 +1,7 @@
-"""The operands and options of each command of the command line, as tables."""
+"""The operands and options of each command of the command line, as tables.
+
+`magics.py` has the tables of magics, `options.py` the options that several tables share.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from .options import (
 from .options import OVER as OVER_ROWS
 
 FILE = Operand("FILE", "a definition in any of the languages (YAML or JSON)", "file")
+# ALWAYS has the options of every command that reads definitions.
 ALWAYS = (
     Option(
         "--tools",

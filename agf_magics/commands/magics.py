@@ -1,5 +1,7 @@
-"""The magics as data: operands, options, help, example. The parser, ``--help``, ``?`` and
-completion read this.
+"""The magics as data: operands, options, help, example.
+
+The parser, ``--help``, ``?``, completion and the reference read these tables. What a magic does is in the
+room notebook/magics.
 """
 
 from __future__ import annotations
@@ -118,7 +120,7 @@ steps:
 )
 
 NAMED = "the id of a run, the name of a flow: its last run, or the beginning of an id"
-"""What a run is named by (decision RUN1)."""
+"""The help of an operand that names a run (decision RUN1)."""
 
 RUNS = Command(
     name="%runs",
@@ -314,7 +316,7 @@ FOR_PLANNERS = (
         "--resume", "continue the last planner of the context; completed plans are not repeated"
     ),
 )
-"""The options of a planner."""
+"""The options of ``%%plan`` that need ``--planner``."""
 
 PLAN = _defines(
     "%%plan",

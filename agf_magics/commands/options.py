@@ -85,7 +85,7 @@ FOR_ROWS = (
     Option("--against", "compare labels with a column", "new", "COLUMN"),
     Option("--save", "write the table to a file: .csv, .jsonl or .parquet", "file", "FILE"),
 )
-"""The options of a run over a table."""
+"""The options that only a run over a table has."""
 QUIET = Option("--quiet", "show no warnings and no progress")
 STRICT = Option("--strict", "treat warnings as errors")
 
@@ -94,7 +94,7 @@ REPLAY = Option(
 )
 
 FOR_RUNS = (SET, INPUT, OUT, DRY, *FOR_LIMITS, REUSE, ON, REPLAY)
-"""The options of a run."""
+"""The options of every run in a notebook."""
 
 TIMES = ("1h", "1d", "7d", "00:00")
-"""The times that completion offers."""
+"""The times that completion offers for ``--since`` and ``--before``."""

@@ -13,6 +13,8 @@ from .words import Token, line_error
 
 
 def write_file(word: Token, text: str) -> None:
+    """Write ``text`` to the file that ``word`` names, in new folders if needed, and print the path."""
+
     def write(path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -32,6 +34,7 @@ def write_with(word: Token, write: Callable[[Path], object], out: TextIO | None 
 
 
 def unwritable(word: Token, error: Exception) -> DefinitionError:
+    """The error for a file that cannot be written, at the place of ``word``."""
     return line_error(
         "file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word
     )

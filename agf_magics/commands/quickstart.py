@@ -9,6 +9,7 @@ import json
 import re
 from pathlib import Path
 
+# The first place is in the wheel, the second one in a checkout.
 PLACES = (
     Path(__file__).parents[1] / "quickstart.ipynb",
     Path(__file__).parents[2] / "notebooks" / "quickstart.ipynb",

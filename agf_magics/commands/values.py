@@ -172,6 +172,7 @@ _VARIABLE = re.compile(r"\$[\w${]*[^\W\d]")
 """The start of ``$x``. It also matches ``${x}`` and ``$$x``, which `lookup` refuses, but not
 ``$5``."""
 _CODE = re.compile(r"[-+]?0[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?$")
+"""A number with a leading zero, such as the code 007."""
 
 
 def lookup(word: Token, names: Mapping[str, Any]) -> Any:
@@ -220,6 +221,7 @@ def new_name(word: Token | None) -> str | None:
 
 
 _ABOVE_0 = math.ulp(0.0)
+"""The least number above 0."""
 
 _NUMBERS = {
     "--wait": ("seconds", _ABOVE_0, "a number of seconds above 0", "60"),
@@ -314,6 +316,7 @@ def _file(word: Token) -> Any:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a JSON object. Raises ValueError if a key is given twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ValueError("a key is given twice")
@@ -321,7 +324,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def reuse_of(parsed: ParsedLine) -> bool | str:
-    """The id of the run whose results are reused. True means the last run, False none."""
+    """The id of the run whose results are reused. True: results of the last runs; False: none."""
     word = parsed.word("--reuse")
     if word is None or word.text == "--reuse":
         return word is not None

@@ -16,7 +16,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import Source, Span
 
 BLANKS = " \t\r\n"
-
+"""The characters that separate words."""
 
 ESCAPES = os.sep != "\\"
 """Whether a backslash escapes the next character. On Windows it separates the parts of a path

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
+from ..languages.pipeline.r1.nodes import KEYWORDS
 from .cursor import ELEMENT, Reading
 from .names import Context, Names, Paths, next_parts, offered
 from .schema_walk import keys_at, values_at
@@ -91,8 +92,13 @@ def parts_of_path(paths: Paths, context: Context) -> tuple[str, list[str]] | Non
 
 def path_offer(fragment: str, parts: Iterable[str]) -> Offer:
     """The next parts of a path; the name of a function ends with its bracket."""
-    kinds = {True: "function", False: "path"}
-    return Offer(fragment, tuple(Choice(part, kinds[part.endswith("(")]) for part in parts))
+    return Offer(fragment, tuple(Choice(part, _kind_of_part(part)) for part in parts))
+
+
+def _kind_of_part(part: str) -> str:
+    if part in KEYWORDS:
+        return "keyword"
+    return "function" if part.endswith("(") else "path"
 
 
 def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:

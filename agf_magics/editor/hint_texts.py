@@ -27,7 +27,7 @@ _TAIL = re.compile(
     r"\?|\.$|; | \(for the text| \(in Python: | when | alone\b|,? without |, or the name of |"
     r" in user_prompt|, or remove| to (?!\w{1,60}:)[a-z]{1,60}\b|: (?:the|its|this) |\. |$"
 )
-"""The words after it."""
+"""The words after a text, where it ends."""
 
 _BARE = re.compile(
     r"(?P<text>(?!searched|write)(?:\w+: (?!of the |from )\S.*?|\{\w+: .*?\}))(?=; |$)"
@@ -41,7 +41,7 @@ _STANDS_FOR = re.compile(
     r"…|\.\.\.|\$variable|\$model\b|\bindent\b|\b[A-Z]{3,}\b(?!T?:|_|\")|"
     r"(?<![\w.{\[])(?<!\{ )(?:list|condition|expression|separator|base|default|value|text)\b(?!\(|:)"
 )
-"""Words that stand for something in a form: such a text is no text to write."""
+"""Placeholders, which stand for something else: a text with one is a form, not a text to write."""
 _SIGN = re.compile(r"'[\])}]+'")
 _GIVEN = re.compile(r"=text\b|'[^']*'")
 

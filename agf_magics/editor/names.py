@@ -209,10 +209,13 @@ def _read(context: Context, lead: str) -> Iterable[str]:
     """The names that an expression of a pipeline can read, and its functions. A template has only
     paths."""
     stores = _stores(context)
+    if not _is_template(context.cursor) and _follows_a_value(context.cursor.text):
+        yield from ("and", "or")
+        return
     yield from ("ctx", "pipe", *_bound(context), *stores)
     if not _is_template(context.cursor):
         yield from (f"{name}(" for name in context.functions)
-        yield from ("and", "or", "not", "true", "false", "null")
+        yield from ("not", "true", "false", "null")
         yield from re.findall(r"(?<!\w)(\w++)\s*+->", context.cursor.text)
     yield from (f"ctx.{name}" for name in (*stores, *context.inputs))
     for store, schema in stores.items():
@@ -221,6 +224,20 @@ def _read(context: Context, lead: str) -> Iterable[str]:
         )
     if lead:  # a path with dots must begin with a readable name
         yield from re.findall(r"(?<![\w.])[\w.]++", context.text)
+
+
+def _follows_a_value(expression: str) -> bool:
+    """Whether a value ends before the last word of ``expression``, so that only an operator can
+    follow. Elsewhere an operator is no choice: it would only repeat the begun word of a name.
+
+    >>> _follows_a_value("count(orders) or"), _follows_a_value("count(or"), _follows_a_value("a or n")
+    (True, False, False)
+    """
+    before = EXPRESSION.sub("", expression).rstrip()
+    return re.search(r"[\w\])}'\"]\Z", before) is not None and not _OPERATOR_WORD.search(before)
+
+
+_OPERATOR_WORD = re.compile(r"(?<![\w.])(?:and|or|not)\Z")
 
 
 def _fields(context: Context, schema: str) -> Iterable[str]:

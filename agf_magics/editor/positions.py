@@ -31,7 +31,8 @@ class Positions:
         self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
 
     def position(self, offset: int) -> Position:
-        """
+        """The position of an offset.
+
         >>> Positions("a\\n🍐b").position(3)
         Position(line=1, unit=2)
         """
@@ -40,7 +41,8 @@ class Positions:
         return Position(line, len(before) if self._is_ascii else self._units(before))
 
     def offset(self, line: int, unit: int) -> int:
-        """
+        """The offset of a position.
+
         >>> Positions("a\\n🍐b").offset(1, 2)
         3
         """

@@ -37,8 +37,8 @@ TOKENS = ("keyword", "function", "class", "variable")
 
 
 def diagnostic(problem: PlacedProblem, positions: Positions, group: TextGroup) -> lsp.Diagnostic:
-    """A problem with its hint, and a link to its page; one that a kernel may not have is only an
-    information."""
+    """A problem with its hint, and a link to its page. A problem that may not exist in a running
+    kernel is only an information."""
     severity = lsp.DiagnosticSeverity.Information
     if group.is_certain(problem):
         severity = SEVERITIES.get(problem.diagnostic.severity, severity)

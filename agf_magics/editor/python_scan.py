@@ -290,7 +290,8 @@ def _annotation(node: ast.expr | None) -> Any:
 
 
 def _type(node: ast.expr) -> Any:
-    """The type that an expression means. Raises LookupError for one that `TYPES` does not know."""
+    """The type that an expression means. Raises LookupError for a type that `TYPES` does not
+    have."""
     match node:
         case ast.Constant(value=None):
             return None

@@ -29,7 +29,7 @@ class Spot(NamedTuple):
     cell: str
     place: int
     shift: int
-    """The number of characters of the added line."""
+    """The number of characters of the magic's line that was added above the text of a file."""
 
 
 def spot_of(file: WrittenFile, offset: int) -> Spot | None:

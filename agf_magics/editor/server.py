@@ -41,7 +41,7 @@ SUFFIXES = (".py", ".yaml", ".yml", ".json")
 """Files of which the server takes the text."""
 
 LANGUAGES = ("python", "yaml", "json")
-"""What the editor says of a text whose name does not say it."""
+"""The languages that an editor names, for a text whose file name does not tell the language."""
 
 WATCHED = lsp.DidChangeWatchedFilesRegistrationOptions(
     [lsp.FileSystemWatcher("**/*.{py,yaml,yml,json}")]
@@ -71,9 +71,9 @@ class Server(LanguageServer):
         sync = lsp.NotebookDocumentSyncOptions([CELLS])
         super().__init__("agf-magics", __version__, notebook_document_sync=sync)
         self.groups: dict[str, TextGroup] = {}
-        """By the address of the notebook, or of the folder."""
+        """The groups, by the address of the notebook or the folder."""
         self.group_of: dict[str, str] = {}
-        """By the address of an open text."""
+        """The address of the group of each open text, by the address of the text."""
         self._waiting: dict[str, asyncio.TimerHandle] = {}
 
     def report_server_error(self, error: Exception, source: Any) -> None:
@@ -81,7 +81,8 @@ class Server(LanguageServer):
         logging.getLogger(__name__).info("the language server went on after %r", error)
 
     def requested(self, uri: str) -> Requested | None:
-        """A text that a request is about, after the check that waits; None for one that is not ours."""
+        """The text that a request is about, after any waiting check; None: the text does not
+        concern this package."""
         key = self.group_of.get(uri, "")
         if key in self._waiting:
             self._waiting[key].cancel()
@@ -97,7 +98,8 @@ class Server(LanguageServer):
         return Positions(text, encoding.value)
 
     def open_file(self, uri: str, text: str, language: str) -> None:
-        """A file, or a text that is in no file yet, which is a group of its own."""
+        """Take the text of an opened file, or a text that is in no file yet and is its own
+        group."""
         path = path_of(uri)
         is_known = path is not None and path.name.lower().endswith(SUFFIXES)
         if uri in self.group_of or not (is_known or language in LANGUAGES):
@@ -109,7 +111,7 @@ class Server(LanguageServer):
         self.check_later(key)
 
     def take_from_disk(self, uri: str, is_there: bool) -> None:
-        """Another program has written or deleted a file."""
+        """Take a file that another program has written or deleted (``is_there`` is False)."""
         path = path_of(uri)
         if path is None or not path.is_absolute() or not path.name.lower().endswith(SUFFIXES):
             return
@@ -138,7 +140,7 @@ class Server(LanguageServer):
         return self.groups[key]
 
     def take_cells(self, key: str) -> None:
-        """The texts of the cells of a notebook, in its order."""
+        """Take the texts of the cells of a notebook, in the order of the notebook."""
         notebook = self.workspace.get_notebook_document(notebook_uri=key)
         group = self.groups.get(key)
         if notebook is None or group is None:
@@ -195,14 +197,14 @@ class Server(LanguageServer):
 
 def serve() -> int:
     """Serve until the client ends the server or closes stdin."""
-    # What pygls logs, each malformed message with a trace, is for who works on the server.
+    # pygls logs each malformed message with a traceback, which helps only developers of the server.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     make_server().start_io()
     return 0
 
 
 def make_server() -> Server:
-    """A server with all that it can."""
+    """A server with the functions for all requests and notifications."""
     server = Server()
     _take_texts(server)
     _answer_places(server)

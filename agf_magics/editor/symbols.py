@@ -45,8 +45,8 @@ class Token(NamedTuple):
 
 
 def symbols_of(file: WrittenFile) -> list[Symbol]:
-    """The flow of a text with its steps; of a text with an error that hides them its lines, by their
-    indents."""
+    """The flow of a text with its steps. If an error hides the steps, the lines of the text, nested
+    by their indentation."""
     read = file.read
     if read is None:
         return []
@@ -67,11 +67,12 @@ _LINE = re.compile(
 """The pattern of a line that begins with a key, with or without a dash before it."""
 
 MOST_DEEP = 20
-"""Lines below each other that are shown below each other."""
+"""Levels of nested lines that are shown; deeper lines are left out."""
 
 
 def _of_lines(read: ReadText) -> list[Symbol]:
-    """A symbol for each line that begins with a key, below the line that it is indented under."""
+    """A symbol for each line that begins with a key, nested in the line above that is indented
+    less."""
     lines = list(islice(_LINE.finditer(read.text, read.definition_start), MOST_SYMBOLS))
     end = len(read.text.rstrip())
 
@@ -145,7 +146,8 @@ def tokens_of(file: WrittenFile) -> list[Token]:
 
 
 def _without_overlaps(kinds: dict[tuple[int, int], str], text: str) -> Iterator[Token]:
-    """The tokens in order; one that begins inside another, or has several lines, is left out."""
+    """The tokens in order. A token that begins inside another one, or has several lines, is left
+    out."""
     free_from = 0
     for (start, end), kind in sorted(kinds.items()):
         if free_from <= start < end and "\n" not in text[start:end]:

@@ -42,7 +42,8 @@ ONLY_A_KERNEL_KNOWS = (
 _REGISTERS = re.compile(
     r"^[ \t]*+(?:\w++[ \t]*+=[ \t]*+)?%(?:mcp[ \t]++connect\b|config[ \t]++AgfMagics\.model)", re.M
 )
-"""A line of a magic by which the running program knows more than its text."""
+"""A line of a magic that registers tools or chooses a model when it runs, which a scan cannot
+see."""
 
 
 class Target(NamedTuple):
@@ -66,7 +67,7 @@ class WrittenFile:
     """Whether the text is open in the editor. Only then are its problems reported."""
     read: ReadText | None = None
     problems: list[PlacedProblem] | None = None
-    """The problems of the text; None: it must be linked again."""
+    """The problems of the text; None: the text must be linked again."""
     repairs: dict[PlacedProblem, Any] = field(default_factory=dict)
     """The repairs that `repairs` found, by the problem."""
     is_read: bool = False

@@ -47,8 +47,8 @@ class Dialect:
     """Whether ``reads()`` of expressions and arguments names everything that they read, so that the
     rest of a frame makes no difference to them."""
     foreign: Callable[[Collection[str]], Diagnostic | None] | None = None
-    """Returns the warning about a name that belongs to another program, given the names in the code
-    of a function that a flow calls."""
+    """Looks at the names in the code of a function that a flow calls for one that only another
+    program knows (``_map_…_sub`` of YAMLGraph), and returns a warning about it."""
     context: str | None = None
     """The name of the context that a run reads and extends; empty: the context with the flow's
     name; None: no context."""
@@ -80,7 +80,7 @@ class Declarations(NamedTuple):
     own_limits: OwnLimits | None = None
     uses: tuple[Uses, ...] | None = None
     """The tools that the definition allows for itself and everything that it calls; None: the tools
-    of its invoker (decision B1′)."""
+    of its invoker (decision B1)."""
     asks: frozenset[str] = frozenset()
     """The tools that only a step which asks a person may call. Steps below such a step may not."""
     servers: tuple[ServerUse, ...] = ()
@@ -125,8 +125,8 @@ class Flow:
     warnings: tuple[Diagnostic, ...] = ()
     """The warnings and notes of loading."""
     linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
-    """The cache of `definitions.link_flow`: the linked flow for the last version of the
-    registry."""
+    """The cache of `link_flow` (``lifecycle/definitions/linking.py``): the linked flow for the last
+    version of the registry."""
 
     def __repr__(self) -> str:
         """One line, for a shell that shows no pictures."""

@@ -25,7 +25,7 @@ null_listener: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar(
 
 
 def warn_of_null(name: str, value: Value) -> None:
-    """Warn that a part of ``value`` is written as null in a text or for a model (decision A1′).
+    """Warn that a part of ``value`` is written as null in a text or for a model (decision A1).
     ``name``: the author's word for the value."""
     listener = null_listener.get()
     if listener is not None:

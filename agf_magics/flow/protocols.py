@@ -90,11 +90,11 @@ class Outcome(NamedTuple):
     """The result of a step, which its target stores."""
 
     value: Value = None
+    """The value; of a skipped step, the reason."""
     arguments: Value = None
     """The arguments of a call, for a step with `Exchange.keep_arguments`."""
     error: StepError | None = None
-    """The error of a failed step, whose value is then the result of `Step.rescue`. The value of a
-    skipped step is the reason."""
+    """The error of a failed step, whose value is then the result of `Step.rescue`."""
     status: Status = "finished"
 
 

@@ -64,7 +64,7 @@ class Languages(Mapping[str, Language]):
 
     def __getitem__(self, name: str) -> Language:
         if name not in self._loaded:
-            # Also that of runs over tables, which nobody writes.
+            # `over` is the internal language of runs over tables: it is loadable but not listed.
             self._loaded[name] = (
                 import_module(f".{name}", __package__).LANGUAGE
                 if name in (*OURS, "over")

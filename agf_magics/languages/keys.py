@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from ..text.yaml.nodes import Node
 
 Read = Callable[[Any, Node, "Key"], Any]
-"""The reader of one kind of value: of a language's `Reader`, the node, and the key that has it."""
+"""Reads one kind of value. The arguments are the `Reader` of the language, the node of the value,
+and the key that has the value."""
 
 
 class Takes(NamedTuple):
@@ -62,8 +63,8 @@ class MappingSpec(NamedTuple):
     doc: str
     keys: Mapping[str, Key]
     prefix: str = ""
-    """The first letters of its own keys; every other key is an argument of a call. Empty: all keys
-    are its own."""
+    """The first letters of the mapping's own keys; every other key is an argument of a call. Empty:
+    no key is an argument."""
 
 
 def mapping_spec(name: str, doc: str, *keys: Key, prefix: str = "") -> MappingSpec:

@@ -13,18 +13,18 @@ from ..text.yaml.reader import Bounds
 
 
 class Language(NamedTuple):
-    """A language, for everything above."""
+    """A language, as the rooms above this one use it."""
 
     name: str
     load: Callable[[Source, Diagnostics, Bounds], Definition]
-    """Adds the errors of the text to the Diagnostics; never raises for them."""
+    """Loads a text. Errors of the text are added to the Diagnostics, and never raised."""
     expressions: Mapping[str, Callable[[Text], Expr]]
-    """The parsers of its expression languages, by name. They raise DefinitionError for an invalid
+    """The parsers of the expression languages, by name. They raise DefinitionError for an invalid
     text."""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema of a cell, for completion and help."""
     functions: Mapping[str, str] = {}
-    """The functions of its expression language, each with its signature."""
+    """The functions of the expression language, each with its signature."""
     latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
     """`load` with the names of further latent tools; None if the language has none."""
     named: Callable[[Source, Diagnostics, Bounds, str], Definition] | None = None

@@ -19,7 +19,7 @@ class Known(NamedTuple):
     """Sets of keys: a text that has all keys of one set is meant as a definition, also if it cannot
     be read as YAML."""
     layers: tuple[str, ...] = ()
-    """The first words of the codes of its errors beside its name."""
+    """The first words of the codes of the language's errors, besides the name of the language."""
 
 
 def _keys(*sets: str) -> tuple[frozenset[str], ...]:
@@ -32,8 +32,8 @@ OURS: Mapping[str, Known] = {
     "plan": Known(_keys("calls", "_tool _outputPath")),
     "graph": Known(_keys("nodes edges")),
 }
-"""Each is a package here with its `Language`. The first is the language of a text that no line
-decides."""
+"""The four languages by name. Each has a package in this room with its `Language`. A text whose
+lines do not decide is in the first language."""
 
 # Regular expressions for lines, or for the beginning of a JSON text, that only one language has.
 _POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
@@ -63,7 +63,7 @@ def detect_language(text: str) -> str:
 
 
 def recognized_language(text: str) -> str | None:
-    """The same; None if the lines do not decide."""
+    """The name of the language of a text, by its own lines; None if they do not decide."""
     lines = "\n" + text
     for name, (line, begins) in _beginnings().items():
         if line.search(lines) or begins.match(text):

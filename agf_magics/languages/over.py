@@ -1,9 +1,9 @@
 """Defines a run over a table as a flow: a fan-out over the rows that calls another flow for each.
 
 A run over a table runs this definition, so its journal, picture, resume, reuse, workers and limits
-work as in every run (decision D53). A person writes ``--over``, and `lifecycle.over` writes the
-text of the definition: JSON with the fields of `OverTerms`. This is not a fifth language, because
-no cell is written in it.
+work as in every run (decision D53). A person writes ``--over``, and `lifecycle.table_runs.over`
+writes the text of the definition: JSON with the fields of `OverTerms`. This is not a fifth
+language, because no cell is written in it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..values.value import Value
 from .language import Language
 
 OVER = "over"
-"""The name of its language, and of the field with the name of the flow."""
+"""The name of the internal language, and of the field with the name of the flow."""
 
 BODY = "rows.do"
 """The id of the step that calls the flow."""
@@ -39,11 +39,11 @@ def name_over_rows(flow: str) -> str:
 
 
 ROWS, SAME = "rows", "same"
-"""The names of its input: the table, and what all rows have in common."""
+"""The names in the input of the run: the table, and the values that all rows have in common."""
 
 
 class OverTerms(NamedTuple):
-    """The content of such a definition."""
+    """The content of the definition of a run over a table."""
 
     over: str
     """The name of the flow."""
@@ -66,11 +66,13 @@ class OverTerms(NamedTuple):
     columns: Sequence[str] = ()
     """The names of the columns of the table."""
     total: int = 0
-    """The number of rows that run, each time that they do."""
+    """The number of rows that run, without their repetitions."""
     pandas: Mapping[str, Value] = {}
-    """The types and the index of the DataFrame that was given; empty: it was none of pandas."""
+    """The types and the index of the DataFrame that was given; empty: the table was no DataFrame of
+    pandas."""
     names: Sequence[int] | None = None
-    """The numbers by which a person knows these rows, if it is a part of an earlier table."""
+    """The numbers by which a person knows these rows, if the table is a part of an earlier
+    table."""
 
     def number_of(self, element: int) -> int:
         """The number by which a person knows the row of an element."""
@@ -174,8 +176,8 @@ def _start(flow_input: FlowInput) -> Frame:
 
 
 def _counting(terms: OverTerms) -> Callable[[Frame], FlowResult]:
-    """The end of the flow: the number of rows, and of those with an output. Without a journal, which
-    has the outputs, also these."""
+    """`Flow.end`: the output of the run is its counts of rows. If the outputs of rows are in the
+    frame, because no journal has them, they become a store."""
 
     def end(frame: Frame) -> FlowResult:
         outcomes = frame.get("outcomes") or []

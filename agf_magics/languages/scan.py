@@ -81,8 +81,8 @@ def skip_blanks(source: str, at: int, end: int) -> int:
 
 
 def read_number(text: str) -> int | float | None:
-    """The number that ``text`` is in JSON; None if it is none, is too long, or is too large for a
-    float.
+    """The number that ``text`` is in JSON; None if ``text`` is no number, is too long, or is too
+    large for a float.
 
     >>> read_number("-1.5e3"), read_number("12"), read_number("012"), read_number("1e999")
     (-1500.0, 12, None, None)

@@ -94,7 +94,7 @@ def run_result(run_id: str) -> Envelope:
     run: Run | PastRun | None = None
     with suppress(DefinitionError):
         run = runs(run_id)
-    # A person may write the beginning of an id; an agent that does has made it up.
+    # A person may write the beginning of an id. An agent has the whole id, or has made it up.
     if run is None or run.run_id != run_id:
         return _error(f"there is no run {run_id!r}")
     return _state(run)
@@ -232,7 +232,7 @@ def _alike(
 def _describe(
     call: Callable[..., Envelope], name: str, text: str | None, signature: inspect.Signature
 ) -> None:
-    """Give ``call`` what agent libraries read."""
+    """Give ``call`` the attributes that agent libraries read."""
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.__annotations__ = {
         parameter.name: parameter.annotation for parameter in signature.parameters.values()
@@ -298,7 +298,8 @@ def _args_text(properties: Mapping[str, Any]) -> str:
 def _parameter(
     name: str, schema: Any, root: Mapping[str, Any], required: bool
 ) -> inspect.Parameter:
-    """A keyword with the type of its schema, whose references are below ``root``."""
+    """A keyword parameter with the type of ``schema``, whose references are resolved in
+    ``root``."""
     kind = inspect.Parameter.KEYWORD_ONLY
     annotation = type_of(schema, root)
     if required:

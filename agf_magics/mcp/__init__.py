@@ -1,5 +1,5 @@
-"""Connects to the Model Context Protocol: tools of servers in flows, and flows as tools of a
-server."""
+"""The Model Context Protocol (MCP): flows call tools of servers, and a server offers flows as
+tools."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Checks for the SDK of the Model Context Protocol, which the extra ``mcp`` installs.
+"""Checks that the SDK of the Model Context Protocol is installed; the extra ``mcp`` installs it.
 
-The SDK may be missing, and its import takes a second. So a file of this room that imports it is
-imported late, by a function that has called `require_sdk`.
+The SDK may be missing, and its import takes a second. So a function that needs a file of this room
+first calls `require_sdk`, and then imports the file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic
 
 def require_sdk() -> None:
     """Import the SDK. Raises DefinitionError ``mcp.not-installed`` if it is missing, or older than
-    what this room is written for."""
+    the version that this room needs."""
     try:
         with installed_only():
             from mcp import Client  # noqa: F401  # SDK 2 has it, SDK 1 has not

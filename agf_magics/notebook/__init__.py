@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 NAME = "PipelineMagics"
-"""The name under which the shell has the magics. The extension has no other state."""
+"""The name under which the shell has the magics; by this name `unload` gets them back."""
 
 PATIENCE = 3.0
-"""Seconds that unloading waits for cancelled background runs."""
+"""Seconds that unloading waits for the ends of cancelled background runs."""
 
 
 def load(shell: Any) -> None:
@@ -100,10 +100,10 @@ def _add_magics(undo: ExitStack, shell: Any, notebook: Any) -> None:
         WorkerMagics,
         McpMagics,
     )
-    # All are made before the first one is registered: what raises here has changed no magic.
+    # All groups are made before the first is registered: if one raises here, no magic has changed.
     groups = [kind(shell, notebook) for kind in kinds]
     for magics in groups:
-        # `Magics.__init__` has added it there.
+        # `Magics.__init__` of IPython has added the group to the shell's configurables.
         undo.callback(shell.configurables.remove, magics)
         _register(undo, shell, magics)
 
@@ -181,7 +181,7 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
 
 
 def _put_back(_: object = None) -> None:
-    """Give stdout and stderr back to the cell, where a run has them."""
+    """Give stdout and stderr back to the cell, if a run has taken them."""
     from ..engine.threads.prints import Streams
 
     Streams.put_back()
@@ -199,8 +199,8 @@ def _complete(undo: ExitStack, shell: Any, notebook: Any) -> None:
 
 
 def _forget(shell: Any, before: Any) -> None:
-    """Restore the settings of a process without a notebook, and undo ``%config``: the shell keeps
-    its values for the next object of our name."""
+    """Restore the settings of a process without a notebook, and undo ``%config``: the shell would keep
+    the values for the next object that is named AgfMagics."""
     from ..settings import settings
 
     settings.current.settings = settings.without_files()
@@ -216,8 +216,8 @@ def _put(undo: ExitStack, target: list[Any], item: Any, first: bool = False) -> 
 
 
 def _watch_end(undo: ExitStack, shell: Any) -> None:
-    """Notice the request to end the kernel: it sets ``exit_now``, on the thread of its control
-    channel."""
+    """Notice the request to end the kernel. The request sets ``exit_now`` of the shell, on the thread of
+    the kernel's control channel."""
     from ..lifecycle.runs.live import live
 
     def ending(change: Any) -> None:
@@ -258,9 +258,9 @@ def _cancel_background_runs() -> None:
 
 
 def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
-    """Register the magics, and on unloading restore those that had their names before."""
+    """Register the magics; unloading restores the magics that had the same names before."""
     manager = shell.magics_manager
-    # IPython 9 imports it only then, and a later import would put it in the place of ours.
+    # IPython 9 imports a magic when it is looked for, and a later import would replace ours.
     older = {name: shell.find_line_magic(name) for name in magics.replaced}
     tables = {kind: dict(table) for kind, table in manager.magics.items()}
     shell.register_magics(magics)
@@ -274,7 +274,7 @@ def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
 
 
 def _either(ours: Any, before: Any, lines: re.Pattern[str]) -> Any:
-    """A line magic that is still the one ``before`` it for ``lines``."""
+    """Our line magic, except for lines that match ``lines``: the magic ``before`` it gets these."""
 
     @functools.wraps(ours)
     def magic(line: str, **named: Any) -> Any:

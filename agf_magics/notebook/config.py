@@ -1,5 +1,4 @@
-"""``%config AgfMagics.*``: the settings as traits, and the settings of the view, which only a
-notebook has.
+"""``%config AgfMagics.*``: the settings as traits, with the settings of the view that only a notebook has.
 
 IPython's ``%config`` logs every Exception of a trait and lets the cell succeed, so `BadSetting` is
 a BaseException.
@@ -36,7 +35,7 @@ class BadSetting(BaseException):
 
 
 class On(Unicode[Any, Any]):
-    """A text of ``--on``: a word or an address."""
+    """A trait for the text of ``--on``, which says where concurrent calls run: a word or an address."""
 
     def validate(self, obj: Any, value: Any) -> Any:
         word = super().validate(obj, value)
@@ -46,7 +45,7 @@ class On(Unicode[Any, Any]):
 
 
 class Folder(Unicode[Any, Any]):
-    """The path of a folder, relative to the current one at the moment in which it is written."""
+    """A trait for the path of a folder, relative to the folder that is current when the value is set."""
 
     def validate(self, obj: Any, value: Any) -> Any:
         folder = Path(super().validate(obj, value)).expanduser()
@@ -59,6 +58,7 @@ class Folder(Unicode[Any, Any]):
 
 
 KINDS: dict[type, Any] = {bool: Bool, int: Int, float: Float, str: Unicode}
+"""The class of a setting's trait, by the type of the setting's default."""
 
 
 def _trait(setting: Field[Any]) -> Any:
@@ -75,7 +75,7 @@ def _trait(setting: Field[Any]) -> Any:
 if TYPE_CHECKING:
     _Shared = Configurable
 else:
-    # A trait belongs to its class from the start: what is set on a class later, traitlets ignores.
+    # The class is made with its traits: traitlets ignores a trait that is set on a class later.
     _Shared = type(Configurable)(
         "_Shared",
         (Configurable,),
@@ -114,8 +114,7 @@ class AgfMagics(_Shared):
     ).tag(config=True)
 
     def __init__(self, shell: Any, folder: Path) -> None:
-        """A value is that of IPython's configuration, otherwise that of `settings.read` for
-        ``folder``."""
+        """Take each value from IPython's configuration, or else from `settings.read` for ``folder``."""
         self._check(shell.config)
         mine = shell.config.get("AgfMagics", {})
         chosen = Path(mine.get("folder", folder)).expanduser()
@@ -157,7 +156,7 @@ class AgfMagics(_Shared):
 
     def _fits(self, trait: Any, value: Any) -> bool:
         if isinstance(value, bool) and not isinstance(trait, Bool):
-            return False  # traitlets takes a bool as a number
+            return False  # traitlets would accept a bool as a number
         if value is None and trait.allow_none:
             return True
         try:

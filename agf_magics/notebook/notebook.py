@@ -52,14 +52,14 @@ from .display.print_problems import print_problems
 from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
-"""Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
+"""Codes of warnings that ``--quiet`` does not hide: their step fails in nearly every run."""
 
 LAST_ENDED = 8
-"""Background runs that have ended, whose last page ``%runs --wait`` may have to send again."""
+"""The most ended background runs whose last page ``%runs --wait`` can send again."""
 
 
 def called_in_function() -> bool:
-    """Whether a function of the user calls the magic that runs now, and not a cell."""
+    """Whether the magic that runs now is called by a function of the user, not by a cell."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_name not in ("run_line_magic", "run_cell_magic"):
         frame = frame.f_back
@@ -68,7 +68,7 @@ def called_in_function() -> bool:
 
 
 class RunRequest(NamedTuple):
-    """What a line says of a run: its input, its options, and what is shown and written of it."""
+    """What a magic's line says about a run: its input, its options, and what is shown and written."""
 
     input: dict[str, Any]
     options: RunOptions
@@ -77,7 +77,7 @@ class RunRequest(NamedTuple):
     quiet: bool
     over: object = None
     save: Token | None = None
-    """The file of the table of a run over a table."""
+    """The file into which the table of a run over a table is saved."""
     scores: Sequence[Any] = ()
     against: str | None = None
     """The column with the right labels."""
@@ -94,9 +94,9 @@ class Notebook:
         self.settings = config
         self.last: run_module.Run | None = None
         self.shown: tuple[run_module.Run, int] | None = None
-        """The run that a view shows, and the number of its cell."""
+        """The run that a view shows last, and the number of the view's cell."""
         self.followed: list[tuple[run_module.Run, view.View]] = []
-        """The last views of background runs."""
+        """Background runs and their views, the latest last."""
         self.undo = ExitStack()
         """Undoes what `load` did to the shell."""
         self.local: Mapping[str, Any] = {}
@@ -109,14 +109,14 @@ class Notebook:
 
     @property
     def number(self) -> int:
-        """The number of the running cell. In some versions `execution_count` is already that of the
-        next one."""
+        """The number of the running cell. In some versions `execution_count` has already the number of
+        the next cell."""
         return int(self.ipython.displayhook.prompt_count)
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """The variables that a line can read: those of the notebook without what IPython put
-        there, and those of the function that calls the magic."""
+        """The variables that a line can read: the variables of the notebook, without those that IPython
+        put there, and of the function that calls the magic."""
         unset = object()
         hidden = self.ipython.user_ns_hidden
         readable = {
@@ -143,9 +143,8 @@ class Notebook:
         return shown is run and number == self.number
 
     def add_body(self, lines: list[str]) -> list[str]:
-        """Add an empty body to a cell that is only the line of one of our cell magics, as
-        ``%%pipeline --help`` is: IPython refuses it with a UsageError, which does not fail the
-        cell."""
+        """Add an empty body to a cell that has only the line of one of our cell magics, such as
+        ``%%pipeline --help``. IPython refuses such a cell with a UsageError, which does not fail it."""
         match = re.match(r"%%(?P<name>\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
         command = magics.COMMANDS.get(match["name"]) if match else None
         if command is None or not command.name.startswith("%%"):
@@ -159,8 +158,8 @@ class Notebook:
         body: str,
         change: Callable[[Flow], Flow] | None = None,
     ) -> Any:
-        """Register the definition in a cell, and write, draw and run it as its line says.
-        ``change`` applies the options of the language."""
+        """Register the definition in a cell, and write, draw and run it as the cell's line says.
+        ``change``: applies the options that only this language has."""
         request = self.request(parsed)  # first: a cell with an error in its line defines nothing
         defined = self.define(
             Source(f"{self.cell} %%{language}", body, first_line=2),
@@ -201,8 +200,8 @@ class Notebook:
         input_names: Collection[str] = (),
         names_from: Registry | None = None,
     ) -> Defined:
-        """Register a definition and print its problems. ``language``: None to recognize it by the
-        text. ``input_names``: the names in the input of the run that follows. ``names_from``: see
+        """Register a definition and print its problems. ``language``: None to recognize the language by
+        the text. ``input_names``: the names in the input of the run that follows. ``names_from``: see
         `register`."""
         runs = "--run" in parsed
         defined = register(
@@ -221,7 +220,7 @@ class Notebook:
             problems = tuple(problem for problem in problems if problem.code in NOT_QUIET)
         else:
             print(_summary(defined))
-        # The page of the run has the model that answers.
+        # The note about the model that answers is on the page of the run.
         print_problems(
             problem for problem in problems if not runs or problem.code != "model.configured"
         )
@@ -266,9 +265,9 @@ class Notebook:
         inline: bool = False,
         shown: Sequence[Diagnostic] | None = None,
     ) -> run_module.Run | None:
-        """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the
-        static gate. ``shown``: the problems that this cell has printed; None: those of an earlier
-        cell that registered the flow."""
+        """Run ``flow`` and show it in this cell. ``inline``: the flow is not registered and must pass the
+        gate, the check of a definition that is run as text (decision P11). ``shown``: the problems that
+        this cell has printed; None: an earlier cell registered the flow and printed its warnings."""
         shown = flow.warnings if shown is None else shown
         if request.scores:
             from ..lifecycle.scoring.scorers import name_scorers
@@ -296,7 +295,7 @@ class Notebook:
                 self._finish_rows(run, request)
             if request.quiet and request.out:
                 print_problems(run.progress.losses)
-        # Not before: of a run that did not begin, or that failed for want of a value, the error counts.
+        # Only here: if the run did not begin, or failed for want of a value, its error says enough.
         if not request.quiet:
             print_problems(unused)
         return None if request.out else run
@@ -310,9 +309,9 @@ class Notebook:
         drawn: Flow | None = None,
         out: str | None = None,
     ) -> tuple[run_module.Run, view.View]:
-        """Begin a run and show it in this cell, until its end or in the background. ``drawn``: the
-        flow of the picture; ``out``: the variable that receives the run. Returns it with its
-        view."""
+        """Begin a run and show it in this cell, until its end or in the background. ``drawn``: the flow
+        of the picture, if one is shown. ``out``: the variable that receives the run. Returns the run and
+        its view."""
         background = options.background
         hz = self.settings.refresh_hz
         display = view.choose_view(
@@ -350,7 +349,7 @@ class Notebook:
     def adopt(
         self, run: run_module.Run, display: view.View, out: str | None, is_last: bool = True
     ) -> None:
-        """Note a run that was just started: it is the last run even if it is interrupted."""
+        """Note a run that was just started. It is the notebook's last run even if it is interrupted."""
         run_module.state_of(run).origin = self.cell
         if is_last:
             self.last = run
@@ -360,7 +359,8 @@ class Notebook:
             self.shown = run, self.number
 
     def show_again(self, run: run_module.Run) -> bool:
-        """Show a background run that still runs, live, in this cell too; False if it has ended."""
+        """Show a background run that still runs, live, also in this cell. Returns False if the run is no
+        background run or has ended."""
         if not run.background or run.done:
             return False
         display = view.choose_view(
@@ -368,7 +368,7 @@ class Notebook:
         )
 
         def begun(enter: Callable[[run_module.Run], None]) -> run_module.Run:
-            enter(run)  # here, and not by its thread: the output belongs where it is displayed
+            enter(run)  # called on this thread, so that the output belongs to this cell
             return run
 
         watching.follow(begun, display, self.settings.refresh_hz)
@@ -376,16 +376,16 @@ class Notebook:
         return True
 
     def _follow(self, run: run_module.Run, display: view.View) -> None:
-        """Remember the view of a background run. Ended runs are let go: their values may be
-        large."""
+        """Remember the view of a background run. All but the last ended runs are forgotten: their values
+        may be large."""
         ended = [pair for pair in self.followed if pair[0].done]
         for pair in ended[:-LAST_ENDED]:
             self.followed.remove(pair)
         self.followed.append((run, display))
 
     def wait(self, run: run_module.Run) -> None:
-        """Wait for a background run until every cell shows its end. This cell sends the last page
-        once more: nbclient updates the output of an ended cell only while another one runs."""
+        """Wait for a background run until every cell shows the run's end. Then send the last page once
+        more: nbclient updates the output of an ended cell only while another cell runs."""
         watching.join_views(run.wait())
         for followed, display in self.followed:
             if followed is run and display.shows_page:
@@ -407,7 +407,7 @@ class Notebook:
 
 
 def definition_text(flow: Flow) -> str:
-    """The definition as it was written, with the name that only the line of its cell had."""
+    """The definition as it was written, with the flow's name added if only the line of the cell had it."""
     return LANGUAGES[flow.language].with_name(flow.source.text, flow.name)
 
 

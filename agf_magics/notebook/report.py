@@ -1,9 +1,9 @@
-"""A run, or the comparison of two, as one HTML file that opens without a kernel.
+"""A run, or the comparison of two runs, as one HTML file that opens without a kernel.
 
-The file has the explorer with the answers to all that it may ask, and the same answers as plain
-HTML: for a reader without scripts, and for paper. So both show the same, with the bounds and the
-masks of the explorer. The policy of the page allows one script, by its digest, and no connection;
-every text is written as text, and no HTML of a value is in it.
+The file has the explorer with the answers to all its requests, and the same answers as plain HTML: for a
+reader without scripts, and for paper. So both show the same values, cut and masked as in the explorer.
+The content policy of the page allows one script, by its digest, and no connection. Every text is written
+as text; HTML of a value, such as a data frame's, is not in the file.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ from .explorer.requests import requests_of
 from .explorer.table import FAILED, ROWS_SHOWN
 
 MOST_RECORDED = 10_000_000
-"""Characters of the recorded values of a report; its plain page has as many at most."""
+"""The most characters of the recorded values of a report, and of the steps on its plain page."""
 MOST_PAGES = 20
-"""Pages of calls of one step."""
+"""The most pages of calls of one step."""
 LONGEST_COPIED = 20_000
-"""Characters of a value that can be copied from a report."""
+"""The most characters of a value that can be copied from a report."""
 MOST_DEFINITION = 200_000
-"""Characters of a definition."""
+"""The most characters of a definition."""
 MOST_MOMENTS = 200
-"""Moments of the state over time."""
+"""The most moments of the state over time."""
 
 MOST_LISTED_ROWS = 200
-"""Rows of a run over a table, and failed rows."""
+"""The most rows of a run over a table, and the most failed rows."""
 
 MARK = "agf-report"
 REPORT_FILES = Path(__file__).parent / "browser"
@@ -111,19 +111,21 @@ class ReportAnswers:
         self.replies: dict[str, Json] = {}
         """The answers, by `key_of` of the request."""
         self._calls: dict[int, Json] = {}
-        """Calls in full, by their numbers: the calls of a fan-out are those of the steps in it."""
+        """Calls in full, by their numbers. They are read once: a fan-out and the steps in it have the
+        same calls."""
         self.left_out = 0
         """The number of answers that had no room."""
 
     def ask(self, name: str, **arguments: Any) -> Any:
-        """The answer, which the file has from now on; None if there is none or no room."""
+        """The answer to a request, which the file has from now on; None if there is no answer or no room
+        for it."""
         key = key_of(name, arguments)
         if key in self.replies:
             return self.replies[key].get("value")
         return self._keep(name, key, reply_to({"do": name, "with": arguments}, self._requests))
 
     def ask_whole_picture(self, **arguments: Any) -> None:
-        """The picture without folded frames: nothing in the file could unfold them."""
+        """Ask for the picture without folded frames: in the file nobody could unfold them."""
         request = {"do": "picture", "with": arguments | {"folded": []}}
         self._keep("picture", key_of("picture", arguments), reply_to(request, self._requests))
 
@@ -157,7 +159,7 @@ class ReportAnswers:
         """Keep a reply without secrets, if there is room, and return its value; else None."""
         answer = {part: reply[part] for part in ("ok", "value", "why") if part in reply}
         if name == "step" and reply["ok"]:
-            # What needs a kernel has no button.
+            # Without a kernel no elements are listed and no call is opened, so there are no buttons.
             answer["value"] = {**answer["value"], "elements": False, "opens": False}
         answer = masked(self._run, answer)
         size = len(json.dumps(answer, ensure_ascii=False))
@@ -171,8 +173,8 @@ class ReportAnswers:
     def pages(
         self, name: str, size: int = PAGE, most: int = MOST_PAGES, **arguments: Any
     ) -> Iterator[Json]:
-        """The calls of a step, its evaluations, or rows, page by page. ``size``: of a page; ``most``:
-        pages."""
+        """The pages of a list: calls of a step, evaluations or rows. ``size``: the entries of a page.
+        ``most``: the most pages."""
         for number in range(most):
             page = self.ask(name, offset=number * size, **arguments)
             if page is None:
@@ -203,7 +205,7 @@ class ReportAnswers:
         return pages
 
     def moments(self) -> bool:
-        """Ask for the first moments of the run; whether there are any."""
+        """Ask for the first moments of the run; returns whether the run has any."""
         moments = self.ask("moments")
         if not moments:
             return False
@@ -223,8 +225,9 @@ def key_of(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def masked(run: AnyRun, value: Any) -> Any:
-    """``value`` without the secrets of the run. Values came masked; this is for definitions, labels
-    and pictures. Short texts are words of the protocol, or were masked as values."""
+    """``value`` without the secrets of the run. Recorded values are masked already; this masks
+    definitions, labels and pictures. A text shorter than `LEAST` is left: it is a word of the protocol or
+    was masked as a value."""
     match value:
         case str():
             return run.secrets.text(value) if len(value) >= LEAST else value
@@ -270,7 +273,7 @@ def _run_page(run: AnyRun, most: int) -> str:
 
 def _comparison_page(comparison: Comparison | TableComparison) -> str:
     shown = Secrets().text(comparison._repr_html_()).replace("<details>", "<details open>")
-    if isinstance(comparison, TableComparison):  # rows of this process are not masked yet
+    if isinstance(comparison, TableComparison):  # rows of a live run are not masked yet
         for table in (comparison.first, comparison.other):
             shown = table.run.secrets.text(shown)
     first, other = comparison.runs
@@ -279,7 +282,7 @@ def _comparison_page(comparison: Comparison | TableComparison) -> str:
 
 
 def _document(title: str, body: str, data: Json | None = None) -> str:
-    """The file. ``data``: what the script needs; None: without a script."""
+    """The text of the file. ``data``: the data for the script; None for a file without a script."""
     scripts = ""
     policy = "'none'"
     button = ""
@@ -310,7 +313,7 @@ def _document(title: str, body: str, data: Json | None = None) -> str:
 
 
 def _ask_for_explorer(run: AnyRun, answers: ReportAnswers) -> None:
-    """What only the explorer shows, the least important last."""
+    """Ask for all that only the explorer shows, the least important last: room may run out."""
     rows = list(run.progress.rows.values())
     keys = dict.fromkeys(row.key[:-1] for row in rows)
     for flow in [list(key) for key in keys] or [[]]:
@@ -333,7 +336,7 @@ def _ask_for_explorer(run: AnyRun, answers: ReportAnswers) -> None:
 
 
 def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]:
-    """All that is recorded, as plain HTML."""
+    """All recorded values as plain HTML, in parts. ``most``: the most characters of the steps."""
     now = run.progress.ended if run.progress.ended is not None else clock()
     yield header_html(run.progress, line(run.run_id, 90), now=now)
     yield f'<p class="dim">started {_started(run):%Y-%m-%d %H:%M:%S}</p>'
@@ -388,7 +391,7 @@ def _started(run: AnyRun) -> datetime:
 
 
 def _picture(run: AnyRun) -> str:
-    """The picture in an image, where nothing in it can act on the page."""
+    """The picture as an image, in which no script could act on the page."""
     drawn = Diagram(run.flow, run.progress, callees=linked_flow(run).callees)
     try:
         picture = run.secrets.text(drawn.svg())
@@ -431,7 +434,7 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
 
 
 def _calls_of_step(row: Row, pages: Sequence[Json]) -> Iterator[str]:
-    """The calls on these pages; none of a fan-out, whose calls are listed with the steps in it."""
+    """The calls on these pages. Nothing for a fan-out: its calls are listed with the steps in it."""
     if not pages or not isinstance(row.step, Invoke):
         return
     calls = [call for page in pages for call in page["rows"]]
@@ -441,7 +444,7 @@ def _calls_of_step(row: Row, pages: Sequence[Json]) -> Iterator[str]:
 
 
 def _titled(facts: Json, *names: str, level: str) -> Iterator[str]:
-    """The values of these names that are known, each below its name."""
+    """The values that ``facts`` has under these names, each below its name."""
     for name in names:
         if name in facts:
             yield f"<{level}>{name.capitalize()}</{level}>{_value(facts[name])}"

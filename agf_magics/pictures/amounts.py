@@ -44,7 +44,7 @@ def duration(seconds: float | None) -> str:
 
 
 LONGEST_FLOAT = 10
-"""Characters of a number that is not rounded."""
+"""Characters of the longest number that is shown without rounding."""
 
 
 def number(value: float) -> str:

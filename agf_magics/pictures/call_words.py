@@ -1,6 +1,6 @@
 """Where a call of a run is, in the words of its author.
 
-These are the names of the steps that lead to it, each with the numbers of its elements.
+The words are the names of the steps that lead to the call, each with the numbers of its elements.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ REQUEST = "model"
 def call_words(
     rows: Mapping[Key, Row], path: StepPath, *, within: Key = (), call: tuple[str, str] = ("", "")
 ) -> str:
-    """``#0 · lines #3``, ``told · request 2``. ``within``: the step that a view shows, whose name and
-    those around it are not repeated; ``call``: the kind and the name of what is called."""
+    """The words of a call: ``#0 · lines #3``, ``told · request 2``. ``within``: the step that a view
+    shows; its name and the names of the steps around it are not repeated. ``call``: the kind and the
+    name of what is called."""
     words = list[str]()
     key = Key()
     for step, numbers in _steps(path):
@@ -36,7 +37,7 @@ def call_words(
 
 
 def _name(row: Row) -> str:
-    """The name of a step; the body of a fan-out is an element of it."""
+    """The name of a step. The body of a fan-out has the fan-out's name: it is one of its elements."""
     around = row.around
     is_element = around is not None and getattr(around.step, "body", None) is row.step
     return around.name if around is not None and is_element else row.name

@@ -27,7 +27,7 @@ from .scene.scene import Frame, Scene, way
 from .widget_hook import Widgets
 
 MOST_SAVED_BOXES = 60
-"""Boxes of a picture above which a cell saves the outline: nobody reads so small a picture."""
+"""Boxes of a picture above which a cell saves the outline: the texts would be too small to read."""
 MOST_OPENED = 25
 """Boxes up to which a picture shows the steps of the flows that it calls."""
 SAVED_PICTURE = 280_000
@@ -39,15 +39,16 @@ DARK_PAGES = (
     "html[theme=dark]",
     ".quarto-dark",
 )
-"""How the pages in which notebooks are shown say that they are dark."""
+"""CSS selectors of dark pages in which notebooks are shown: JupyterLab, VS Code, Sphinx, Quarto."""
 STYLE = (
     "<style>.agf-figure{color-scheme:light}"
     f"{','.join(f'{page} .agf-figure' for page in DARK_PAGES)}{{color-scheme:dark}}"
     "@media print{.agf-figure{color-scheme:light!important}}</style>"
 )
-"""A picture has the colours of its page, and not of the reader's system: that of Jupyter, or light."""
+"""A picture has the colours of its page, not of the reader's system: dark on a page of `DARK_PAGES`,
+else light. On paper it is light."""
 TITLE_HEIGHT = 36.0
-"""The pixels of a frame that show its title."""
+"""Pixels at the top of a frame that its title takes."""
 
 
 class Diagram:
@@ -91,7 +92,7 @@ class Diagram:
         return paint(self._scene, self._placed, self._states())
 
     def of_run(self, progress: Progress) -> Diagram:
-        """The same picture in the colours of a run; it is not placed again."""
+        """The same picture in the colours of a run; its boxes are not placed again."""
         other = copy(self)
         other.progress = progress
         return other
@@ -156,6 +157,7 @@ class Diagram:
         if (size := _size(shown)) > SAVED_PICTURE:
             code = f"agf.draw({self.flow.name!r}).save('picture.svg')"
             text = shown["text/plain"]
+            # A quarter of the room: the text is saved twice, and escapes make it longer in HTML.
             cut = f"{text[: SAVED_PICTURE // 4]}…" if len(text) > SAVED_PICTURE // 4 else text
             page = f"<pre>{html(cut)}</pre>{not_saved('the picture', size, code)}"
             shown = {"text/html": untypeset(page), "text/plain": cut}
@@ -166,11 +168,11 @@ class Diagram:
 
     @cached_property
     def _placed(self) -> Arranged:
-        """One layout serves the whole run."""
+        """The places of the boxes. They are computed once: one layout serves the whole run."""
         return arrange(self._scene, self._direction)
 
     def _shown(self) -> dict[str, str]:
-        # No image/svg+xml: a conversion to LaTeX would need Inkscape for it, and fail without.
+        # No image/svg+xml: a conversion to LaTeX would need Inkscape for it, and fail without Inkscape.
         outlined = self.outline()
         try:
             if MOST_SAVED_BOXES < self._count <= MOST_BOXES:

@@ -1,5 +1,4 @@
-"""The difference of two values, part by part, and of two texts, line by line; for any size, in
-bounded time."""
+"""The difference of two values, part by part, and of two texts, line by line, in bounded time."""
 
 from __future__ import annotations
 
@@ -15,23 +14,23 @@ from .plain import html, line, plain
 from .values import bounded, value_text
 
 MISSING: Final[Any] = object()
-"""One of the two values has no such part."""
+"""Stands for the part that one of the two values does not have."""
 
 MOST_PARTS = 200_000
-"""Parts of two values that are compared."""
+"""The most parts of two values that are compared."""
 MOST_DEEP = 40
-"""Levels of two values that are compared; deeper parts are compared as a whole."""
+"""Levels of two values that are looked into; deeper parts are compared as a whole."""
 MOST_LINES = 1_000
-"""Changed lines that are matched with each other: the time grows with their square."""
+"""The most changed lines that are matched with each other: the time grows with their square."""
 MOST_SHOWN = 400
-"""Lines of a difference that are displayed."""
+"""The most lines of a difference that are displayed."""
 _WIDE = 60
-"""Characters of a value in a table."""
+"""The most characters of a value in a table."""
 
 
 def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any]]:
-    """The path of each part that differs (`.limit`, `[2].name`), and both values of it, or
-    `MISSING`. If the first `MOST_PARTS` parts are the same and there are more, the whole values.
+    """The path of each part that differs (`.limit`, `[2].name`), and the part in both values, or
+    `MISSING`. If the first `MOST_PARTS` parts are equal and there are more, the whole values.
 
     >>> list(find_differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3]}))
     [('.b[1]', 2, 3)]
@@ -62,7 +61,7 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
 
 
 def _differ(mine: Any, theirs: Any) -> bool:
-    """Whether two parts that are not looked into differ; NaN and NaN do not."""
+    """Whether two parts differ as wholes. NaN and NaN do not differ."""
     if type(mine) is not type(theirs):
         return True
     if type(mine) in CONTAINERS:
@@ -88,7 +87,7 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
     """
     if not (type(first) is type(other) is str):
         return _short(first), _short(other)
-    # The length of what they have in common, by bisection: slices are compared in C.
+    # The length of the common beginning, by bisection: Python compares slices fast, in C.
     same = 0
     end = min(len(first), len(other))
     while same < end:
@@ -97,6 +96,7 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
             same = middle
         else:
             end = middle - 1
+    # A long text begins a third of the width before the difference.
     start = max(0, same - _WIDE // 3) if max(len(first), len(other)) > _WIDE else 0
     return _short(first, start), _short(other, start)
 
@@ -110,11 +110,11 @@ def _short(value: Value, start: int = 0) -> str:
 
 
 def text_difference(title: str, first: str | None, other: str | None) -> str:
-    """A unified diff with three lines around each change; empty if the texts are the same. None
-    stands for no text.
+    """A unified diff with three lines around each change; empty if the texts are the same. ``None``: a
+    run has no such text.
 
-    More than `MOST_LINES` lines are not matched with each other: the whole of what differs is
-    removed and added.
+    More than `MOST_LINES` lines are not matched with each other: all lines from the first that
+    differs to the last are removed and added.
 
     >>> print(text_difference("p", "a", "b"), end="")
     --- p
@@ -125,7 +125,7 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
     """
     if first == other:
         return ""
-    # The end of a cell's last line is no line after it.
+    # A line break at the end of a cell does not begin a further line.
     a = first.removesuffix("\n").split("\n") if first is not None else []
     b = other.removesuffix("\n").split("\n") if other is not None else []
     heads = (
@@ -144,7 +144,7 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
         low = max(0, start - 3)
         high = max(0, end - 3)
         diff = difflib.unified_diff(a[low : len(a) - high], b[low : len(b) - high], lineterm="")
-        changes = list(diff)[2:]  # without its heads
+        changes = list(diff)[2:]  # without the two heads of difflib
         lines = [
             _moved(text_line, low) if text_line.startswith("@@") else text_line
             for text_line in changes
@@ -166,7 +166,7 @@ def _moved(head: str, by: int) -> str:
 
 
 def _same(a: list[str], b: list[str]) -> int:
-    """The number of lines that both begin with."""
+    """The number of equal lines with which both lists begin."""
     return next(
         (n for n, (mine, theirs) in enumerate(zip(a, b, strict=False)) if mine != theirs),
         min(len(a), len(b)),

@@ -1,9 +1,9 @@
 """The Markdown of a model as plain HTML, for pages that no front end writes: saved cells and reports.
 
-Only what replies have: headings, paragraphs, lists, tables, quotes, code, emphasis and links to web
-pages. A text is never markup: each piece is escaped before it gets its element. No pictures, which
-would be asked for from another computer. Headings are bold, since JupyterLab lists each heading of
-an output in its table of contents.
+It knows what replies have: headings, paragraphs, lists, tables, quotes, code, emphasis and links to web
+pages. A text is never markup: each piece is escaped before it gets its element. There are no pictures:
+the page would ask another computer for them. Headings are bold text, since JupyterLab lists each heading
+of an output in its table of contents.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from .plain import html
 
 _MOST_DEEP = 4
-"""Lists and quotes in each other; deeper ones are text."""
+"""Levels of lists and quotes in each other; deeper ones stay text."""
 
 _INLINE = re.compile(
     r"(?P<code>`[^`\n]+`)|\*\*(?P<strong>[^*\n]+)\*\*|\*(?P<em>[^*\s][^*\n]*)\*"
@@ -36,6 +36,7 @@ def markdown_html(text: str) -> str:
 
 
 def _blocks(lines: Sequence[str], depth: int) -> Iterator[str]:
+    """The blocks of ``lines`` as HTML. ``depth``: the number of lists and quotes around them."""
     at = 0
     while at < len(lines):
         end = _end(lines, at, depth)
@@ -159,6 +160,7 @@ def _inline(text: str) -> str:
 
 
 def _marked(found: re.Match[str]) -> str:
+    """The HTML of one code, link, strong or emphasized text."""
     if code := found["code"]:
         return f"<code>{html(code[1:-1])}</code>"
     if url := found["url"]:

@@ -10,7 +10,7 @@ from .scene.scene import Box, Frame, Scene, Tags
 from .scene.value_lines import wired
 
 _ESCAPES = {ord(sign): f"#{ord(sign)};" for sign in '#"<>&`|\\'}
-"""A text in quotes is Markdown and HTML to Mermaid; a number sign begins its own escapes."""
+"""Escapes for a text in quotes: Mermaid reads it as Markdown and HTML, and ``#`` begins an escape."""
 
 
 def mermaid(scene: Scene) -> str:

@@ -20,13 +20,13 @@ from .scene.data_flow import DataFlow
 from .scene.step_text import how
 
 _MOST_OPEN = 30
-"""Lines of an outline that is not folded."""
+"""Lines up to which an outline is not folded."""
 _GROUP = 50
-"""Lines of a fold."""
+"""Lines of one fold."""
 _SHORT = 5
-"""Lines that are not folded in a folded outline."""
+"""Lines below which a group in a folded outline is not folded."""
 _MOST_LINES = 3_000
-"""Lines of an outline as HTML."""
+"""The most lines of an outline as HTML."""
 
 
 def outline(flow: Flow, progress: Progress | None = None) -> str:
@@ -50,7 +50,7 @@ def outline_html(flow: Flow, progress: Progress | None = None) -> str:
 
 
 def _folded(lines: list[tuple[int, str]]) -> Iterator[str]:
-    """``lines`` in folds by their depth."""
+    """``lines``, which have a depth and a text, in folds by their depth."""
     top, _ = lines[0]
     starts = [place for place, (depth, _) in enumerate(lines) if depth <= top]
     plain: list[tuple[int, str]] = []
@@ -148,7 +148,8 @@ def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
 
 
 def _role(step: Step, child: Step) -> str:
-    """What a step is in the step around it: the name of a branch or a node, the condition of a case."""
+    """What ``child`` is in the step around it: the name of a branch or a node, the condition of a
+    case."""
     match step:
         case Branches(branches=branches):
             names = (name for name, branch in branches.items() if branch is child)

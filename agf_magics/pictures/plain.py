@@ -20,14 +20,15 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f]"
 )
+# More than four combining marks in a row, which would cover other lines.
 _PILED = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
 
 
 def plain(text: str, most: int = 2_000) -> str:
-    """At most ``most`` characters of ``text`` with its lines and tabs; a longer one ends with its
-    size.
+    """At most ``most`` characters of ``text``, with its lines and tabs. A longer text is cut and ends
+    with its size.
 
     >>> plain("to\\u202edo")
     'to\\\\u202edo'
@@ -40,7 +41,7 @@ def plain(text: str, most: int = 2_000) -> str:
 
 
 def line(text: str, most: int = 120) -> str:
-    """``text`` on one line, shortened by an ellipsis."""
+    """``text`` on one line; a text of more than ``most`` characters is cut and ends with an ellipsis."""
     flat = " ".join(plain(text[: most * 4]).split())
     return flat if len(flat) <= most and len(text) <= most * 4 else flat[: most - 1].rstrip() + "…"
 
@@ -61,7 +62,7 @@ def untypeset(page: str) -> str:
 
 
 def details(title: str, inside: str, is_open: bool = False) -> str:
-    """A fold, of two texts that are HTML."""
+    """An HTML fold; ``title`` and ``inside`` are HTML already."""
     opened = " open" if is_open else ""
     return f"<details{opened}><summary>{title}</summary>{inside}</details>"
 
@@ -80,11 +81,11 @@ def _named(match: re.Match[str]) -> str:
     return f"\\U{code:08x}"
 
 
-def not_saved(name: str, size: int, where: str) -> str:
+def not_saved(name: str, characters: int, where: str) -> str:
     """The sentence in the place of a part that is too large for a saved cell. ``where``: the Python
-    that gives it."""
+    expression that returns the part."""
     code = f"<code>{html(where)}</code>"
-    return f"<p><em>not saved here, {size / 1e3:,.0f} kB: {name} ({code})</em></p>"
+    return f"<p><em>not saved here, {characters / 1e3:,.0f} kB: {name} ({code})</em></p>"
 
 
 def parts_html(parts: Iterable[tuple[str, str]]) -> str:

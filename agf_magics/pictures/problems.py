@@ -1,6 +1,4 @@
-"""Errors, warnings and notes as static HTML and as text, with the lines of source that they point
-at.
-"""
+"""Errors, warnings and notes as static HTML and as text, with the lines of source that are wrong."""
 
 from __future__ import annotations
 
@@ -71,8 +69,8 @@ def format_exception(error: BaseException) -> str:
 
 
 def brief_exception(error: BaseException) -> str:
-    """`format_exception` in a list, where the words that each failure of a call has tell nothing:
-    ``fetch: TimeoutError: 30 s`` for ``tool 'fetch' failed: TimeoutError: 30 s``."""
+    """`format_exception` for a list, without the words that every failure of a call has: ``fetch:
+    TimeoutError: 30 s`` for ``tool 'fetch' failed: TimeoutError: 30 s``."""
     text = format_exception(error)
     if not is_a(error, AgfError):
         return text
@@ -84,7 +82,7 @@ def brief_exception(error: BaseException) -> str:
 
 
 def _with_help(page: str, code: str) -> str:
-    """The code of a problem names the magic that explains it (decision D9)."""
+    """``page`` with a tooltip at the code of a problem: the magic that explains it (decision D9)."""
     shown = f"[{html(code)}]"
     return page.replace(shown, f'<span title="%explain {html(code)}">{shown}</span>', 1)
 

@@ -20,26 +20,27 @@ from .plain import line, plain
 from .theme import STATES, State, state
 
 MOST_NUMBERS = 4
-
+"""Rounds of an edge whose numbers are written; of more rounds the count follows."""
 MOST_TURNS = 8
-"""Turns of a model's session in the name of its row: the last ones."""
+"""The most turns of a model's session in the name of its row: the last turns."""
 
 TAIL = 400
-"""Characters of an arriving reply, and of prints, that are shown: the last ones."""
+"""The most characters that are shown of an arriving reply and of prints: the last characters."""
 TAIL_LINES = 5
-"""The same in lines."""
+"""The most lines that are shown of an arriving reply and of prints: the last lines."""
 
 FEW = 3
 """Ended elements below which a pace is a guess."""
 SOON = 0.5
-"""Seconds before which it is one."""
+"""Seconds after the start below which a pace is a guess."""
 
 MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
+"""The words before a tail, by what it is the end of; the text of a reply has none."""
 
 FEW_TOOLS = 3
 """Tools of a session up to which each is named with its calls."""
 AGAIN = "↺"
-"""Marks results that are reused from another run, or from an earlier session of this one."""
+"""Marks results that are reused from another run, or from an earlier session of this run."""
 
 
 class Tally(NamedTuple):
@@ -71,7 +72,7 @@ class Tally(NamedTuple):
 
     @property
     def brief(self) -> str:
-        """The same where there is little room: how many have ended, which failed, which run.
+        """The counts for little room: how many elements have ended, how many failed, how many run.
 
         >>> Tally(1000, 812, 3, 8, 0).brief
         '815/1,000 ✗3 ▶8'
@@ -79,7 +80,7 @@ class Tally(NamedTuple):
         return self.ended_of(f"/{self.total:,}")
 
     def ended_of(self, total: str = "") -> str:
-        """``brief`` with another text for the total: that of a loop is not known.
+        """`brief` with another text for the total: the total of a loop is not known.
 
         >>> Tally(0, 1, 0, 1, 0).ended_of()
         '1 ▶1'
@@ -100,8 +101,8 @@ class Corner(NamedTuple):
 
 
 def shown_name(row: Row) -> str:
-    """The name of a row in all views: that of its step; of the requests and tool calls of a model's
-    session, what the model did: ``request 1 · lookup_order · lookup_customer ✗ · request 2``."""
+    """The name of a row in all views: the name of its step. The row of a model's session has what the
+    model did: ``request 1 · lookup_order · lookup_customer ✗ · request 2``."""
     turns = turns_of(row)
     if turns is None:
         return row.name
@@ -146,13 +147,13 @@ def listed(progress: Progress) -> list[Row]:
 
 
 def never_ran(row: Row) -> bool:
-    """Whether a row did not run, and that is no news: a case that was not picked, what would have
-    followed a failure. A call of a plan says why it was skipped."""
+    """Whether a row did not run and a reader expects this: a case that was not picked, a step after a
+    failure. A skipped call of a plan is different: it says why it was skipped."""
     return row.state == "pending" or (row.state == "skipped" and not (row.by_need and row.why))
 
 
 def turns_of(row: Row) -> Turns | None:
-    """What the session of a model did, if the row is that of its requests or its tool calls."""
+    """What the session of a model did, if the row stands for its requests or its tool calls."""
     return row.turns if isinstance(row.step, Invoke) else None
 
 
@@ -183,11 +184,11 @@ def tally_of(row: Row) -> Tally | None:
 
 
 def pace(row: Row, tally: Tally | None, now: float) -> str:
-    """How fast the elements of a running fan-out end, and when the last one will: ``120/s, 7 s
-    left``. ``now``: on the clock of the events."""
+    """How fast the elements of a running fan-out end, and in how many seconds the last one ends:
+    ``120/s, 7 s left``. ``now``: the time on the clock of the events."""
     if tally is None or row.when is None or not row.running:
         return ""
-    # Results of another run took no time of this one.
+    # Results that are reused from another run took no time in this run.
     ended_here = tally.ended - sum(part.earlier for part in row.elements if not part.is_own)
     remaining = tally.total - tally.ended
     seconds = now - row.when
@@ -224,8 +225,8 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
 
 
 def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
-    """The taken edges of the walks that run once: for the id of the walk's row, source and target the
-    round numbers. An edge from START has the number 1."""
+    """The edges that graphs which run once have taken. The key is the id of the graph's row, the source
+    and the target; the value has the numbers of the rounds. An edge from START has the number 1."""
     numbers: dict[tuple[str, str, str], list[int]] = {}
     for path_and_round, source, target in list(progress.taken_edges):
         *path, rounds = path_and_round
@@ -259,7 +260,7 @@ def count_of(numbers: str) -> str:
 
 def count_words(row: Row) -> str:
     """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row
-    that ran once, and for one whose name says it."""
+    that ran once, and for the row of a session, whose name has the counts."""
     if turns_of(row) is not None:
         return ""
     if not row.many:
@@ -287,13 +288,13 @@ def brief_times(row: Row) -> str:
 
 
 def reports(row: Row) -> list[Progressed]:
-    """What the running calls of a row have reported last, the longest running one first."""
+    """The last report of each running call of a row, the call that runs longest first."""
     return list(row.reports.values()) if row.running else []
 
 
 def activity(row: Row) -> str:
-    """What its calls do: ``3 of 10 · page 3``, ``again in 0.3 s (HTTP 429)``, and how many workers
-    make them. Of many calls, the longest running one that reports: ``#7: 3 of 10, and 4 more``."""
+    """What the calls of a row do: ``3 of 10 · page 3``, ``again in 0.3 s (HTTP 429)``, and how many run
+    on workers. Of many calls, only the longest running one: ``#7: 3 of 10, and 4 more``."""
     reported = reports(row)
     more = f", and {len(reported) - 1:,} more" if len(reported) > 1 else ""
     shown = [report_text(row, report) + more for report in reported[:1]]
@@ -301,7 +302,7 @@ def activity(row: Row) -> str:
 
 
 def report_text(row: Row, report: Progressed) -> str:
-    """``#7: 3 of 10 · page 3``"""
+    """The report of a call in words: ``#7: 3 of 10 · page 3``."""
     number = f"#{report.at[-1]}: " if row.many and isinstance(report.at[-1], int) else ""
     total = f" of {_amount(report.total)}" if report.total is not None else ""
     amount = f"{_amount(report.done)}{total}" if report.done is not None else ""
@@ -309,7 +310,8 @@ def report_text(row: Row, report: Progressed) -> str:
 
 
 def share_of(row: Row) -> float | None:
-    """The share that the call of a row has done; None if that is not known, or of many calls."""
+    """The share of its work that the call of a row has done; None if it is not known, or if the row
+    has many calls."""
     report = next(iter(reports(row)), None)
     if row.many or report is None or report.done is None or not report.total:
         return None
@@ -331,8 +333,8 @@ def on_workers(row: Row) -> str:
 
 
 def spent(row: Row) -> tuple[str, ...]:
-    """The tokens and the cost of the models that a step asked; not those of the requests of a
-    session, whose row has them."""
+    """The tokens and the cost of the models that a step asked. Empty for the requests of a session: the
+    row of the session has them."""
     if row.usage is None or (turns_of(row) is not None and not row.many):
         return ()
     cost = (money(row.usage.cost),) if row.usage.cost is not None else ()
@@ -340,8 +342,8 @@ def spent(row: Row) -> tuple[str, ...]:
 
 
 def tails(row: Row) -> tuple[str, ...]:
-    """The end of what a step printed, and of each part of a reply that arrives: ``thinking: …``,
-    its text, the calls of tools."""
+    """The end of what a step printed, and of each part of a reply that arrives: ``thinking: …``, the
+    text of the reply, the calls of tools."""
     parts = [
         ("printed", row.printed),
         *(row.arriving.parts.copy().items() if row.arriving is not None else ()),
@@ -350,8 +352,8 @@ def tails(row: Row) -> tuple[str, ...]:
 
 
 def _tail(text: str) -> str:
-    """The last lines of a text; of a line that is written again and again, such as a progress bar,
-    its last state."""
+    """The last lines of a text. Of a line that is written again and again, such as a progress bar,
+    only the last state."""
     lines = text[-TAIL:].strip("\r\n").split("\n")
     last_states = (text.rstrip("\r").rpartition("\r")[2] for text in lines[-TAIL_LINES:])
     shown = "\n".join(last_states)

@@ -17,7 +17,7 @@ class Kind(NamedTuple):
     fill: str
     """The opaque background of a box."""
     ink: str
-    """The colour of a word on that fill, and of its border."""
+    """The colour of a word on the fill, and of the word's border."""
     hue: str
     """The colour of a frame."""
 
@@ -127,7 +127,7 @@ class Colours(NamedTuple):
 
 
 def kind(word: str) -> Kind:
-    """The look of a word, also of one after a prefix: ``agf.loop``."""
+    """The look of a word, also of a word after a prefix: ``agf.loop``."""
     return KINDS.get(word) or KINDS.get(word.rpartition(".")[2], OTHER)
 
 
@@ -180,7 +180,7 @@ def _mixed(first: str, other: str, share: float) -> str:
 
 
 def width(text: str, points: float, bold: bool = False) -> float:
-    """About the width of ``text`` in points in Helvetica and Arial, and a little more."""
+    """The approximate width of ``text`` in points in Helvetica and Arial, rather too large."""
     return points * (1.10 if bold else 1.03) * sum(map(_advance, text))
 
 
@@ -198,6 +198,7 @@ def _advance(c: str) -> float:
     return 0.7 if is_letter and unicodedata.east_asian_width(c) not in "WF" else 1.0
 
 
+# Letters by their width, as a share of the size of the text.
 _ADVANCES = (
     (0.26, "iIjl.,:;'|!"),
     (0.5, "◂▸"),

@@ -1,4 +1,4 @@
-"""A value in one line, for tables and lists: its parts in brackets, as YAML writes them there."""
+"""A value in one line, for tables and lists: its parts in brackets, as YAML writes them in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BRACKETS = {list: ("[", "]"), dict: ("{", "}")}
 
 LONGEST_TEXT = 200
 MOST_DEEP_IN_LINE = 6
-"""Lists and objects in each other that one line shows."""
+"""The most levels of lists and objects that one line shows."""
 
 
 def value_line(value: Value, most: int) -> str:
@@ -57,7 +57,8 @@ def _pieces(value: Value, depth: int) -> Iterator[str]:
 
 
 def cell_text(value: Value, is_time: bool = False, most: int = 60) -> str:
-    """A value in a displayed cell of at most ``most`` characters. ``is_time``: it is seconds."""
+    """A value in a displayed cell of at most ``most`` characters. ``is_time``: the value is a number of
+    seconds."""
     if value is None:
         return ""
     if is_time or isinstance(value, str):

@@ -2,7 +2,7 @@
 explorer.
 
 `value_json` reduces a value of any size to a small tree (the first items of the outer levels, the
-beginning of a text), which the explorer gets as it is; one writer each makes HTML and text of it.
+beginning of a text), which the explorer gets as it is; `shown_html` and `_text` write it as HTML and text.
 Objects are not asked for their ``repr`` or their own HTML, which may run any code and write any
 markup. The exceptions are classes of a few libraries, recognized by the exact class: figures and
 images, as PNG, and data frames, whose HTML the explorer shows only in a frame without scripts and
@@ -31,7 +31,7 @@ from .amounts import counted, number, size
 from .plain import details, html, line, padded, plain
 
 MOST_BRIEF = 40
-"""Characters of a value beside its name."""
+"""The most characters of a value beside its name."""
 MOST_TEXT = 4_000
 MOST_ITEMS = 20
 MOST_COLUMNS = 12
@@ -42,10 +42,10 @@ MOST_PICTURE = 2_000_000
 MOST_PICTURES = 12
 """Pictures in one value; their PNG bytes together have at most MOST_PICTURE bytes."""
 MOST_FRAME = 100_000
-"""Characters of the HTML of a data frame."""
+"""The most characters of the HTML of a data frame."""
 PNG = b"\x89PNG\r\n\x1a\n"
 PIXELS = 640
-"""The greatest width and height of a picture."""
+"""The greatest width and height of a picture in a value, in pixels."""
 
 Mask = Callable[[Value], Value]
 """Hides the secrets in a value."""
@@ -54,7 +54,7 @@ Mask = Callable[[Value], Value]
 Shown = dict[str, Any]
 """A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
 how many lines it has after these; ``whole``: the number that was rounded); of a
-``group`` or a ``grid`` the title, the first parts or rows and what there is more; of a ``frame``, a
+``group`` or a ``grid`` the title, the first parts or rows and how many more there are; of a ``frame``, a
 data frame, its own HTML and text; of a ``png`` its data."""
 
 
@@ -65,8 +65,8 @@ def value_json(
     is_exact: bool = False,
 ) -> Shown:
     """What is shown of ``value``, in bounded time. ``mask`` hides the secrets in the fields of
-    objects; ``draws``: False: pictures are only named. A number that is the whole value has all its
-    digits; ``is_exact``: so have those in it.
+    objects. ``draws``: False if pictures are only named. A number that is the whole value has all its
+    digits; ``is_exact``: numbers inside the value have all their digits, too.
 
     >>> value_json([True])
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
@@ -94,7 +94,7 @@ def value_html(value: Value, mask: Mask = lambda value: value) -> str:
 
 
 def value_text(value: Value, mask: Mask = lambda value: value, *, is_exact: bool = False) -> str:
-    """``value`` as lines. ``is_exact``: no number in it is rounded, as texts are compared.
+    """``value`` as lines. ``is_exact``: no number in it is rounded, so that the text can be compared.
 
     >>> print(value_text({"passed": True, "notes": ["a", "b"]}))
     passed: true
@@ -137,7 +137,7 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
 
 
 def in_memory(value: Unread) -> Value:
-    """A value, or its preview if it was not read: a display reads nothing."""
+    """A value, or its preview if the value is not in memory: a display reads nothing from a file."""
     value_known = value.known
     return value.shown if value_known is value else value_known
 
@@ -147,6 +147,8 @@ def _words(text: str) -> Shown:
 
 
 class _Builder:
+    """Builds the `Shown` of one value. It counts down how many leaves, pictures and bytes are left."""
+
     def __init__(self, mask: Mask, draws: bool, is_exact: bool) -> None:
         self.left = MOST_LEAVES
         self.pictures = MOST_PICTURES
@@ -173,7 +175,7 @@ class _Builder:
         return _frame(value) or self.picture(value) or _words(_scalar(value))
 
     def picture(self, value: Value) -> Shown | None:
-        """The picture that ``value`` is, as long as there is room for it."""
+        """``value`` as a picture, if it is one and there is room for it."""
         if self.pictures <= 0:
             return None
         if type(value) is bytes and value.startswith(PNG) and len(value) <= self.bytes:
@@ -287,7 +289,7 @@ def _frame(value: Value) -> Shown | None:
 
 
 def _picture(value: Value) -> tuple[str, Callable[[], bytes]] | None:
-    """The title of a figure of matplotlib or an image of Pillow, and what draws it."""
+    """The title of a figure of matplotlib or an image of Pillow, and the function that draws it."""
     kind = type(value)
     module = type.__getattribute__(kind, "__module__")
     if getattr(sys.modules.get(module), kind.__name__, None) is not kind:
@@ -336,15 +338,15 @@ WRAP = "overflow-wrap:break-word;word-break:normal"
 rule is break-all."""
 BLOCK = f"{WRAP};white-space:pre-wrap;margin:0"
 _LINES, _FEW, _ROOM = 16, 4, 100
-"""Lines of a long text that are open, those that are no reason for a fold, and the characters of a
-line in a page."""
+"""Lines of a long text before its fold, further lines up to which there is no fold, and the characters
+of a line in a page."""
 INDENT = "list-style:none;margin:0;padding-left:1.2em"
 LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
 
 def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: bool = False) -> str:
-    """A shown value as HTML. ``is_whole``: all of it is open, and no HTML of a data frame is in
-    it."""
+    """A shown value as HTML. ``key``: HTML before it. ``is_whole``: all folds are open, and a data frame
+    is text."""
     opened, title = is_open or is_whole, shown.get("title", "")
     match shown["kind"]:
         case "text" if shown.get("block"):
@@ -374,7 +376,7 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
 
 
 def _block_html(text: str, more: int, is_whole: bool) -> str:
-    """A text of several lines: its first lines, and the others in a fold, so that no line is cut."""
+    """A text of several lines: its first lines, and the others in a fold. No line is cut."""
     lines, rest, rows = text.split("\n"), 0, 0
     while rest < len(lines) and (not rest or is_whole or rows < _LINES):
         rows += 1 + len(lines[rest]) // _ROOM

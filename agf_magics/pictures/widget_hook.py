@@ -1,7 +1,7 @@
 """A place for the function that makes an ipywidget of a run or a picture.
 
-Only the room of the notebook knows widgets, and this room is below it: so the package sets the
-function, and this room calls it.
+Only the room ``notebook`` knows widgets, and this room must not import it: so the package sets the
+function when it is imported, and this room calls it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from typing import Any, ClassVar
 
 
 class Widgets:
-    """The function, which the package sets."""
+    """The function ``of``, which takes a run or a picture; the package sets it."""
 
     of: ClassVar[Callable[[Any], Any]]

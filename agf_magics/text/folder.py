@@ -4,7 +4,7 @@ journal.
 The folder is determined once: when the extension is loaded, from the file on the command line, or
 at the first run in plain Python. After that only a person changes it, with ``%config
 AgfMagics.folder``. A later ``%cd``, or a tool that calls `os.chdir`, does not change it: the same
-definition would read other files, and its earlier runs would not be found (decision A16′).
+definition would read other files, and its earlier runs would not be found (decision A16).
 """
 
 from __future__ import annotations

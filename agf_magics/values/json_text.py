@@ -1,7 +1,7 @@
 """Writes a value as JSON for others: in prompts, in results for a model, in files.
 
 JSON has no NaN and no infinity, and other programs refuse a whole text because of them. So they are
-written as null, and so is NaT (decision A1′). Dates are written as text (times.py). Other opaque
+written as null, and so is NaT (decision A1). Dates are written as text (times.py). Other opaque
 values have no JSON.
 """
 
@@ -44,7 +44,8 @@ def write_json(
     opaque part; None: such a part raises TypeError with the name of its type. ``compact``: whether
     the text has no blanks; default True. Raises TooLong, and ValueError if the value nests too
     deeply or has a number with too many digits."""
-    # An atom weighs 8, but has only two characters at the least, its comma included.
+    # `can_write` counts 8 characters for a number or null, whose shortest JSON has 2 with its comma.
+    # So a value that it refuses at four times the length is too long for sure.
     if not can_write(value, 4 * longest):
         raise TooLong(f"has more than {longest:,} characters")
     if not _has_only_text_keys(value):
@@ -55,7 +56,8 @@ def write_json(
     has_nulls = False
     # Written piece by piece, because a small value with shared parts can have a large JSON.
     for piece in encoder.iterencode(value):
-        # A piece is a comma and one value, so this matches no text: a text ends with its quote.
+        # A piece is a comma and one value, so this matches no text: a text ends with its quote. The
+        # last letters of NaN and Infinity come first, because few pieces have them.
         if piece[-1] in "Ny" and _NO_NUMBER.search(piece):
             piece = _NO_NUMBER.sub("null", piece)
             has_nulls = True

@@ -1,5 +1,5 @@
 """Converts dates, times and durations of any library to ISO 8601 texts and to seconds (decision
-A1″)."""
+A1)."""
 
 from __future__ import annotations
 

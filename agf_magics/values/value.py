@@ -145,7 +145,7 @@ def _settle(value: Value, levels: int, room: Room) -> Value:
 
 def _of_numpy(value: Any) -> Value:
     """A scalar of numpy, or an array without dimensions, as JSON. A date or a duration stays as it
-    is (decision A1″): in some units numpy would convert it to a whole number, and NaT to None.
+    is (decision A1): in some units numpy would convert it to a whole number, and NaT to None.
     numpy need not be installed."""
     if getattr(value, "shape", None) != () or not hasattr(value, "item"):
         return value

@@ -1,8 +1,9 @@
 """The calls of one run on their way to workers: queued, packed into chunks, sent, and taken apart
 again.
 
-For the engine, its events, its limits and its journal, a call is a call: only its way is shared.
-All methods run on the run's loop; a backend reports on any thread.
+The engine, its events, its limits and its journal see single calls; only the way to a worker is shared.
+All methods run on the run's loop; a backend reports on any thread. Lines and the dispatcher are in
+backends/dispatcher.py.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ from .sending.unsendable import (
 )
 
 RESULT = 256_000_000
-"""Bytes of the result of one call, at most."""
+"""The most bytes of the result of one call."""
 
 KERNEL = secrets.token_hex(8)
-"""The name of this process: a chunk that an executor runs in it prints without a detour."""
+"""The name of this process. A chunk that an executor runs in this process knows it by the name, and then
+prints without a detour."""
 
 
 C = TypeVar("C", bound=ThreadCall)
@@ -56,7 +58,7 @@ class CallQueue:
     def __init__(
         self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] = nothing
     ) -> None:
-        """``warn`` receives the warnings of the run."""
+        """``warn``: receives the warnings of the run."""
         self.dispatcher = Dispatcher(backend, warn)
         self.listeners = self.dispatcher.listeners
         self.backend, self.warn = backend, warn
@@ -72,7 +74,8 @@ class CallQueue:
         return self.wanted_of(max((size.size for size in self._sizes.values()), default=1))
 
     def wanted_of(self, size: int, limit: int | None = None) -> int:
-        """``size``: of the chunks; ``limit``: of concurrent calls."""
+        """The number of calls that should be queued or under way. ``size``: the calls of a chunk.
+        ``limit``: the most concurrent calls."""
         lanes = max(self.backend.lanes, 1)
         lanes = min(limit or lanes, lanes)
         return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
@@ -100,8 +103,8 @@ class CallQueue:
         bound: object = None,
     ) -> CallLine:
         """The queue of calls with the same function and terms."""
-        # By identity: two functions may be equal. The line keeps the function, so that no other one
-        # gets its id.
+        # By identity: two functions may be equal. The line keeps the function alive, so that no other
+        # function gets the same id.
         key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
         line = self._lines.get(key)
         if line is None:
@@ -122,13 +125,13 @@ class CallQueue:
         return line
 
     def forget(self, line: CallLine) -> None:
-        """A fan-out with a limit of its own has ended."""
+        """Remove the line of a fan-out that had its own limit and has ended."""
         self.dispatcher.lines.pop(line, None)
         self._lines = {key: other for key, other in self._lines.items() if other is not line}
 
     def program(self, function: Callable[..., Any]) -> Program | Exception:
-        """What is sent of a function, or why nothing can be; made once in a run, when its first
-        call is sent."""
+        """The function as it is sent, or the error if it cannot be sent. It is made once in a run, when
+        the function's first call is sent."""
         program = self._programs.get(id(function))
         if program is None:
             try:
@@ -147,7 +150,7 @@ class CallEntry(Entry):
     __slots__ = ("call", "fan_out")
 
     def __init__(self, call: ThreadCall, fan_out: RemoteFanOut[Any] | None) -> None:
-        """``fan_out``: that of the call; None: a task waits for it."""
+        """``fan_out``: the fan-out of the call; None: a single call, for which a task waits."""
         super().__init__()
         self.call, self.fan_out = call, fan_out
 
@@ -157,7 +160,7 @@ class CallEntry(Entry):
 
 
 def _report(ended: list[tuple[CallEntry, Result]]) -> None:
-    """Set results; each fan-out gets all its calls at once."""
+    """Set the results of calls, and report to each fan-out all its calls at once."""
     calls_of = dict[Any, list[ThreadCall]]()
     for entry, result in ended:
         entry.call.end(result)
@@ -191,13 +194,13 @@ class CallLine(Line[CallEntry]):
             "effect": terms.has_effect,
             "resources": dict(terms.resources),
         }
-        """The options of its chunks: see `chunk.run`."""
+        """The options of the line's chunks: see `chunk.run`."""
 
     def add(self, entries: Sequence[CallEntry], first: Sequence[CallEntry] = ()) -> None:
         """Send ``entries`` after the calls that wait, and ``first`` before them."""
         self.waiting.extendleft(reversed(first))
         self.waiting.extend(entries)
-        # In the next turn: who adds calls is not ready for their ends.
+        # Sent in the next turn: the code that adds calls is not ready yet for their ends.
         self.dispatcher.wake()
 
     @property
@@ -213,7 +216,7 @@ class CallLine(Line[CallEntry]):
         entries = list[CallEntry]()
         while source and len(entries) < most:
             entry = source.popleft()
-            # A call that was cancelled meanwhile has been taken.
+            # A call that was cancelled meanwhile cannot be taken.
             if entry.call.take():
                 entries.append(entry)
         return entries
@@ -221,7 +224,7 @@ class CallLine(Line[CallEntry]):
     def pack(self, entries: list[CallEntry]) -> Parcel:
         program = self.queue.program(self.function)
         if isinstance(program, Exception):
-            # It is raised for each call: its traceback would grow.
+            # The same error is raised for each call: with its traceback it would grow.
             raise program.with_traceback(None)
         fan_out = entries[0].fan_out
         arguments = [entry.call.arguments for entry in entries]
@@ -296,19 +299,18 @@ class CallFlight(Flight[CallEntry]):
         self.line, self.files, self._held = line, parcel.files, parcel.held
         self._results_file = results
         self.where = f" on {line.backend.name}"
-        """For the message about a call that is left running."""
+        """The place, for the message about a call that is left running."""
         self.kills = bool(getattr(line.backend, "kills", False))
-        """Whether `interrupt` by force may end the call; read by the host."""
+        """Whether `interrupt` with ``force`` can end the call; the engine's host reads this."""
         self._cancels_sent = 0
         for entry in entries:
-            # The host stops a call through what it waits for: `interrupt`.
+            # To stop a call, the host calls `interrupt` of the call's waiter.
             entry.call.waiter = self
 
     def interrupt(self, call: ThreadCall, force: bool = False) -> None:
-        """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
-        its worker ends."""
-        # A chunk is one task: it cannot be cancelled for one of its calls without the
-        # others.
+        """Note that a call is not needed any more. If no call of the chunk is needed, the chunk is
+        cancelled; with ``force``, its worker ends."""
+        # A chunk is one task: it cannot be cancelled for one call without the others.
         if any(not entry.call.stopped for entry in self.entries):
             return
         # The first cancel stops the task, the second one ends its worker.
@@ -318,7 +320,7 @@ class CallFlight(Flight[CallEntry]):
             self.cancel()
 
     def tell_fan_outs(self, sign: int) -> None:
-        """Tell the fan-outs how many of their calls are with a worker, or are back."""
+        """Tell the fan-outs how many of their calls are with a worker (1) or are back (-1)."""
         for fan_out, count in Counter(entry.fan_out for entry in self.entries).items():
             if fan_out is not None:
                 fan_out.move(sign * count)
@@ -337,7 +339,7 @@ class CallFlight(Flight[CallEntry]):
             try:
                 self._open(*outcome)
             except Exception as error:
-                # A backend of a person may return anything.
+                # A backend of the person may return anything.
                 self._fail(error)
         self._held = []
         self._results_file.close()
@@ -356,16 +358,16 @@ class CallFlight(Flight[CallEntry]):
     ) -> None:
         line = self.line
         for i, name, text in prints:
-            # In the context of the call: a watched run gives it to the step.
+            # In the context of the call, so that a run that is watched shows the print at its step.
             self.entries[i].call.context.run(write_print, name, text)
         if marks == chunk.UNREAD:
             raise self._reader.unread(raised_there(*data[0]))
         if len(marks) != len(self.entries):
             raise ValueError(f"{len(self.entries)} calls were sent, and {len(marks)} are back")
-        # Not the calls after a failure that ends the chunk.
+        # The marks at the end are of calls after a failure that ended the chunk.
         marks = marks.rstrip(chunk.NOT_STARTED)
         begun, left = self.entries[: len(marks)], self.entries[len(marks) :]
-        # Only a call after a failure is not started: it would be sent for ever.
+        # A worker that starts no call at all counts as lost: else the calls would be sent for ever.
         if not begun:
             line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
             return
@@ -374,7 +376,7 @@ class CallFlight(Flight[CallEntry]):
         results = self._results(marks, data, worker)
         if results is None:
             for entry in self.entries:
-                # They travel alone, as suspects, although their worker is well.
+                # As after a loss, the calls travel alone, although their worker is well.
                 entry.losses = 1
             line.give_back(self.entries, line.lost)
             return
@@ -382,13 +384,13 @@ class CallFlight(Flight[CallEntry]):
         line.give_back(left, line.waiting)
 
     def _results(self, marks: str, data: Any, worker: str) -> list[Result] | None:
-        """The results of the calls; None: this process cannot read those of several calls, which
-        are sent again one by one, so that only the cause fails."""
+        """The results of the calls. None if this process cannot read the results of several calls: they
+        are sent again one by one, so that only the call that causes it fails."""
         try:
-            with for_the_person():  # of a class of theirs
+            with for_the_person():  # may run the code of a user's class
                 values = unpacked(data, self._results_file)
         except BaseException as error:
-            # Reading a pickle can raise SystemExit too.
+            # Reading a pickle can raise SystemExit, too.
             if len(self.entries) > 1 and not self.line.has_effect:
                 return None
             return [(False, self._reader.unpacking_failed(error))] * len(marks)
@@ -397,8 +399,8 @@ class CallFlight(Flight[CallEntry]):
 
 
 def _shared(files: str, sends_once: bool) -> ArgumentFiles | SharedValues | None:
-    """How large arguments travel apart from the others; None: they do not. ``files``: where the
-    names of files for them begin, if there can be files."""
+    """The way in which large arguments travel apart from the others; None if they do not. ``files``: the
+    beginning of the paths of their files, empty if there can be no files."""
     if files:
         return ArgumentFiles(files)
     return SharedValues() if sends_once else None
@@ -429,7 +431,7 @@ class RemoteFanOut(Generic[C]):
         self.shared = _shared(files, getattr(queue.backend, "sends_once", False))
         self._is_closed = self.halted = False
         self.held = list[CallEntry]()
-        """Calls that wait for the next `hand` after a failure."""
+        """Calls that wait after a failure until the next `hand`."""
         self._line = queue.line(function, terms, granted.get(), halts, bound=self)
 
     @property
@@ -446,8 +448,7 @@ class RemoteFanOut(Generic[C]):
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
         new = [CallEntry(call, self) for call in calls]
         early = [CallEntry(call, self) for call in first]
-        # Those that come first stay first: an element that is tried again precedes those
-        # that wait.
+        # Calls in ``first`` stay first: an element that is tried again precedes waiting elements.
         if self.halted and not resumes:
             self.held = [*early, *self.held, *new]
             return
@@ -470,8 +471,8 @@ class RemoteFanOut(Generic[C]):
             self.queue.forget(self._line)
 
     def _remove_shared(self) -> None:
-        # Not while a chunk is on its way: a call of another fan-out may be in it, and its worker
-        # has not read the files yet.
+        # Not while a chunk is on its way: a call of another fan-out may be in it, and its worker may
+        # not have read the files yet.
         if self._is_closed and not self.in_flight and self.shared is not None:
             self.shared.close()
 

@@ -1,9 +1,9 @@
 """What runs on a worker: the calls of one function, one after another, and the outcome of each.
 
-It is sent by value: a worker needs Python and cloudpickle, not this package. So it imports nothing
-of ours, and what it keeps between chunks is in a module of its own (``_agf_chunk``). `run` never
-raises: what a call raised is data, so that no backend logs the arguments of a failed task. The
-setup of a worker process, a function of the person, is called once, before its first chunk.
+The code is sent by value: a worker needs Python and cloudpickle, not this package. So this file imports
+nothing of ours, and the state between chunks is in a module that is made on the worker (``_agf_chunk``).
+`run` never raises: what a call raised is data, so that no backend logs the arguments of a failed task.
+The setup of a worker process, a function of the person, is called once, before its first chunk.
 """
 
 from __future__ import annotations
@@ -27,46 +27,47 @@ from contextlib import closing, suppress
 from typing import Any
 
 PRINTS = 65_536
-"""Characters of prints that a chunk returns at most."""
+"""The most characters of prints that a chunk returns."""
 FUNCTIONS = 64
-"""Functions that a worker keeps at most; the oldest one is dropped."""
+"""The most functions that a worker keeps; the oldest one is dropped."""
 KEPT = 256_000_000
-"""Bytes of the pickled functions that it keeps at most; the last one stays, whatever its size."""
+"""The most bytes of pickled functions that a worker keeps; the last one stays, whatever its size."""
 IN_FILE = 1_000_000
 """Bytes from which on a buffer of a result, or its pickle, travels in a file."""
 ALIGNED = 64
-"""Bytes; each buffer begins in a file at such a place, which fits any type."""
+"""Each buffer in a file begins at a multiple of this number of bytes, which fits any type."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 READ = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""How a file is opened that may be anything: without following a link, or waiting for a pipe."""
+"""The flags with which a file that may be anything is opened: no link is followed, no pipe waited for."""
 OURS = "agf_magics."
+"""The beginning of the names of our modules."""
 MOST_WRITTEN = 100_000
-"""Parts of the arguments of an exception that is written as text."""
+"""The most parts in the arguments of an exception whose text is made."""
 UNWRITTEN = "(its text would have millions of characters)"
 TRACE = 20_000
-"""Characters of a traceback."""
+"""The most characters of a traceback: the last ones."""
 
 VALUE, RAISED, LATE, UNSENT, NOT_STARTED = "v", "e", "t", "u", "n"
-"""The marks of a call: it has a value, raised, ran past its time limit, has a result that cannot be
-sent, or was not started."""
+"""The marks of a call that has a value, raised, ran past its time limit, has a result that cannot be sent,
+or was not started."""
 UNREAD = "x"
 """The mark of a chunk whose function or arguments the worker could not read."""
 
 Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
-"""A mark for each call, or `UNREAD`; the outcomes in one pickle, or in one for each; seconds; prints
-(call, stream, text); the name of the worker."""
+"""A mark for each call, or `UNREAD`; the outcomes in one pickle, or a pickle for each call; the seconds of
+all calls; the prints (call, stream, text); the name of the worker."""
 
 
 def run(program: Any, digest: str, given: Any, count: int, *more: Any) -> Outcome:
     """Make ``count`` calls of a function.
 
-    ``program``: the pickled function, or the path of a file with it; ``digest``: its name in this
-    process. ``given``: the pickled list of the keyword arguments, or the path and the size of a file
-    with it. ``more``: pickled arguments that other chunks have too, and the options: ``timeout``
-    (seconds of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of
-    the calls), ``most`` (bytes of a result), ``kernel`` (its name), ``results`` (the paths of files
-    for large results, of which the first one that can be opened gets them: one that is there, and a
-    new one; empty: the kernel sees none).
+    ``program``: the pickled function, or the path of a file with it. ``digest``: the name of the function
+    in this process. ``given``: the pickled list of the keyword arguments, or the path and the size of a
+    file with it. ``more``: pickled arguments that other chunks have, too, and last the options:
+    ``timeout`` (seconds of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the
+    rights of the calls), ``most`` (bytes of a result), ``kernel`` (the kernel's name), ``results`` (two
+    paths for large results: an existing file, and a new file if the first cannot be opened; empty if the
+    kernel sees no file of this worker).
     """
     held, began = _held(), time.perf_counter()
     *held.local.shared, options = more
@@ -74,7 +75,7 @@ def run(program: Any, digest: str, given: Any, count: int, *more: Any) -> Outcom
         function = _function(held, program, digest)
         arguments = pickle.loads(_map(*given) if type(given) is tuple else given)
     except BaseException as error:
-        # A module that the worker lacks.
+        # For instance, the worker lacks a module.
         return UNREAD, [described(error)], time.perf_counter() - began, [], _worker()
     finally:
         held.local.shared = ()
@@ -87,10 +88,9 @@ def run(program: Any, digest: str, given: Any, count: int, *more: Any) -> Outcom
 
 
 def _held() -> Any:
-    """What this process keeps between chunks. ``calls``: the threads that make calls now; `child`
-    reads it."""
-    # Not a module of ours: this code is sent by value, and each chunk would have globals of its
-    # own.
+    """The state of this process between chunks. ``calls``: the threads that make calls now; `child` reads
+    them."""
+    # Not the globals of this module: the code is sent by value, so each chunk has other globals.
     held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
     if not hasattr(held, "functions"):
         held.functions, held.weights = {}, {}
@@ -108,7 +108,7 @@ def _function(held: Any, program: Any, digest: str) -> Any:
                 program = file.read()
         function = pickle.loads(program)
         held.functions[digest], held.weights[digest] = function, len(program)
-        # The last one stays even if it alone is too large: the chunk is about to use it.
+        # The last function stays even if it alone is too large: the chunk is about to use it.
         while len(held.functions) > FUNCTIONS or (
             len(held.functions) > 1 and sum(held.weights.values()) > KEPT
         ):
@@ -119,13 +119,13 @@ def _function(held: Any, program: Any, digest: str) -> Any:
 
 
 def _shared(number: int) -> Any:
-    """A value of its own for each call, of the arguments that chunks share."""
+    """The shared argument with this number, made anew for each call. Pickled arguments call it."""
     return pickle.loads(sys.modules["_agf_chunk"].local.shared[number])
 
 
 def _mapped(path: str, size: int) -> Any:
-    """A value that `sending.write_apart` has written: its buffers are the pages of files until
-    something writes to them, and then copies."""
+    """A value that `sending.argument_files.write_apart` has written. Its buffers are the pages of files; a
+    page that something writes to becomes a copy."""
     data = _map(path, size)
     at = 8 + int.from_bytes(data[:8], "little")
     head, places = pickle.loads(data[8:at])
@@ -144,8 +144,8 @@ def _mapped(path: str, size: int) -> Any:
 
 
 def _map(path: str, size: int, way: int = READ) -> memoryview:
-    """A private map of a file of the kernel. Raises ValueError for what the kernel has not
-    written: a tool may have cut the file, or put a link in its place."""
+    """A private map of a file of the kernel. Raises ValueError if the file is not as the kernel wrote it:
+    a tool may have cut it, or put a link in its place."""
     with os.fdopen(os.open(path, way), "rb") as file:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode) or facts.st_size != size:
@@ -186,8 +186,8 @@ def _make_calls(
 def _call(
     held: Any, function: Any, given: dict[str, Any], options: dict[str, Any], capture: Any, i: int
 ) -> tuple[str, Any]:
-    """One call in a context of its own. A process that it forks ends here."""
-    # A tool may fork, and the child returns here too: it must not go on with the chunk.
+    """Make one call in a new context. A process that the call has forked ends here."""
+    # If a tool forks, the child returns here, too: it must not go on with the chunk.
     process, before = os.getpid(), getattr(held.local, "capture", None)
     held.calls.add(threading.get_ident())
     if capture is not None:
@@ -207,7 +207,7 @@ def _call(
 def _perform(function: Any, given: dict[str, Any], options: dict[str, Any]) -> Any:
     limits: Any = sys.modules.get("agf_magics.limits.grants")
     if limits is not None and options.get("grant") is not None:
-        # Without the package no run can be started here.
+        # Only if the package is loaded: without it no run can be started here.
         limits.granted.set(limits.Grant(*options["grant"]))
         # A tool that starts a run here is refused: a worker has no registry.
         limits.inside.set(True)
@@ -224,10 +224,10 @@ async def _awaited(value: Any) -> Any:
 
 
 def _call_in_time(target: tuple[Any, ...], timeout: float) -> tuple[str, Any]:
-    """One call on a thread of its own, which is left running after ``timeout`` seconds."""
+    """Make one call on a new thread, which is left running after ``timeout`` seconds."""
     ended: list[tuple[str, Any]] = []
     context = contextvars.copy_context()
-    # A daemon: a call that hangs must not keep the process of the worker.
+    # A daemon thread: a call that hangs must not keep the process of the worker alive.
     thread = threading.Thread(target=lambda: ended.append(context.run(_call, *target)), daemon=True)
     thread.start()
     thread.join(timeout)
@@ -245,7 +245,7 @@ class _Capture:
         self.room = PRINTS
 
     def take(self) -> list[tuple[int, str, str]]:
-        """The prints so far, which the chunk then does not return."""
+        """Take the prints so far. The chunk does not return them any more."""
         taken = self.texts[:]
         del self.texts[: len(taken)]
         return taken
@@ -262,7 +262,7 @@ class _Capture:
 
 
 def _capture_of(held: Any, kernel: Any) -> _Capture | None:
-    """What collects the prints of a chunk; None in the kernel's own process, where they stay."""
+    """The object that collects the prints of a chunk; None in the kernel's process, where prints stay."""
     if kernel == getattr(held, "kernel", ""):
         return None
     for name in ("stdout", "stderr"):
@@ -270,13 +270,13 @@ def _capture_of(held: Any, kernel: Any) -> _Capture | None:
         if stream is not None and not getattr(stream, "agf_routed", False):
             setattr(sys, name, _Routed(held, name, stream))
     capture = _Capture()
-    # A task of Dask reports them while the chunk runs.
+    # A task of Dask reports the prints while the chunk runs.
     getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)
     return capture
 
 
 class _Routed:
-    """A stream that gives what the thread of a call prints to its chunk."""
+    """Stands for stdout or stderr: what the thread of a call prints goes to the chunk of the call."""
 
     agf_routed = True
 
@@ -303,7 +303,8 @@ class _Routed:
 
 
 class _File:
-    """The large buffers of results, one behind the other: a pipe would copy them several times."""
+    """A file with the large buffers of results, one behind the other: a pipe would copy them several
+    times. ``there`` and ``new``: see ``results`` of `run`."""
 
     def __init__(self, there: str = "", new: str = "") -> None:
         self._there, self._new = there, new
@@ -312,9 +313,9 @@ class _File:
         self._places = list[tuple[int, int]]()
 
     def packed(self, value: Any, most: int) -> Any:
-        """The pickle of ``value``; with buffers in the file, two parts: the pickle, empty if it is
-        the last of them, and the place of each. Raises what pickling raises, and ValueError for
-        more than ``most`` bytes."""
+        """The pickle of ``value``. If it has buffers in the file: the pickle, empty if it is itself the
+        last part in the file, and the places of the parts. Raises what pickling raises, and ValueError
+        for more than ``most`` bytes."""
         data = _dumped(value, self)
         if len(data) >= IN_FILE and self._write(data):
             data = b""
@@ -324,18 +325,18 @@ class _File:
         return (data, self._places) if self._places else data
 
     def begin(self) -> None:
-        """A pickle begins, in the place of one that has failed."""
+        """Begin a pickle, in the place of an earlier pickle that has failed."""
         self._at = self._end
         self._places = []
 
     def take(self, buffer: pickle.PickleBuffer) -> bool:
-        """Whether a buffer stays in the pickle."""
+        """Write a large buffer to the file. Returns whether the buffer stays in the pickle."""
         raw = buffer.raw()
         return raw.nbytes < IN_FILE or not self._write(raw)
 
     def _write(self, data: Any) -> bool:
         """Write a buffer; False: there is no file, or no room for it."""
-        # At a page of its own: whether it is written here is known of each page.
+        # The buffer begins at a new page: later the kernel can tell for each page whether it was changed.
         start, size = self._at + -self._at % mmap.PAGESIZE, memoryview(data).nbytes
         try:
             file = self._opened()
@@ -361,16 +362,16 @@ class _File:
     def close(self) -> None:
         if self._file is None:
             return
-        with suppress(OSError):  # no room for what nobody needs
-            # One that a tool has cut must not get zeros for what is lost.
+        with suppress(OSError):  # the disk is full
+            # Only shortened: a file that a tool has cut must not get zeros for the lost part.
             if os.fstat(self._file.fileno()).st_size > self._end:
                 self._file.truncate(self._end)
             self._file.close()
 
 
 def _packed(marks: str, values: list[Any], most: int, file: _File) -> tuple[str, Any]:
-    """The outcomes in one pickle; if that fails or is large, one pickle for each, and `UNSENT`
-    for those that fail."""
+    """The outcomes in one pickle. If that fails or is too large: a pickle for each call, and the mark
+    `UNSENT` for each call whose pickle fails."""
     try:
         return marks, file.packed(values, most)
     except BaseException:
@@ -391,8 +392,8 @@ def too_large(size: int, most: int) -> str:
 
 
 def reduce_known(thing: Any) -> Any:
-    """How pickle shall write an exception, and an array of dates or durations, of which it would make
-    no buffer; NotImplemented for everything else."""
+    """How pickle should write an exception or an array of dates or durations, for which pickle itself
+    would make no buffer. NotImplemented for everything else."""
     kind: Any = type(thing)
     if kind.__name__ != "ndarray" or kind.__module__ != "numpy" or thing.dtype.kind not in "mM":
         return _reduce_exception(thing)
@@ -402,12 +403,11 @@ def reduce_known(thing: Any) -> Any:
 
 
 def _reduce_exception(thing: Any) -> Any:
-    """How an exception is pickled if its class has an ``__init__`` of its own; NotImplemented for
-    everything else.
+    """How an exception is pickled if its class defines an ``__init__``; NotImplemented for everything else.
 
-    Pickle calls the class with ``args``, which is often a text that ``__init__`` has made, and not
-    what it takes: ``NoSuch("pear")`` would fail, or say "no such no such pear". So the copy is made
-    without ``__init__``."""
+    Pickle calls the class with ``args``. Often ``args`` has a text that ``__init__`` has made, not the
+    arguments of ``__init__``: ``NoSuch("pear")`` would fail, or say "no such no such pear". So the copy
+    is made without ``__init__``."""
     kind: Any = type(thing)
     if (
         isinstance(thing, Exception)
@@ -424,16 +424,16 @@ def _reduce_exception(thing: Any) -> Any:
 
 
 class ByName(pickle.Pickler):
-    """Plain pickle, which raises PicklingError for what belongs to the notebook: the other side
+    """Plain pickle that raises PicklingError for anything that belongs to the notebook: the other side
     cannot import it.
 
-    It looks at objects, functions and classes only. A search for the names in the bytes took half
-    of the CPU time of a fan-out over texts of 100 kB."""
+    The pickler looks at objects, functions and classes only. A search for names in the bytes took half of
+    the CPU time of a fan-out over texts of 100 kB."""
 
     own: Collection[str] = frozenset({"__main__"})
-    """The modules of the notebook."""
+    """The names of the notebook's modules."""
     reduce: Callable[[Any], Any] = staticmethod(reduce_known)
-    """Asked for everything else."""
+    """Says how everything else is pickled; NotImplemented: as pickle does it."""
 
     def reducer_override(self, thing: Any) -> Any:
         if getattr(thing, "__module__", None) in self.own:
@@ -442,7 +442,7 @@ class ByName(pickle.Pickler):
 
 
 def _dumped(value: Any, large: _File) -> bytes:
-    """Plain pickle, and cloudpickle for what only this process knows."""
+    """``value`` by plain pickle, or by cloudpickle if it has something that only this process knows."""
     try:
         file = io.BytesIO()
         large.begin()
@@ -467,8 +467,8 @@ def _in_memory(value: Any) -> bytes:
 
 
 def described(error: BaseException, dump: Callable[[Any], bytes] = _in_memory) -> tuple[bytes, str]:
-    """An exception, and the text of its traceback; one that cannot be sent, as the name of its
-    class and its text. ``dump``: pickles it."""
+    """A pickled exception, and the text of its traceback. An exception that cannot be sent becomes the
+    name of its class and its text. ``dump``: pickles an exception."""
     text = _trace(error)
     try:
         data = dump(error)
@@ -487,8 +487,8 @@ def _text(error: BaseException) -> str:
 
 
 def _answer_in(error: BaseException) -> tuple[int, str] | tuple[()]:
-    """The status and the ``Retry-After`` of a server, for whoever repeats the call: an HTTPError of
-    urllib has a socket, so that it cannot be sent."""
+    """The status and the ``Retry-After`` that a server answered, for the kernel that repeats the call. An
+    HTTPError of urllib, for instance, has a socket, so that the error itself cannot be sent."""
     said: Any = error
     with suppress(BaseException):  # a property of a user's class
         said = getattr(error, "response", None) or error
@@ -497,14 +497,14 @@ def _answer_in(error: BaseException) -> tuple[int, str] | tuple[()]:
         status = next(one for one in found if type(one) is int)
         return status, str((getattr(said, "headers", None) or {}).get("Retry-After") or "")
     except BaseException:
-        # It has none, or a property of a user's class fails.
+        # The error has no status, or a property of a user's class fails.
         return ()
 
 
 def _is_writable(error: BaseException) -> bool:
-    """Whether the text of an exception has an end in sight: Python writes its arguments place by
-    place, and a small list with shared parts has any number of places."""
-    # Past a property of a user's class, and by the type alone: `isinstance` asks the object too.
+    """Whether the text of an exception is short enough to be made. Python writes each argument part by
+    part, and a small list whose parts are shared can have any number of parts."""
+    # Read past properties of a user's class. The type alone counts: `isinstance` asks the object, too.
     left: list[Any] = [vars(BaseException)["args"].__get__(error)]
     for _ in range(MOST_WRITTEN):
         if not left:
@@ -518,12 +518,12 @@ def _is_writable(error: BaseException) -> bool:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback without the frames of this package around the call. A function that was sent
-    by value keeps the name of its module."""
+    """The text of the traceback, without the frames of this package around the call: a function that was
+    sent by value still has the name of its module."""
     try:
         if not _is_writable(error):
             return f"{type(error).__name__}: {UNWRITTEN}"
-        # Past a property of a user's class.
+        # Read past a property of a user's class.
         trace = vars(BaseException)["__traceback__"].__get__(error)
         while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(OURS):
             trace = trace.tb_next
@@ -533,9 +533,9 @@ def _trace(error: BaseException) -> str:
 
 
 def run_after_setup(*order: Any) -> Any:
-    """``run`` with all of ``order`` but its last part, after the setup: ``setup`` in that part is
-    the pickled function, empty if there is none, its digest, and ``run``. If the setup fails, in
-    this chunk or in an earlier one: ``("setup", why, traceback)``."""
+    """Call the setup if this process has not called it yet, then ``run`` with all of ``order`` but the last
+    part. ``setup`` in the last part is the pickled setup (empty if there is none), the digest of the setup,
+    and ``run``. If the setup failed, now or earlier, the result is ``("setup", why, traceback)``."""
     pickled, digest, run = order[-1]["setup"]
     if not pickled:
         return run(*order[:-1])

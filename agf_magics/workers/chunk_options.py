@@ -1,4 +1,4 @@
-"""The options of `agf.Workers` in each chunk of calls: a setup that runs once, and needed resources."""
+"""The options of `agf.Workers` in each chunk of calls: a setup that runs once, and resources."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from .sending.tracebacks import RemoteTraceback
 from .sending.unsendable import unsendable_function
 
 SEEN = 10.0
-"""Seconds of work in flight on an adaptive cluster: with less, it does not start workers."""
+"""Seconds of work in flight on an adaptive cluster: with less work it would not start workers."""
 
 
 class BackendWithOptions:
-    """Sends each chunk to ``backend``, with a setup and with the resources that it needs."""
+    """A backend that sends each chunk to ``backend``, with a setup and with the resources that each call
+    needs."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class BackendWithOptions:
             self._setup = program.pickled, program.digest
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the backend's own."""
+        """Take every other attribute from the inner backend."""
         return getattr(self.backend, name)
 
     @property
@@ -56,7 +57,7 @@ class BackendWithOptions:
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
-        # The options of the chunk, which each run function has last.
+        # `run_after_setup` gets a further mapping of options behind the chunk's own options.
         of_chunk = options_of(order)
         options = {
             "effect": of_chunk.get("effect", False),

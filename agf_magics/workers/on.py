@@ -26,7 +26,7 @@ from .chunk_options import BackendWithOptions
 from .started_backends import started
 
 NEEDS = {"processes": ("cloudpickle",), "dask": ("distributed", "cloudpickle")}
-"""The packages that a word needs. The extra has the name of the word."""
+"""The packages that a word needs. The extra of agf-magics with them has the name of the word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Workers:
 
 
 def find_backend(on: object, names: Mapping[str, object] | None = None) -> WorkerBackend | None:
-    """The worker backend that ``on`` means; None: this process.
+    """The worker backend that ``on`` means; None if ``on`` means this process.
 
-    ``names``: the variables that a text may name; None: a text names no variable. Raises
-    DefinitionError. Connecting to an address can take 5 seconds, so the caller must not be an event
+    ``names``: the variables that a text may name; None if a text can name no variable. Raises
+    DefinitionError. Connecting to an address can take 5 seconds, so the caller must not be on an event
     loop.
     """
     if on is None or _is_backend(on):
@@ -67,7 +67,7 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     if isinstance(on, Workers):
         return _with_options(on, names)
     backend = _of_text(on, names) if isinstance(on, str) else _of_object(on)
-    # Without it, the calls fail.
+    # If the look fails, the calls fail later with their own errors.
     with contextlib.suppress(OSError):
         getattr(backend, "look", nothing)()
     return backend
@@ -124,7 +124,7 @@ def _unknown(text: str, names: Mapping[str, object] | None) -> DefinitionError:
 
 
 def can_run(value: object) -> bool:
-    """Whether ``value`` may be what ``on`` is, other than a text."""
+    """Whether ``value``, which is no text, can be given as ``on``."""
     return not isinstance(value, type | str) and (
         _is_backend(value) or isinstance(value, Workers | Executor) or _is_client(value)
     )

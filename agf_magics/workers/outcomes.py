@@ -1,4 +1,4 @@
-"""What the kernel makes of a chunk that is back: the result of each call, or why there is none."""
+"""Reads the outcome of a chunk that is back: the result of each call, or why there is none."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FILE = f"write a file and return its path, or keep the tool here: {STAY}"
 
 
 class OutcomeReader(NamedTuple):
-    """For the calls of one function."""
+    """Makes the results and failures of the calls of one function."""
 
     name: str
-    """The function, in messages."""
+    """The name of the function in messages."""
     where: str
     """The name of the backend."""
 
@@ -57,7 +57,7 @@ class OutcomeReader(NamedTuple):
         return StepError(Diagnostic("step.unsendable", message, hint=STAY))
 
     def failure(self, error: BaseException) -> StepError:
-        """The failure of the calls of a chunk with which the backend failed."""
+        """The failure of the calls of a chunk, if the backend failed with ``error``."""
         if isinstance(error, StepError):
             return error
         if isinstance(error, ImportError) and error.name:

@@ -1,7 +1,6 @@
-"""The worker backends that this process started: the next run uses them again, and they are closed
-at the exit.
+"""The worker backends that this process has started, which the next run uses again.
 
-They are also closed when the extension is unloaded.
+They are closed when the process ends, when the extension is unloaded, and by `%workers --close`.
 """
 
 from __future__ import annotations
@@ -15,18 +14,17 @@ from .backends.backend import WorkerBackend, nothing
 
 
 class StartedBackends:
-    """The worker backends of this process, by what ``on`` was."""
+    """The worker backends of this process, by the value of ``on`` for which they were started."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, object], WorkerBackend] = {}
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, object], make: Callable[[], WorkerBackend]) -> WorkerBackend:
-        """The backend of ``key``; it is made if there is none, or if the one there is was
-        closed."""
+        """The backend of ``key``. It is made if there is none, or if the existing one is closed."""
         with self._lock:
             backend = self._known.get(key)
-            # Closed: by `%workers --close`, or because its cluster is gone.
+            # A backend is closed by `%workers --close`, or because its cluster is gone.
             if backend is None or getattr(backend, "closed", False):
                 if not self._known:
                     atexit.register(self.close)
@@ -41,8 +39,8 @@ class StartedBackends:
         the person stays open."""
         with self._lock:
             known, self._known = list(self._known.values()), {}
-        # The next backend registers it again: at the exit, the interpreter calls the last
-        # registered first.
+        # The next backend registers `close` again: at the exit, the interpreter calls first the function
+        # that was registered last.
         atexit.unregister(self.close)
         for backend in known:
             with giving_up(__name__, "workers could not be closed"):
@@ -50,4 +48,4 @@ class StartedBackends:
 
 
 started = StartedBackends()
-"""The one of this process."""
+"""The started backends of this process."""

@@ -44,18 +44,18 @@ class Shop:
 
 def registry(fails: bool = False) -> agf.Registry:
     """The tools of the project's owner; ``fails``: the last one does."""
-    found = agf.Registry()
-    agf.tool(lambda name: f"{name}: good", name="grade", registry=found)
-    agf.tool(Shop, name="open_shop", registry=found)
+    registry = agf.Registry()
+    agf.tool(lambda name: f"{name}: good", name="grade", registry=registry)
+    agf.tool(Shop, name="open_shop", registry=registry)
 
     def count(shop: Any) -> Any:
         if fails:
             raise LookupError("no shop")
         return shop.grades
 
-    agf.tool(count, registry=found)
-    agf.define(MAIN, registry=found)
-    return found
+    agf.tool(count, registry=registry)
+    agf.define(MAIN, registry=registry)
+    return registry
 
 
 OWN = cache(registry)
@@ -119,7 +119,7 @@ def asked(ids: Runs) -> list[Answer]:
             answers.append(Answer(what, error.code, str(error)))
         assert CODE.fullmatch(answers[-1].code) or answers[-1].code == "ok", answers[-1]
 
-    ask("list", lambda: {one.run_id: one.status for one in agf.runs()})
+    ask("list", lambda: {run.run_id: run.status for run in agf.runs()})
     ask("page of runs", lambda: (repr(agf.runs()), agf.runs()._repr_html_()))
     ask("begin", kept_runs.find_unfinished)
     for name, run_id in ids._asdict().items():
@@ -130,9 +130,9 @@ def asked(ids: Runs) -> list[Answer]:
     ask("resume failed", lambda: agf.resume(ids.failed, registry=OWN(), raises=False).output)
     ask("resume cut", lambda: agf.resume(ids.cut, registry=OWN(), raises=False).output)
     ask("resume", lambda: agf.resume(registry=OWN(), raises=False).output)
-    ask("list after", lambda: {one.run_id: one.status for one in agf.runs()})
+    ask("list after", lambda: {run.run_id: run.status for run in agf.runs()})
     ask("prune", lambda: kept_runs.prune(days=36_500.0, size=1))
-    ask("delete", lambda: kept_runs.delete([one.run_id for one in agf.runs()]))
+    ask("delete", lambda: kept_runs.delete([run.run_id for run in agf.runs()]))
     return answers
 
 

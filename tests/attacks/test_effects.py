@@ -108,7 +108,7 @@ agf.resume(agf.runs()[0].run_id, raises=False, ask=lambda question: True, on_eve
 @pytest.mark.parametrize("answer", ["False", "{'other': 1}", "{'result': 1, 'more': 2}", "'again'", "1/0"])
 def test_another_answer_calls_nothing(answer: str, tmp_path: Path) -> None:
     killed(tmp_path, "after")
-    # A text does not answer an approval (decision A18′). A mapping does, but the outcome of the call stays unknown.
+    # A text does not answer an approval (decision A18). A mapping does, but the outcome of the call stays unknown.
     ended = "error None run.answer" if answer == "'again'" else "waiting None step.unknown-outcome"
     assert printed(CODE + RESUMED, tmp_path, answer)[-1] == ended
     assert effects(tmp_path) == ["pay 5"]

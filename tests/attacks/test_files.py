@@ -119,7 +119,7 @@ def test_a_file_with_a_similar_name_is_a_file_like_any_other(folder: Path, name:
     for place in ("{}", "sub/{}"):
         assert "bytes" in files.said("file__write", path=place.format(name), content="x")
         assert files.said("file__read", path=place.format(name)) == "x"
-    assert sorted(each.name for each in folder.iterdir()) == sorted([name, "sub"])
+    assert sorted(path.name for path in folder.iterdir()) == sorted([name, "sub"])
 
 
 @pytest.mark.parametrize("path", ["..\\x", "a\\..\\x", ".git\\config", "sub\\pyproject.toml", "C:\\x"])
@@ -218,7 +218,7 @@ def test_a_link_that_appears_between_looking_and_opening_is_not_followed(
     assert swapped
     assert "secret" not in said
     assert (outside / "x.txt").read_text() == "secret"
-    assert sorted(each.name for each in outside.iterdir()) == ["x.txt"]
+    assert sorted(path.name for path in outside.iterdir()) == ["x.txt"]
 
 
 @posix
@@ -236,7 +236,7 @@ def test_a_system_without_dir_fd_refuses_links_too(
     assert "bytes" in files.said("file__write", path="a/b.txt", content="x")
     assert files.said("file__read", path="a/b.txt") == "x"
     assert files.refused("a") == ["tool.file-read", "tool.file-write"]
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["notebook", "x.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notebook", "x.txt"]
 
 
 @posix
@@ -272,7 +272,7 @@ def test_an_error_about_a_file_that_a_definition_names_shows_no_line_of_it(
     place.write_text("OPENAI_API_KEY=sk-verysecret12345\n")
     with pytest.raises(agf.DefinitionError) as raised:
         agf.run(NAMES_A_FILE % name)
-    assert {one.code for one in raised.value.diagnostics} & {"file.protected", "file.not-a-definition"}
+    assert {diagnostic.code for diagnostic in raised.value.diagnostics} & {"file.protected", "file.not-a-definition"}
     assert "verysecret" not in str(raised.value)
 
 

@@ -167,7 +167,7 @@ def project(tmp_path: Path, whole: tuple[Path, Runs], monkeypatch: pytest.Monkey
 
 
 def by_name(answers: list[Answer]) -> dict[str, Answer]:
-    return {one.what: one for one in answers}
+    return {answer.what: answer for answer in answers}
 
 
 @pytest.mark.parametrize("seal", [False, True], ids=["damaged", "forged"])
@@ -201,7 +201,7 @@ def test_damage_is_reported_with_its_code_when_the_extension_is_loaded(
     put(project, whole[1].failed, ("runs", "owner", b"\x00"), False)
     assert "1 run in the journal cannot be read [journal.damaged]" in loaded(ip)
     with opened(project):
-        (one,) = (one for one in agf.runs() if one.status == "damaged")
+        (one,) = (run for run in agf.runs() if run.status == "damaged")
         assert (one.run_id, one.note) == (whole[1].failed, "journal.damaged: %runs --delete RUN")
 
 
@@ -215,7 +215,7 @@ def test_deleting_a_run_with_a_forged_number_deletes_nothing_of_another(
         kept.seal(connection)
     with opened(project):
         before = list(agf.runs(ids.healthy).calls)
-        assert {one.run_id: one.status for one in agf.runs()}[ids.failed] == "damaged"
+        assert {run.run_id: run.status for run in agf.runs()}[ids.failed] == "damaged"
         assert kept_runs.delete([ids.failed]) == [ids.failed]
         assert list(agf.runs(ids.healthy).calls) == before
         assert len(before) == 4
@@ -409,9 +409,9 @@ MAY_CHANGE = (_emptied, _zeroed, _short)
 def contents(folder: Path) -> dict[str, bytes]:
     """Every plain file below a folder, without following links."""
     return {
-        str(one.relative_to(folder)): one.read_bytes()
-        for one in sorted(folder.rglob("*"))
-        if one.is_file() and not one.is_symlink()
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
     }
 
 
@@ -443,7 +443,7 @@ def test_a_journal_folder_that_is_a_link_is_refused(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path / "project")
     with kept.journal_in(Path(".agf")):
         run = agf.run("main", registry=registry())
-    assert (run.output, [found.code for found in run.warnings]) == (WANT, ["journal.foreign"])
+    assert (run.output, [warning.code for warning in run.warnings]) == (WANT, ["journal.foreign"])
     assert list((tmp_path / "home").iterdir()) == []
 
 
@@ -580,8 +580,8 @@ def test_any_cell_replaced_by_any_value_gives_a_coded_error_or_what_was_written(
 
 def _listed(run_id: str) -> Any:
     """The run as the list shows it, or that the list calls it damaged."""
-    found = {one.run_id: tuple(one) for one in agf.runs()}
-    damaged = any(one.status == "damaged" for one in agf.runs())
+    found = {run.run_id: tuple(run) for run in agf.runs()}
+    damaged = any(run.status == "damaged" for run in agf.runs())
     return found[run_id] if run_id in found and found[run_id][2] != "damaged" else damaged and DAMAGED
 
 

@@ -95,7 +95,7 @@ def test_a_journal_that_is_held_for_too_long_is_an_error_with_a_code(
             assert len(agf.runs()) == 1  # readers do not wait
             holder.execute("ROLLBACK")
     assert caught.value.code == "journal.unwritable"
-    assert (run.output, [found.code for found in run.warnings]) == (WANT, ["journal.unwritable"])
+    assert (run.output, [warning.code for warning in run.warnings]) == (WANT, ["journal.unwritable"])
 
 
 # --- replaced, removed ---
@@ -122,19 +122,19 @@ def test_a_file_that_replaces_the_journal_gets_nothing_of_the_run(tmp_path: Path
     with kept.journal_in(tmp_path / "mine") as path:
         before = agf.run("main", registry=registry()).run_id
         run = agf.run("main", registry=_replacing(path.parent, other))
-        assert (run.output, [found.code for found in run.warnings]) == (WANT, ["journal.replaced"])
-        assert [one.run_id for one in agf.runs()] == [theirs]
+        assert (run.output, [warning.code for warning in run.warnings]) == (WANT, ["journal.replaced"])
+        assert [run.run_id for run in agf.runs()] == [theirs]
         with pytest.raises(agf.DefinitionError) as caught:
             agf.runs(before)
         assert caught.value.code == "journal.unknown-run"
         again = agf.run("main", registry=registry())
         assert again.warnings == ()
-        assert [one.run_id for one in agf.runs()] == [again.run_id, theirs]
+        assert [run.run_id for run in agf.runs()] == [again.run_id, theirs]
         assert agf.runs(theirs).load() == agf.runs(again.run_id).load() == WANT
     aside = [one for one in path.parent.iterdir() if "-wal-of-replaced-" in one.name]
     assert len(aside) == 1  # the log of the first file is not lost
     with kept.journal_in(tmp_path / "mine"):
-        assert [one.run_id for one in agf.runs()] == [again.run_id, theirs]
+        assert [run.run_id for run in agf.runs()] == [again.run_id, theirs]
 
 
 @posix
@@ -146,7 +146,7 @@ def test_no_other_file_gets_the_log_of_a_removed_file(tmp_path: Path) -> None:
         path.unlink()
         again = agf.run("main", registry=registry())
         assert again.warnings == ()
-        assert [one.run_id for one in agf.runs()] == [again.run_id]
+        assert [run.run_id for run in agf.runs()] == [again.run_id]
 
 
 @posix
@@ -248,7 +248,7 @@ def test_deleting_makes_room_on_a_full_disk(size: str, tmp_path: Path) -> None:
 
 
 def test_a_run_with_few_recorded_calls_is_listed_as_incomplete(tmp_path: Path) -> None:
-    found = agf.Registry()
+    registry = agf.Registry()
     with kept.journal_in(tmp_path) as path:
         writer = Store.at(path).writer
 
@@ -257,11 +257,11 @@ def test_a_run_with_few_recorded_calls_is_listed_as_incomplete(tmp_path: Path) -
             writer._connection.execute(f"PRAGMA max_page_count={pages + 20}")
             return "x" * 1_000_000
 
-        agf.tool(large, registry=found)
-        agf.tool(lambda n: n, name="small", registry=found)
+        agf.tool(large, registry=registry)
+        agf.tool(lambda n: n, name="small", registry=registry)
         steps = "".join(f"- tool: {{name: {name}, args: {{n: 1}}}}\n" for name in ("small", "large", "small"))
-        run = agf.run(f"pipeline: main\nsteps:\n{steps}", registry=found)
-        assert (run.output, [one.code for one in run.warnings]) == (1, ["journal.full"])
+        run = agf.run(f"pipeline: main\nsteps:\n{steps}", registry=registry)
+        assert (run.output, [warning.code for warning in run.warnings]) == (1, ["journal.full"])
         (one,) = agf.runs()
         assert (one.status, one.note) == ("ok", "2 calls were not written to the journal")
         past = agf.runs(run.run_id)

@@ -130,8 +130,8 @@ def holds(handle: Any) -> None:
     ended = handle.wait(30)
     assert ended.status in ("ok", "error"), ended.status
     assert ended.error is None or "time" not in ended.error.code, ended.error
-    failed = {found.element for found in ended.progress.failures}
-    assert all(found.error.code.startswith("step.") for found in ended.progress.failures)
+    failed = {failure.element for failure in ended.progress.failures}
+    assert all(failure.error.code.startswith("step.") for failure in ended.progress.failures)
     if ended.status == "ok":
         assert ended.output == [x * 2 for x in XS if x not in failed]
     recorded = outcomes(handle)

@@ -71,14 +71,14 @@ def test_a_project_opens_nothing(name: str, written: str) -> None:
             Path("pyproject.toml").write_text(written.format(key, value))
             with pytest.raises(DefinitionError) as caught:
                 read(Path.cwd())
-            found = caught.value.diagnostic
-            assert found.code == "settings.person-only"
-            assert key in found.message
-            assert f"%config AgfMagics.{name}" in str(found.hint)
-            assert variable(name) in str(found.hint)
-            assert found.span is not None
+            diagnostic = caught.value.diagnostic
+            assert diagnostic.code == "settings.person-only"
+            assert key in diagnostic.message
+            assert f"%config AgfMagics.{name}" in str(diagnostic.hint)
+            assert variable(name) in str(diagnostic.hint)
+            assert diagnostic.span is not None
             if "[tool.agf-magics]" in written:
-                assert found.span.text == key
+                assert diagnostic.span.text == key
 
 
 @pytest.mark.parametrize("name", OPENING)

@@ -224,9 +224,9 @@ def thread(work: Callable[[], Any]) -> Any:
         except BaseException as error:
             found.append((False, error))
 
-    one = threading.Thread(target=do)
-    one.start()
-    one.join()
+    thread = threading.Thread(target=do)
+    thread.start()
+    thread.join()
     ok, value = found[0]
     if not ok:
         raise value
@@ -244,8 +244,8 @@ def became(work: Callable[[], Any]) -> str | None:
 
 def told(answer: Mapping[str, Any]) -> str | None:
     """The code in the answer to a launch."""
-    found = re.search(r"\[([a-z]+\.[a-z-]+)\]", str(answer["data"].get("error", "")))
-    return found[1] if found else None
+    match = re.search(r"\[([a-z]+\.[a-z-]+)\]", str(answer["data"].get("error", "")))
+    return match[1] if match else None
 
 
 # --- the columns: run the flow ``uses`` for somebody who may use ``tools`` ---

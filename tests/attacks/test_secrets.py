@@ -139,6 +139,7 @@ def forms(secret: Any) -> Iterator[tuple[str, bytes]]:
             yield "pickled number", struct.pack(">d", leaf)
             if leaf == int(leaf):
                 yield "whole number", str(int(leaf)).encode()
+            # A smaller number has at most three bytes that are not zero: other bytes on the disk often have them, too.
             if isinstance(leaf, int) and abs(leaf) >= 1 << 24:
                 yield "packed number", leaf.to_bytes(8, "little", signed=True)
     for text in texts(secret):
@@ -198,8 +199,8 @@ VARIED = st.text(LETTERS, min_size=8, max_size=20).map("{}~7!".format)  # differ
 VARIED = VARIED.filter(lambda text: len(set(text)) > 6)
 RAW = st.binary(min_size=8, max_size=20).map(lambda raw: raw + b"~7!").filter(lambda raw: len(set(raw)) > 6)
 WHOLE = st.integers(10**9, 2**62).map(lambda number: number | 1) | st.integers(-(2**62), -(10**9))
-BROKEN = st.floats(1e3, 1e12).filter(lambda number: len(repr(number)) > 10)
-ATOMS = VARIED | RAW | WHOLE | BROKEN
+FLOATS = st.floats(1e3, 1e12).filter(lambda number: len(repr(number)) > 10)
+ATOMS = VARIED | RAW | WHOLE | FLOATS
 NESTED = st.recursive(
     ATOMS,
     lambda inner: (
@@ -250,20 +251,20 @@ def test_no_form_of_these_secrets_is_stored_or_shown(secret: Any, how: str, fail
 # --- what cannot be searched ---
 
 
-def of_a_call(make: Callable[[Any], Any], folder: Path) -> list[str]:
+def warning_codes(make: Callable[[Any], Any], folder: Path) -> list[str]:
     """The codes of the warnings of a run with one call that received a secret."""
     registry = agf.Registry()
     agf.tool(make, name="use", secret=["token"], registry=registry)
     text = "pipeline: main\nsteps:\n- tool: {name: use, args: {token: !expr ctx.key}}\n"
     with kept.journal_in(folder):
         run = agf.run(text, {"key": "s3cret-t0ken"}, registry=registry)
-    return [found.code for found in run.warnings]
+    return [warning.code for warning in run.warnings]
 
 
 @pytest.mark.parametrize("how", ["compressed", "compressed in an object", "compressed in an array"])
 def test_what_cannot_be_searched_for_the_secret_of_its_call_is_not_stored(how: str, tmp_path: Path) -> None:
     make = MAKES[how]
-    assert of_a_call(lambda token: make(token), tmp_path) == ["journal.unkept"]
+    assert warning_codes(lambda token: make(token), tmp_path) == ["journal.unkept"]
 
 
 PLAIN_TABLE = pandas.DataFrame({"a": [1.5, 2], "b": pandas.Series(["x", "y"], dtype=object)})
@@ -281,7 +282,7 @@ PLAIN_TABLE.columns = PLAIN_TABLE.columns.astype(object)  # as objects, because 
     ids=str,
 )
 def test_what_can_be_searched_is_stored(result: Any, tmp_path: Path) -> None:
-    assert of_a_call(lambda token: result, tmp_path) == []
+    assert warning_codes(lambda token: result, tmp_path) == []
 
 
 # --- short secrets, and values that must stay ---
@@ -303,28 +304,30 @@ def values(path: Path) -> str:
 def test_a_secret_of_four_characters_is_neither_stored_nor_shown(secret: Any, how: str, tmp_path: Path) -> None:
     run, _, pages = played(secret, MAKES[how], tmp_path)
     journaled = values(tmp_path / "runs.sqlite")
-    for text in texts(leaves(secret)[-1:]):
-        assert run.status == "ok"
-        assert text not in journaled
-        assert text.strip("-") not in re.sub(r"\d+\.\d+", "", pages.decode())
+    assert run.status == "ok"
+    (text,) = texts(leaves(secret)[-1:])  # the last leaf is the secret: of a mapping, the first is its key
+    assert text not in journaled
+    # The durations and times of a page are decimals and may contain the same digits.
+    decimals = re.compile(r"\d+\.\d+")
+    digits = text.strip("-")  # without the sign, which a page may show
+    assert digits not in decimals.findall(pages.decode())
+    assert digits not in decimals.sub("", pages.decode())
 
 
 @pytest.mark.parametrize("secret", ["abc", 7, 3.5, b"ab", ["abc", 7], {"pin": "777"}, numpy.array([4, 7, 1, 1])])
 def test_of_a_run_with_a_shorter_secret_no_value_is_stored_or_shown(secret: Any, tmp_path: Path) -> None:
     for fails in (False, True):
-        run, _, _ = played(secret, lambda token: {"got": f"<{token}>"}, tmp_path / str(fails), fails)
+        run, _, pages = played(secret, lambda token: {"got": f"<{token}>"}, tmp_path / str(fails), fails)
         assert run.status == ("error" if fails else "ok")
         journaled = values(tmp_path / str(fails) / "runs.sqlite")
-        events = list[Any]()
         for text in (f"<{leaf}>" for leaf in leaves(secret)):
             assert text not in journaled
-            assert text not in repr(events)
-            assert text not in "".join(run._repr_mimebundle_().values())
+            assert text not in pages.decode()
         if fails:
             assert "fewer than 4 characters" in (run.error.diagnostic.hint or "")
             assert run.error.__cause__ is None
         else:
-            assert {found.code for found in run.warnings} == {"journal.unkept"}
+            assert {warning.code for warning in run.warnings} == {"journal.unkept"}
 
 
 @pytest.mark.parametrize("nothing", [None, "", True, False, [], {}, {"port": None}])
@@ -337,7 +340,7 @@ def test_what_is_no_secret_hides_nothing(nothing: Any, tmp_path: Path) -> None:
 def test_a_short_member_of_a_secret_keeps_the_result_of_its_call_out_of_the_journal(tmp_path: Path) -> None:
     card = {"number": "4111-1111-1111-1111", "check": "123"}
     run, _, _ = played(card, lambda token: {"of": token["check"]}, tmp_path)
-    assert [found.code for found in run.warnings] == ["journal.unkept"]
+    assert [warning.code for warning in run.warnings] == ["journal.unkept"]
     with kept.journal_in(tmp_path):
         assert agf.runs(run.run_id).steps["steps[0]"].value == MASK
 
@@ -463,7 +466,7 @@ def test_a_secret_that_a_plan_reads_from_its_context_is_not_stored_with_it(tmp_p
     assert b"pears and figs" in disk
 
 
-def test_a_digest_of_a_call_with_a_secret_needs_the_key_of_the_user(
+def test_a_digest_warning_codes_with_a_secret_needs_the_key_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def digests(key: bytes | None) -> list[Any]:

@@ -43,9 +43,9 @@ def test_a_project_names_no_address_and_no_number_of_processes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(f'[tool.agf-magics]\non = "{written.format(address)}"\n')
-    with pytest.raises(DefinitionError) as found:
+    with pytest.raises(DefinitionError) as raised:
         read(tmp_path)
-    assert found.value.code == "settings.person-only"
+    assert raised.value.code == "settings.person-only"
     assert LISTENERS[address] == []
 
 

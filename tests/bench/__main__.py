@@ -90,10 +90,11 @@ def main() -> None:
 
 
 def _apart(name: str, left: float) -> tuple[list[Goal], list[str]]:
-    """Measure a part in a process of its own. Returns its goals and its lines. Raises LeftOut."""
+    """Measure a part in a process of its own, for at most ``left`` seconds. Returns its goals and its lines. Raises
+    LeftOut."""
     if left < 1:
         raise LeftOut("the time of the benchmark was over", [])
-    # These workers only wait for processes of their own.
+    # These parts only wait for processes of their own.
     if name.startswith(WORKLOAD):
         return [], [*_workload(name.removeprefix(WORKLOAD), [], min(SILENT, left))]
     goals, lines = json.loads(run_apart("tests.bench", "--part", name, seconds=min(LONGEST, left))[-1])
@@ -168,10 +169,10 @@ def _calls(goals: list[Goal]) -> Iterator[str]:
 def _expressions(goals: list[Goal]) -> Iterator[str]:
     yield "## Expressions, to a Python lambda\n"
     yield "| | µs | × lambda |\n|---|---|---|"
-    found = expressions.rows()
-    for row in found:
+    rows = expressions.rows()
+    for row in rows:
         yield _line([f"`{row.text}`", f"{row.micros:.2f}", f"{row.evaluated:.2f}"])
-    mean = math.exp(statistics.fmean(math.log(row.evaluated) for row in found))
+    mean = math.exp(statistics.fmean(math.log(row.evaluated) for row in rows))
     goals.append(("R1 expressions, geometric mean, to a lambda", 6, mean, "×"))
     yield _line(["**geometric mean**", "", f"{mean:.2f}"]) + "\n"
 

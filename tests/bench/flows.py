@@ -76,9 +76,9 @@ def node(state: dict[str, Any]) -> dict[str, int]:
 
 def registry() -> agf.Registry:
     """A registry of the plain functions that these texts call."""
-    found = agf.Registry()
-    agf.tool(inc, registry=found)
-    agf.tool(node, registry=found)
+    registry = agf.Registry()
+    agf.tool(inc, registry=registry)
+    agf.tool(node, registry=registry)
     for i in range(MOST):
-        agf.agent(step, name=f"a{i}", registry=found)
-    return found
+        agf.agent(step, name=f"a{i}", registry=registry)
+    return registry

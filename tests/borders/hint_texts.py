@@ -51,7 +51,7 @@ def pieces(hint: str | None) -> list[Piece]:
 def _written(hint: str) -> Iterator[Piece]:
     """The pieces that are pasted."""
     yield from (Piece("write", name) for name in meant_names(hint))
-    for text in (*led_texts(hint), *(found["text"] for found in PYTHON.finditer(hint))):
+    for text in (*led_texts(hint), *(match["text"] for match in PYTHON.finditer(hint))):
         filled = text
         for form, value in FILLED:
             filled = form.sub(value, filled)
@@ -65,9 +65,9 @@ def _done(hint: str) -> Iterator[Piece]:
         yield Piece("remove", found["this"] or found["that"] or "one of them")
     for kind, form in {"close": CLOSE, "rename": RENAME, "show": SHOWN, "choose": CHOICES}.items():
         yield from (
-            Piece(kind, found["text"])
-            for found in form.finditer(hint)
-            if kind == "choose" or not is_form(found["text"])
+            Piece(kind, match["text"])
+            for match in form.finditer(hint)
+            if kind == "choose" or not is_form(match["text"])
         )
     for kind, form in {"before": BEFORE, "install": INSTALL}.items():
         if (found := form.match(hint)) and not is_form(found["text"]):

@@ -65,10 +65,10 @@ class Case(NamedTuple):
     def hints(self) -> set[tuple[str, str]]:
         """The codes and hints of the messages."""
         return {
-            (found["code"], hint["hint"])
-            for found in FINDING.finditer(self.shown)
-            for hint in HINT.finditer(found["rest"])
-        } | {(found["kind"], found["message"]) for found in RAISED.finditer(self.shown) if "[" not in found["message"]}
+            (match["code"], hint["hint"])
+            for match in FINDING.finditer(self.shown)
+            for hint in HINT.finditer(match["rest"])
+        } | {(match["kind"], match["message"]) for match in RAISED.finditer(self.shown) if "[" not in match["message"]}
 
 
 RAISED = re.compile(
@@ -159,7 +159,7 @@ def _said(found: agf.Diagnostic, text: str, parts: Sequence[Block]) -> Said:
     else:
         place = _place(text, parts) or ()
     message = found.message or text.partition(" [")[0]
-    hint = found.hint or "\n".join(one["hint"] for one in HINT.finditer(text))
+    hint = found.hint or "\n".join(match["hint"] for match in HINT.finditer(text))
     if "." not in found.code:
         hint = message
     return Said(found.code, hint, message, found.severity, *place)
@@ -215,8 +215,8 @@ def places(one: Said, parts: tuple[Block, ...]) -> Iterator[tuple[int, int, int]
     """Each part and place that a message is about: the places of the names in it, and of its caret."""
     for name in NAMED.findall(one.message):
         for number in reversed(range(len(parts))):
-            for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", parts[number].text):
-                yield number, found.start(), found.end()
+            for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", parts[number].text):
+                yield number, match.start(), match.end()
     if one.part is not None:
         yield one.part, one.start, one.end
     yield len(parts) - 1, 0, len(parts[-1].text)
@@ -301,7 +301,7 @@ def tried_in(case: Case, shell: Shell) -> Tried:
             elsewhere.pop((one.code, one.hint), None)
             there = [piece for piece in pieces(one.hint) if piece.do not in ("show", "install")]
             failed += wrong(one, there, case.parts, found, again)
-    failed += [each for failures in elsewhere.values() for each in failures]
+    failed += [failure for failures in elsewhere.values() for failure in failures]
     seen.update(elsewhere)
     return Tried({(code, RUN_ID.sub(r"\1-1-4f2a1b", hint)) for code, hint in seen}, failed)
 

@@ -222,7 +222,7 @@ def test_a_tool_whose_schema_cannot_be_made_says_so_and_breaks_nothing_else(
     from pydantic_ai.models.function import AgentInfo, FunctionModel
 
     def reply(_: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        offered = [one.parameters_json_schema for one in info.function_tools]
+        offered = [tool.parameters_json_schema for tool in info.function_tools]
         assert schema_violations(json.loads(json.dumps(offered))[0]) == []
         return ModelResponse(parts=[TextPart("hello")])
 

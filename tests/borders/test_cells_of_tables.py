@@ -18,9 +18,9 @@ import agf_magics as agf
 
 
 def registry() -> agf.Registry:
-    made = agf.Registry()
-    agf.define("{pipeline: same, steps: [{transform: {value: ctx.v}}]}", registry=made)
-    return made
+    registry = agf.Registry()
+    agf.define("{pipeline: same, steps: [{transform: {value: ctx.v}}]}", registry=registry)
+    return registry
 
 
 def table_of(rows: Any) -> Any:

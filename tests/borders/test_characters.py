@@ -111,7 +111,7 @@ def test_a_character_is_named_once(language: str, text: str, said: str) -> None:
     assert told(text, language).count(said) <= told(text, language).count(" [")
     with pytest.raises(DefinitionError) as caught:
         agf.load(text, language)
-    for found in caught.value.diagnostics:
-        assert (found.hint or "").count(said) <= 1
+    for diagnostic in caught.value.diagnostics:
+        assert (diagnostic.hint or "").count(said) <= 1
     again = DefinitionError(*caught.value.diagnostics)  # as the command line and %define combine errors
     assert str(again) == str(caught.value)

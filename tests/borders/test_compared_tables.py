@@ -15,11 +15,11 @@ ROWS = [{"w": "a"}, {"w": "b"}, {"w": "c"}]
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Any:
-    made = agf.Registry()
+    registry = agf.Registry()
     text = "{pipeline: q, steps: [{transform: {value: \"get(ctx, 'style', '-') + ctx.w\"}}]}"
-    agf.define(text, registry=made)
+    agf.define(text, registry=registry)
     with kept.journal_in(tmp_path):
-        yield made
+        yield registry
 
 
 def over(registry: agf.Registry, rows: Any, given: Any = None) -> agf.Run:

@@ -35,11 +35,11 @@ def test_a_fence_is_to_be_deleted(tmp_path: Path, language: str, fence: str, pla
     registry = agf.Registry()
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run(file, registry=registry) if place == "file" else agf.define(text, language, registry=registry)
-    found = caught.value.diagnostic
-    assert (found.code, found.message) == ("yaml.syntax", "a line cannot be a fence of Markdown"), found
-    assert found.hint == f"delete the lines that begin with {mark}"
-    assert found.span is not None
-    assert found.span.text.strip().startswith(mark)
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.code, diagnostic.message) == ("yaml.syntax", "a line cannot be a fence of Markdown"), diagnostic
+    assert diagnostic.hint == f"delete the lines that begin with {mark}"
+    assert diagnostic.span is not None
+    assert diagnostic.span.text.strip().startswith(mark)
 
 
 def test_a_fence_in_a_text_of_several_lines_is_not_the_mistake() -> None:

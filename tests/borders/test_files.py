@@ -175,9 +175,9 @@ def test_an_error_about_a_file_of_another_program_shows_no_line_of_it(
 
 def test_an_error_in_a_definition_that_another_one_names_shows_its_line(folder: Path) -> None:
     (folder / "inner.yaml").write_text(graph("{type: passthrough, nonsense: 1}"))
-    with pytest.raises(agf.DefinitionError) as told:
+    with pytest.raises(agf.DefinitionError) as raised:
         agf.run(agf.load(*PLACES["subgraph"]("inner.yaml")), {"a": "x"})
-    assert "nonsense: 1" in str(told.value)
+    assert "nonsense: 1" in str(raised.value)
 
 
 # --- files that are written ---
@@ -206,7 +206,7 @@ def written(path: str) -> str:
 @pytest.mark.parametrize("path", RUN)
 def test_a_file_that_a_program_would_run_is_not_written(folder: Path, path: str) -> None:
     assert written(path) == "tool.file-path"
-    assert [each for each in folder.rglob("*") if each.is_file()] == []
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no colon in a name")
@@ -228,6 +228,6 @@ def test_a_graph_exports_no_file_that_runs(folder: Path) -> None:
     for name in ("test_notes.txt", "requirements.txt", "a.dist-info/x.txt"):
         text = graph("{type: passthrough, output: {a: x}}", f"exports: {{a: {{format: text, filename: {name}}}}}\n")
         run = agf.run(agf.load(text, "graph"), {"a": "x"})
-        with pytest.raises(agf.StepError) as told:
+        with pytest.raises(agf.StepError) as raised:
             agf.export(run, folder)
-        assert told.value.code == "tool.file-path"
+        assert raised.value.code == "tool.file-path"

@@ -1,4 +1,4 @@
-"""The notebook's folder is found only once (decision A16′): no later change of the folder has an effect on a run.
+"""The notebook's folder is found only once (decision A16): no later change of the folder has an effect on a run.
 
 The tests try each way to change the current folder with each thing that is read from the notebook's folder.
 """
@@ -200,8 +200,8 @@ def test_in_plain_python_the_first_run_finds_the_folder(tmp_path: Path) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "here.txt").write_text(word)
         (folder / "pyproject.toml").touch()
-    told = subprocess.run([sys.executable, "-c", PLAIN], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert told.stdout.split("\n")[:2] == ["away", "away 2"], told.stderr
+    process = subprocess.run([sys.executable, "-c", PLAIN], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert process.stdout.split("\n")[:2] == ["away", "away 2"], process.stderr
 
 
 def test_on_the_command_line_the_folder_is_that_of_the_file(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ TABLE = json.loads((VECTORS / "hints_without_text.json").read_text("utf-8"))["ro
 
 
 def test_the_hints_without_a_text_to_paste_do_not_become_more() -> None:
-    hints = {each for case in cases() for each in case.hints if "." in each[0]}
+    hints = {hint for case in cases() for hint in case.hints if "." in hint[0]}
     without = Counter(code for code, hint in hints if not pieces(hint))
     allowed = {row["code"]: row["hints"] for row in TABLE}
     assert {code: number for code, number in without.items() if number > allowed.get(code, 0)} == {}

@@ -40,7 +40,7 @@ def graph(value: str = '"1"', condition: str = "x == 1") -> str:
 )
 def test_an_operator_of_another_language_is_no_key_to_give(expression: str) -> None:
     flow = agf.load(graph(f'"{{{expression}}}"'), "graph")
-    assert "graph.odd-name" in {found.code for found in flow.warnings}
+    assert "graph.odd-name" in {warning.code for warning in flow.warnings}
     try:
         told = agf.run(flow, {"x": 1, "s": "b"}).warnings
     except agf.DefinitionError as error:
@@ -57,17 +57,17 @@ def test_an_operator_of_another_language_is_no_key_to_give(expression: str) -> N
 def test_a_key_with_a_blank_or_a_sign_of_an_operator_is_correct(name: str) -> None:
     text = graph(f'"{{state.{name}}}"').replace("{x: any", f"{{'{name}': any, x: any")
     flow = agf.load(text, "graph")
-    assert not [found for found in flow.warnings if found.code == "graph.odd-name"]
+    assert not [warning for warning in flow.warnings if warning.code == "graph.odd-name"]
     assert agf.run(flow, {name: 3, "x": 1, "s": ""}).output["y"] == "b"
 
 
 @pytest.mark.parametrize("quotes", ["‘’", "“”"])
 def test_typographic_quotes_of_a_condition_are_named(quotes: str) -> None:
     flow = agf.load(graph(condition=f"s == {quotes[0]}a b{quotes[1]}"), "graph")
-    [found] = [each for each in flow.warnings if each.code == "graph.unquoted-text"]
-    assert found.hint is not None
-    assert "quotation mark): write" in found.hint
-    assert "quote it" not in found.hint
+    [warning] = [warning for warning in flow.warnings if warning.code == "graph.unquoted-text"]
+    assert warning.hint is not None
+    assert "quotation mark): write" in warning.hint
+    assert "quote it" not in warning.hint
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_wrong_option_has_a_hint(ready: Shell, line: str, told: str, hint: str
 def test_the_word_of_a_recording_that_is_missing_has_the_caret(ready: Shell) -> None:
     shown = ready.run("%run_pipeline longest --set words=[] --replay calls.jsonl")
     assert isinstance(shown.error, agf.AgfError)
-    found = shown.error.diagnostic
-    assert (found.code, found.span and found.span.text) == ("replay.file", "calls.jsonl")
+    diagnostic = shown.error.diagnostic
+    assert (diagnostic.code, diagnostic.span and diagnostic.span.text) == ("replay.file", "calls.jsonl")
 
 
 @pytest.mark.parametrize("cell", ["%%run_pipeline longest\n", "%pipeline", "%%runs\nx", "%graph g"])

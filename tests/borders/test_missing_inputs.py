@@ -128,10 +128,10 @@ def test_a_missing_input_is_named_before_the_first_step(language: str, place: st
     text, at = MISSING[language][place]
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run(agf.load(text, language), {"a": "x"}, registry=registry)
-    (found,) = [one for one in caught.value.diagnostics if one.code == "run.missing-input"]
-    assert (found.span.text if found.span else None) == at
-    assert "'b'" in found.message
-    assert "--set b=" in str(found.hint)
+    (diagnostic,) = [diagnostic for diagnostic in caught.value.diagnostics if diagnostic.code == "run.missing-input"]
+    assert (diagnostic.span.text if diagnostic.span else None) == at
+    assert "'b'" in diagnostic.message
+    assert "--set b=" in str(diagnostic.hint)
     assert CALLS == []
 
 

@@ -21,10 +21,10 @@ TOOLS = ["run_pipeline_inline", "run_pipeline_inline_async", "run_result"]
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
+    registry = agf.Registry()
     for name in ("clerk", "other"):
-        agf.agent(lambda prompt: prompt, name=name, tools=TOOLS, registry=made)
-    return made
+        agf.agent(lambda prompt: prompt, name=name, tools=TOOLS, registry=registry)
+    return registry
 
 
 @pytest.mark.parametrize("is_live", [True, False], ids=["of this kernel", "of the journal"])
@@ -69,9 +69,9 @@ def opened(registry: agf.Registry, names: dict[str, Any], tmp_path: Path, record
 def test_a_cell_calls_no_function_that_a_journal_names(registry: agf.Registry, tmp_path: Path, name: str) -> None:
     agf.tool(price, registry=registry)
     names = {name: lambda **given: None, "price": price, "agf_magics": agf}
-    with pytest.raises(agf.DefinitionError) as told:
+    with pytest.raises(agf.DefinitionError) as raised:
         opened(registry, names, tmp_path, name)
-    assert told.value.code == "flow.unknown-tool"
+    assert raised.value.code == "flow.unknown-tool"
     assert "arguments" not in names
 
 

@@ -72,7 +72,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 def warned(text: str, language: str, registry: agf.Registry, name: str | None = None) -> list[str]:
     source = Source("test", text)
     defined = check_definition(source, language, strict=False, registry=registry, name=name)
-    return [found.code for found in defined.problems if found.severity == "warning"]
+    return [problem.code for problem in defined.problems if problem.severity == "warning"]
 
 
 @pytest.mark.parametrize("row", rows("pipeline_runs"), ids=lambda row: row["id"])

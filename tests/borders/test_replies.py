@@ -513,13 +513,13 @@ def test_a_recording_has_the_same_end(script: Sequence[Any], monkeypatch: pytest
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         registry = agf.Registry()
         registry.choose(Chat.model)
-        made = agf.run(FLOWS["pipeline"], registry=registry, raises=False)
+        run = agf.run(FLOWS["pipeline"], registry=registry, raises=False)
         requests = len(server.requests)
-        file = agf.record(made, tmp_path / "run.agf")
+        file = agf.record(run, tmp_path / "run.agf")
         with agf.replay(file):
             again = agf.run(FLOWS["pipeline"], registry=registry, raises=False)
         assert len(server.requests) == requests
-    assert (again.output, again.error and again.error.code) == (made.output, made.error and made.error.code)
+    assert (again.output, again.error and again.error.code) == (run.output, run.error and run.error.code)
 
 
 PLAN = {"calls": [{"_tool": "add", "x": 3, "_outputPath": "†state.sum"}], "output": "†state.sum"}

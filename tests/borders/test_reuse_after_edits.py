@@ -274,7 +274,7 @@ def test_an_object_that_is_changed_after_the_call_that_reads_it_is_left_out_too(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the call waits in a FIFO")
 @pytest.mark.parametrize("edit", ["R = [5]", "N = 5", "def h(): return 5", "class C: n = 5"])
-def test_what_a_cell_binds_while_a_call_runs_is_an_edit(edit: str, tmp_path: Path) -> None:
+def test_an_object_that_a_cell_assigns_while_a_call_runs_is_an_edit(edit: str, tmp_path: Path) -> None:
     """Nobody can know which object the call has read, so its result is never reused."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -303,7 +303,7 @@ def test_a_later_step_is_run_again_with_the_edited_object() -> None:
     assert (calls_made(again), again.stores["r"]) == (1, 10)
 
 
-def test_a_step_before_it_is_made_again_if_what_it_names_was_edited() -> None:
+def test_an_earlier_step_is_made_again_if_it_names_an_edited_object() -> None:
     cell = "R = {'a': 1}\ndef t(x): return x * R.setdefault('a', 1)\ndef u(x): return x"
     text = TWO.replace("x: 1}}}", "x: 1}, output: first}}")
     kernel = Kernel(cell, text=text)
@@ -322,7 +322,7 @@ def test_the_reason_says_what_was_edited_and_what_is_not_compared() -> None:
     assert row["why"] == ("its function was edited: RATE (not compared: seen, which calls of the run changed)")
 
 
-def test_the_reason_names_what_cannot_be_compared() -> None:
+def test_the_reason_names_objects_that_cannot_be_compared() -> None:
     kernel = Kernel("import threading\nlock = threading.Lock()\ndef h(): return lock\ndef t(x): return h() and x")
     (row,) = agf.stale(kernel.run(), registry=kernel.registry)
     assert row["why"] == "its function cannot be compared: lock (a lock of _thread)"

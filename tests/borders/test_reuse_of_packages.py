@@ -130,11 +130,12 @@ def test_a_function_of_a_package_under_another_name_is_reused(name: str) -> None
 
 @pytest.mark.parametrize("text", ["import random\nf = random.randint", "from numpy import mean as f",
                                   "from numpy import add as f", "from numpy.random import rand as f"])  # fmt: skip
-def test_functions_in_c_and_hidden_methods_have_a_digest(text: str) -> None:
+def test_functions_in_c_and_methods_of_hidden_objects_have_a_digest(text: str) -> None:
+    """``randint`` and ``rand`` are methods of a generator that their module keeps."""
     assert digest_function(Kernel(f"{text}\ndef t(x): return f").names["t"]) is not None
 
 
-def test_a_function_of_the_notebook_inside_of_a_packages_decorator_counts() -> None:
+def test_a_function_of_the_notebook_inside_of_a_packages_decorator_changes_the_digest() -> None:
     cell = (
         "from orchard_tools import validated\n@validated({{'lock': 1}})\ndef h(x): return x + {}\ndef t(x): return h(x)"
     )
@@ -143,7 +144,7 @@ def test_a_function_of_the_notebook_inside_of_a_packages_decorator_counts() -> N
     assert one != other
 
 
-def test_a_function_that_the_notebook_puts_into_a_package_counts() -> None:
+def test_a_function_that_the_notebook_puts_into_a_package_makes_the_result_stale() -> None:
     kernel = Kernel("import orchard_tools as o\ndef t(x): return o.plain(x)")
     first = kernel.run()
     kernel.cell("def plain(x): return 9 * x\no.plain = plain")

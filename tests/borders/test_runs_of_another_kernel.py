@@ -31,14 +31,14 @@ print(agf.start("held").result().output, flush=True)
 def other(shell: Shell) -> Iterator[subprocess.Popen[str]]:
     """Start another process in the folder of the shell, with a run that waits for a line."""
     command = [sys.executable, "-c", HELD]
-    made = subprocess.Popen(
+    process = subprocess.Popen(
         command, cwd=Path.cwd(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
     )
-    assert made.stdout is not None
-    assert made.stdout.readline() == "holding\n"
-    yield made
-    made.kill()
-    made.communicate()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "holding\n"
+    yield process
+    process.kill()
+    process.communicate()
 
 
 @pytest.mark.parametrize("named", ["held", "held-1"])

@@ -156,8 +156,8 @@ def test_a_run_in_an_output_widget_is_shown_in_it(way: str, ready: Kernel) -> No
     cell = ready.good(f"out = ipywidgets.Output()\nwith out:\n    {IN_AN_OUTPUT[way]}")
     if way in ("background", "displayed"):
         ready.good("from agf_magics.notebook.display.watching import join_views\njoin_views(r)")
-        cell.messages += [one for one in ready.strays if one["parent_header"].get("msg_id") == cell.id]
-        ready.strays = [one for one in ready.strays if one["parent_header"].get("msg_id") != cell.id]
+        cell.messages += [message for message in ready.strays if message["parent_header"].get("msg_id") == cell.id]
+        ready.strays = [message for message in ready.strays if message["parent_header"].get("msg_id") != cell.id]
     pages = [page for page in inside(cell) if "1 of 1 step" in page.get("text/plain", "")]
     assert len(pages) == 1, inside(cell)
     assert "output:\n  42" in pages[0]["text/plain"]

@@ -220,9 +220,9 @@ def test_a_name_with_a_default_needs_no_column(expression: str, rows: list[dict[
     flow = agf.load(f'pipeline: p\nsteps: [{{transform: {{value: "{expression}"}}}}]')
     with kept.no_journal():
         if outcome == "error":
-            with pytest.raises(agf.DefinitionError) as told:
+            with pytest.raises(agf.DefinitionError) as raised:
                 agf.run(flow, over=rows)
-            assert told.value.code == "over.column"
+            assert raised.value.code == "over.column"
             return
         run = agf.run(flow, over=rows)
     codes = [warning.code for warning in run.warnings]

@@ -33,9 +33,9 @@ def hint(expression: str) -> str:
 
 def pasted(expression: str) -> Any:
     """The value of what the hint says to write."""
-    found = re.match(r"write: (.*?)(?:; |$)", hint(expression))
-    assert found, hint(expression)
-    return agf.evaluate("r1", found[1], {"ctx": CTX})
+    match = re.match(r"write: (.*?)(?:; |$)", hint(expression))
+    assert match, hint(expression)
+    return agf.evaluate("r1", match[1], {"ctx": CTX})
 
 
 ctx: Any = NAMES
@@ -118,7 +118,7 @@ DATES = [
 @pytest.mark.parametrize(("expression", "told"), DATES)
 def test_a_date_without_quotes_is_told(expression: str, told: bool) -> None:
     flow = agf.load(f'pipeline: p\nsteps:\n- transform: {{value: "{expression}"}}\n')
-    found = [each for each in flow.warnings if each.code == "r1.date"]
+    found = [warning for warning in flow.warnings if warning.code == "r1.date"]
     assert bool(found) is told
     for each in found:
         assert each.hint == f"write: '{each.span.text if each.span else ''}'"

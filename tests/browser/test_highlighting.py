@@ -72,6 +72,40 @@ def test_enter_indents_as_yaml_needs_it(opened: Open, app: str) -> None:
     ]
 
 
+STEPS = "\npipeline: p\nsteps:\n"
+
+
+TYPED = [
+    # The next element begins where the last one began.
+    (
+        "- tool: {name: a, args: {b: [1]}}\n- transform: {value: 1}  # why\n- x",
+        "  - tool: {name: a, args: {b: [1]}}\n  - transform: {value: 1}  # why\n  - x",
+    ),
+    ("- {name: a}\n- x", "  - {name: a}\n  - x"),
+    ("- tool: {name: a,\nargs: {}}\n- x", "  - tool: {name: a,\n    args: {}}\n  - x"),
+    # A dash where only a key could be goes to its list.
+    ("- agent:\nprompt: a\n- x", "  - agent:\n      prompt: a\n  - x"),
+    ("- title: a\n- x", "  - title: a\n  - x"),
+    (
+        "- parallel:\nbranches:\na:\n- tool: {name: b}\n- x",
+        "  - parallel:\n      branches:\n        a:\n          - tool: {name: b}\n          - x",
+    ),
+    # All other lines and dashes stay where they are.
+    ("- agent:\nname: a\ntools:\n- x", "  - agent:\n      name: a\n      tools:\n        - x"),
+    ("- agent:\nprompt: |\n- x\n- {y}\n- z", "  - agent:\n      prompt: |\n        - x\n        - {y}\n        - z"),
+    ("- title: a {b}\nx", "  - title: a {b}\n    x"),
+]
+"""What is typed as steps, and the text that it gives."""
+
+
+def test_an_element_of_a_list_is_typed_beside_the_others(opened: Open) -> None:
+    page = opened(*["%%pipeline"] * len(TYPED))
+    for cell, (typed, _) in enumerate(TYPED):
+        page.type(cell, STEPS + typed)
+    sources = [page.source(cell) for cell in range(len(TYPED))]
+    assert sources == ["%%pipeline" + STEPS + written for _, written in TYPED]
+
+
 def test_a_reloaded_page_has_the_colours(opened: Open) -> None:
     page = opened(PYTHON, PIPELINE)
     key = page.look(1, "pipeline")

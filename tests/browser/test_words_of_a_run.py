@@ -103,6 +103,11 @@ def test_the_steps_of_a_resumed_run_follow_each_other_in_the_timeline(opened: Op
     for (begin, end), (after, _) in pairwise(places):
         assert room["x"] - 1 <= begin < end <= room["x"] + room["width"] + 1
         assert end <= after + 4  # a mark is two pixels wide
+    # The attempt that failed before the run was resumed is red, and the one that succeeded green.
+    red = """root => root.querySelectorAll('u[style*="var(--bad)"]').length === 1"""
+    page.wait(f"{EXPLORERS}.some({red})")
+    published = page.explorer(1).locator(".row:has(b:text-is('doubled')) u").get_attribute("style") or ""
+    assert re.search(r"var\(--bad\).*transparent.*(#|rgb)", published)
     in_both_themes(page, "resumed", 1)
     # The first number of the axis is above the begin of the bars.
     axis = page.explorer(1).locator(".axis span").first.bounding_box()
@@ -159,6 +164,46 @@ def test_the_calls_of_a_loop_are_pieces_while_it_goes_on(opened: Open, lab: Lab)
     page.finished()
     page.wait(f"{EXPLORERS}.some(root => ({pieces})(root) === 11)")
     assert "running" not in (bar.get_attribute("style") or "")
+    assert not page.errors
+
+
+LOST = f"""%%pipeline --run
+pipeline: lost
+steps:
+- for_each:
+    items: {[*range(40)]}
+    max_parallel: 4
+    on_error: continue
+    do: {{tool: {{name: rare, args: {{n: !expr item}}, output: one}}}}
+    collect: {{transform: {{value: pipe}}}}
+    output: rares
+- for_each:
+    items: {[*range(40)]}
+    on_error: continue
+    do: {{transform: {{value: "1 / (item - 20)"}}}}
+    collect: {{transform: {{value: pipe}}}}
+    output: divided"""
+RARE = """@tool
+async def rare(n: int) -> int:
+    await asyncio.sleep(0.05)
+    if n == 20:
+        raise ValueError("no such row")
+    return n"""
+
+
+def test_what_failed_of_a_fan_out_is_marked_at_its_time_in_the_timeline(opened: Open) -> None:
+    page = opened(SETUP, RARE, LOST)
+    page.run_all()
+    page.open_view(2, "Timeline")
+    paint = "row => [row.querySelector('b').textContent, row.querySelector('u').style.background]"
+    paints = f"() => [...{EXPLORERS}[0].querySelectorAll('.row')].map({paint})"
+    page.wait(f"({paints})().filter(([, paint]) => paint.includes('transparent')).length === 2")
+    painted = dict(page.page.evaluate(paints))
+    for name in ("rares", "one"):
+        ((begin, end),) = re.findall(r"var\(--bad\) ([\d.]+)% ([\d.]+)%", painted[name])
+        assert 40 < float(begin) < float(end) < 70  # half of the calls were before it
+    assert "/ 4px" in painted["divided"]  # no call, so no time: a small mark
+    in_both_themes(page, "lost", 2)
     assert not page.errors
 
 

@@ -70,6 +70,24 @@ def test_a_blank_line_is_completed_with_what_may_stand_there(opened: Open) -> No
         assert item in page.source(cell)
 
 
+def test_the_next_step_is_completed_where_enter_leads(opened: Open) -> None:
+    page = opened(SETUP, "%%pipeline\npipeline: p\nsteps:")
+    page.run(0)
+    page.type(1, "\n- tool: {name: fetch, args: {url: x}, output: orders}\n")
+    page.press("Control+Space")
+    rows = page.page.locator(".jp-Completer-item")
+    rows.filter(has_text="- transform:").wait_for()
+    page.picture("writing-next-step")
+    assert all("- " in row for row in rows.all_inner_texts()[:3])
+    page.press("Escape")
+    page.type(1, '- transform: {value: "count(or')
+    page.press("Control+Space")
+    rows.filter(has_text="orders").wait_for()
+    page.picture("writing-begun-name")
+    assert len(rows.all_inner_texts()) == 1
+    assert page.source(1).splitlines()[-1] == '  - transform: {value: "count(or'
+
+
 def test_a_cell_of_an_opened_notebook_is_underlined_before_it_is_edited(opened: Open) -> None:
     later = TYPED.replace("fetsh", "registered_by_a_later_cell")
     page = opened(SETUP, TYPED.replace("tool", "tol"), later, "x = 1")

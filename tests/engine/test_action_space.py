@@ -1,4 +1,4 @@
-"""The tools that the document of a policy may use: those of its action space, in all that it runs (decision B1′).
+"""The tools that the document of a policy may use: those of its action space, in all that it runs (decision B1).
 
 The limit holds whatever language the inner flows are written in. A policy without a document limits nothing.
 """

@@ -21,16 +21,16 @@ steps:
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
-    agf.tool(lambda n: n * 2, name="twice", registry=made)
+    registry = agf.Registry()
+    agf.tool(lambda n: n * 2, name="twice", registry=registry)
 
-    @agf.agent(registry=made, name="reviewer")
+    @agf.agent(registry=registry, name="reviewer")
     def review(prompt: str, strict: bool = False) -> str:
         """Reviews a text."""
         return f"reviewed {prompt!r}, {'strictly' if strict else 'kindly'}"
 
-    agf.define(FLOW, registry=made)
-    return made
+    agf.define(FLOW, registry=registry)
+    return registry
 
 
 def lead(registry: agf.Registry, *turns: Any, tools: list[str], **options: Any) -> tuple[agf.Run, Script]:
@@ -111,7 +111,7 @@ def test_a_step_names_the_model_that_answers(registry: agf.Registry) -> None:
     agf.model_agent("lead", model="openai:gpt-4o", instructions="Be brief.", registry=registry)
     one = ASK.replace("identity: lead", "identity: lead, model: 'test:other'")
     flow = agf.define(one, registry=registry)
-    problems = {found.code for found in flow.warnings}
+    problems = {warning.code for warning in flow.warnings}
     assert "model.no-key" not in problems, "the agent's own model is not asked"
 
 
@@ -128,7 +128,7 @@ def test_an_agent_that_is_not_a_model_has_none(registry: agf.Registry, identity:
     one = ASK.replace("identity: lead", f"identity: {identity}, model: 'openai:gpt-4o'")
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run(one, registry=registry)
-    found = next(one for one in caught.value.diagnostics if one.code == "flow.agent-model")
+    found = next(diagnostic for diagnostic in caught.value.diagnostics if diagnostic.code == "flow.agent-model")
     assert found.span.text == "'openai:gpt-4o'"
 
 

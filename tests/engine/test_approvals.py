@@ -88,12 +88,12 @@ def test_an_unusable_answer_calls_nothing(tmp_path: Path, answer: Any, code: str
     assert (run.error.code, world.paid) == (code, [])
 
 
-def test_a_secret_that_a_person_gives_is_not_kept_and_asked_for_again(tmp_path: Path) -> None:
-    registry, given, fails = agf.Registry(), list[str](), [True]
+def test_a_secret_answer_is_not_kept_and_is_asked_for_again(tmp_path: Path) -> None:
+    registry, tokens, fails = agf.Registry(), list[str](), [True]
 
     @agf.tool(registry=registry, secret=["token"], where="loop")
     def use(token: str, then: str) -> str:
-        given.append(token)
+        tokens.append(token)
         if fails[0]:
             raise OSError("no line")
         return "used"
@@ -128,7 +128,7 @@ edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {f
             fails[0] = False
             again = {"token": "t0ken-of-bob"} if name == "p" else None
             assert agf.resume(failed.run_id, registry=registry, input=again, ask=ask).status == "ok"
-    assert given == ["t0ken-of-ann"] * 4
+    assert tokens == ["t0ken-of-ann"] * 4
     question = 'call use(token="•••", then="now")?'
     assert asked == ["Your token?", "When?", "Your token?", question, question]
 
@@ -195,7 +195,7 @@ def test_nothing_below_a_document_calls_its_tool_without_the_approval(agent: str
     sequential = f"{{id: agf.sequential, config: {{steps: [{{agent: {agent}}}]}}}}"
     run, paid, asked = paying(sequential, agent, first)
     assert (paid, asked) == ([], [])
-    assert "policy.approval" in [found.code for found in run.warnings]
+    assert "policy.approval" in [warning.code for warning in run.warnings]
     run, paid, asked = paying(REACT, agent, ToolCallPart(agent, {"prompt": "pay"}))
     assert (paid, asked) == ([], [])
 

@@ -41,9 +41,9 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Scripted
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
-    made.choose("openai-chat:gpt-4o")
-    return made
+    registry = agf.Registry()
+    registry.choose("openai-chat:gpt-4o")
+    return registry
 
 
 def text_of(*attach: str) -> str:
@@ -112,7 +112,7 @@ def test_the_journal_has_a_digest_and_no_bytes(server: ScriptedServer, registry:
     with kept.journal_in(tmp_path) as journal:
         done = run(registry, "'figure.png'")
         assert done.output == "a fig"
-        stored = b"".join(one.read_bytes() for one in journal.parent.iterdir() if one.name.startswith(journal.name))
+        stored = b"".join(path.read_bytes() for path in journal.parent.iterdir() if path.name.startswith(journal.name))
     assert b"sha256" in stored
     assert PNG not in stored
     assert base64.b64encode(PNG)[:60] not in stored
@@ -226,9 +226,9 @@ def test_a_function_gets_no_attachments(server: ScriptedServer, registry: agf.Re
     text = text_of("'figure.png'").replace("    prompt", "    identity: clerk\n    prompt")
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run(text, registry=registry)
-    (found,) = (one for one in caught.value.diagnostics if one.severity == "error")
-    assert found.code == "flow.agent-model"
-    assert found.span.text == "'figure.png'"
+    (diagnostic,) = (diagnostic for diagnostic in caught.value.diagnostics if diagnostic.severity == "error")
+    assert diagnostic.code == "flow.agent-model"
+    assert diagnostic.span.text == "'figure.png'"
 
 
 def test_a_function_that_answers_by_default_is_named() -> None:
@@ -236,7 +236,7 @@ def test_a_function_that_answers_by_default_is_named() -> None:
     agf.agent(lambda prompt: "x", name="clerk", default=True, registry=registry)
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run("{pipeline: p, steps: [{agent: {prompt: hi, attach: [\"'a.png'\"]}}]}", registry=registry)
-    (found,) = (one for one in caught.value.diagnostics if one.severity == "error")
-    assert found.code == "flow.agent-model"
-    assert found.hint is not None
-    assert "AgfMagics.model" in found.hint
+    (diagnostic,) = (diagnostic for diagnostic in caught.value.diagnostics if diagnostic.severity == "error")
+    assert diagnostic.code == "flow.agent-model"
+    assert diagnostic.hint is not None
+    assert "AgfMagics.model" in diagnostic.hint

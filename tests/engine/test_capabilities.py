@@ -375,10 +375,10 @@ def test_an_unknown_identity_is_reported_before_the_run(named: str, nearest: str
             agf.run(
                 f"pipeline: p\nsteps:\n{NESTED[nested].replace('STEP', step(named, None))}\n", registry=house.registry
             )
-        found = caught.value.diagnostic
-        assert (found.code, found.span and found.span.text) == ("flow.unknown-agent", f'"{named}"')
-        assert ("did you mean" in str(found.hint)) is (nearest is not None)
-        assert "registered agents are ab, anyone, nothing" in str(found.hint)
+        diagnostic = caught.value.diagnostic
+        assert (diagnostic.code, diagnostic.span and diagnostic.span.text) == ("flow.unknown-agent", f'"{named}"')
+        assert ("did you mean" in str(diagnostic.hint)) is (nearest is not None)
+        assert "registered agents are ab, anyone, nothing" in str(diagnostic.hint)
     assert house.used == []
 
 

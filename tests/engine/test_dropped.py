@@ -33,14 +33,14 @@ def ran(text: str, xs: Any = (), **more: Any) -> agf.Run:
 
 
 def all_dropped(run: agf.Run) -> list[str]:
-    return [found.message for found in run.warnings if found.code == "run.all-dropped"]
+    return [warning.message for warning in run.warnings if warning.code == "run.all-dropped"]
 
 
 def test_each_failure_has_the_value_of_its_element() -> None:
     run = ran(EACH, [1, 2, {"a": [4]}, 3])
-    found = run.progress.failures
-    assert [(one.at[-1], one.element) for one in found] == [(1, 2), (2, {"a": [4]})]
-    assert all(one.error.code == "step.tool-failed" for one in found)  # type: ignore[attr-defined]
+    failures = run.progress.failures
+    assert [(failure.at[-1], failure.element) for failure in failures] == [(1, 2), (2, {"a": [4]})]
+    assert all(failure.error.code == "step.tool-failed" for failure in failures)  # type: ignore[attr-defined]
     assert 'each of xs #2 ({"a": [4]})' in run_text(run)
     assert (run.output, all_dropped(run)) == ([1, 3], [])
 
@@ -116,7 +116,7 @@ steps:
 def test_a_run_that_dropped_all_elements_of_a_step_warns_once(text: str, xs: list[int], says: list[str]) -> None:
     run = ran(text, xs)
     assert (run.status, all_dropped(run)) == ("ok", says)
-    assert [found.message for found in run.progress.losses] == says
+    assert [loss.message for loss in run.progress.losses] == says
 
 
 def test_the_counters_of_a_fan_out_compare_with_its_width_and_not_with_what_has_started() -> None:
@@ -140,5 +140,5 @@ def test_a_past_run_lists_its_dropped_elements(tmp_path: Path) -> None:
         run = ran(EACH, [1, 2, 4])
         past = agf.runs(run.run_id)
         failures = past.progress.failures
-        assert [one.at for one in failures] == [one.at for one in run.progress.failures]
+        assert [failure.at for failure in failures] == [failure.at for failure in run.progress.failures]
         assert failures.total == 2

@@ -38,9 +38,9 @@ from tests.fans import fan_out
 from tests.workers.in_process import InProcess
 
 ELEMENTS = ["ok", "list", "tuple", "fail", "once", "awaits", "awaits and fails", "stops", "deep", 7]
-"""The elements by what they do; 7 has the wrong type."""
+"""The elements, each a word for what the call with it does (`registry_of`); 7 has the wrong type."""
 
-WHOLE = {"ok", "list", "tuple", "awaits"}
+NEVER_FAILING = {"ok", "list", "tuple", "awaits"}
 """The elements that never fail."""
 
 
@@ -195,6 +195,7 @@ def numbered(xs: list[Any]) -> list[Any]:
 
 
 TOOLS = st.sampled_from(["work", "timed", "once_only", "sealed", "on_worker"])
+"""The tools of `registry_of`: the same work, with other options. The argument of ``sealed`` is a secret."""
 
 
 @settings(max_examples=20)

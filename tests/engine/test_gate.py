@@ -1,4 +1,4 @@
-"""The static check of inline definitions, which refuses a definition before it starts.
+"""The gate (decision P11): the check of a definition that an agent launches as text.
 
 The rows are the rule. ``alice`` launches each row. ``bob`` is registered, too, and so are the tools and flows that a
 row names.
@@ -23,7 +23,7 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_gate.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
-class House:
+class RowRegistry:
     """The registry of a row, and the calls of its tools."""
 
     def __init__(self, row: dict[str, Any]) -> None:
@@ -56,13 +56,14 @@ class House:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
-def test_gate(row: dict[str, Any]) -> None:
-    house, before = House(row), set(live)
-    found = [{"code": d.code, "at": d.span.text if d.span else None} for d in house.refused(row["text"])]
+def test_the_gate_finds_the_errors_of_the_row_and_nothing_runs_then(row: dict[str, Any]) -> None:
+    row_registry = RowRegistry(row)
+    before = set(live)
+    found = [{"code": d.code, "at": d.span.text if d.span else None} for d in row_registry.refused(row["text"])]
     assert found == row["errors"]
-    answer = launch_tools(identity="alice", registry=house.registry)["run_pipeline_inline"](row["text"])
-    assert (answer["status"] == "ok") is not bool(row["errors"]), answer
+    answer = launch_tools(identity="alice", registry=row_registry.registry)["run_pipeline_inline"](row["text"])
+    assert (answer["status"] == "ok") == (not row["errors"]), answer
     if row["errors"]:
         assert set(live) == before
-        assert house.called == []
+        assert row_registry.called == []
         assert all(f"[{error['code']}]" in answer["data"]["error"] for error in row["errors"])

@@ -19,8 +19,8 @@ from agf_magics.text.source import Source
 
 def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:
     """The severity, the code and the text under the caret of each problem of defining ``text``."""
-    found = register(text, registry=registry).problems
-    return [(d.severity, d.code, d.span.text if d.span else "") for d in found if d.severity != "note"]
+    problems = register(text, registry=registry).problems
+    return [(d.severity, d.code, d.span.text if d.span else "") for d in problems if d.severity != "note"]
 
 
 def test_an_unknown_name_is_a_warning_when_defined_and_refuses_the_run() -> None:
@@ -222,8 +222,8 @@ def test_a_call_that_passes_too_little_says_what_to_pass() -> None:
     register("pipeline: q\nsteps:\n- transform: {value: first + second}\n", registry=registry)
     for passed, hint in (("[first]", "pass: [first, second]"), ("[first, secnd]", "did you mean second?")):
         text = f"pipeline: p\nsteps:\n- call: {{pipeline: q, pass: {passed}}}\n"
-        (found,) = (d for d in register(text, registry=registry).problems if d.code == "flow.not-passed")
-        assert found.hint == hint
+        (problem,) = (d for d in register(text, registry=registry).problems if d.code == "flow.not-passed")
+        assert problem.hint == hint
 
 
 # --- a flow is linked again only if the registry has changed ---

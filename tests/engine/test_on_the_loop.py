@@ -112,7 +112,7 @@ def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
         str(run.error), run.error.where, repr(run.error.__cause__),
         getattr(run.error.__cause__, "__notes__", None),
     ]  # fmt: skip
-    warnings = Counter((one.code, one.message) for one in run.warnings)
+    warnings = Counter((warning.code, warning.message) for warning in run.warnings)
     return run.status, run.output, run.calls, error, rows, warnings
 
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.slow import slow_but
+
 HERE = Path(__file__).parent
 WAYS = ["jspi", "plain"]
 """Two kinds of browsers: one that can suspend a cell, and one that cannot."""
@@ -49,7 +51,7 @@ EQUAL = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", slow_but(["plain"], WAYS))
 @pytest.mark.parametrize("name", EQUAL)
 def test_a_run_gives_the_same_as_with_threads(name: str, way: str) -> None:
     assert answers(way)[name] == EQUAL[name]

@@ -324,9 +324,9 @@ def test_the_output_of_a_routed_or_batched_agent_is_stored_under_its_alias(
     registry = agf.Registry()
     for name in "abc":
         agf.agent(functools.partial(lambda name, input: name, name), name=name, registry=registry)
-    made = agf.run(text, given, registry=registry)
-    assert made.stores == stores
-    assert made.output == next(iter(stores.values()))
+    run = agf.run(text, given, registry=registry)
+    assert run.stores == stores
+    assert run.output == next(iter(stores.values()))
 
 
 def test_a_field_that_its_agent_does_not_take_is_warned_about_and_left_out() -> None:

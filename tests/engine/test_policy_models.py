@@ -51,8 +51,8 @@ def test_every_preference_reaches_the_model() -> None:
 def test_a_template_that_names_no_field_is_an_error_at_the_name() -> None:
     registry, script = scripted({"output": "ok"})
     error = failure(react(", user_prompt_template: 'say {{nam}}'"), {"name": "x"}, registry=registry)
-    found = error.diagnostic
-    assert (found.code, found.span and found.span.text, found.hint) == (
+    diagnostic = error.diagnostic
+    assert (diagnostic.code, diagnostic.span and diagnostic.span.text, diagnostic.hint) == (
         "policy.unresolved-path",
         "nam",
         "did you mean name?",

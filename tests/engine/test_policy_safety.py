@@ -68,11 +68,11 @@ def test_a_policy_nobody_registered_is_named_before_the_run() -> None:
     flow = agf.load("id: x-acme.vota\nconfig: {}\n", registry=registry)
     with pytest.raises(agf.DefinitionError) as caught:
         run_virtual(agf.arun(flow, {}, registry=registry))
-    found = caught.value.diagnostic
-    assert found.code == "flow.unknown-policy"
-    assert "x-acme.vota" in found.message
-    assert found.hint is not None
-    assert "x-acme.vote" in found.hint
+    diagnostic = caught.value.diagnostic
+    assert diagnostic.code == "flow.unknown-policy"
+    assert "x-acme.vota" in diagnostic.message
+    assert diagnostic.hint is not None
+    assert "x-acme.vote" in diagnostic.hint
 
 
 def test_a_vendors_function_can_call_functions_alone_and_says_so_when_it_tries() -> None:

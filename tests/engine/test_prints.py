@@ -38,8 +38,8 @@ def run(registry: agf.Registry, text: str = ONE, **options: Any) -> tuple[agf.Ru
     seen: list[ev.Event] = []
     with contextlib.redirect_stdout(io.StringIO()) as out:
         options = {"stream": True, "raises": False, **options}
-        made = agf.run(text, registry=registry, on_event=seen.append, **options)
-    return made, seen, out.getvalue()
+        run = agf.run(text, registry=registry, on_event=seen.append, **options)
+    return run, seen, out.getvalue()
 
 
 def test_what_a_tool_prints_is_under_its_step_and_still_in_the_output(registry: agf.Registry) -> None:
@@ -121,9 +121,9 @@ def test_prints_are_masked_in_events_and_rows(registry: agf.Registry) -> None:
 
     text = "{pipeline: p, steps: [{tool: {name: shout, args: {token: !expr ctx.token}}}]}"
     seen: list[ev.Event] = []
-    made = agf.run(text, {"token": "hunter2-hunter2"}, registry=registry, stream=True, on_event=seen.append)
+    run = agf.run(text, {"token": "hunter2-hunter2"}, registry=registry, stream=True, on_event=seen.append)
     assert printed(seen) == "logs in with hunt\n•••"
-    assert "hunter2-hunter2" not in progress_text(made.progress, now=0)
+    assert "hunter2-hunter2" not in progress_text(run.progress, now=0)
 
 
 def test_sys_stdout_is_the_old_one_after_the_run_and_is_never_touched_if_nobody_watches(
@@ -157,12 +157,12 @@ def test_output_that_is_redirected_while_a_run_is_watched_is_put_back(registry: 
         print("end")
 
     before = sys.stdout
-    made = agf.start(ONE, registry=registry, stream=True)
+    run = agf.start(ONE, registry=registry, stream=True)
     assert is_running.wait(30)
     with contextlib.redirect_stdout(io.StringIO()) as own:
         print("mine")
         may_end.set()
-        made.wait()
+        run.wait()
     assert own.getvalue() == "mine\nend\n"
     print("after")
     agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=registry, stream=True)

@@ -71,19 +71,19 @@ class Script:
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
+    registry = agf.Registry()
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     def add(x: int, y: int) -> int:
         """The sum."""
         return x + y
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     def fail() -> None:
         """Fails."""
         raise ValueError("no pears")
 
-    return made
+    return registry
 
 
 ASK = """
@@ -140,9 +140,9 @@ def test_a_note_says_that_the_configured_model_answers_for_another(
     flow = agf.load(ASK, registry=registry)
     step = flow.body.steps[0]  # type: ignore[attr-defined]
     named = replace(step, name=Name(own))  # type: ignore[call-arg]
-    found = Diagnostics()
-    model_binding(named, registry, found)  # type: ignore[arg-type]
-    assert [one.code for one in found] == codes
+    problems = Diagnostics()
+    model_binding(named, registry, problems)  # type: ignore[arg-type]
+    assert [problem.code for problem in problems] == codes
 
 
 def test_each_request_and_each_call_is_a_step(registry: agf.Registry) -> None:
@@ -167,7 +167,7 @@ def test_a_failed_call_is_reported_to_the_model_and_ends_nothing(registry: agf.R
     assert script.told("add")[1].startswith("Error: the arguments for 'add' are not JSON")
 
 
-def test_calls_of_one_reply_run_side_by_side(registry: agf.Registry) -> None:
+def test_calls_of_one_reply_run_concurrently(registry: agf.Registry) -> None:
     both = asyncio.Barrier(2)
 
     @agf.tool(registry=registry)
@@ -181,8 +181,8 @@ def test_calls_of_one_reply_run_side_by_side(registry: agf.Registry) -> None:
 def test_with_the_last_step_the_model_must_answer(registry: agf.Registry) -> None:
     script = Script(call(("add", {"x": 2, "y": 3})))
     agf.model_agent("clerk", model=script.model(), max_steps=3, registry=registry)
-    found = refusal(ASK, registry)
-    assert found.code == "model.max-steps"
+    error = refusal(ASK, registry)
+    assert error.code == "model.max-steps"
     assert script.offered == [["add", "fail"], ["add", "fail"], []]
 
 
@@ -205,10 +205,10 @@ def test_a_model_is_asked_with_all_fields_required(registry: agf.Registry) -> No
 
 def test_a_model_is_asked_again_twice_and_then_fails_with_what_it_said(registry: agf.Registry) -> None:
     script = Script(text("five"), text('{"total": "five"}'), text('{"total": null}'))
-    found = refusal(SUM, registry, script)
-    assert found.code == "agent.reply-schema"
-    assert "total" in found.diagnostic.message
-    assert 'it was: {"total": null}' in (found.diagnostic.hint or "")
+    error = refusal(SUM, registry, script)
+    assert error.code == "agent.reply-schema"
+    assert "total" in error.diagnostic.message
+    assert 'it was: {"total": null}' in (error.diagnostic.hint or "")
     assert len(script.asked) == 3
     again = script.asked[-1][0][-1].parts[-1]
     assert "needs a number, not text 'five'" in str(again.content)  # type: ignore[union-attr]
@@ -355,7 +355,7 @@ def in_virtual_time(registry: agf.Registry, script: Script | None = None, **opti
 def test_a_provider_that_is_busy_is_asked_again_a_little_later(registry: agf.Registry) -> None:
     done, took = in_virtual_time(registry, Script(BUSY, BUSY, text("5")))
     assert (done.output, took) == ("5", pytest.approx(1 + 2, abs=0.1))
-    assert [found.code for found in done.warnings] == ["model.retried", "model.retried"]
+    assert [warning.code for warning in done.warnings] == ["model.retried", "model.retried"]
 
 
 def test_a_provider_that_stays_busy_is_given_up(registry: agf.Registry) -> None:
@@ -376,7 +376,7 @@ def test_a_provider_that_asks_for_an_hour_is_not_waited_for(registry: agf.Regist
     assert (done.error.code, len(script.asked)) == ("model.rate-limit", 1)
 
 
-def test_a_model_that_says_nothing_is_given_up(registry: agf.Registry) -> None:
+def test_a_model_that_never_answers_is_given_up(registry: agf.Registry) -> None:
     done, took = in_virtual_time(registry, limits=agf.Limits(model_timeout=100))
     assert done.error.code == "model.timeout"
     assert took == pytest.approx(100, abs=0.1)
@@ -561,13 +561,13 @@ def test_the_usage_of_models_is_shown_and_kept_and_added_up_in_a_resumed_run(
     with kept.journal_in(tmp_path):
         broken = agf.run(ASK, registry=registry, raises=False)
         assert (used(broken), used(find_past_run(broken.run_id))) == ((1, True), (1, True))
-        assert [one.tokens for one in agf.runs()] == [broken.usage.tokens]
+        assert [run.tokens for run in agf.runs()] == [broken.usage.tokens]
         done = agf.resume(broken.run_id, registry=registry)
         first = broken.usage
         assert used(done) == (2, True)
         assert (done.usage.input > first.input, done.usage.output > first.output) == (True, True)
         assert find_past_run(done.run_id).usage == done.usage
-        assert [one.tokens for one in agf.runs()] == [done.usage.tokens]
+        assert [run.tokens for run in agf.runs()] == [done.usage.tokens]
         shown = f"{done.usage.tokens:,} tokens in 2 requests"
         for one in (done, find_past_run(done.run_id)):
             bundle = one._repr_mimebundle_()
@@ -626,6 +626,6 @@ def test_a_reply_that_does_not_conform_to_the_agent_is_refused_at_its_name(regis
     gives = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     agf.model_agent("clerk", model=Script(text('{"n": "no number"}')).model(), gives=gives, registry=registry)
     document = "pipeline: p\nsteps:\n- agent: {prompt: how many?, identity: clerk}\n"
-    found = agf.run(document, registry=registry, raises=False).error
-    span = found.diagnostic.span
-    assert (found.code, span.source.text[span.start : span.end]) == ("agent.reply-schema", "clerk")
+    error = agf.run(document, registry=registry, raises=False).error
+    span = error.diagnostic.span
+    assert (error.code, span.source.text[span.start : span.end]) == ("agent.reply-schema", "clerk")

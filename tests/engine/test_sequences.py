@@ -26,7 +26,7 @@ from agf_magics.engine.shapes.elements import MOST, READ_AHEAD
 from agf_magics.flow.progress import events as ev
 from agf_magics.values.sequences import is_sequence, why_no_sequence
 from tests.engine import kept
-from tests.engine.test_fan_out import ELEMENTS, WHOLE, by_place, numbered, observed, unjournaled
+from tests.engine.test_fan_out import ELEMENTS, NEVER_FAILING, TOOLS, by_place, numbered, observed, unjournaled
 from tests.fans import fan_out
 
 EACH = """
@@ -78,6 +78,11 @@ class Rows:
         return self.items[number]
 
 
+def error_of(run: Any) -> agf.StepError:
+    assert isinstance(run.error, agf.StepError)
+    return run.error
+
+
 def each(do: str = SAME, on_error: str = "abort", limit: int = 8) -> str:
     return EACH.format(do=do, on_error=on_error, limit=limit)
 
@@ -87,7 +92,7 @@ def played(text: str, xs: Any, registry: agf.Registry | None = None, **options: 
 
 
 def warnings(run: agf.Run) -> list[str]:
-    return [found.code for found in run.progress.warnings]
+    return [warning.code for warning in run.progress.warnings]
 
 
 # --- which values are sequences ---
@@ -189,7 +194,7 @@ def test_a_policy_reads_the_elements_of_a_sequence() -> None:
     st.lists(st.sampled_from(ELEMENTS), max_size=12),
     st.integers(1, 5),
     st.sampled_from(["continue", "abort", "retry(1)"]),
-    st.sampled_from(["work", "timed", "once_only", "sealed", "on_worker"]),
+    TOOLS,
     st.booleans(),
     st.booleans(),
 )
@@ -200,16 +205,16 @@ def test_a_sequence_gives_what_its_list_gives(
     xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool, remote: bool
 ) -> None:
     """The events, records, calls, failures and results are the same, apart from the record of the sequence."""
-    if on_error != "continue" and not WHOLE.issuperset(xs):
+    if on_error != "continue" and not NEVER_FAILING.issuperset(xs):
         limit = 1  # how far the other elements come before the failure depends on timing
     text = fan_out(tool, limit=limit, on_error=on_error)
-    one: list[Any] = numbered(xs)
-    other: Any = SlicedRows(one)
-    found, wanted = (observed(remote, text, each, None, reuse) for each in (other, one))
+    listed: list[Any] = numbered(xs)
+    rows: Any = SlicedRows(listed)
+    found, wanted = (observed(remote, text, elements, None, reuse) for elements in (rows, listed))
     rest = found._replace(records=[row for row in found.records if row[0] != "sequence"])
     assert len(found.records) - len(rest.records) == 1
     assert by_place(rest) == by_place(wanted)
-    found, wanted = (unjournaled(remote, text, each) for each in (other, one))
+    found, wanted = (unjournaled(remote, text, elements) for elements in (rows, listed))
     assert by_place(found) == by_place(wanted)
 
 
@@ -307,14 +312,14 @@ def test_a_range_of_ten_million_has_no_objects() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [one["sum"] for one in run.output["sums"]] == [1, 2, 3]
-    assert "drops 9999997" in next(one.message for one in run.progress.warnings)
+    assert "drops 9999997" in next(warning.message for warning in run.progress.warnings)
     assert peak < 2_000_000, "a list of them takes 80 MB"
 
 
 def test_a_numpy_element_is_a_number_and_a_row_is_an_array() -> None:
     assert all(type(one) is float for one in played(each(), np.arange(2) / 2).output)
     rows = played(each(), np.eye(2)).output
-    assert [type(one) for one in rows] == [np.ndarray, np.ndarray]
+    assert [type(row) for row in rows] == [np.ndarray, np.ndarray]
     assert played(each(), Rows([(1, 2)])).output == [[1, 2]]
 
 
@@ -350,11 +355,6 @@ def test_the_fragments_of_a_parquet_data_set_can_be_elements(tmp_path: Path) -> 
 
 
 # --- failures ---
-
-
-def error_of(run: Any) -> agf.StepError:
-    assert isinstance(run.error, agf.StepError)
-    return run.error
 
 
 def fails_at(*numbers: int) -> Callable[[int], Any]:

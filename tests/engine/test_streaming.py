@@ -35,19 +35,19 @@ AT = ("steps[0]", "session.ask", 0)
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
+    registry = agf.Registry()
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=registry)
     def price(fruit: str) -> float:
         """The price of a kilo."""
         return 7.0
 
-    @agf.tool(registry=made, secret=("token",))
+    @agf.tool(registry=registry, secret=("token",))
     def log_in(user: str, token: str) -> str:
         """Logs in."""
         return f"hello, {token}"
 
-    return made
+    return registry
 
 
 def parts(events: list[ev.Event], part: str | None = None) -> list[str]:
@@ -207,15 +207,15 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_reply(registry: agf.Registr
 def test_a_reply_without_an_end_mark_has_a_warning(registry: agf.Registry) -> None:
     done, _, _ = run(registry, Stream(["A kilo of figs ", b"data: [DONE]\n\n"], ends=False))
     assert done.output == "A kilo of figs "
-    assert [found.code for found in done.warnings] == ["model.unended"]
+    assert [warning.code for warning in done.warnings] == ["model.unended"]
 
 
 def check_broken_off(done: agf.Run, seen: list[ev.Event]) -> None:
-    found = done.error.diagnostic
-    assert found.code == "model.broken-off"
-    assert found.span is not None
-    assert found.hint is not None
-    assert "%resume" in found.hint
+    diagnostic = done.error.diagnostic
+    assert diagnostic.code == "model.broken-off"
+    assert diagnostic.span is not None
+    assert diagnostic.hint is not None
+    assert "%resume" in diagnostic.hint
     assert parts(seen) == ["A kilo of figs "]
     assert "A kilo of figs" in progress_text(done.progress, now=0)
     assert "A kilo of figs" in progress_html(done.progress, now=0)
@@ -405,6 +405,6 @@ def test_events_can_be_read_after_the_end_of_a_run_and_by_a_reader_that_stops_ea
 
 
 def test_a_run_that_keeps_no_events_says_how_to_start_one_that_does(registry: agf.Registry) -> None:
-    made = agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=registry)
+    run = agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=registry)
     with pytest.raises(RuntimeError, match="stream=True"):
-        made.events()
+        run.events()

@@ -1,4 +1,4 @@
-"""Laws of the conversation with a model, whatever the model replies."""
+"""Laws of the conversation with a model, whatever the model replies; and how a result is shown to the model."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from agf_magics.text.source import Source
 
 SPAN = Source("<text>", "model").span()
 
+# "" is the call that carries the answer of the model.
 names = st.sampled_from(["add", "fail", "nope", ""])
 calls = st.lists(
     st.fixed_dictionaries({"id": st.uuids().map(str), "tool": names, "arguments": st.just({})}), max_size=3
@@ -60,31 +61,36 @@ def session(steps: int) -> Session:
     )
 
 
-def talked(steps: int, said: list[Any]) -> list[Conversation]:
-    """The talk after each reply, up to its end."""
-    asked, talk, found = session(steps), Conversation(({"role": "user", "text": "?"},)), []
+def conversations(steps: int, said: list[Any]) -> list[Conversation]:
+    """The conversation after each reply, up to its end."""
+    asked = session(steps)
+    conversation = Conversation(({"role": "user", "text": "?"},))
+    after_replies = []
     for reply in said:
-        talk = talk.replied(asked, reply)
-        found.append(talk)
-        if talk.verdict == "answer":
+        conversation = conversation.replied(asked, reply)
+        after_replies.append(conversation)
+        if conversation.verdict == "answer":
             break
-        talk = talk.observed([FailedCall("x") for _ in talk.calls]) if talk.verdict == "tools" else talk.rejected()
-    return found
+        if conversation.verdict == "tools":
+            conversation = conversation.observed([FailedCall("x") for _ in conversation.calls])
+        else:
+            conversation = conversation.rejected()
+    return after_replies
 
 
 @given(st.integers(1, 6), st.lists(replies(), min_size=10, max_size=10))
-def test_a_talk_ends_within_its_steps_with_an_answer_or_a_reason(steps: int, said: list[Any]) -> None:
-    talks = talked(steps, said)
-    last = talks[-1]
+def test_a_conversation_ends_within_its_steps_with_an_answer_or_a_reason(steps: int, said: list[Any]) -> None:
+    after_replies = conversations(steps, said)
+    last = after_replies[-1]
     assert last.verdict == "answer"
-    assert len(talks) == last.steps <= steps
+    assert len(after_replies) == last.steps <= steps
     assert last.repeats <= ASKED_AGAIN
     assert (last.answer == "good") is (last.fault is None)
 
 
 @given(st.integers(1, 6), st.lists(replies(), min_size=10, max_size=10))
 def test_every_call_is_answered_once_before_the_next_reply(steps: int, said: list[Any]) -> None:
-    messages = talked(steps, said)[-1].messages
+    messages = conversations(steps, said)[-1].messages
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool":
@@ -101,7 +107,7 @@ def test_only_the_last_request_tells_the_model_to_answer(steps: int, done: int) 
     asked = session(steps)
     request = Conversation(({"role": "user", "text": "?"},), steps=min(done, steps - 1)).request(asked)
     assert request["last"] is (min(done, steps - 1) == steps - 1)
-    assert (len(request["messages"]) == 2) is request["last"]
+    assert (len(request["messages"]) == 2) is request["last"]  # with ANSWER_NOW
 
 
 class Odd:

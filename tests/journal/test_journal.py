@@ -61,7 +61,7 @@ def registry_of(first: Any, second: Any = lambda value: "seen") -> agf.Registry:
 
 
 def codes(run: agf.Run) -> list[str]:
-    return [found.code for found in run.warnings]
+    return [warning.code for warning in run.warnings]
 
 
 # --- values ---
@@ -517,7 +517,7 @@ def test_a_removed_file_is_reported_and_the_next_run_is_kept(tmp_path: Path) -> 
     agf.define("pipeline: main\nsteps:\n- tool: {name: clean}\n- tool: {name: clean}", registry=registry)
     with kept.journal_in(folder := tmp_path / "kept"):
         lost = agf.run("main", registry=registry)
-        assert (lost.output, [found.code for found in lost.warnings]) == ("clean", ["journal.unwritable"])
+        assert (lost.output, [warning.code for warning in lost.warnings]) == ("clean", ["journal.unwritable"])
         again = agf.run("main", registry=registry)
         assert (again.warnings, len(agf.runs(again.run_id).calls)) == ((), 2)
 
@@ -608,7 +608,7 @@ def test_a_file_that_was_cut_short_is_reported(part: float, tmp_path: Path) -> N
         assert codes(run) in ([], ["journal.damaged"], ["journal.full"])
         told = ""
         try:
-            found = [one.status for one in agf.runs()]  # at the cut there may have been nothing
+            found = [run.status for run in agf.runs()]  # at the cut there may have been nothing
         except agf.DefinitionError as error:
             found, told = [], error.code
         assert set(found) <= {"ok"}
@@ -682,15 +682,15 @@ def test_a_run_belongs_to_its_process_until_that_is_killed(tmp_path: Path) -> No
     registry = agf.Registry()
     agf.tool(lambda: "mine", name="hold", registry=registry)
     with kept.journal_in(tmp_path):
-        assert [one.status for one in agf.runs()] == ["running"]
+        assert [run.status for run in agf.runs()] == ["running"]
         with pytest.raises(agf.DefinitionError) as caught:
             agf.resume("main", registry=registry)
         assert caught.value.code == "journal.running"
         other.kill()
         other.wait()
-        assert [one.status for one in agf.runs()] == ["interrupted"]
+        assert [run.status for run in agf.runs()] == ["interrupted"]
         assert agf.resume("main", registry=registry).output == "mine"
-        assert [one.status for one in agf.runs()] == ["ok"]
+        assert [run.status for run in agf.runs()] == ["ok"]
     other.stdout.close()
     other.stdin.close()
 
@@ -717,7 +717,7 @@ def test_a_forked_child_leaves_its_parents_file_alone_and_runs(tmp_path: Path) -
                 os._exit(code)
         assert os.waitpid(child, 0)[1] == 0
         assert agf.run("main", registry=registry).output == "seen"
-        assert [one.status for one in agf.runs()] == ["ok"] * 2
+        assert [run.status for run in agf.runs()] == ["ok"] * 2
 
 
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path) -> None:
@@ -750,7 +750,7 @@ def test_old_runs_are_deleted_and_waiting_runs_are_not(tmp_path: Path) -> None:
         from agf_magics.lifecycle.past.past_runs import prune
 
         assert prune(days=2)[0] == 1
-        assert sorted(one.status for one in agf.runs()) == ["ok", "ok", "waiting"]
+        assert sorted(run.status for run in agf.runs()) == ["ok", "ok", "waiting"]
         gone, size = prune(size=60_000)
         assert gone == 2
         assert size < 200_000

@@ -53,9 +53,9 @@ GRAPH = {
 }  # fmt: skip
 
 
-def registry_of(
-    made: list[str], works: list[bool] | None = None, rows: Callable[[], Any] = lambda: ROWS
-) -> agf.Registry:
+def registry_of(made: list[str], fails: bool = False, rows: Callable[[], Any] = lambda: ROWS) -> agf.Registry:
+    """The tools and flows of these tests. ``made``: gets the calls in this process. ``fails``: whether the last call of
+    a flow raises an error."""
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -76,7 +76,7 @@ def registry_of(
 
     @agf.tool(registry=registry)
     def last() -> str:
-        if works == []:
+        if fails:
             raise ValueError("not yet")
         return "done"
 
@@ -169,12 +169,12 @@ def test_a_part_is_deleted_with_its_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("flow", "on"), [("readers", None), ("fan", "processes:2")])
 def test_a_resumed_run_makes_no_call_with_them_again(flow: str, on: str | None, tmp_path: Path) -> None:
-    made, works = list[str](), list[bool]()
+    made = list[str]()
     with kept.journal_in(tmp_path) as path:
-        failed = agf.run(flow, registry=registry_of(made, works), raises=False, on=on)
-        works.append(True)
-        run = agf.resume(failed.run_id, registry=registry_of(made, works), on=on)
+        failed = agf.run(flow, registry=registry_of(made, fails=True), raises=False, on=on)
+        run = agf.resume(failed.run_id, registry=registry_of(made), on=on)
         assert (run.output, len(agf.runs(run.run_id).calls)) == ("done", 6)
+        # A worker adds the labels to its own copy of the list.
         assert made == (["load"] if on else ["load", "a", "b", "c"])
         assert len(large_parts(path)) == 1
 
@@ -187,7 +187,7 @@ def test_a_later_run_reuses_calls_with_equal_large_arguments(tmp_path: Path) -> 
         run = agf.run("readers", registry=registry_of(made), reuse=True)
         assert (run.output, made) == ("done", [])
         other = [*ROWS[:-1], {"id": -1, "text": "changed"}]
-        agf.run("readers", registry=registry_of(made, rows=lambda: other), raises=False)
+        agf.run("readers", registry=registry_of(made, rows=lambda: other))
         made.clear()
         again = agf.run("readers", registry=registry_of(made, rows=lambda: other), reuse=True)
         assert (again.stores["a"], made) == ("a1500", [])
@@ -218,7 +218,7 @@ def test_a_secret_of_the_environment_in_a_large_argument_is_masked(
     assert b"pk-0123456789abcdef" not in stored
 
 
-def test_parts_that_are_not_json_leave_a_preview(tmp_path: Path) -> None:
+def test_a_list_with_an_object_that_is_not_json_is_not_stored_as_a_part(tmp_path: Path) -> None:
     rows = [*ROWS, {"id": 0, "text": object()}]
     with kept.journal_in(tmp_path) as path:
         run = agf.run("readers", {}, registry=registry_of([], rows=lambda: rows))
@@ -243,8 +243,14 @@ def test_a_value_that_grows_is_stored_again(tmp_path: Path) -> None:
 
 
 def test_equal_large_parts_of_many_calls_are_handed_to_the_store_once() -> None:
-    kept = list[str]()
-    rows = CallRows("run", 10 * LARGE, lambda: 1, lambda *_: None, lambda digest, text: kept.append(digest))
+    digests = list[str]()
+    rows = CallRows(
+        "run",
+        most=10 * LARGE,
+        next_line=lambda: 1,
+        not_stored=lambda call, why: None,
+        keep=lambda digest, text: digests.append(digest),
+    )
     stored = [rows.arguments_text({"state": {"text": "x" * (2 * LARGE)}, "n": 1}) for _ in range(3)]
     assert stored[0] == stored[1] == stored[2]
-    assert len(kept) == 1
+    assert len(digests) == 1

@@ -48,10 +48,10 @@ def use(folder: Path) -> Path:
 
 
 def registry(function: Any = lambda: "done") -> agf.Registry:
-    found = agf.Registry()
-    agf.tool(function, name="work", registry=found)
-    agf.define(TEXT, registry=found)
-    return found
+    registry = agf.Registry()
+    agf.tool(function, name="work", registry=registry)
+    agf.define(TEXT, registry=registry)
+    return registry
 
 
 def run(folder: Path, function: Any = lambda: "done") -> agf.Run:
@@ -94,7 +94,7 @@ def test_the_runs_of_a_closed_journal_are_complete_and_can_be_read(tmp_path: Pat
     assert (tmp_path / "first" / "runs.sqlite").absolute() not in Store._open
     assert (past.status, [call["output"] for call in past.calls]) == ("ok", ["done"])
     use(tmp_path / "first")
-    listed = {found.run_id for found in agf.runs()}  # may include runs of other tests without a journal
+    listed = {run.run_id for run in agf.runs()}  # may include runs of other tests without a journal
     assert first.run_id in listed
     assert not listed & others
 

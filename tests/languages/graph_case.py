@@ -105,7 +105,7 @@ def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
         finally:
             os.chdir(before)
     found: dict[str, Any] = {"ok": run.output, "order": [names for names in rounds if names]}
-    if warnings := [told(found) for found in flow.warnings if found.severity == "warning"]:
+    if warnings := [told(warning) for warning in flow.warnings if warning.severity == "warning"]:
         found["warnings"] = warnings
     return found
 

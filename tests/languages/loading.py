@@ -40,5 +40,5 @@ def told(found: agf.Diagnostic) -> dict[str, Any]:
 
 def said(problems: Iterable[agf.Diagnostic], *severities: str) -> dict[str, list[dict[str, Any]]]:
     """The problems in the format of the vectors: `errors`, `warnings` and so on, as far as there are any."""
-    found = {f"{name}s": [told(one) for one in problems if one.severity == name] for name in severities}
+    found = {f"{name}s": [told(problem) for problem in problems if problem.severity == name] for name in severities}
     return {name: rows for name, rows in found.items() if rows}

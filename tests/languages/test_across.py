@@ -41,7 +41,9 @@ def test_strict_turns_warnings_into_errors(language: str) -> None:
     for row in warned:
         with pytest.raises(agf.DefinitionError) as caught:
             agf.load(row["text"], language, registry=agf.Registry(), strict=True)
-        assert {found["code"] for found in row["warnings"]} <= {found.code for found in caught.value.diagnostics}, row
+        assert {found["code"] for found in row["warnings"]} <= {
+            diagnostic.code for diagnostic in caught.value.diagnostics
+        }, row
 
 
 # The inner flow takes n and gives {"twice": 2n}, by a call of something registered.

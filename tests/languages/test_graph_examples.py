@@ -87,14 +87,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def registry(monkeypatch: pytest.MonkeyPatch) -> agf.Registry:
     """The functions and the scripted model of the examples, with imports and the shell allowed."""
     monkeypatch.setattr(current, "settings", Settings(allow_import=True, allow_shell=True, journal=None))
-    made = agf.Registry()
-    made.tools.add(default_registry().tools["shell"])
+    registry = agf.Registry()
+    registry.tools.add(default_registry().tools["shell"])
     spec = importlib.util.spec_from_file_location("scripted_model", FOLDER / "scripted_model.py")
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    script.register(made)
-    return made
+    script.register(registry)
+    return registry
 
 
 def run(name: str, registry: agf.Registry, given: dict[str, Any], **options: Any) -> agf.Run:

@@ -54,8 +54,8 @@ def test_a_wrong_expression_is_reported_at_the_wrong_token(row: dict[str, Any]) 
     text = row["text"] if isinstance(row["text"], str) else next(iter(row["text"].values()))
     with pytest.raises(agf.AgfError) as caught:
         agf.evaluate(language, text, decoded(row["state"]))
-    found = caught.value.diagnostic
-    assert {"code": found.code, "at": found.span.text} == {key: row["error"][key] for key in ("code", "at")}
+    diagnostic = caught.value.diagnostic
+    assert {"code": diagnostic.code, "at": diagnostic.span.text} == {key: row["error"][key] for key in ("code", "at")}
 
 
 @pytest.mark.parametrize("row", CONDITIONS, ids=lambda row: row["id"])

@@ -87,8 +87,8 @@ def test_a_template_gives_what_jinja_gives(row: dict[str, Any]) -> None:
 def test_an_impossible_template_is_refused_when_it_is_loaded(text: str) -> None:
     prompt, problems = read(text)
     assert prompt is None
-    assert {(one.code, one.severity) for one in problems} == {("graph.template", "error")}
-    assert all(one.span is not None and one.hint for one in problems)
+    assert {(problem.code, problem.severity) for problem in problems} == {("graph.template", "error")}
+    assert all(problem.span is not None and problem.hint for problem in problems)
 
 
 @pytest.mark.parametrize(
@@ -264,9 +264,9 @@ def test_an_error_names_its_line_and_a_fix() -> None:
     assert not problems
     with pytest.raises(agf.StepError) as caught:
         prompt.fill({}, {"name": "Ada"})
-    found = caught.value.diagnostic
-    assert (found.message, found.span.place) == ("the template failed: 'nam' has no value", (2, 1))
-    assert found.hint == "did you mean name? a value that may be missing: {{ nam | default('') }}"
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.message, diagnostic.span.place) == ("the template failed: 'nam' has no value", (2, 1))
+    assert diagnostic.hint == "did you mean name? a value that may be missing: {{ nam | default('') }}"
     _, problems = read("Hello\n  {{ name | uper }}\n")
     (refused,) = problems
     assert (refused.message, refused.span.text, refused.span.place[0]) == ("unknown filter 'uper'", "uper", 2)
@@ -277,9 +277,9 @@ def test_an_opaque_value_is_refused_where_it_is_read() -> None:
     prompt, _ = read("{{ one.name }} {{ state.one }}")
     with pytest.raises(agf.StepError) as caught:
         prompt.fill({}, {"one": SimpleNamespace(name="Ada"), "other": SimpleNamespace()})
-    found = caught.value.diagnostic
-    assert (found.code, found.span.text) == ("graph.template-value", "name")
-    assert found.message == "a template cannot read 'one': it is an opaque SimpleNamespace"
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.code, diagnostic.span.text) == ("graph.template-value", "name")
+    assert diagnostic.message == "a template cannot read 'one': it is an opaque SimpleNamespace"
     assert prompt.fill({"one": 1}, {"one": {"name": "Ada"}, "other": SimpleNamespace()}) == "Ada 1"
 
 

@@ -42,7 +42,7 @@ class Model:
 
     def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.heard.append(
-            [(part.part_kind, str(getattr(part, "content", ""))) for one in messages for part in one.parts]
+            [(part.part_kind, str(getattr(part, "content", ""))) for message in messages for part in message.parts]
         )
         self.asked.append(info)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]

@@ -46,7 +46,7 @@ def test_a_key_that_the_other_flow_does_not_return_is_reported() -> None:
     node = "{type: subgraph, graph: other, input_mapping: {}, output_mapping: {n: output, m: z}}"
     run = graph(one(node, "state: {n: int, m: int}\n"), registry, {"m": 5})
     assert run.output == {"n": 7, "m": 5}
-    (warning,) = [(found.code, found.span.text) for found in run.warnings if found.span]
+    (warning,) = [(warning.code, warning.span.text) for warning in run.warnings if warning.span]
     assert warning == ("graph.subgraph-mapping", "z")
 
 
@@ -129,7 +129,7 @@ def test_a_function_that_reads_a_key_of_yamlgraph_gets_a_hint() -> None:
 
     flow = agf.load(ONE.format(node="{type: python, tool: gather, state_key: r}"), "graph", registry=registry)
     run = agf.run(flow, {"all": [{"_map_each_sub": {"title": "t"}}]}, registry=registry)
-    (warning,) = [one for one in run.warnings if one.code == "graph.peer-key"]
+    (warning,) = [warning for warning in run.warnings if warning.code == "graph.peer-key"]
     assert (warning.span.text, "'_map_each_sub'" in warning.message) == ("gather", True)
 
 

@@ -12,7 +12,7 @@ from tests.processes import script
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/howto/language.md").read_text("utf-8")
-BLOCKS = [(found[1], found[2]) for found in re.finditer(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)]
+BLOCKS = [(match[1], match[2]) for match in re.finditer(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)]
 MODULE = next(text for kind, text in BLOCKS if kind == "python")
 
 

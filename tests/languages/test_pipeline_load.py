@@ -205,10 +205,10 @@ def args_of(step: str) -> Any:
 
 
 def test_a_listed_name_that_is_missing_is_reported_at_its_place() -> None:
-    with pytest.raises(agf.StepError) as told:
+    with pytest.raises(agf.StepError) as raised:
         args_of("call: {pipeline: q, pass: [doc, zz]}").build(FRAME)
-    found = told.value.diagnostic
-    assert (found.code, found.span and found.span.text, found.hint) == (
+    diagnostic = raised.value.diagnostic
+    assert (diagnostic.code, diagnostic.span and diagnostic.span.text, diagnostic.hint) == (
         "pipeline.pass",
         "zz",
         "the stores here are doc",
@@ -217,9 +217,9 @@ def test_a_listed_name_that_is_missing_is_reported_at_its_place() -> None:
 
 @pytest.mark.parametrize("value", ["'ls'", "[]", "['ls', 1]", "ctx"])
 def test_a_command_that_an_expression_gives_is_a_list_of_texts(value: str) -> None:
-    with pytest.raises(agf.StepError) as told:
+    with pytest.raises(agf.StepError) as raised:
         args_of(f'shell: {{command: !expr "{value}"}}').build(FRAME)
-    assert told.value.code == "pipeline.command"
+    assert raised.value.code == "pipeline.command"
     assert args_of("shell: {command: !expr \"['ls', ctx.doc]\"}").build(FRAME) == {"command": ["ls", "d"]}
 
 
@@ -237,9 +237,9 @@ def test_the_input_becomes_the_stores() -> None:
 
 @pytest.mark.parametrize("given", [[1], "text", {1: 2}])
 def test_an_input_that_names_nothing_is_refused(given: Any) -> None:
-    with pytest.raises(agf.StepError) as told:
+    with pytest.raises(agf.StepError) as raised:
         loaded("transform: {value: pipe}").start(FlowInput(given))
-    assert told.value.code == "pipeline.input"
+    assert raised.value.code == "pipeline.input"
 
 
 # --- places ---

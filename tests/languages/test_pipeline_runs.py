@@ -23,8 +23,11 @@ def test_a_pipeline_runs_as_its_vector_says(row: dict[str, Any]) -> None:
     if "error" in row:
         with pytest.raises(agf.AgfError) as caught:
             _run(row, registry)
-        found = caught.value.diagnostic
-        assert (found.code, found.span.text if found.span else None) == (row["error"]["code"], row["error"]["at"])
+        diagnostic = caught.value.diagnostic
+        assert (diagnostic.code, diagnostic.span.text if diagnostic.span else None) == (
+            row["error"]["code"],
+            row["error"]["at"],
+        )
     else:
         run = _run(row, registry)
         assert run.status == "ok"

@@ -29,10 +29,10 @@ from tests.engine.virtual_time import run_virtual
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    found = agf.Registry()
+    registry = agf.Registry()
 
     def add(function: Any, name: str, **more: Any) -> None:
-        agf.tool(function, name=name, registry=found, **more)
+        agf.tool(function, name=name, registry=registry, **more)
 
     def boom() -> None:
         raise ValueError("boom")
@@ -41,7 +41,7 @@ def registry() -> agf.Registry:
     add(lambda n: n + 1, "inc")
     add(lambda v: v, "echo")
     add(boom, "boom")
-    return found
+    return registry
 
 
 def plan(*calls: str, **keys: str) -> str:
@@ -113,7 +113,10 @@ def test_all_failures_are_reported_together(registry: agf.Registry) -> None:
     )
     with pytest.raises(agf.StepError) as caught:
         run(text, registry)
-    assert [found.code for found in caught.value.diagnostics] == ["step.tool-failed", "plan.unresolved-reference"]
+    assert [diagnostic.code for diagnostic in caught.value.diagnostics] == [
+        "step.tool-failed",
+        "plan.unresolved-reference",
+    ]
     assert "†state.z" in str(caught.value)
 
 
@@ -176,7 +179,7 @@ def test_wrong_arguments_of_a_tool_are_reported_before_anything_runs(registry: a
             "{name: p, calls: [{_tool: inc, m: 1, _outputPath: †state.r}, {_tool: nobody, _outputPath: †state.s}]}",
             registry,
         )
-    assert {found.code for found in caught.value.diagnostics} == {
+    assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {
         "flow.unknown-argument", "flow.missing-argument", "flow.unknown-tool",
     }  # fmt: skip
 
@@ -224,8 +227,8 @@ def test_a_latent_tool_needs_its_answer_and_only_plans_have_any(registry: agf.Re
     ):
         with pytest.raises(agf.DefinitionError) as caught:
             agf.load(text, language, registry=registry, latent=latent)
-        found = caught.value.diagnostic
-        assert (found.code, found.span.text if found.span else "") == (code, at)
+        diagnostic = caught.value.diagnostic
+        assert (diagnostic.code, diagnostic.span.text if diagnostic.span else "") == (code, at)
 
 
 def test_a_background_call_is_not_waited_for_and_leaves_nothing(registry: agf.Registry) -> None:
@@ -598,7 +601,7 @@ def test_a_planner_sees_what_failed_and_may_do_better(registry: agf.Registry) ->
 
 def test_a_planner_without_an_answer_is_not_asked_for_ever(registry: agf.Registry) -> None:
     runs = agf.planning.run_planner(lambda messages: [], max_ticks=2, registry=registry).runs
-    assert [found.code for found in runs[-1].warnings if found.code.startswith("run.max")] == ["run.max-ticks"]
+    assert [warning.code for warning in runs[-1].warnings if warning.code.startswith("run.max")] == ["run.max-ticks"]
     assert len(runs) == 2
     with pytest.raises(ValueError, match="max_ticks"):
         agf.planning.run_planner(lambda messages: [], max_ticks=0, registry=registry)
@@ -663,7 +666,7 @@ def test_a_background_flow_is_not_waited_for_and_its_failure_is_a_warning(regist
     done, before = run_virtual(main())
     assert (done.status, before, ended) == ("ok", [], ["slow 1"])
     assert [type(event).__name__ for event in told][-2:] == ["RunEnded", "BackgroundCallEnded"]
-    assert [found.code for found in done.warnings if found.code.startswith("run.fired")] == ["run.fired-failed"]
+    assert [warning.code for warning in done.warnings if warning.code.startswith("run.fired")] == ["run.fired-failed"]
 
 
 @pytest.mark.parametrize("listens", [False, True])
@@ -720,7 +723,7 @@ SOME_CALLS = st.lists(
 
 @given(SOME_CALLS, st.booleans(), st.booleans())
 def test_every_call_of_any_plan_ends_once(calls: list[dict[str, Any]], ordered: bool, begun: bool) -> None:
-    own = agf.Registry()
+    registry = agf.Registry()
 
     async def echo(v: Any) -> Any:
         await asyncio.sleep(1)
@@ -730,12 +733,12 @@ def test_every_call_of_any_plan_ends_once(calls: list[dict[str, Any]], ordered: 
         await asyncio.sleep(2)
         raise ValueError("no")
 
-    agf.tool(echo, registry=own)
-    agf.tool(fail, registry=own)
+    agf.tool(echo, registry=registry)
+    agf.tool(fail, registry=registry)
     state = {"state": {"a": 1}} if begun else {}
-    flow = agf.define(json.dumps({"name": "p", "calls": calls, "ordered": ordered, **state}), "plan", registry=own)
+    flow = agf.define(json.dumps({"name": "p", "calls": calls, "ordered": ordered, **state}), "plan", registry=registry)
     told: list[Any] = []
-    done = run_virtual(agf.arun(flow, registry=own, on_event=told.append, raises=False))  # type: ignore[arg-type]
+    done = run_virtual(agf.arun(flow, registry=registry, on_event=told.append, raises=False))  # type: ignore[arg-type]
     if done.error is not None and done.error.code == "plan.cycle":
         assert not [event for event in told if isinstance(event, StepStarted)]
         return
@@ -744,6 +747,6 @@ def test_every_call_of_any_plan_ends_once(calls: list[dict[str, Any]], ordered: 
 
 
 def test_the_messages_of_a_run_can_be_written_as_json() -> None:
-    own = agf.Registry()
-    flow = agf.define("name: p\nstate: {b: [1]}\ncalls: []\n", "plan", registry=own)
-    assert json.loads(json.dumps(agf.run(flow, registry=own).stores)) == {"state": {"b": [1]}}
+    registry = agf.Registry()
+    flow = agf.define("name: p\nstate: {b: [1]}\ncalls: []\n", "plan", registry=registry)
+    assert json.loads(json.dumps(agf.run(flow, registry=registry).stores)) == {"state": {"b": [1]}}

@@ -34,9 +34,9 @@ def loaded(text: str) -> agf.Flow:
 
 
 def dag(flow: agf.Flow) -> Dag:
-    (found,) = flow.body.steps
-    assert isinstance(found, Dag)
-    return found
+    (step,) = flow.body.steps
+    assert isinstance(step, Dag)
+    return step
 
 
 def calls(text: str) -> list[Call]:
@@ -104,7 +104,7 @@ def test_or_is_distributed_over_and() -> None:
 def test_a_path_of_too_many_destinations_is_refused() -> None:
     pairs = " && ".join(f"(†a{i} || †b{i})" for i in range(30))
     _, problems = load("plan", f"- {{_tool: a, _outputPath: '{pairs}'}}\n")
-    assert [found.code for found in problems] == ["plan.bad-output-path"]
+    assert [problem.code for problem in problems] == ["plan.bad-output-path"]
 
 
 def test_an_error_is_reported_at_its_line_in_yaml_and_in_json() -> None:
@@ -192,8 +192,8 @@ PLANS = st.fixed_dictionaries(
 @given(st.one_of(DOCUMENTS, PLANS))
 def test_any_document_is_loaded_or_gets_an_error(document: Any) -> None:
     definition, problems = load("plan", json.dumps(document, ensure_ascii=False))
-    assert (definition.flow is None) == any(found.severity == "error" for found in problems)
-    assert all(found.span is not None for found in problems)
+    assert (definition.flow is None) == any(problem.severity == "error" for problem in problems)
+    assert all(problem.span is not None for problem in problems)
 
 
 def test_hints_have_the_sign_of_the_document() -> None:

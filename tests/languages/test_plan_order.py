@@ -140,8 +140,8 @@ def test_thousands_of_calls_that_write_one_place_are_looked_at_once_each(reads: 
     def act(count: int) -> None:
         line = f"- {{_tool: same{reads}, _outputPath: '†state.all && †state.mine%d', _outputMethod: push}}\n"
         calls = "".join(line % ((i, i + 1) if reads else (i + 1,)) for i in range(count))
-        found = agf.load(f"state: {{mine0: 1}}\ncalls:\n{calls}", "plan").warnings
-        assert len(found) == (0 if reads else count - 1)
+        warnings = agf.load(f"state: {{mine0: 1}}\ncalls:\n{calls}", "plan").warnings
+        assert len(warnings) == (0 if reads else count - 1)
 
     act(3)
     small, large = (instructions(lambda count=count: act(count), "languages/plan") for count in (100, 400))  # type: ignore[misc]

@@ -102,7 +102,7 @@ def test_plans(row: dict[str, Any]) -> None:
     assert run is not None, error
     assert run.output == row.get("output")
     if "warned" in row:
-        assert [[found.code, found.hint] for found in run.warnings] == row["warned"]
+        assert [[warning.code, warning.hint] for warning in run.warnings] == row["warned"]
     log, before = case.log, row["context"]
     assert list(log)[: len(before)] == before
     assert {ref: resolve(log, ref) for ref in row.get("final", {})} == row.get("final", {})
@@ -124,7 +124,7 @@ def test_plans(row: dict[str, Any]) -> None:
     assert row.get("status", {}).items() <= status.items()
     assert row.get("why", {}).items() <= why.items()
     assert row.get("kwargs", {}).items() <= case.given.items()
-    assert len([found for found in run.warnings if found.code == "run.fired-failed"]) == row.get("warnings", 0)
+    assert len([warning for warning in run.warnings if warning.code == "run.fired-failed"]) == row.get("warnings", 0)
     starts, ends = case.moments(StepStarted), case.moments(StepFinished, StepFailed)
     assert starts.keys() == ends.keys()
     assert all(ends[first] < starts[then] for first, then in row.get("order", []))

@@ -42,8 +42,8 @@ def test_conditions(row: dict[str, Any]) -> None:
     if "fails" in row:
         with pytest.raises(agf.StepError) as caught:
             read_.evaluate(frame)
-        found = caught.value.diagnostic
-        assert {"code": found.code, "at": found.span and found.span.text} == row["fails"]
+        diagnostic = caught.value.diagnostic
+        assert {"code": diagnostic.code, "at": diagnostic.span and diagnostic.span.text} == row["fails"]
     else:
         assert read_.evaluate(frame) == row["group"]
 
@@ -98,5 +98,5 @@ def test_every_operator_of_the_schema_is_one_and_no_other() -> None:
 
 def test_a_pattern_nested_too_deep_is_reported() -> None:
     _, problems = read(json.dumps({"args_match": {"parent.input.v": {"pattern": "(" * 50_000 + ")" * 50_000}}}))
-    assert [found.code for found in problems] == ["policy.bad-pattern"]
+    assert [problem.code for problem in problems] == ["policy.bad-pattern"]
     assert "100,000 characters" in problems.errors[0].message

@@ -100,7 +100,9 @@ def test_a_name_that_is_nearly_a_field_gets_that_as_its_hint(name: str) -> None:
             document = AT[name](wrong)
             document.pop(key, None)  # an existing field is not suggested again
             _, problems = load("policy", json.dumps(document))
-            hints = [found.hint or "" for found in problems if found.span and found.span.text.strip('"') == wrong]
+            hints = [
+                problem.hint or "" for problem in problems if problem.span and problem.span.text.strip('"') == wrong
+            ]
             assert any(f"did you mean {key}?" in hint for hint in hints), (wrong, problems)
 
 
@@ -132,9 +134,9 @@ def test_any_value_at_any_place_is_reported_and_raises_nothing(data: st.DataObje
             within[key] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
     text = json.dumps(changed)
     definition, problems = load("policy", text)
-    assert (definition.flow is None) == any(found.severity == "error" for found in problems)
-    assert all(found.span is None or 0 <= found.span.start <= found.span.end <= len(text) for found in problems)
-    assert all(str(found) for found in problems)
+    assert (definition.flow is None) == any(problem.severity == "error" for problem in problems)
+    assert all(problem.span is None or 0 <= problem.span.start <= problem.span.end <= len(text) for problem in problems)
+    assert all(str(problem) for problem in problems)
 
 
 # --- cases that rows cannot describe ---

@@ -44,9 +44,9 @@ def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
         return False
     with pytest.raises(agf.AgfError) as caught:
         what()
-    (found,) = caught.value.diagnostics
-    assert {"code": found.code, "at": found.span.text if found.span else None} == row["error"]
-    assert row.get("says", "") in found.message
+    (diagnostic,) = caught.value.diagnostics
+    assert {"code": diagnostic.code, "at": diagnostic.span.text if diagnostic.span else None} == row["error"]
+    assert row.get("says", "") in diagnostic.message
     return True
 
 
@@ -167,12 +167,12 @@ def test_any_text_is_a_path_or_gets_one_error_inside_of_it(text: str, where: Whe
     try:
         assert str(parse_path(text, where)) == text
     except agf.DefinitionError as error:
-        found = error.diagnostics
+        diagnostics = error.diagnostics
     else:
         return
-    assert [(each.span is not None, bool(each.hint)) for each in found] == [(True, True)]
-    assert found[0].span
-    assert 0 <= found[0].span.start <= found[0].span.end <= len(text)
+    assert [(diagnostic.span is not None, bool(diagnostic.hint)) for diagnostic in diagnostics] == [(True, True)]
+    assert diagnostics[0].span
+    assert 0 <= diagnostics[0].span.start <= diagnostics[0].span.end <= len(text)
 
 
 @given(SCHEMAS, st.dictionaries(st.sampled_from("fgh"), SOURCES, max_size=3), st.tuples(VALUES, VALUES, VALUES))

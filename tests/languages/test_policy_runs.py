@@ -23,15 +23,15 @@ def test_a_policy_runs_as_its_vector_says(row: dict[str, Any]) -> None:
     if "error" in row:
         with pytest.raises(agf.AgfError) as caught:
             _run(row, registry)
-        found = caught.value.diagnostic
-        assert {"code": found.code, "at": found.span.text if found.span else None} == row["error"]
+        diagnostic = caught.value.diagnostic
+        assert {"code": diagnostic.code, "at": diagnostic.span.text if diagnostic.span else None} == row["error"]
     else:
         run = _run(row, registry)
         assert run.status == "ok"
         assert typed(run.output) == typed(row["ok"]["output"])
         if "key_order" in row["ok"]:
             assert list(run.output) == row["ok"]["key_order"]
-        told = [found.code for found in run.warnings if found.code != "flow.registered-instead"]
+        told = [warning.code for warning in run.warnings if warning.code != "flow.registered-instead"]
         assert told == row["warnings"]
     if "calls" in row:
         assert agents.calls == row["calls"]

@@ -148,7 +148,10 @@ def larger(part: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.tuples(part, OPERATORS, part).map(lambda t: f"({t[0]}) {t[1]} ({t[2]})"),
         st.tuples(st.sampled_from(["not ", "-"]), part).map(lambda t: f"{t[0]}({t[1]})"),
         st.lists(part, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
-        st.lists(st.tuples(WORDS, part), max_size=3).map(lambda t: "{" + ", ".join(f"{k}: {v}" for k, v in t) + "}"),
+        # Two fields of one name are refused (`r1.duplicate-key`).
+        st.lists(st.tuples(WORDS, part), max_size=3, unique_by=lambda field: field[0]).map(
+            lambda t: "{" + ", ".join(f"{k}: {v}" for k, v in t) + "}"
+        ),
         st.tuples(EACH, part, st.sampled_from("xy"), part).map(lambda t: f"{t[0]}({t[1]}, {t[2]} -> {t[3]})"),
         st.tuples(st.sampled_from(["count", "sum"]), part).map(lambda t: f"{t[0]}({t[1]})"),
         st.tuples(part, TEXTS).map(lambda t: f"join({t[0]}, {show(nodes.Lit(0, t[1]))})"),

@@ -96,9 +96,9 @@ def test_the_types_of_a_new_row_are_checked_while_it_runs(text: str, message: st
 def test_the_arguments_of_a_new_row_are_checked(text: str, message: str, hint: str) -> None:
     with pytest.raises(DefinitionError) as raised:
         r1(text)
-    (found,) = raised.value.diagnostics
-    assert found.message == message
-    assert (found.hint or "").startswith(hint)
+    (diagnostic,) = raised.value.diagnostics
+    assert diagnostic.message == message
+    assert (diagnostic.hint or "").startswith(hint)
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,12 @@ def test_a_refusal_points_at_its_place_in_the_document() -> None:
     text = Source("a.yaml", "key:  : x").span(4)
     with pytest.raises(agf.DefinitionError) as caught:
         parse_at(text, refuse_colon)
-    found = caught.value.diagnostic
-    assert (found.code, found.span and found.span.place, found.hint) == ("test.colon", (1, 7), "write a name")
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.code, diagnostic.span and diagnostic.span.place, diagnostic.hint) == (
+        "test.colon",
+        (1, 7),
+        "write a name",
+    )
     assert parse_at(Source("", "\u00a0\t x").span(), refuse_colon) == "x"
 
 

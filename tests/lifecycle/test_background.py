@@ -237,8 +237,8 @@ def test_a_tool_of_the_waiting_thread_is_refused(gates: Gates) -> None:
     for text, at in ((pipeline("plot"), "plot"), ("pipeline: q\nsteps:\n- call: {pipeline: inner}\n", "plot")):
         with pytest.raises(agf.DefinitionError) as caught:
             start(text, registry=registry)
-        found = caught.value.diagnostic
-        assert (found.code, found.span and found.span.text) == ("run.kernel-tool", at)
+        diagnostic = caught.value.diagnostic
+        assert (diagnostic.code, diagnostic.span and diagnostic.span.text) == ("run.kernel-tool", at)
         assert agf.run(text, registry=registry).status == "ok"
 
 

@@ -173,11 +173,11 @@ class Folder:
         return done.returncode
 
     def words(self, name: str) -> list[str]:
-        found = self.path / name
-        return found.read_text().splitlines() if found.exists() else []
+        file = self.path / name
+        return file.read_text().splitlines() if file.exists() else []
 
-    def kept(self) -> list[str]:
-        """The arguments of the calls whose end is in the journal."""
+    def ended_calls(self) -> list[str]:
+        """The place and the attempt of each call whose end is in the journal."""
         with closing(sqlite3.connect(self.path / "runs.sqlite")) as connection:
             rows = connection.execute("SELECT at, tries FROM records WHERE what='finished' ORDER BY line").fetchall()
         return [f"{at} {tries}" for at, tries in rows]
@@ -203,14 +203,16 @@ def test_a_run_whose_process_is_killed_in_a_call_has_the_same_end(name: str, tmp
     while killed.session() != 0:
         sessions += 1
         assert sessions <= len(chosen)
-        assert killed.kept()[: len(before)] == before  # no record is lost
-        before = killed.kept()
+        assert killed.ended_calls()[: len(before)] == before  # no record is lost
+        before = killed.ended_calls()
     assert sessions == len(chosen), "every chosen call was killed once"
     assert killed.end == spared.end
     assert killed.end[0] == "ok"
     assert set(killed.words("ended")) == set(made)
-    assert len(set(killed.kept())) == len(killed.kept()) == sum(made.values()), "no finished call is kept twice"
+    assert len(set(killed.ended_calls())) == len(killed.ended_calls()) == sum(made.values()), (
+        "no finished call is kept twice"
+    )
     # A call is repeated after it was cut: once for its own death, and once for each death beside it.
-    alone = name in ("steps and a fold", "a graph with a loop", "a policy's loop")
-    assert not alone or Counter(killed.words("ended")) == made
-    assert not alone or Counter(killed.words("begun")) == made + Counter(chosen)
+    has_no_concurrent_calls = name in ("steps and a fold", "a graph with a loop", "a policy's loop")
+    assert not has_no_concurrent_calls or Counter(killed.words("ended")) == made
+    assert not has_no_concurrent_calls or Counter(killed.words("begun")) == made + Counter(chosen)

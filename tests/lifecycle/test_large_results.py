@@ -531,14 +531,14 @@ def test_a_small_disk_is_not_filled_by_what_can_be_made_again_and_an_effect_ends
         agf.define(f"pipeline: {name}\nsteps:{steps}\n- transform: {{value: \"'done'\"}}", registry=registry)
     with disk(tmp_path / "disk", "24m") as small, kept.journal_in(small) as path:
         settings.current.settings = replace(settings.current.settings, journal_value=1_000_000)
-        made = agf.run("make", registry=registry)
-        assert (made.output, codes(made)) == ("done", ["journal.unkept"])
+        run = agf.run("make", registry=registry)
+        assert (run.output, codes(run)) == ("done", ["journal.unkept"])
         assert old_runs.most_bytes(Store.at(path)) == shutil.disk_usage(small).total // 10
         booked = agf.run("book", registry=registry, raises=False)
         assert (booked.status, getattr(booked.error, "code", "")) == ("error", "journal.unstored")
         assert "No space left on device" in str(booked.error)
         assert not [file for file in values_in(path) if file.suffix == ".part"]
-        assert np.array_equal(agf.runs(made.run_id).load("steps[1]"), np.arange(1_000_000) + 20)
+        assert np.array_equal(agf.runs(run.run_id).load("steps[1]"), np.arange(1_000_000) + 20)
         assert agf.resume(booked.run_id, registry=registry, raises=False, ask=None).status == "waiting"
 
 
@@ -676,7 +676,7 @@ def test_a_column_that_was_stored_before_its_secret_was_known_is_searched_again(
         registry=registry,
     )
     run = agf.run("late", registry=registry)
-    told = [place for place in range(5) if any(f"steps[{place}]" in str(each) for each in run.warnings)]
+    told = [place for place in range(5) if any(f"steps[{place}]" in str(warning) for warning in run.warnings)]
     # The second table may still be written when the secret becomes known.
     assert [place for place in told if place != 1] == [2, 4], "the key itself, and the column that has it"
 

@@ -177,8 +177,8 @@ def holds(texts: list[str], folder: Path) -> None:
         again: Calls = []
         with kept.journal_in(path.parent):
             before = len(finished(path))
-            found = agf.resume("main", registry=world(again, texts), raises=False)
-            assert told(found) == wanted, f"after {after} lines"
+            run = agf.resume("main", registry=world(again, texts), raises=False)
+            assert told(run) == wanted, f"after {after} lines"
             assert len(again) == len(calls) - before, f"after {after} lines: {again}"
             assert not Counter(map(str, again)) - made
             assert len(finished(path)) == len(calls)
@@ -411,8 +411,8 @@ def test_an_option_of_the_line_holds_for_the_resumed_run(tmp_path: Path) -> None
         assert agf.run(going, registry=registry).status == "ok"
         cut = kept.cut(tmp_path / "runs.sqlite", 1, tmp_path / "cut")
     with kept.journal_in(cut.parent):
-        (one,) = agf.runs()
-        assert agf.resume(one.run_id, registry=registry).status == "ok"
+        (run,) = agf.runs()
+        assert agf.resume(run.run_id, registry=registry).status == "ok"
 
 
 TOGETHER = {
@@ -480,11 +480,11 @@ def test_without_an_id_only_a_run_of_this_notebook_is_resumed(tmp_path: Path, mo
             agf.resume(answer="Ann", registry=registry)
         assert caught.value.code == "journal.unknown-run"
         assert caught.value.diagnostic.hint == f"of another notebook: %resume {other.run_id}"
-        own = agf.run(WAITS, registry=registry, raises=False)
+        run = agf.run(WAITS, registry=registry, raises=False)
         monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/other.ipynb")
         agf.run(WAITS, registry=registry, raises=False)
         monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/own.ipynb")
-        assert agf.resume(answer="Ann", registry=registry).run_id == own.run_id
+        assert agf.resume(answer="Ann", registry=registry).run_id == run.run_id
         assert agf.resume(other.run_id, answer="Bob", registry=registry).status == "ok"
 
 

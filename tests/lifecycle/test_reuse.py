@@ -189,13 +189,13 @@ def test_the_first_run_of_a_flow_reuses_nothing(calls: Calls) -> None:
 
 
 def test_a_run_that_is_named_must_exist_and_a_journal_too(calls: Calls) -> None:
-    with pytest.raises(agf.DefinitionError) as told:
+    with pytest.raises(agf.DefinitionError) as raised:
         run(BOTH, calls, reuse="nobody")
-    assert told.value.code == "journal.unknown-run"
+    assert raised.value.code == "journal.unknown-run"
     current.settings = Settings(journal="")
-    with pytest.raises(agf.DefinitionError) as told:
+    with pytest.raises(agf.DefinitionError) as raised:
         run(BOTH, calls, reuse=True)
-    assert told.value.code == "journal.off"
+    assert raised.value.code == "journal.off"
 
 
 EVERY = {
@@ -240,8 +240,8 @@ def test_of_equal_calls_the_newest_run_that_has_so_many_counts(calls: Calls) -> 
     registry = world(calls, reads=lambda: len(calls.made))
     agf.run(steps(3), registry=registry)
     agf.run(steps(1), registry=registry)
-    found = agf.run(steps(4), registry=registry, reuse=True)
-    assert list(found.stores.values()) == [4, 2, 3, 5]
+    run = agf.run(steps(4), registry=registry, reuse=True)
+    assert list(run.stores.values()) == [4, 2, 3, 5]
 
 
 WIDE = """\
@@ -392,7 +392,7 @@ def test_a_call_that_changed_a_table_is_made_again(calls: Calls, tmp_path: Path,
     assert flow is not None
     first = agf.run(flow, registry=registry)
     assert first.output == 3
-    assert [one.message for one in first.warnings] == [
+    assert [warning.message for warning in first.warnings] == [
         f"the result of 'widen' in {place} is not stored: the call changed its arguments, which later steps share"
         for place in ("steps[1]", "steps[2].do")
     ]

@@ -160,6 +160,7 @@ steps:
     collect: {transform: {value: pipe}}
     output: both
 - transform: {value: "ctx.same", output: again}
+- call: {pipeline: inner, pass: [], output: called}
 - tool: {name: publish, args: {}, output: address}
 - transform: {value: "ctx.address", output: last}
 """
@@ -178,6 +179,7 @@ def test_a_step_without_calls_stands_between_its_neighbours_in_a_resumed_run() -
             raise ConnectionError("503")
         return "here"
 
+    agf.define("pipeline: inner\nsteps:\n- transform: {value: '1'}", registry=registry)
     agf.define(EVALUATED, registry=registry)
     with pytest.raises(agf.StepError):
         agf.run("evaluated", registry=registry)
@@ -185,11 +187,14 @@ def test_a_step_without_calls_stands_between_its_neighbours_in_a_resumed_run() -
     run = agf.resume(registry=registry)
     (one,) = agf.runs()
     for progress in (run.progress, agf.runs(one.run_id).progress):
-        first, same, *_, both, again, _, last = (progress.rows[f"steps[{place}]",] for place in range(7))
+        first, same, *_, both, again, called, _, last = (progress.rows[f"steps[{place}]",] for place in range(8))
         in_branch = progress.rows["steps[3].branches.words",]
         assert same.when == pytest.approx(first.ended, rel=0, abs=1e-5)
         assert first.ended < in_branch.when <= both.ended
         assert again.when == pytest.approx(both.ended, rel=0, abs=1e-5)
+        in_called = progress.rows["steps[5]", "steps[0]"]
+        assert both.ended <= called.when <= in_called.when <= in_called.ended <= called.ended
+        assert called.when == pytest.approx(both.ended, rel=0, abs=1e-5)
         assert again.ended < last.when <= last.ended <= progress.ended
 
 

@@ -54,7 +54,7 @@ class Exported:
 
     def around(self, span: ReadableSpan) -> list[str]:
         """The names of the spans that enclose a span, the innermost first."""
-        by_id = {each.context.span_id: each for each in self.spans}
+        by_id = {span.context.span_id: span for span in self.spans}
         names = []
         while span.parent is not None:
             span = by_id[span.parent.span_id]

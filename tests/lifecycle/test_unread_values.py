@@ -468,7 +468,7 @@ def test_a_lost_value_of_another_run_is_a_failure_of_the_asking_tool(
     agf.define(f"pipeline: asks\nsteps:\n{step}", registry=session.registry)
     run = agf.run("asks", {"numbers": [1, 2]}, registry=session.registry, raises=False, limits=agf.Limits(timeout=60))
     assert (run.status, asked, session.made) == (status, reads, []), run.error
-    errors = [run.error] if run.error is not None else [each.error for each in run.progress.failures]
+    errors = [run.error] if run.error is not None else [failure.error for failure in run.progress.failures]
     assert {getattr(error, "code", "") for error in errors} == {"journal.lost-value"}
 
 

@@ -93,8 +93,8 @@ class Clerk:
         self.offered: list[str] = []
 
         def reply(messages: list[ai.ModelMessage], info: AgentInfo) -> ai.ModelResponse:
-            self.offered = sorted(each.name for each in info.function_tools)
-            told = [part for one in messages for part in one.parts if isinstance(part, ai.ToolReturnPart)]
+            self.offered = sorted(tool.name for tool in info.function_tools)
+            told = [part for message in messages for part in message.parts if isinstance(part, ai.ToolReturnPart)]
             if len(told) < 2:
                 return ai.ModelResponse(parts=[ai.ToolCallPart("sums__add", {"a": (3, 9)[len(told)]}, str(len(told)))])
             answer = " ".join(str(each.content) for each in told)
@@ -144,8 +144,8 @@ def test_an_unsupported_field_of_a_document_is_refused_with_the_line_to_change(
     text = f"{HEAD}\naction_space:{server('')}{LIMITS}".replace(f"{field}: false", f"{field}: true")
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run(agf.load(text, registry=registry), {"request": "x"}, registry=registry)
-    (found,) = (each for each in caught.value.diagnostics if each.severity == "error")
-    assert (found.code, found.hint) == (f"policy.{code}", "write required: false to run without it")
+    (diagnostic,) = (diagnostic for diagnostic in caught.value.diagnostics if diagnostic.severity == "error")
+    assert (diagnostic.code, diagnostic.hint) == (f"policy.{code}", "write required: false to run without it")
 
 
 def test_a_server_that_is_named_by_its_address_is_the_one_connected_with_it(mark: Path) -> None:

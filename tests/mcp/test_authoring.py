@@ -12,12 +12,12 @@ from agf_magics.mcp.server.authoring import check_definition, describe_language,
 
 
 def registry() -> Registry:
-    made = Registry()
-    agf.tool(lambda fruit: fruit, name="price", registry=made)
-    agf.tool(lambda a, b: a, name="times", registry=made)
-    agf.agent(lambda question: question, name="writer", registry=made)
-    agf.agent(lambda draft: draft, name="critic", registry=made)
-    return made
+    registry = Registry()
+    agf.tool(lambda fruit: fruit, name="price", registry=registry)
+    agf.tool(lambda a, b: a, name="times", registry=registry)
+    agf.agent(lambda question: question, name="writer", registry=registry)
+    agf.agent(lambda draft: draft, name="critic", registry=registry)
+    return registry
 
 
 def test_a_problem_has_its_place_and_the_fix_that_takes_it_away() -> None:

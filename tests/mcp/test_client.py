@@ -174,12 +174,12 @@ def test_the_error_of_a_call_to_a_closed_server_says_how_to_connect_it(monkeypat
     agf.mcp.connect("quick", command=program("quick"), env=env).close()
     with pytest.raises(agf.DefinitionError) as caught:
         call("quick__add", args={"a": 1})
-    (found,) = (each for each in caught.value.diagnostics if each.severity == "error")
-    assert found.code == "flow.unknown-tool"
-    assert found.message == "no tool 'quick__add' is registered: MCP server 'quick' was closed"
+    (diagnostic,) = (diagnostic for diagnostic in caught.value.diagnostics if diagnostic.severity == "error")
+    assert diagnostic.code == "flow.unknown-tool"
+    assert diagnostic.message == "no tool 'quick__add' is registered: MCP server 'quick' was closed"
     words = shlex.join(program("quick"))
     line = f"%mcp connect quick --env 'TOKEN=$QUICK_TOKEN' --env 'MODE=…' -- {words}"
-    assert found.hint == f"connect it again: {line}"
+    assert diagnostic.hint == f"connect it again: {line}"
     agf.mcp.connect("quick", command=program("quick"), tools=["drop"])
     with pytest.raises(agf.DefinitionError) as caught:
         call("quick__add", args={"a": 1})
@@ -228,6 +228,6 @@ def test_a_tool_of_another_name_is_not_replaced() -> None:
 
     server = agf.mcp.connect("quick", command=program("quick"), registry=registry)
     assert registry.tools["quick__add"].description == ""
-    assert [each.code for each in server.problems] == ["mcp.tool-left-out"]
+    assert [problem.code for problem in server.problems] == ["mcp.tool-left-out"]
     server.close()
     assert "quick__add" in registry.tools

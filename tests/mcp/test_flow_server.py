@@ -26,10 +26,12 @@ from agf_magics.mcp.server.own_tools import NAMES
 from agf_magics.mcp.server.protocol import FlowServer
 from agf_magics.mcp.server.run_app import PAGE_TOOL, RUN_ID, URI, document
 from agf_magics.mcp.server.served_run import ServedRun
+from agf_magics.mcp.server.served_runs import MOST_WAITING
 
 pytestmark = pytest.mark.usefixtures("journaled")
 
 MODES = ("auto", "legacy")
+"""The current protocol of MCP, and the older one."""
 
 SUM = """\
 schema_version: "1.4.0"
@@ -54,7 +56,7 @@ steps:
 """
 
 
-class Gate:
+class WaitingTool:
     """A tool that waits until it may end, and counts its calls."""
 
     def __init__(self) -> None:
@@ -83,12 +85,12 @@ class Gate:
 
 
 @pytest.fixture
-def gate() -> Gate:
-    return Gate()
+def waiting() -> WaitingTool:
+    return WaitingTool()
 
 
 @pytest.fixture
-def registry(gate: Gate) -> Registry:
+def registry(waiting: WaitingTool) -> Registry:
     made = Registry()
 
     @agf.tool(registry=made)
@@ -103,7 +105,7 @@ def registry(gate: Gate) -> Registry:
     def fail(word: str) -> str:
         raise ValueError(f"no {word} here")
 
-    agf.tool(gate.wait, registry=made, name="wait")
+    agf.tool(waiting.wait, registry=made, name="wait")
     define = [
         "pipeline: double\ndescription: Twice.\nsteps:\n- transform: {value: '[ctx.n, ctx.n]'}\n",
         "pipeline: record\nsteps:\n- transform: {value: '{n: ctx.n}'}\n",
@@ -238,12 +240,12 @@ def test_errors_have_codes_and_neither_files_nor_lines(registry: Registry, mode:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_progress_is_reported(registry: Registry, gate: Gate, mode: str) -> None:
+def test_progress_is_reported(registry: Registry, waiting: WaitingTool, mode: str) -> None:
     told = list[tuple[float, str | None]]()
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         told.append((progress, message))
-        gate.open.set()
+        waiting.open.set()
 
     async def act(client: Client) -> None:
         await client.call_tool("slowly", {"n": 1}, progress_callback=report)
@@ -265,16 +267,16 @@ def test_a_step_that_finishes_before_anybody_waits_is_reported() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_run_is_followed_by_its_id(registry: Registry, gate: Gate, mode: str) -> None:
+def test_a_run_is_followed_by_its_id(registry: Registry, waiting: WaitingTool, mode: str) -> None:
     async def act(client: Client) -> None:
         started = (await client.call_tool("run_pipeline_async", {"name": "wait", "input": {"n": 4}})).structured_content
         assert started is not None
         assert started["status"] == "started"
         run = {"run_id": started["data"]["run_id"]}
-        await gate.until(lambda: gate.running == 1)
+        await waiting.until(lambda: waiting.running == 1)
         assert (await client.call_tool("run_result", run)).structured_content == started
-        gate.open.set()
-        await gate.until(lambda: gate.ended == 1)
+        waiting.open.set()
+        await waiting.until(lambda: waiting.ended == 1)
         while (ended := (await client.call_tool("run_result", run)).structured_content) == started:
             pass
         assert ended == {"status": "ok", "data": {**run, "output": 4, "named_stores": {"n": 4}}}
@@ -283,13 +285,13 @@ def test_a_run_is_followed_by_its_id(registry: Registry, gate: Gate, mode: str) 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_launched_run_is_cancelled(registry: Registry, gate: Gate, mode: str) -> None:
+def test_a_launched_run_is_cancelled(registry: Registry, waiting: WaitingTool, mode: str) -> None:
     async def act(client: Client) -> None:
         started = (await client.call_tool("run_pipeline_async", {"name": "wait", "input": {"n": 4}})).structured_content
         run = {"run_id": started["data"]["run_id"]}
-        await gate.until(lambda: gate.running == 1)
+        await waiting.until(lambda: waiting.running == 1)
         ended = (await client.call_tool("run_cancel", run)).structured_content
-        assert (ended["status"], gate.cancelled) == ("cancelled", 1)
+        assert (ended["status"], waiting.cancelled) == ("cancelled", 1)
 
     in_loop(registry, mode, act)
 
@@ -298,47 +300,47 @@ def test_a_launched_run_is_cancelled(registry: Registry, gate: Gate, mode: str) 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_only_some_of_a_hundred_concurrent_calls_run(registry: Registry, gate: Gate, mode: str) -> None:
+def test_only_some_of_a_hundred_concurrent_calls_run(registry: Registry, waiting: WaitingTool, mode: str) -> None:
     async def act(client: Client) -> None:
         calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(100)]
-        await gate.until(lambda: gate.running == 3)
+        await waiting.until(lambda: waiting.running == 3)
         busy = await client.call_tool("run_pipeline_async", {"name": "double", "input": {"n": 1}})
         assert busy.is_error
         assert "[mcp.busy]" in text_of(busy)
-        gate.open.set()
+        waiting.open.set()
         results = await asyncio.gather(*calls)
         assert [result.structured_content for result in results] == [{"result": n} for n in range(100)]
-        assert gate.most == 3
+        assert waiting.most == 3
 
     in_loop(registry, mode, act, at_once=3)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_calls_beyond_those_that_may_wait_are_refused(registry: Registry, gate: Gate, mode: str) -> None:
+def test_calls_beyond_those_that_may_wait_are_refused(registry: Registry, waiting: WaitingTool, mode: str) -> None:
     async def act(client: Client) -> None:
-        calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(104)]
-        await gate.until(lambda: sum(call.done() for call in calls) == 3)
+        calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(1 + MOST_WAITING + 3)]
+        await waiting.until(lambda: sum(call.done() for call in calls) == 3)
         refused = [call.result() for call in calls if call.done()]
         assert all(result.is_error and "[mcp.busy]" in text_of(result) for result in refused)
-        gate.open.set()
-        assert sum(not result.is_error for result in await asyncio.gather(*calls)) == 101
+        waiting.open.set()
+        assert sum(not result.is_error for result in await asyncio.gather(*calls)) == 1 + MOST_WAITING
 
     in_loop(registry, mode, act, at_once=1)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_cancelled_calls_leave_the_queue(registry: Registry, gate: Gate, mode: str) -> None:
+def test_cancelled_calls_leave_the_queue(registry: Registry, waiting: WaitingTool, mode: str) -> None:
     async def act(client: Client) -> None:
         calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(20)]
-        await gate.until(lambda: gate.running == 2)
+        await waiting.until(lambda: waiting.running == 2)
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
-        await gate.until(lambda: gate.running == 0)
-        gate.open.set()
+        await waiting.until(lambda: waiting.running == 0)
+        waiting.open.set()
         assert (await client.call_tool("wait", {"n": 5})).structured_content == {"result": 5}
-        assert gate.most == 2
-        assert gate.cancelled < 20
+        assert waiting.most == 2
+        assert waiting.cancelled < 20
 
     in_loop(registry, mode, act, at_once=2)
 

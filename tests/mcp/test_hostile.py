@@ -49,7 +49,7 @@ def failed(tool: str = "bad__go", **options: object) -> Diagnostic:
 
 
 def notes(server: Server) -> str:
-    return "\n".join(each.message for each in server.problems)
+    return "\n".join(problem.message for problem in server.problems)
 
 
 def test_a_server_that_never_answers_is_unreachable_and_ends_with_its_child(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_malformed_message_is_skipped_with_a_note() -> None:
     server = connect("garbage")
     assert call("bad__go").output == "done"
     assert "no message" in notes(server)
-    assert {each.code for each in server.problems} == {"mcp.noise"}
+    assert {problem.code for problem in server.problems} == {"mcp.noise"}
 
 
 def test_a_flood_on_stderr_is_kept_in_part() -> None:

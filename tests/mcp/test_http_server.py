@@ -30,9 +30,9 @@ DOUBLE = "pipeline: double\nsteps:\n- transform: {value: '[ctx.n, ctx.n]'}\n"
 
 @pytest.fixture
 def registry() -> Registry:
-    made = Registry()
-    agf.define(DOUBLE, registry=made)
-    return made
+    registry = Registry()
+    agf.define(DOUBLE, registry=registry)
+    return registry
 
 
 @pytest.fixture

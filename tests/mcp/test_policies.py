@@ -44,7 +44,7 @@ class Model:
         self.offered: list[str] = []
 
         def reply(messages: list[ai.ModelMessage], info: AgentInfo) -> ai.ModelResponse:
-            self.offered = [each.name for each in info.function_tools]
+            self.offered = [tool.name for tool in info.function_tools]
             last = messages[-1].parts[-1]
             if isinstance(last, ai.ToolReturnPart | ai.RetryPromptPart):
                 return ai.ModelResponse(parts=[ai.TextPart(str(last.content))])
@@ -111,7 +111,7 @@ def test_a_server_that_is_not_connected_is_reported_before_the_first_step(mark: 
     flow = agf.load(DOCUMENT.format(server="{alias: quick, server_ref: acme/quick}"), registry=registry)
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run(flow, registry=registry)
-    (diagnostic,) = (each for each in caught.value.diagnostics if each.severity == "error")
+    (diagnostic,) = (diagnostic for diagnostic in caught.value.diagnostics if diagnostic.severity == "error")
     assert diagnostic.code == "policy.mcp-not-connected"
     assert diagnostic.hint == "connect it: %mcp connect quick -- COMMAND"
     connect(mark, registry)
@@ -126,7 +126,9 @@ def test_the_allowed_tools_of_a_missing_server_are_not_reported_as_well(mark: Pa
     Model("quick__add", registry)
     with pytest.raises(agf.DefinitionError) as caught:
         run("{alias: quick, server_ref: acme/quick, allowed_tools: [add, {name: drop, approval: true}]}", registry)
-    assert [each.code for each in caught.value.diagnostics if each.severity == "error"] == ["policy.mcp-not-connected"]
+    assert [diagnostic.code for diagnostic in caught.value.diagnostics if diagnostic.severity == "error"] == [
+        "policy.mcp-not-connected"
+    ]
 
 
 def test_a_tool_that_the_server_does_not_have_is_named(mark: Path) -> None:

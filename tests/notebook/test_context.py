@@ -124,7 +124,7 @@ def test_a_plan_that_continues_after_failures_warns_of_them(ran_report: Shell) -
     run = ran_report.names["r"]
     assert run.status == "ok"
     assert [row.state for row in run.steps.values()] == ["kept", "ok"]
-    assert any("no pears" in str(found) for found in run.warnings)
+    assert any("no pears" in str(warning) for warning in run.warnings)
 
 
 SLOW = """\

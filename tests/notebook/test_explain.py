@@ -13,10 +13,10 @@ from tests.notebook.conftest import Shell, code
 
 def test_every_code_has_an_explanation_without_links_and_labels() -> None:
     assert sorted(entries()) == sorted(codes())
-    for found, text in entries().items():
-        assert text.startswith(f"### {found}\n\n**")
+    for name, text in entries().items():
+        assert text.startswith(f"### {name}\n\n**")
         prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.M | re.S)
-        assert not re.search(r"\]\(|^\(.*\)=$", prose, re.M), found
+        assert not re.search(r"\]\(|^\(.*\)=$", prose, re.M), name
 
 
 def test_a_code_is_explained_in_markdown(shell: Shell) -> None:

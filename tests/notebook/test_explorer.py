@@ -125,7 +125,9 @@ def test_an_explorer_opens_only_with_a_front_end(seen: Kernel, headless: Kernel)
         open_gate(kernel)
         cell.end()
         sent = [content["data"].get("content", {}) for content in cell.of("comm_msg")]
-        opened = cell.of("comm_open") or [one for one in sent if one.get("type") == "run"]  # to the model that is there
+        opened = cell.of("comm_open") or [
+            message for message in sent if message.get("type") == "run"
+        ]  # to the model that is there
         assert bool(opened) is wanted
         assert ("agf-run" in str(cell.outputs)) is wanted
 

@@ -157,8 +157,8 @@ def test_all_mistakes_of_the_file_are_reported_and_its_names_are_not_completed(
         Path("lessons.yaml").write_text(text)
         with pytest.raises(agf.DefinitionError) as raised:
             exercises.lessons()
-        assert [each.message for each in raised.value.diagnostics] == messages
-        assert {each.code for each in raised.value.diagnostics} == {"magic.lesson-file"}
+        assert [diagnostic.message for diagnostic in raised.value.diagnostics] == messages
+        assert {diagnostic.code for diagnostic in raised.value.diagnostics} == {"magic.lesson-file"}
         assert "pipeline.1" in list(exercises.lesson_names())
 
 

@@ -120,7 +120,7 @@ def test_define_registers_the_correct_files_and_reports_the_wrong_ones(ready: Sh
     Path("a.yaml").write_text("pipeline: a\nsteps: [{transform: {value: '1'}}]\n")
     Path("b.yaml").write_text("pipeline: b\nsteps: [{transfrom: {value: '1'}}]\n")
     shown = ready.run("%define *.yaml none/*.yaml")
-    assert {found.code for found in shown.error.diagnostics} == {"pipeline.step-kind", "magic.file"}
+    assert {diagnostic.code for diagnostic in shown.error.diagnostics} == {"pipeline.step-kind", "magic.file"}
     assert "b.yaml, line 2" in shown.out
     assert "a" in default().flows
 

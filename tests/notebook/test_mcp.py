@@ -63,7 +63,7 @@ def test_options_choose_the_tools_and_words_after_the_dashes_belong_to_the_serve
     ],
 )
 def test_a_wrong_line_is_refused(shell: Shell, line: str, code: str) -> None:
-    assert [each.code for each in shell.run(line).error.diagnostics] == [code]
+    assert [diagnostic.code for diagnostic in shell.run(line).error.diagnostics] == [code]
     assert "quick" not in agf.mcp.servers
 
 

@@ -54,7 +54,7 @@ def test_the_findings_of_loading_are_underlined(cell: str, expected: list[tuple[
 def test_the_input_of_the_line_is_known() -> None:
     cell = "%%pipeline p --run{}\npipeline: p\nsteps:\n- agent: {{prompt: '{{topic}}'}}"
     codes = [[code for code, _ in marked(cell.format(line))] for line in ("", " --set topic=x", " --input data")]
-    assert ["pipeline.template-name" in found for found in codes] == [True, False, False]
+    assert ["pipeline.template-name" in code for code in codes] == [True, False, False]
 
 
 def test_nothing_is_registered_no_file_is_read_and_no_code_is_called(tmp_path: Path, monkeypatch: Any) -> None:

@@ -181,7 +181,7 @@ def test_a_report_of_a_run_over_data_has_its_first_rows_and_its_failed_ones(
         assert "mine &lt;/script&gt;" in table
         assert "The first 200 of 310 rows are in this report." in page
         pages = [one["value"] for key, one in data_of(page)["answers"].items() if key.startswith('["table"')]
-        assert [(len(one["rows"]), one["total"]) for one in pages] == [(50, 200)] * 4 + [(2, 2)]
+        assert [(len(page["rows"]), page["total"]) for page in pages] == [(50, 200)] * 4 + [(2, 2)]
 
 
 def test_a_secret_is_masked_in_the_rows_of_a_report(journaled: Path, registry: Registry, tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ steps:
 - tool: {name: scan, args: {repo: a}}
 """
 BODY = "steps[0].do"
-TOLD = ("steps[1]", "session")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,17 @@ TOLD = ("steps[1]", "session")
         (("steps[2]",), ("steps[2]",), ("tool", "scan"), ""),
         (("elsewhere", 4), (), ("tool", "scan"), "#4"),
     ],
-    ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else str(value),
+    ids=[
+        "in an inner fan-out",
+        "in an inner fan-out, below the row of the outer one",
+        "in an inner fan-out, below its own row",
+        "the second request",
+        "the second request, below its agent",
+        "a tool that the model called, below its agent",
+        "a step of the flow",
+        "a step of the flow, below itself",
+        "an element of a step without a row",
+    ],
 )
 def test_a_call_has_the_words_of_its_author(at: StepPath, within: Key, call: tuple[str, str], words: str) -> None:
     registry = agf.Registry()

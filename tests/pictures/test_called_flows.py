@@ -55,34 +55,34 @@ DEEPER = "pipeline: deeper\nsteps: [{transform: {value: ctx.w, output: u}}, {tra
 
 @pytest.fixture
 def registry() -> Registry:
-    known = Registry()
+    registry = Registry()
 
-    @agf.tool(registry=known)
+    @agf.tool(registry=registry)
     def one(x: int) -> int:
         return x
 
-    @agf.tool(registry=known)
+    @agf.tool(registry=registry)
     def both(x: int, y: int) -> int:
         return x + y
 
-    @agf.tool(registry=known)
+    @agf.tool(registry=registry)
     def up(state: dict[str, object]) -> dict[str, object]:
         return {"n": int(str(state["n"])) + 1}
 
-    @agf.agent(registry=known)
+    @agf.agent(registry=registry)
     def writer(topic: str) -> dict[str, str]:
         return {"text": topic}
 
-    @agf.agent(registry=known)
+    @agf.agent(registry=registry)
     def critic(text: str) -> dict[str, str]:
         return {"verdict": text}
 
-    agf.define(PLAN, language="plan", name="sums", registry=known)
-    agf.define(GRAPH, language="graph", name="counts", registry=known)
-    agf.define(POLICY, language="policy", name="article", registry=known)
+    agf.define(PLAN, language="plan", name="sums", registry=registry)
+    agf.define(GRAPH, language="graph", name="counts", registry=registry)
+    agf.define(POLICY, language="policy", name="article", registry=registry)
     for text in (SHORT, DEEPER, PAIR, OUTER):
-        agf.define(text, registry=known)
-    return known
+        agf.define(text, registry=registry)
+    return registry
 
 
 def frames(drawn: Diagram) -> dict[str, list[str]]:
@@ -90,13 +90,13 @@ def frames(drawn: Diagram) -> dict[str, list[str]]:
 
 
 def test_a_called_flow_is_a_frame_with_its_steps(registry: Registry) -> None:
-    each = "steps[3].do"
+    element = "steps[3].do"
     assert frames(agf.draw("outer", registry=registry)) == {
         "steps[0]": ["steps[0]/calls[0]", "steps[0]/calls[1]", "steps[0]/calls[2]"],
         "steps[1]": ["steps[1]/nodes.add", "steps[1]/nodes.check"],
-        "steps[3]": [each],
-        each: [f"{each}/steps[0]", f"{each}/steps[1]"],
-        f"{each}/steps[1]": [f"{each}/steps[1]/steps[0]", f"{each}/steps[1]/steps[1]"],
+        "steps[3]": [element],
+        element: [f"{element}/steps[0]", f"{element}/steps[1]"],
+        f"{element}/steps[1]": [f"{element}/steps[1]/steps[0]", f"{element}/steps[1]/steps[1]"],
     }
 
 
@@ -152,12 +152,12 @@ def test_an_opened_call_that_is_folded_is_a_box(registry: Registry) -> None:
 
 
 def test_the_session_of_an_agent_is_not_opened() -> None:
-    known = Registry()
+    registry = Registry()
     agf.define(
         'pipeline: asks\nsteps: [{agent: {prompt: "Say {ctx.q}", output: a}}, {agent: {prompt: "And {ctx.a}"}}]',
-        registry=known,
+        registry=registry,
     )
-    known.choose(TestModel())
-    drawn = agf.draw("asks", registry=known)
+    registry.choose(TestModel())
+    drawn = agf.draw("asks", registry=registry)
     assert frames(drawn) == {}
     assert not any(box.opens for box in drawn._scene.boxes)

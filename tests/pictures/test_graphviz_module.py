@@ -55,7 +55,7 @@ def test_the_code_is_compiled_once_and_stored_for_this_user_alone(tmp_path: Path
     if os.name == "posix":
         assert stat.S_IMODE(stored(tmp_path).stat().st_mode) == 0o600
         assert stat.S_IMODE(stored(tmp_path).parent.stat().st_mode) == 0o700
-    assert [one.name for one in stored(tmp_path).parent.iterdir()] == [stored(tmp_path).name], "no temporary file"
+    assert [path.name for path in stored(tmp_path).parent.iterdir()] == [stored(tmp_path).name], "no temporary file"
 
 
 def test_two_threads_that_draw_compile_the_code_once(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_foreign_file_is_replaced_or_left_alone(tmp_path: Path) -> None:
     file.unlink()
     file.mkdir()
     assert layout(tmp_path) == "True compiled"
-    assert [one.name for one in file.parent.iterdir()] == [file.name], "no temporary file"
+    assert [path.name for path in file.parent.iterdir()] == [file.name], "no temporary file"
 
 
 NO_HOME = """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from random import Random
+from typing import Literal
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_the_edges_of_a_small_graph_are_all_lines() -> None:
 def test_the_numbers_of_edges_stand_on_nothing_and_few_edges_have_no_room_for_one() -> None:
     drawn = scene(GRAPHS["random 120"])
     arranged = arrange(drawn)
-    edges = [*edge_places(drawn, arranged)]
+    edges = edge_places(drawn, arranged)
     places = {edge.key: edge.place.area for edge in edges if edge.place}
     drawn_edges = {link.way for link in wired(drawn, [drawn.parts])[0] if link.way}
     assert {edge.key for edge in edges} == drawn_edges
@@ -93,10 +94,41 @@ edges:
 """
 
 
+CRITIC = """\
+nodes:
+  search_faq: {type: python, tool: draft}
+  draft: {type: python, tool: draft}
+  critique: {type: python, tool: critique}
+  revise: {type: python, tool: critique}
+  check_tone: {type: python, tool: check_tone}
+  check_facts: {type: python, tool: check_facts}
+edges:
+- {from: START, to: search_faq}
+- {from: search_faq, to: draft}
+- {from: draft, to: critique}
+- {from: critique, to: revise, condition: score < 3}
+- {from: critique, to: check_tone, condition: else}
+- {from: revise, to: critique}
+- {from: check_tone, to: draft, condition: tone == "rude"}
+- {from: check_tone, to: check_facts, condition: else}
+- {from: check_facts, to: END}
+"""
+
+
+@pytest.mark.parametrize("direction", ["TB", "LR"])
+def test_each_edge_of_a_loop_of_two_nodes_has_its_number(direction: Literal["TB", "LR"]) -> None:
+    drawn = scene(agf.load(CRITIC))
+    edges = edge_places(drawn, arrange(drawn, direction))
+    assert len(edges) == 9
+    assert [edge.key for edge in edges if edge.place is None] == []
+    areas = [edge.place.area for edge in edges if edge.place]
+    assert not any(one.shares(other) for one, other in combinations(areas, 2))
+
+
 def test_a_page_finds_the_line_of_each_edge_by_its_number_also_where_numbers_have_no_room() -> None:
     drawn = scene(agf.load(ARTICLE))
     arranged = arrange(drawn, "TB")
-    edges = [*edge_places(drawn, arranged)]
+    edges = edge_places(drawn, arranged)
     assert {edge.room for edge in edges if edge.place is None} == {0}
     starts = re.findall(r'<path class="\w*" d="M(\S+ \S+)C[^>]* fill="none"', paint(drawn, arranged, {}))
     for line in arranged.layout.lines:

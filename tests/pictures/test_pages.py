@@ -41,11 +41,10 @@ from tests.pictures import shapes
 from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, told
 
 # The elements and styles that JupyterLab 4 keeps in an untrusted output, as far as this package uses them. Each style
-# was tried with its own rules. A style element is removed with its text, so an untrusted page loses the rules for
-# paper, but none for the screen.
+# was tried with its own rules.
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "progress", "figure", "img"}
 TAGS |= {"p", "div", "pre", "code", "em", "strong", "span", "ul", "li"}
-# A style element goes with its text: what it says of paper is lost in an untrusted page, and nothing on the screen is.
+# A style element is removed with its text. So an untrusted page loses the rules for paper, but none for the screen.
 TAGS |= {"style"}
 ATTRIBUTES = {"class", "style", "scope", "open", "value", "max", "alt", "src", "title"}
 STYLES = re.compile(
@@ -409,12 +408,12 @@ class Tool:
 
 
 def registry(flows: list[agf.Flow], tools: list[Any]) -> agf.Registry:
-    made = agf.Registry()
+    registry = agf.Registry()
     for flow in flows:
-        made.flows.define(flow, None)
+        registry.flows.define(flow, None)
     for tool in tools:
-        made.tools.add(tool)
-    return made
+        registry.tools.add(tool)
+    return registry
 
 
 def test_flows_are_listed_with_language_steps_and_inputs() -> None:

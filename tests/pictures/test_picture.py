@@ -582,7 +582,7 @@ def test_a_long_name_stands_in_two_lines_and_the_tooltip_has_all_of_it() -> None
     box = boxes_of(f"pipeline: p\nsteps: [{{tool: {{name: {name}}}}}]")["steps[0]"]
     names = measured(box, {}).names
     assert len(names) == 2
-    assert all(len(one) <= LONGEST for one in names)
+    assert all(len(name) <= LONGEST for name in names)
     assert "".join(names).startswith("the_customers_by_region_and_by_the_number")
     assert name in box.tooltip
 

@@ -45,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("journaled")
 @pytest.fixture
 def registry() -> agf.Registry:
     """Tools: ``half`` fails for odd numbers, ``broken`` always, and ``lookup_customer`` if a model calls it."""
-    made = agf.Registry()
+    registry = agf.Registry()
 
     async def half(n: int) -> int:
         if n % 2:
@@ -62,9 +62,9 @@ def registry() -> agf.Registry:
         raise ValueError("no customer")
 
     for function in (half, broken, lookup_order, lookup_customer):
-        agf.tool(function, registry=made)
-    made.choose(FunctionModel(_reply))
-    return made
+        agf.tool(function, registry=registry)
+    registry.choose(FunctionModel(_reply))
+    return registry
 
 
 def _reply(messages: Sequence[ModelMessage], info: AgentInfo) -> ModelResponse:

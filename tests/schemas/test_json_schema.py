@@ -64,9 +64,9 @@ def test_a_value_conforms_to_what_the_library_says_it_does(schema: Any, value: A
     except (Unresolvable, RecursionError):
         assert [violation.keyword for violation in judge(schema)(value)] == ["$ref"]
     else:
-        found = judge(schema)(value)
-        assert (not found) is fits
-        assert bool(describe_all(found)) is not fits
+        violations = judge(schema)(value)
+        assert (not violations) is fits
+        assert bool(describe_all(violations)) is not fits
 
 
 @given(st.dictionaries(st.sampled_from(WORDS), NOT_SCHEMAS) | NOT_SCHEMAS, VALUES)
@@ -93,9 +93,9 @@ def test_a_wrong_schema_is_unusable_and_raises_nothing(schema: Any, value: Any) 
 def test_a_value_that_false_refuses_is_reported_with_its_place(
     schema: Any, value: Any, path: tuple[str | int, ...], sentence: str
 ) -> None:
-    found = judge(schema)(value)
-    assert [violation.path for violation in found] == [path]
-    assert describe_all(found) == sentence
+    violations = judge(schema)(value)
+    assert [violation.path for violation in violations] == [path]
+    assert describe_all(violations) == sentence
 
 
 class Anything:
@@ -112,9 +112,9 @@ class Anything:
 )
 @pytest.mark.parametrize("schema", [{"enum": [1, [1]]}, {"const": 1}, {"const": [1]}, {"const": {"a": 1}}], ids=str)
 def test_an_opaque_value_is_equal_to_no_json(schema: Any, value: Any) -> None:
-    (found,) = judge(schema)(value)
-    assert (found.keyword, found.wanted) == next(iter(schema.items()))
-    assert describe_all([found])
+    (violation,) = judge(schema)(value)
+    assert (violation.keyword, violation.wanted) == next(iter(schema.items()))
+    assert describe_all([violation])
     assert judge({"not": schema})(value) == []
 
 
@@ -131,8 +131,8 @@ def test_alternatives_that_refuse_everything_are_kept_apart() -> None:
     ],
 )
 def test_a_forbidden_part_is_reported_at_its_place(schema: Any, value: Any, path: tuple[Any, ...]) -> None:
-    (found,) = judge(schema)(value)
-    assert (found.path, found.keyword) == (path, "false")
+    (violation,) = judge(schema)(value)
+    assert (violation.path, violation.keyword) == (path, "false")
 
 
 EVIL = "^(a+)+$"
@@ -183,8 +183,8 @@ def nested(levels: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("schema", [doubled("allOf", 40), doubled("oneOf", 40), nested(40)])
 def test_a_schema_that_applies_itself_a_billion_times_ends(schema: Any) -> None:
-    (found,) = judge(schema)({"a": 1} if "$defs" not in schema else 1)
-    assert found.keyword == "unusable"
+    (violation,) = judge(schema)({"a": 1} if "$defs" not in schema else 1)
+    assert violation.keyword == "unusable"
 
 
 def test_a_large_value_may_have_many_schemas_applied() -> None:

@@ -76,9 +76,9 @@ def test_a_value_conforms_as_its_row_says(group: dict[str, Any], case: dict[str,
 @pytest.mark.parametrize(("group", "case"), CASES, ids=lambda part: json.dumps(part.get("value", part.get("name"))))
 def test_the_json_schema_says_the_same_of_every_row(group: dict[str, Any], case: dict[str, Any]) -> None:
     schemas, _ = declared(group["text"])
-    made = json_schema(schemas[group["name"]], schemas)
-    jsonschema.Draft202012Validator.check_schema(made)
-    assert jsonschema.Draft202012Validator(made).is_valid(case["value"]) == (not case["faults"])
+    schema = json_schema(schemas[group["name"]], schemas)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert jsonschema.Draft202012Validator(schema).is_valid(case["value"]) == (not case["faults"])
 
 
 def test_a_circle_is_reported_with_every_ref_of_it() -> None:
@@ -153,10 +153,10 @@ def test_a_model_is_asked_for_every_field() -> None:
         "schema: A\nfields: {a: {type: object, fields: {b: {type: bool}}}, c: {type: ref, schema: B}}\n---\n"
         "schema: B\nfields: {d: {type: string}}\n"
     )
-    made = json_schema(schemas["A"], schemas, all_required=True)
-    assert made["required"] == ["a", "c"]
-    assert made["properties"]["a"]["required"] == ["b"]
-    assert made["$defs"]["B"]["required"] == ["d"]
+    schema = json_schema(schemas["A"], schemas, all_required=True)
+    assert schema["required"] == ["a", "c"]
+    assert schema["properties"]["a"]["required"] == ["b"]
+    assert schema["$defs"]["B"]["required"] == ["d"]
     assert "required" not in json_schema(schemas["A"], schemas)
 
 
@@ -224,8 +224,8 @@ def values_like(schema: Any, schemas: Mapping[str, Schema]) -> st.SearchStrategy
 def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
     schemas = data.draw(schema_sets())
     value = data.draw(values_like(schemas["A"], schemas))
-    made = json_schema(schemas["A"], schemas)
-    valid = jsonschema.Draft202012Validator(made).is_valid(value)
+    schema = json_schema(schemas["A"], schemas)
+    valid = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert (not conform(schemas["A"], value, schemas)) == valid
 
 

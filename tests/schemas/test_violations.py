@@ -149,6 +149,6 @@ SCHEMAS = st.recursive(
 
 @given(SCHEMAS, VALUES)
 def test_a_violation_is_found_wherever_jsonschema_finds_one(schema: Any, value: Any) -> None:
-    found = judge(schema)(value)
-    assert (not found) == jsonschema.Draft202012Validator(schema).is_valid(value)
-    assert bool(describe_all(found)) == bool(found)
+    violations = judge(schema)(value)
+    assert (not violations) == jsonschema.Draft202012Validator(schema).is_valid(value)
+    assert bool(describe_all(violations)) == bool(violations)

@@ -19,35 +19,36 @@ from agf_magics.text.suggestions import (
 
 KINDS = ["transform", "tool", "for_each"]
 
-NEAR: list[tuple[str, Sequence[str], str | None]] = [
-    ("transfrom", KINDS, "transform"),
-    ("Tool", KINDS, "tool"),
-    ("for-each", KINDS, "for_each"),
-    ("__tool__", KINDS, "tool"),
-    ("steps.tool", KINDS, "tool"),
-    ("tool.name", KINDS, "tool"),
-    ("items[tool", KINDS, "tool"),
-    ("tool", KINDS, None),
-    ("tools", KINDS, "tool"),
-    ("banana", KINDS, None),
-    ("", KINDS, None),
-    ("tol", [], None),
-    ("AB", ["ab", "Ab", "aB"], "Ab"),
-    ("round", ["count"], None),
-    ("colour", ["count", "color"], "color"),
-    ("xolor", ["color"], "color"),
-    ("route", ["round"], "round"),
-    ("route", ["xoutd"], None),
-    ("price_eur", ["price_usd"], "price_usd"),
-    ("price_eur", ["xrice_usd"], None),
-    ("?", ["!"], None),
-    ("x" * LONGEST_WORD, ["x" * LONGEST_WORD + "y"], "x" * LONGEST_WORD + "y"),
-    ("x" * (LONGEST_WORD + 1), ["x" * (LONGEST_WORD + 1) + "y"], None),
-    ("x" * LONGEST_WORD, ["x" * (2 * LONGEST_WORD + 1)], None),
-]
+NEAR: dict[str, tuple[str, Sequence[str], str | None]] = {
+    "two letters in the wrong order": ("transfrom", KINDS, "transform"),
+    "another case": ("Tool", KINDS, "tool"),
+    "another sign": ("for-each", KINDS, "for_each"),
+    "more signs": ("__tool__", KINDS, "tool"),
+    "the end of a path": ("steps.tool", KINDS, "tool"),
+    "the beginning of a path": ("tool.name", KINDS, "tool"),
+    "behind a bracket": ("items[tool", KINDS, "tool"),
+    "the word itself": ("tool", KINDS, None),
+    "one letter more": ("tools", KINDS, "tool"),
+    "no similar word": ("banana", KINDS, None),
+    "an empty word": ("", KINDS, None),
+    "no choices": ("tol", [], None),
+    "several that differ only in case": ("AB", ["ab", "Ab", "aB"], "Ab"),
+    "two letters in common": ("round", ["count"], None),
+    "one letter less": ("colour", ["count", "color"], "color"),
+    "another first letter": ("xolor", ["color"], "color"),
+    "the same beginning": ("route", ["round"], "round"),
+    "the same middle": ("route", ["xoutd"], None),
+    "the same first word": ("price_eur", ["price_usd"], "price_usd"),
+    "another first letter and another last word": ("price_eur", ["xrice_usd"], None),
+    "only signs": ("?", ["!"], None),
+    "the longest word": ("x" * LONGEST_WORD, ["x" * LONGEST_WORD + "y"], "x" * LONGEST_WORD + "y"),
+    "a longer word": ("x" * (LONGEST_WORD + 1), ["x" * (LONGEST_WORD + 1) + "y"], None),
+    "too long a choice": ("x" * LONGEST_WORD, ["x" * (2 * LONGEST_WORD + 1)], None),
+}
+"""A word, the choices, and the choice that the word probably means."""
 
 
-@pytest.mark.parametrize(("word", "choices", "near"), NEAR, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize(("word", "choices", "near"), NEAR.values(), ids=NEAR)
 def test_a_word_may_mean(word: str, choices: Sequence[str], near: str | None) -> None:
     assert suggest(word, choices) == (near and f"did you mean {near}?")
 
@@ -68,6 +69,15 @@ def test_a_choice_that_is_there_already_is_not_meant() -> None:
         ("banana", [f"n{n}" for n in range(20)], "kinds are " + ", ".join(f"n{n}" for n in range(20))),
         ("banana", [f"n{n}" for n in range(22)], "kinds are " + ", ".join(f"n{n}" for n in range(20)) + " and 2 more"),
     ],
+    ids=[
+        "no similar word",
+        "the only choice is meant",
+        "one of two choices is meant",
+        "no choices",
+        "a choice with a newline",
+        "twenty choices",
+        "more than twenty choices",
+    ],
 )
 def test_all_choices_are_named_with_their_kind(word: str, choices: list[str], hint: str | None) -> None:
     assert suggest(word, choices, "kinds") == hint
@@ -86,6 +96,7 @@ def test_a_name_that_is_misspelled_is_not_missing_too() -> None:
         (("a", None, "b"), "a; b"),
         (("did you mean a?", "names are b"), "did you mean a? names are b"),
     ],
+    ids=["none", "only empty ones", "one is missing", "a question first"],
 )
 def test_several_hints_are_one(parts: tuple[str | None, ...], hint: str | None) -> None:
     assert join_hints(*parts) == hint
@@ -104,7 +115,7 @@ def test_names_are_compared_within_one_budget() -> None:
     assert suggest("tol", KINDS) == "did you mean tool?"
 
 
-def test_what_is_near_enough_is_said_by_the_caller() -> None:
+def test_the_least_similarity_is_set_by_the_caller() -> None:
     assert nearest("abcd", ["abxy"], 0.5) == "abxy"
     assert nearest("abcd", ["abxy"], 0.6) is None
     assert nearest("abcd", ["abcx", "abxy"], 0.5) == "abcx"

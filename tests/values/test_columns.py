@@ -41,7 +41,8 @@ ARROW: dict[str, tuple[list[Any], str, list[Any]]] = {
     "lists of different things": ([[1], ["a"]], "string", ["[1]", '["a"]']),
     "mappings": ([{"a": 1}], "struct<a: int64>", [{"a": 1}]),
     "mappings with other keys": (
-        *([{"a": 1}, {"b": "x"}], "struct<a: int64, b: string>"),
+        [{"a": 1}, {"b": "x"}],
+        "struct<a: int64, b: string>",
         [{"a": 1, "b": None}, {"a": None, "b": "x"}],
     ),
     "mappings without keys": ([{}], "string", ["{}"]),
@@ -94,7 +95,7 @@ def test_what_arrow_does_not_hold_is_named_by_its_place(what: str) -> None:
     assert (column.name, column.dtype) == ("x", polars.Object)
 
 
-def test_a_number_that_is_none_is_kept_among_whole_numbers() -> None:
+def test_nan_is_kept_among_whole_numbers() -> None:
     column = arrow_column([1, math.nan, None])
     assert (str(column.type), str(column.to_pylist())) == ("double", "[1.0, nan, None]")
 
@@ -138,6 +139,7 @@ PANDAS: dict[str, tuple[list[Any], str]] = {
 def test_a_column_of_pandas(what: str) -> None:
     values, kind = PANDAS[what]
     column = pandas_column(pd, values)
+    # pandas 3 has us, older ones ns
     assert (str(column.dtype).replace("[us]", "[ns]"), len(column)) == (kind, len(values))
     for value, held in zip(values, column.tolist(), strict=True):
         assert held is value or (value is None and pd.isna(held)) or (type(held) is not bool and held == value)

@@ -17,6 +17,7 @@ from agf_magics.workers.backends.processes import Processes
 from agf_magics.workers.sending.argument_files import ArgumentFiles
 from agf_magics.workers.sending.functions import Program
 from agf_magics.workers.sending.unsendable import STAY
+from tests.slow import slow_but
 from tests.workers.fans import FAN, run_fan
 from tests.workers.in_process import InProcess
 
@@ -50,7 +51,7 @@ LARGE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("what", LARGE)
+@pytest.mark.parametrize("what", slow_but(["a text", "an array", "dates", "a frame in a mapping"], LARGE))
 def test_a_large_argument_arrives_unchanged(what: str, processes: Processes) -> None:
     def work(x: Any) -> Any:
         return getattr(x[0], "values", x[0])
@@ -139,9 +140,9 @@ def test_a_changed_file_is_not_read(tamper: str, tmp_path: Path) -> None:
 
     run = run_fan(first_of, [np.arange(N)], Tampered())
     assert run.error is not None
-    found = run.error.diagnostic
-    assert (found.code, found.hint) == ("step.unsendable", STAY)
-    assert "cannot read 'work' or its arguments" in found.message
+    diagnostic = run.error.diagnostic
+    assert (diagnostic.code, diagnostic.hint) == ("step.unsendable", STAY)
+    assert "cannot read 'work' or its arguments" in diagnostic.message
 
 
 def test_without_room_for_a_file_the_bytes_are_sent(tmp_path: Path) -> None:

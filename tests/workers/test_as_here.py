@@ -57,15 +57,18 @@ def rows(run: agf.Run) -> Any:
     names = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier", "width",
              "state", "why", "printed", "many")  # fmt: skip
     return {
-        name: [getattr(row, one) for one in names]
+        name: [getattr(row, name) for name in names]
         + [repr(row.value), *([row.error is None] if row.many else [str(row.error), *cause_of(row.error)])]
         for name, row in run.steps.items()
     }
 
 
 def failures(run: agf.Run) -> Any:
-    found = [(one.at, str(one.error), *cause_of(one.error), repr(one.element)) for one in run.progress.failures]
-    return run.progress.failed, sorted(found), sorted(str(one) for one in run.warnings), run.calls
+    found = [
+        (failure.at, str(failure.error), *cause_of(failure.error), repr(failure.element))
+        for failure in run.progress.failures
+    ]
+    return run.progress.failed, sorted(found), sorted(str(warning) for warning in run.warnings), run.calls
 
 
 def shown(cell: Any) -> str:

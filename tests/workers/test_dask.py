@@ -52,7 +52,7 @@ def run_fan(work: Any, xs: list[Any], on: object, **options: Any) -> agf.Run:
 
 
 def codes(run: agf.Run) -> list[str]:
-    return [found.error.code for found in run.progress.failures]  # type: ignore[attr-defined]
+    return [failure.error.code for failure in run.progress.failures]  # type: ignore[attr-defined]
 
 
 def test_a_run_gives_what_a_run_on_threads_gives(client: Any) -> None:
@@ -64,7 +64,7 @@ def test_a_run_gives_what_a_run_on_threads_gives(client: Any) -> None:
     xs = [*range(300), -1, *range(300)]
     here, there = (run_fan(work, xs, on) for on in ("here", client))
     assert here.output == there.output
-    assert [found.at for found in here.progress.failures] == [found.at for found in there.progress.failures]
+    assert [failure.at for failure in here.progress.failures] == [failure.at for failure in there.progress.failures]
     assert "tool 'work' failed: KeyError: 'negative: -1'" in str(there.progress.failures[0].error)
     assert "in work" in str(there.progress.failures[0].error.__cause__.__cause__)
 
@@ -73,7 +73,7 @@ def test_a_run_gives_what_a_run_on_threads_gives(client: Any) -> None:
 def test_a_call_on_a_cluster_reports_once_a_second(client: Any, tmp_path: Path) -> None:
     run, reports = fans.run_reporting(client, tmp_path)
     assert run.output == [7]
-    assert [(one.at, one.total) for one in reports] == [(("steps[0].do", 0), 10.0)]
+    assert [(report.at, report.total) for report in reports] == [(("steps[0].do", 0), 10.0)]
     error = fans.ask_from_a_worker(client).error
     assert error.code == "step.no-user"
 
@@ -382,7 +382,7 @@ def test_the_lanes_follow_the_cluster_and_a_run_waits_for_the_first_worker(tmp_p
         agf.tool(lambda x: x, name="work", registry=registry)
         flow = FAN.format(on_error="abort")
         handle = agf.start(flow, {"xs": [1, 2]}, registry=registry, on=Workers(own, adaptive=True))
-        assert [found.code for found in handle.warnings] == ["on.no-workers"]
+        assert [warning.code for warning in handle.warnings] == ["on.no-workers"]
         assert not handle.wait(0.2).done
         cluster.scale(1)
         assert handle.result().output == [1, 2]
@@ -425,8 +425,8 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
         Path(goes_on).touch()
         cluster.scale(1)
         assert handle.result().output == [1, 2]
-        (found,) = handle.warnings
-        assert (found.code, found.message) == (
+        (warning,) = handle.warnings
+        assert (warning.code, warning.message) == (
             "on.no-workers", "the scheduler has lost all workers: the run waits for one",
         )  # fmt: skip
 
@@ -640,9 +640,9 @@ def test_an_address_without_a_scheduler_is_refused_in_time() -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        with pytest.raises(DefinitionError) as found:
+        with pytest.raises(DefinitionError) as raised:
             find_backend(f"tcp://127.0.0.1:{listener.getsockname()[1]}")
-        assert found.value.code == "on.unreachable"
+        assert raised.value.code == "on.unreachable"
 
 
 SCRIPT = """

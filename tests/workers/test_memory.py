@@ -30,9 +30,9 @@ def processes() -> Iterator[Processes]:
 def failure(run: agf.Run) -> agf.Diagnostic:
     """The failure of element 3. All other elements have their values."""
     assert run.output == [x for x in XS if x != 3]
-    (found,) = run.progress.failures
-    assert found.at[-1] == 3
-    diagnostic: agf.Diagnostic = found.error.diagnostic  # type: ignore[attr-defined]
+    (failure,) = run.progress.failures
+    assert failure.at[-1] == 3
+    diagnostic: agf.Diagnostic = failure.error.diagnostic  # type: ignore[attr-defined]
     assert diagnostic.span.text == "work"
     return diagnostic
 

@@ -37,16 +37,16 @@ steps:
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    found = agf.Registry()
+    registry = agf.Registry()
 
     def process(x: int) -> int:
         import os
 
         return os.getpid()
 
-    agf.tool(process, registry=found)
-    agf.define(FAN, registry=found)
-    return found
+    agf.tool(process, registry=registry)
+    agf.define(FAN, registry=registry)
+    return registry
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,9 +56,9 @@ def closed() -> Iterator[None]:
 
 
 def refusal(on: object, names: dict[str, Any] | None = None) -> agf.Diagnostic:
-    with pytest.raises(DefinitionError) as found:
+    with pytest.raises(DefinitionError) as raised:
         find_backend(on, names)
-    return found.value.diagnostic
+    return raised.value.diagnostic
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_only_this_machine_and_encrypted_connections_are_private(address: str, p
     ],
 )
 def test_an_unknown_text_or_object_is_refused(on: object, message: str, hint: str) -> None:
-    found = refusal(on)
-    assert (found.code, found.message) == ("on.unknown", message)
-    assert (found.hint or "").startswith(hint)
+    error = refusal(on)
+    assert (error.code, error.message) == ("on.unknown", message)
+    assert (error.hint or "").startswith(hint)
 
 
 def test_a_text_may_name_a_variable_and_a_misspelled_one_is_suggested() -> None:
@@ -131,8 +131,8 @@ def test_here_and_none_are_this_process() -> None:
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    found = refusal("dask")
-    assert (found.code, found.hint) == ("on.not-installed", "pip install 'agf-magics[dask]'")
+    error = refusal("dask")
+    assert (error.code, error.hint) == ("on.not-installed", "pip install 'agf-magics[dask]'")
 
 
 def test_a_word_starts_its_workers_once_and_a_run_uses_them(registry: agf.Registry) -> None:
@@ -178,16 +178,16 @@ def test_a_wrong_value_is_refused_before_the_first_step(registry: agf.Registry) 
 
 def test_resources_need_workers_that_have_them(registry: agf.Registry) -> None:
     agf.tool(lambda x: x, name="process", resources={"gpu": 1}, registry=registry)
-    with pytest.raises(DefinitionError) as found:
+    with pytest.raises(DefinitionError) as raised:
         agf.run("main", {"xs": [1]}, registry=registry, on="processes:1")
-    assert found.value.code == "on.resources"
-    assert "tool 'process' needs 1 gpu, and no worker of 1 process has it" in str(found.value)
-    assert "dask worker ADDRESS --resources gpu=1; or remove resources= from the tool" in str(found.value)
+    assert raised.value.code == "on.resources"
+    assert "tool 'process' needs 1 gpu, and no worker of 1 process has it" in str(raised.value)
+    assert "dask worker ADDRESS --resources gpu=1; or remove resources= from the tool" in str(raised.value)
     agf.tool(lambda x: x, name="process", registry=registry)
-    with pytest.raises(DefinitionError) as found:
+    with pytest.raises(DefinitionError) as raised:
         agf.run("main", {"xs": [1]}, registry=registry, on=Workers("processes:1", resources={"disk": 2}))
-    assert "each call needs 2 disk, and no worker of 1 process has it" in str(found.value)
-    assert "--resources disk=2; or remove resources= from agf.Workers" in str(found.value)
+    assert "each call needs 2 disk, and no worker of 1 process has it" in str(raised.value)
+    assert "--resources disk=2; or remove resources= from agf.Workers" in str(raised.value)
     agf.tool(lambda x: x, name="process", resources={"gpu": 1}, registry=registry)
     assert agf.run("main", {"xs": [1]}, registry=registry, on="here").output == [1]
 
@@ -224,7 +224,7 @@ def test_setup_runs_once_in_each_process_and_its_failure_is_that_of_the_calls(re
     runs = [agf.run("main", {"xs": [1, 2, 3]}, registry=registry, on=on) for _ in range(2)]
     assert [run.output for run in runs] == [[1, 1, 1], [1, 1, 1]]
     failed = agf.run("main", {"xs": [1, 2]}, registry=registry, on=Workers("processes:1", setup=fail))
-    assert {found.error.code for found in failed.progress.failures} == {"step.setup-failed"}  # type: ignore[attr-defined]
+    assert {failure.error.code for failure in failed.progress.failures} == {"step.setup-failed"}  # type: ignore[attr-defined]
     error = failed.progress.failures[0].error
     assert "the setup of a worker failed: OSError: no model" in str(error)
     assert "in fail" in str(error.__cause__)

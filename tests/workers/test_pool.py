@@ -27,7 +27,7 @@ def test_a_run_on_an_executor_gives_what_a_run_on_threads_gives(executor: Execut
     xs = [*range(300), -1, *range(300)]
     here, there = (run_fan(double, xs, on, "continue") for on in (None, executor))
     assert here.output == there.output == [x * 2 for x in xs if x >= 0]
-    assert [found.at for found in here.progress.failures] == [found.at for found in there.progress.failures]
+    assert [failure.at for failure in here.progress.failures] == [failure.at for failure in there.progress.failures]
     assert here.calls == there.calls == len(xs)
 
 

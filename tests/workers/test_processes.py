@@ -178,14 +178,14 @@ def test_a_run_says_that_its_workers_were_closed_while_it_ran(reuse: bool, tmp_p
         assert file.readline() == "begun\n"
         workers.close()
     error = run.wait().error
-    found, why = error.diagnostic, "its workers were closed (%workers --close)"
+    diagnostic, why = error.diagnostic, "its workers were closed (%workers --close)"
     if reuse:
-        assert (found.code, found.message) == ("step.worker-lost", f"no worker can run 'work': {why}")
-        assert "%resume" in str(found.hint)
+        assert (diagnostic.code, diagnostic.message) == ("step.worker-lost", f"no worker can run 'work': {why}")
+        assert "%resume" in str(diagnostic.hint)
     else:
-        assert found.code == "step.unknown-outcome"
-        assert found.message == f"the outcome of 'work' is unknown: its worker was lost: {why}"
-        assert "check whether it had its effect" in str(found.hint)
+        assert diagnostic.code == "step.unknown-outcome"
+        assert diagnostic.message == f"the outcome of 'work' is unknown: its worker was lost: {why}"
+        assert "check whether it had its effect" in str(diagnostic.hint)
 
 
 def test_a_script_needs_no_guard(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_a_call_that_was_left_running_ends_with_its_process_when_the_next_run_st
     run = agf.start(FAN.format(on_error="continue"), {"xs": [str(pipe)]}, registry=registry, on=workers)
     with pipe.open() as file:
         assert file.readline() == "begun\n"
-        assert [one.error.code for one in run.wait().progress.failures] == ["step.timeout"]  # type: ignore[attr-defined]
+        assert [failure.error.code for failure in run.wait().progress.failures] == ["step.timeout"]  # type: ignore[attr-defined]
         (before,) = workers.pids
         workers.look()
         assert run_fan(double, [1], workers).output == [2]
@@ -323,7 +323,7 @@ def test_a_call_that_was_left_running_ends_with_its_process_when_the_next_run_st
     workers.close()
 
 
-def test_what_calls_print_is_written_here_and_reported_for_each(
+def test_prints_of_calls_are_written_in_the_kernel_and_reported_for_each_call(
     processes: Processes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def speak(x: int) -> int:
@@ -335,11 +335,11 @@ def test_what_calls_print_is_written_here_and_reported_for_each(
     text = FAN.format(on_error="abort")
     agf.run(text, {"xs": [1, 2, 3]}, registry=registry, on=processes, on_event=events.append, stream=True)
     assert sorted(capsys.readouterr().out.splitlines()) == ["word 1", "word 2", "word 3"]
-    printed = {one.at: one.text for one in events if type(one).__name__ == "StepPrinted"}
+    printed = {event.at: event.text for event in events if type(event).__name__ == "StepPrinted"}
     assert printed == {("steps[0].do", i): f"word {i + 1}\n" for i in range(3)}
 
 
-def test_an_async_tool_with_where_worker_runs_there(processes: Processes) -> None:
+def test_an_async_tool_with_where_worker_runs_on_a_worker(processes: Processes) -> None:
     async def remote(x: int) -> int:
         import asyncio
 
@@ -356,10 +356,10 @@ def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes
     agf.tool(double, name="work", registry=registry)
     text = FAN.format(on_error="abort")
     run = agf.run(text, {"xs": list(range(50))}, registry=registry, on=processes, on_event=events.append)
-    found = [one for one in events if type(one).__name__ == "Placed"]
-    assert {one.where for one in found} == {"2 processes"}
-    assert max(one.elements for one in found) > 1
-    assert found[-1].elements == 0
+    placed = [event for event in events if type(event).__name__ == "Placed"]
+    assert {one.where for one in placed} == {"2 processes"}
+    assert max(one.elements for one in placed) > 1
+    assert placed[-1].elements == 0
     assert run.progress.rows["steps[0]",].on_workers is None
 
 

@@ -31,11 +31,11 @@ N = 500_000
 def processes(request: pytest.FixtureRequest) -> Iterator[Processes]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "on the disk":
+            # asks for more room than any memory has
             patch.setattr(file_folders, "ROOM", 1 << 80)
-        found = Processes(2)
-        found.folder()
-        yield found
-        found.close()
+        backend = Processes(2)
+        yield backend
+        backend.close()
 
 
 def array(x: int) -> Any:
@@ -184,12 +184,12 @@ def tampering(folder: str, code: str) -> Callable[[int], Any]:
 @pytest.mark.parametrize("tamper", TAMPERS)
 def test_a_changed_file_is_not_read(tamper: str, processes: Processes) -> None:
     if tamper != "cut" and processes.folder().startswith("/dev/shm"):
-        pytest.skip("it has no name")
+        pytest.skip("a file in memory has no name")
     run = run_fan(tampering(processes.folder(), TAMPERS[tamper]), [1], processes)
     assert run.error.code == "step.unsent-result"
     assert "cannot read the result" in str(run.error)
     for left in Path(processes.folder()).iterdir():
-        left.rmdir()
+        left.rmdir()  # only the case "a folder" leaves one
 
 
 LATER = {
@@ -197,7 +197,7 @@ LATER = {
     "kept open": "os.kept = os.open(path, os.O_RDWR)",
     "kept as a map": "import mmap; os.kept = mmap.mmap(os.open(path, os.O_RDWR), 0)",
 }
-"""Changes of the file that leave the value correct."""
+"""Changes of the file that leave the value correct. ``os.kept``: the file, for a later call on the worker (`WRITE`)."""
 
 WRITE = """
 import os
@@ -254,6 +254,7 @@ def test_without_room_the_bytes_travel(processes: Processes) -> None:
 def test_a_worker_that_cannot_open_the_file_of_the_kernel_makes_one(processes: Processes) -> None:
     prefix = prefix_in(processes.folder)
     results, program = ResultFile(prefix, is_alone=True), Program(large)
+    # The first path cannot be opened: there is no process 0.
     options = {"results": ("/proc/0/fd/0", results.paths[1])}
     marks, packed, *_ = chunk.run(program.pickled, program.digest, program.dump([{"x": 3}]), 1, options)
     (value,) = unpacked(packed, results)

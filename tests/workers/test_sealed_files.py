@@ -22,6 +22,7 @@ import agf_magics as agf
 from agf_magics.workers.backends.processes import Processes
 from agf_magics.workers.sending.sealed_files import MemoryFile, create, find, sees_changes
 from tests.engine import kept
+from tests.slow import slow_but
 from tests.workers.fans import run_fan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or not sees_changes(), reason="files in memory")
@@ -220,7 +221,9 @@ def flat(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("journal", ["without a journal", "with a journal"])
-@pytest.mark.parametrize("what", CHAINS)
+@pytest.mark.parametrize(
+    "what", slow_but(["a frame as it is", "a cell", "the memory of a column", "one array of several"], CHAINS)
+)
 def test_a_worker_gets_the_current_value_of_the_kernel(
     what: str, journal: str, processes: Processes, tmp_path: Path
 ) -> None:

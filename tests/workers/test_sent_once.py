@@ -93,8 +93,8 @@ def test_the_result_of_a_worker_is_sent_to_the_other_workers_once(cluster: Any) 
     relay = Relay(host, int(port))
     try:
         with Client(relay.address, set_as_default=False) as client:
-            found = agf.run(SHARED_RESULT, {"xs": list(range(COUNT))}, registry=registry, on=client)
-        assert found.output == [float(x) for x in range(COUNT)]
+            run = agf.run(SHARED_RESULT, {"xs": list(range(COUNT))}, registry=registry, on=client)
+        assert run.output == [float(x) for x in range(COUNT)]
         # As above, the argument is sent twice at most.
         assert SIZE <= sum(map(len, relay.sent)) < 2.5 * SIZE
     finally:

@@ -104,10 +104,10 @@ def test_a_dask_worker_with_another_python_is_an_error_before_the_first_step(cli
     (address,) = client.nthreads()
     registry, made = agf.Registry(), list[int]()
     agf.tool(lambda x: made.append(x), name="work", registry=registry)
-    with pytest.raises(DefinitionError) as found:
+    with pytest.raises(DefinitionError) as raised:
         agf.run(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on=client)
-    assert found.value.code == "on.versions"
-    assert found.value.diagnostic.message == (
+    assert raised.value.code == "on.versions"
+    assert raised.value.diagnostic.message == (
         f"1 worker of dask {client.scheduler.address} cannot read what the kernel sends: "
         f"Python 3.99 there, {PYTHON} here ({address})"
     )

@@ -1,6 +1,6 @@
 """Lets the classes of numpy in an annotation accept Python's numbers and texts.
 
-A flow converts scalars of numpy to Python's (decision A1″), so ``np.float64`` means a number.
+A flow converts scalars of numpy to Python's (decision A1), so ``np.float64`` means a number.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A document names a server by an alias, and perhaps by its global name (``server_ref``). The server
 is the one that is connected under the alias, or else under the global name. A definition never
-starts a server (decision B3′).
+starts a server (decision B3).
 """
 
 from __future__ import annotations

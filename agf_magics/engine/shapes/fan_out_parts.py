@@ -70,6 +70,8 @@ class FanOutParts(ABC):
         if on_error == "abort":
             self.failure = self.failure or error
             raise error
+        # Three read it later: `gather`, the error at the end of a fan-out that finishes, and a `join`
+        # that stores the failures.
         if step.gather is not None or on_error == "finish" or step.failing.keeps_failures:
             self.failures[i] = error
         if on_error == "continue":
@@ -87,7 +89,8 @@ class FanOutParts(ABC):
         run = self.site.run
         if self.items is not None and count < len(self.items):  # other elements follow
             return
-        # the headline of the run shows its failure
+        # One call with on_error is a `Branches` with one branch: the headline of the run shows its
+        # failure already.
         is_call = self.items is None and step.gather is not None
         if self.dropped == count > 0 and not is_call:
             parts = "elements" if self.items is not None else "branches"

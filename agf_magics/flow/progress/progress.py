@@ -241,10 +241,15 @@ def _begin_of(progress: Progress, row: Row, when: float) -> float:
         first_begin, _ = progress.earlier[row.key]
         return progress.when + first_begin
     moved = 0.0
-    if not progress.has_gone_on and not isinstance(row.step, Invoke):
+    if not progress.has_gone_on and not _is_call(progress, row):
         moved = max(0.0, when - progress.when - progress.repeated_until)
     progress.moved[row] = moved
     return when - moved
+
+
+def _is_call(progress: Progress, row: Row) -> bool:
+    """Whether the row makes a call itself, and no row inside it does."""
+    return isinstance(row.step, Invoke) and len(_within(progress, row)) == 1
 
 
 def _end_of(progress: Progress, row: Row, when: float) -> float:
@@ -252,8 +257,7 @@ def _end_of(progress: Progress, row: Row, when: float) -> float:
     this session made no call in it."""
     if not progress.earlier or progress.when is None:
         return when
-    is_call = isinstance(row.step, Invoke) and len(_within(progress, row)) == 1
-    if is_call and row.finished + row.failed + row.cancelled >= row.earlier:
+    if _is_call(progress, row) and row.finished + row.failed + row.cancelled >= row.earlier:
         progress.has_gone_on = True
         for outer in filter(None, map(progress.rows.get, _around(row.key))):
             outer.is_made = True

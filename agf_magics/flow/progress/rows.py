@@ -223,7 +223,7 @@ class Row:
 
     @property
     def again(self) -> bool:
-        """Whether the step loops and is not in a fan-out. Its value is that of the last
+        """Whether the step loops and is not in a fan-out. Its value is the value of the last
         iteration."""
         return self.loops and not self.many
 
@@ -237,7 +237,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The name that all views use: its title, else that of its branch or node, else of what it
+        """The name that all views use: its title, else the name of its branch or node, else of what it
         writes, else of what it calls."""
         return name_of(self.step, self.part_name)
 

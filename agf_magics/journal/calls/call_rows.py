@@ -23,7 +23,7 @@ from ..codec.fingerprints import (
     NEVER,
     Checksums,
     Fingerprint,
-    Print,
+    ObjectFingerprint,
     fingerprint,
     is_same_print,
     print_of,
@@ -370,7 +370,9 @@ class CallRows:
             digested = self.digests.digest_late(call.late, partial(self._after, call, call.objects))
         return call._replace(digest=digested.digest, contents=digested.contents, late=None)
 
-    def _after(self, call: StartedCall, objects: Fingerprint, value: Value) -> Print | None:
+    def _after(
+        self, call: StartedCall, objects: Fingerprint, value: Value
+    ) -> ObjectFingerprint | None:
         """The fingerprint of an argument after the call. A worker has a copy from its beginning: a
         look of another call since then is enough."""
         seen = self.objects.seen_since(value, call.began) if call.is_apart else None
@@ -403,7 +405,9 @@ class CallRows:
         now = self._look(outcome.call, value, checksums) if is_looked_at else None
         return Held(copy, now, checksums)
 
-    def _look(self, call: StartedCall, value: Value, checksums: Checksums) -> Print | None:
+    def _look(
+        self, call: StartedCall, value: Value, checksums: Checksums
+    ) -> ObjectFingerprint | None:
         """The fingerprint of what a call has returned: a call that gets it needs no look before."""
         now = call.objects.after(value) if call.objects is not None else None
         now = now or print_of(value, checksums)
@@ -448,7 +452,11 @@ class CallRows:
         if text is not None:
             halves = [b"", essence(EncodedValue("json", text)).digest]
         else:
-            now = held.now if held is not None and held.now is not None else print_of(value)
+            now = (
+                held.fingerprint
+                if held is not None and held.fingerprint is not None
+                else print_of(value)
+            )
             contents = now.contents if now is not None else None
             if contents is None:
                 return None

@@ -25,7 +25,7 @@ from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...values.unread import Unread
 from ...values.value import Value
-from ..codec.fingerprints import Print
+from ..codec.fingerprints import ObjectFingerprint
 from ..codec.parted import content_digest
 from ..codec.pickles import bytes_of_data, is_data
 from ..codec.signatures import sign, user_key
@@ -69,7 +69,7 @@ class CallDigest:
     def __init__(
         self,
         most: int | None = None,
-        digest_data: Callable[[Value, Print | None], str | None] = lambda value, now: (
+        digest_data: Callable[[Value, ObjectFingerprint | None], str | None] = lambda value, now: (
             content_digest(value)
         ),
     ) -> None:
@@ -176,7 +176,9 @@ class CallDigest:
         return is_large and is_data(value)
 
     def digest_late(
-        self, late: LateDigest, now: Callable[[Value], Print | None] = lambda value: None
+        self,
+        late: LateDigest,
+        now: Callable[[Value], ObjectFingerprint | None] = lambda value: None,
     ) -> DigestedCall:
         """The digest of a call with large data that it has not changed. ``now``: returns the
         fingerprint of an argument after the call; default: unknown. Any thread may call this."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ...values.unread import Unread
 from ...values.value import Value
-from ..codec.fingerprints import NEVER, Checksums, Print, is_same_print, print_of
+from ..codec.fingerprints import NEVER, Checksums, ObjectFingerprint, is_same_print, print_of
 from ..codec.part_digests import Made, PartDigests
 from ..codec.parted import content_digest, is_plain
 
@@ -25,7 +25,7 @@ class _Known(NamedTuple):
 
     look: Callable[[], Any]
     """Returns the object; None after it was freed."""
-    was: Print
+    was: ObjectFingerprint
     """The fingerprint of the object with this content."""
     digest: str | None
     data: bytes | None
@@ -37,7 +37,7 @@ class _Seen(NamedTuple):
 
     look: Callable[[], Any]
     """Returns it, as long as somebody has it."""
-    now: Print
+    now: ObjectFingerprint
     """The fingerprint."""
     looked_at: float
     """The time of the fingerprint, by the monotonic clock."""
@@ -54,18 +54,20 @@ class KnownObjects:
         """Large objects only."""
         self.parts = PartDigests()
 
-    def last_seen(self, value: Value) -> Print | None:
+    def last_seen(self, value: Value) -> ObjectFingerprint | None:
         """The last fingerprint of a large object; None: there is none, or the object is small."""
         seen = self._seen.get(id(value))
         return seen.now if seen is not None and seen.look() is value else None
 
-    def seen_since(self, value: Value, began: float) -> Print | None:
+    def seen_since(self, value: Value, began: float) -> ObjectFingerprint | None:
         """The last fingerprint of a large object, if it is not older than ``began``."""
         seen = self._seen.get(id(value))
         is_since = seen is not None and seen.looked_at >= began
         return self.last_seen(value) if is_since else None
 
-    def note_seen(self, value: Value, now: Print | None, looked_at: float = NEVER) -> None:
+    def note_seen(
+        self, value: Value, now: ObjectFingerprint | None, looked_at: float = NEVER
+    ) -> None:
         """Note the fingerprint of an object at the end of a call that used or returned it.
         ``looked_at``: the time of the fingerprint, by the monotonic clock; default: before all
         running calls."""
@@ -73,7 +75,7 @@ class KnownObjects:
             look = weakref.ref(value, partial(_forget, self._seen, id(value)))
             self._seen[id(value)] = _Seen(look, now, looked_at)
 
-    def stored_data(self, value: Value, now: Print | None = None) -> bytes | None:
+    def stored_data(self, value: Value, now: ObjectFingerprint | None = None) -> bytes | None:
         """The row's data of an object that is stored and unchanged; None for any other object.
         ``now``: the current fingerprint; default None: it is taken."""
         entry = self._find(value, now)
@@ -84,7 +86,7 @@ class KnownObjects:
         entry = self._known.get(id(value))
         return entry is not None and entry.look() is value
 
-    def digest(self, value: Value, now: Print | None = None) -> str | None:
+    def digest(self, value: Value, now: ObjectFingerprint | None = None) -> str | None:
         """The digest of the content of an object, computed once; None: it has no digest, or was
         changed meanwhile. ``now``: the current fingerprint; default None: it is taken."""
         if type(value) is Unread:
@@ -103,19 +105,23 @@ class KnownObjects:
         self._note_known(value, digest, None, now)
         return digest
 
-    def note_stored(self, value: Value, data: bytes, now: Print | None = None) -> None:
+    def note_stored(self, value: Value, data: bytes, now: ObjectFingerprint | None = None) -> None:
         """Note an object that was stored in, or read from, a row with ``data``. ``now``: the
         current fingerprint; default None: it is taken."""
         self._note_known(value, digest_of_data(data), data, now)
 
-    def _find(self, value: Value, now: Print | None = None) -> _Known | None:
+    def _find(self, value: Value, now: ObjectFingerprint | None = None) -> _Known | None:
         if not self.was_known(value):
             return None
         entry = self._known[id(value)]
         return entry if is_same_print(entry.was, now or print_of(value)) else None
 
     def _note_known(
-        self, value: Value, digest: str | None, data: bytes | None, now: Print | None = None
+        self,
+        value: Value,
+        digest: str | None,
+        data: bytes | None,
+        now: ObjectFingerprint | None = None,
     ) -> None:
         if not is_knowable(value):
             return

@@ -43,7 +43,7 @@ MOST_CUT = 10_000
 """The largest number of columns of a block that become separate parts."""
 
 CONTENTS = 16
-"""The number of bytes of each half of `Print.contents`."""
+"""The number of bytes of each half of `ObjectFingerprint.contents`."""
 
 WHOLE = 1_000_000
 """The number of bytes from which on a text or bytes have a checksum in place of their content. Each
@@ -116,7 +116,7 @@ def cut(view: memoryview, raw: memoryview) -> Iterator[memoryview]:
         yield raw[start : start + size]
 
 
-class Print(NamedTuple):
+class ObjectFingerprint(NamedTuple):
     """The fingerprint of one object."""
 
     pickled: bytes
@@ -144,12 +144,12 @@ class Fingerprint:
     """The fingerprints of the objects that a call gets, taken before the call."""
 
     def __init__(
-        self, arguments: Value, last: Callable[[Any], Print | None] = lambda thing: None
+        self, arguments: Value, last: Callable[[Any], ObjectFingerprint | None] = lambda thing: None
     ) -> None:
         """``last``: returns the last fingerprint of an object, which is then not taken again, so
         that a change since then counts as a change by this call. Default: there is none."""
         self._objects = [(thing, last(thing) or print_of(thing)) for thing in _objects(arguments)]
-        self._after: list[Print | None] | None = None
+        self._after: list[ObjectFingerprint | None] | None = None
         self.checksums = Checksums()
         """The checksums of the moment in which the call ended."""
         self.looked_at = NEVER
@@ -166,11 +166,11 @@ class Fingerprint:
         return [thing for thing, _ in self._objects]
 
     @property
-    def before(self) -> Sequence[tuple[Any, Print | None]]:
+    def before(self) -> Sequence[tuple[Any, ObjectFingerprint | None]]:
         """The objects, each with its fingerprint before the call."""
         return self._objects
 
-    def look(self) -> list[Print | None]:
+    def look(self) -> list[ObjectFingerprint | None]:
         """The fingerprints of the objects after the call, taken once."""
         if self._after is None:
             self.looked_at = time.monotonic()
@@ -187,14 +187,14 @@ class Fingerprint:
             before is not None and not is_same_print(before, after) for (_, before), after in pairs
         )
 
-    def after(self, thing: Any) -> Print | None:
+    def after(self, thing: Any) -> ObjectFingerprint | None:
         """The fingerprint of an object after the call; None if the call did not get it."""
         pairs = zip(self.objects, self.look(), strict=True)
         return next((after for other, after in pairs if other is thing), None)
 
 
 def fingerprint(
-    arguments: Value, last: Callable[[Any], Print | None] = lambda thing: None
+    arguments: Value, last: Callable[[Any], ObjectFingerprint | None] = lambda thing: None
 ) -> Fingerprint | None:
     """The fingerprint of the objects in ``arguments`` that a call may change; None if there are
     none. ``last``: as for `Fingerprint`."""
@@ -246,9 +246,9 @@ class _Hash:
 
 
 class _Printer(pickle.Pickler):
-    """Pickles an object into a hash; its arrays and tables go into a `Print`."""
+    """Pickles an object into a hash; its arrays and tables go into an `ObjectFingerprint`."""
 
-    def __init__(self, file: _Hash, prints: Print, checksums: Checksums) -> None:
+    def __init__(self, file: _Hash, prints: ObjectFingerprint, checksums: Checksums) -> None:
         def keep(buffer: pickle.PickleBuffer) -> None:
             with memoryview(buffer) as view:
                 for part in cut(view, buffer.raw()):
@@ -314,7 +314,7 @@ def _without_cache_entry(part: Any) -> Any:
     return {name: value for name, value in part.items() if name != "_cache"}
 
 
-def _of_array(array: Any, prints: Print) -> Any:
+def _of_array(array: Any, prints: ObjectFingerprint) -> Any:
     """The replacement for an array whose memory pickle would copy; NotImplemented for other
     arrays."""
     form = ("array", array.dtype, array.shape, array.strides, array.flags.writeable)
@@ -352,11 +352,11 @@ def _pieces(array: Any) -> Iterator[Any]:
         yield numpy.ascontiguousarray(array[start : start + step]).reshape(-1).view("u1")
 
 
-def print_of(value: Any, checksums: Checksums | None = None) -> Print | None:
+def print_of(value: Any, checksums: Checksums | None = None) -> ObjectFingerprint | None:
     """The fingerprint of an object; None if it cannot be pickled. ``checksums``: the checksums of
     this moment; default None: none are known yet."""
     file = _Hash()
-    prints = Print(b"", [], [], [])
+    prints = ObjectFingerprint(b"", [], [], [])
     try:
         _Printer(file, prints, Checksums() if checksums is None else checksums).dump(value)
     except (KeyboardInterrupt, SystemExit):
@@ -366,7 +366,7 @@ def print_of(value: Any, checksums: Checksums | None = None) -> Print | None:
     return prints._replace(pickled=file.hash.digest())
 
 
-def is_same_print(before: Print, after: Print | None) -> bool:
+def is_same_print(before: ObjectFingerprint, after: ObjectFingerprint | None) -> bool:
     """Whether an object has not changed between two fingerprints."""
     if after is None or (before.pickled, before.buffers) != (after.pickled, after.buffers):
         return False

@@ -74,7 +74,7 @@ def essence(stored: Stored) -> Essence:
         return _essence_of_parts(data, shown or "")
     else:
         digest, is_certain = b"", encode(MASK)[1:-1] not in (shown or "")
-        if isinstance(data, bytes):  # `Print.contents` of a value that is not stored
+        if isinstance(data, bytes):  # `ObjectFingerprint.contents` of a value that is not stored
             shown_digest = _hash("shown", (shown or "").encode())
             return Essence("again", data[CONTENTS:], shown_digest, True, data[:CONTENTS].hex())
     return Essence(stored.form, digest, _hash("shown", (shown or "").encode()), is_certain)

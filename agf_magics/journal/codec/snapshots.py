@@ -1,4 +1,4 @@
-"""Takes a snapshot of a value that shares its memory, to be stored while the next step runs.
+"""Copies a value without its memory, to be stored during the next step: the copy shares the columns.
 
 polars, Arrow and pandas 3 do not write into shared columns, so a snapshot costs nothing. A step
 that still writes into a column of pandas (`frame["a"].array[0] = 1`) changes the snapshot, too; a
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...compat.imports import module_if_loaded
 from ...text.length import ATOMS
 from ...values.value import Value
-from .fingerprints import Checksums, Print
+from .fingerprints import Checksums, ObjectFingerprint
 
 MOST_COPIED = 1_000
 """The largest number of parts of lists and dicts. A value with more parts has no snapshot."""
@@ -24,13 +24,13 @@ class Held(NamedTuple):
     """A value that is being stored while the next steps, which may change it, go on."""
 
     copy: Value
-    now: Print | None
+    fingerprint: ObjectFingerprint | None
     """The fingerprint of the original value."""
     checksums: Checksums
     """The checksums of its memory. If memory has changed since, the value is not stored."""
 
 
-class _None(Exception):
+class _NoSnapshot(Exception):
     """There is no snapshot of a value."""
 
 
@@ -42,7 +42,7 @@ def snapshot(value: Value, is_json: bool = False) -> tuple[Value] | None:
     seen: dict[int, Any] = {}
     try:
         return (_copy(value, seen),)
-    except _None:
+    except _NoSnapshot:
         return None
 
 
@@ -53,11 +53,11 @@ def _copy(value: Any, seen: dict[int, Any]) -> Any:
         return value
     if id(value) not in seen:
         if len(seen) >= MOST_COPIED:
-            raise _None
-        seen[id(value)] = None  # a value that contains itself
+            raise _NoSnapshot
+        seen[id(value)] = None  # begun: to meet it again means that the value contains itself
         seen[id(value)] = _copied(value, seen)
     if seen[id(value)] is None:
-        raise _None
+        raise _NoSnapshot
     return seen[id(value)]
 
 
@@ -74,7 +74,7 @@ def _copied(value: Any, seen: dict[int, Any]) -> Any:
             return value
         case "pandas" if _is_copied_on_write(value):
             return value.copy(deep=False)
-    raise _None
+    raise _NoSnapshot
 
 
 def _arrow_kinds() -> tuple[type, ...]:

@@ -136,14 +136,57 @@
     return style;
   };
 
-  /* Enter: under the key that this line opens, beside the keys it has, else as deep as it is. Written lines stay put. */
+  const OPENS = /:\s*(?:[|>][-+\d]*)?\s*(?:\s#.*)?$/; // a key whose value is below it
+  const DASHES = /^\s*(?:- +)*/;
+  const IN_BRACKETS = /^\s*(?:- +)*(?:[^\s#{[][^#]*?:\s+)?[{[]/; // an element or a key whose value is in brackets
+  const isText = (state) => state.flow || state.quote || state.block >= 0;
+  const count = (text, signs) => (text.match(signs) ?? []).length;
+
+  /* The line whose brackets end with this text, which is the beginning of a line. */
+  const opening = (doc, line, before) => {
+    let text = before;
+    let open = 0;
+    for (let { number } = line; ; text = doc.line(number).text) {
+      open += count(text, /[}\]]/g) - count(text, /[{[]/g);
+      number -= 1;
+      if (open <= 0 || !number) return text;
+    }
+  };
+
+  /* Where a dash at a column belongs: there, if a list may be there, else beside the dashes of the list around it. */
+  const columnOfDash = (doc, line, column) => {
+    let inside = Infinity;
+    for (let number = line.number - 1; number; number--) {
+      const { text } = doc.line(number);
+      if (MAGIC.test(text) || /^(?:---|\.\.\.)/.test(text)) break;
+      if (/^\s*(?:#|$)/.test(text)) continue;
+      if (inside === Infinity && OPENS.test(text)) break;
+      const [lead] = DASHES.exec(text);
+      const dash = [...lead].findLastIndex((sign, at) => sign === '-' && at < inside && at <= column);
+      if (dash >= 0) return dash;
+      inside = Math.min(inside, text.search(/\S/));
+    }
+    return column;
+  };
+
+  /* Enter: under the key that this line opens, beside the keys it has, else as deep as it is; below an element that its
+   * brackets end, where the next one begins. Written lines stay put; a dash that was just typed goes to its list. */
   const indent = (state, textAfter, context) => {
-    const line = context.state.doc.lineAt(context.pos);
+    const { doc } = context.state;
+    const line = doc.lineAt(context.pos);
     const before = line.text.slice(0, context.pos - line.from);
-    if (!before.trim()) return context.lineIndent(line.from);
+    if (!before.trim()) {
+      const column = context.lineIndent(line.from);
+      return textAfter === '- ' && !isText(state) ? columnOfDash(doc, line, column) : column;
+    }
     if (MAGIC.test(before)) return 0;
+    if (!isText(state) && /[}\]]\s*(?:\s#.*)?$/.test(before)) {
+      const first = opening(doc, line, before);
+      const dash = DASHES.exec(first)[0].lastIndexOf('-');
+      if (dash >= 0 && IN_BRACKETS.test(first)) return dash;
+    }
     const [lead] = /^\s*(?:- +)*(?=[^\s#][^#]*:(?:\s|$))|^\s*/.exec(before);
-    const opens = /:\s*(?:[|>][-+\d]*)?\s*(?:\s#.*)?$/.test(before) || /[{[]\s*$/.test(before);
+    const opens = OPENS.test(before) || /[{[]\s*$/.test(before);
     return lead.length + (opens ? context.unit : 0);
   };
 
@@ -154,7 +197,7 @@
         startState: start,
         token,
         indent,
-        languageData: { commentTokens: { line: '#' }, closeBrackets: { brackets: ['(', '[', '{', '"', "'"] } },
+        languageData: { commentTokens: { line: '#' }, indentOnInput: /^\s*- $/, closeBrackets: { brackets: ['(', '[', '{', '"', "'"] } },
       }),
       [Prec.highest(indentUnit.of('  '))],
     );

@@ -49,8 +49,8 @@ def refuse_clashes(reader: Reader, walk: Walk) -> None:
     clashes = dict[Diagnostic, None]()
     for source, edges in walk.leaving.items():
         if source != START and sum(edge.is_plain for edge in edges) < 2:
-            # It starts no parallel branches, so its successors also follow the node
-            # before.
+            # A node without two plain edges starts no parallel branches: the rounds after it are
+            # also rounds after the node before it.
             continue
         for round in walk.rounds_after(source):
             room -= len(round)

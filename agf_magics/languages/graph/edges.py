@@ -27,8 +27,8 @@ _ARROW = re.compile(r"\s*([^\s<>=-]+)\s*(?:->|=>|-->|→|>)\s*([^\s<>=-]+)\s*")
 
 
 class IsRoute(Computed):
-    """Whether the node that an edge leaves has chosen its target; if that node chooses none,
-    whether the last router has (decision Y19)."""
+    """Whether the target of an edge was chosen by the source of the edge; if the source chooses no
+    target, by the last router (decision Y19)."""
 
     __slots__ = ()
 

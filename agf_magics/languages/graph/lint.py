@@ -158,7 +158,7 @@ def idle_keys(reader: Reader, graph: Graph) -> None:
     source = next((span.source for span in idle.values() if span is not None), None)
     words = Counter(_WORD.findall(source.text if source else ""))
     for name, span in idle.items():
-        if name not in BUILT_IN and words[name] == 1:  # none: it is no word that could be counted
+        if name not in BUILT_IN and words[name] == 1:  # 0: the name is not a single word
             message = f"no node reads or writes {name!r}"
             reader.problems.add(Diagnostic("graph.idle-key", message, span, None, "note"))
 
@@ -313,7 +313,8 @@ def routes_read(reader: Reader, graph: Graph) -> None:
 
 
 def _together(graph: Graph, names: Collection[str]) -> tuple[str, str] | None:
-    """Two of these nodes that may run in one round: on branches of one fork, as far from it."""
+    """Two of these nodes that may run in one round: on branches of one fork, at the same
+    distance."""
     room = MOST_STEPS
     out = graph.walk.leaving
     for edges in (edges for edges in out.values() if len(edges) > 1 and len(names) > 1):
@@ -322,7 +323,7 @@ def _together(graph: Graph, names: Collection[str]) -> tuple[str, str] | None:
             return None
         ways = [(edge, distances(out, [edge.target])) for edge in edges]
         for (first, after_first), (second, after_second) in combinations(ways, 2):
-            if not (first.is_plain or second.is_plain):  # one of them is taken
+            if not (first.is_plain or second.is_plain):  # only one of them is taken
                 continue
             for a, b in permutations(names, 2):
                 if a in after_first and b in after_second and after_first[a] == after_second[b]:

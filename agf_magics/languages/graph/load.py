@@ -1,4 +1,4 @@
-"""Text to flow: one graph, its state, nodes and edges as a `Walk`.
+"""Loads the text of a graph into a flow, whose only step is a `Walk` over the nodes and edges.
 
 Everything that the text alone decides is an error here (decision A5), and all errors are reported
 together. A legal text that looks wrong gives a warning (lint.py). The linker checks names that the
@@ -316,7 +316,7 @@ class _Loader:
             self.reader.error("graph.no-start", "no edge begins at START", node.span, hint)
 
     def check_targets(self, built: Mapping[str, BuiltNode]) -> None:
-        """The nodes that limits, exits and routes name."""
+        """Report each node that limits, exits or routes name and that does not exist."""
         named = [Name(name, span) for name, (span, _) in self.limits.items()]
         named += [place for place in self.exits.values() if place.text != "END"]
         named += [Name(name, place.span) for name, place in self.exits.items()]

@@ -20,7 +20,7 @@ from .words import IN_A_MAP, NODES
 
 
 def build(reader: Reader, node: Node, site: NodeSite) -> BuiltNode | None:
-    """The node, or None after an error."""
+    """The node, built by the builder of its kind; None after an error."""
     if not isinstance(node, Fields):
         hint = f"{site.name}: {{type: passthrough, output: {{...}}}}"
         reader.error(
@@ -62,7 +62,7 @@ ALIASES: Mapping[str, str] = {
     "set": "write type: passthrough, with output: {key: value}",
     "condition": "write condition: in an edge; a router asks an agent",
 }
-"""Names that other tools use for a kind of node."""
+"""The hints for names that other tools use for a kind of node."""
 
 BUILD: dict[str, Callable[[Reader, FieldValues, NodeSite], BuiltNode]] = {
     "passthrough": build_passthrough,
@@ -76,3 +76,4 @@ BUILD: dict[str, Callable[[Reader, FieldValues, NodeSite], BuiltNode]] = {
     "subgraph": build_subgraph,
     "interrupt": build_interrupt,
 }
+"""The builder of each kind of node: words.py has the keys that the kind may have."""

@@ -38,7 +38,8 @@ class Declared(NamedTuple):
 
 
 class SubgraphState(NamedTuple):
-    """The value of a key after another graph ran with this graph's state."""
+    """The value that a key has after another graph ran with this graph's state. A key with a
+    reducer gets only the part that the other graph added."""
 
     value: Value
 
@@ -120,8 +121,9 @@ class Keys:
     def conflict(
         self, first: str, second: str, name: str, span: Span | None = None, option: str = ""
     ) -> Diagnostic:
-        """Two nodes write the key ``name`` in one round. ``span``: where the second one names it;
-        ``option``: the option of the second node that names the key, ``state_key``, if one does."""
+        """The error that two nodes write the key ``name`` in one round. ``span``: the place where
+        the second node names the key. ``option``: the option of the second node that names the key,
+        ``state_key``; empty: no option names it."""
         message = f"{first!r} and {second!r} write {name!r} in the same round"
         declared = self.declared.get(name, Declared(name)).type
         kind = "list" if declared == "any" else declared

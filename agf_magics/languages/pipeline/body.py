@@ -35,7 +35,7 @@ from .r1.nodes import Lit, Path, nodes_in
 from .scope import Scope
 
 TITLE = Key("title", documents.NAME, "What its box and its row show; an extension of the language.")
-"""May stand beside the kind of every step."""
+"""The key that may stand beside the kind of every step."""
 
 
 _FORMS = {
@@ -74,7 +74,8 @@ class Grammar(NamedTuple):
     is_broken: bool
     """Whether the YAML has errors: then a text may be the rest of something else."""
     doubts: list[tuple[str, Diagnostic]]
-    """Problems that hold if no expression of the pipeline reads the store."""
+    """Problems that hold only if no expression of the pipeline reads a store, each with the name of
+    the store."""
 
 
 class Reader(documents.Reader):
@@ -124,7 +125,7 @@ class Reader(documents.Reader):
         self.span = span
         self.scope = scope
         self.values: dict[str, Any] = {}
-        """The values of its keys so far."""
+        """The values of the keys of the mapping that were read so far."""
 
     def step(self, node: Node, id: str, scope: Scope) -> Step | None:
         """The step in ``node``; None if it has errors, which are reported."""
@@ -278,7 +279,7 @@ class Reader(documents.Reader):
     def hidden(self, expr: R1) -> None:
         """Warn of each path whose first name is hidden at this place."""
         for path in nodes_in(expr.node):
-            if isinstance(path, Path) and path.hidden is not None:
+            if isinstance(path, Path) and path.hidden_hint is not None:
                 self.hidden_name(path.parts[0], expr.locate(path.at, path.at + len(path.parts[0])))
 
     def hidden_name(self, name: str, span: Span) -> None:

@@ -49,8 +49,9 @@ class Lookalike(NamedTuple):
     reason: str
     """The reason why it is text."""
     store: str = ""
-    """Not empty: it is meant only if no expression reads this store, as the text may be a word that
-    is also the name of a store."""
+    """A store whose name is the whole text. The expression is meant only if nothing reads the
+    store, because the text may be a word that is also the name of a store. Empty: it is meant in
+    any case."""
 
 
 def lookalike(text: str, scope: Scope) -> Lookalike | None:

@@ -61,7 +61,7 @@ class Scope(NamedTuple):
         }
         hints = {**unseen, **around, **self.names.hidden}
         hidden = {name: hint for name, hint in hints.items() if name not in roots}
-        # A union would copy all of them, for each nested step.
+        # A union copies all stores, for each nested step, so it is avoided if it would add none.
         every = self.stores if stores <= self.stores else self.stores | stores
         return self._replace(names=Names(roots, STORES, hidden), stores=every, top=False)
 
@@ -75,11 +75,12 @@ class Scope(NamedTuple):
 
     def has(self, name: str) -> bool:
         """Whether an expression here can read a value of that name: the place binds it, or an
-        earlier step writes it. A step does not read its own output, nor a branch itself."""
+        earlier step writes it. The output of the step itself, or of its branches, does not
+        count."""
         return name in self.names.roots or self.first.get(name, self.number) < self.number
 
     def had(self, name: str) -> bool:
-        """Whether a step around this one can read it, and a step here cannot."""
+        """Whether a step around this place can read the name, and a step here cannot."""
         return name in BOUND_NAMES and name in self.names.hidden
 
 

@@ -105,7 +105,7 @@ class Target(NamedTuple):
     """The value of a label of a match."""
 
     span: Span
-    """The place of an error about all of it: its label."""
+    """The label, where an error about the whole target is shown."""
     pipeline: Name
     args: NamedArguments
 

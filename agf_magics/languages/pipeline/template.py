@@ -138,7 +138,7 @@ def _no_expression(content: str, place: Span, scope: Scope) -> Diagnostic:
 
 
 def _value_words(value: Any, path: R1) -> str:
-    """The text of a value in a prompt. Raises StepError for one that has none."""
+    """The text of a value in a prompt. Raises StepError for a value that has no text."""
     try:
         return text_form(value, repr(path.text))
     except ValueError as problem:

@@ -49,7 +49,7 @@ class Named:
 
 @dataclass(slots=True, eq=False)
 class Command:
-    """A shell step's expression: its value must be what P8 allows."""
+    """The expression of a shell step's command. Its value must be a list of texts (decision P8)."""
 
     span: Span
     expr: Expr
@@ -102,10 +102,12 @@ def store_target(name: str, span: Span | None, pipe: bool) -> Stored:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The frame of a ``collect``: no item, and the results without the dropped ones as its pipe.
+    """Makes the frame of a ``collect``: the stores, and the results without dropped ones as the
+    pipe.
 
-    Also which elements are missing, as `ERRORS`, so that the rows of two runs can be matched; or
-    which branches, as `BRANCH_ERRORS`. The failures are kept only where it reads them.
+    The frame also tells which elements (`ERRORS`) or which branches (`BRANCH_ERRORS`) are missing,
+    so that the rows of two runs can be matched. Failures are stored only if the ``collect`` reads
+    them.
     """
 
     def join(self, frame: Frame, ran: FanOutResult) -> Frame:

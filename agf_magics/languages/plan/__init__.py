@@ -9,6 +9,7 @@ from .log.reference import Reference
 from .log.returned import Message, branch
 from .words import SCHEMA
 
+# `load` also takes the names of latent tools.
 LANGUAGE = Language("plan", load, {"reference": Reading}, schema=SCHEMA, latent=load)
 
 __all__ = [

@@ -28,7 +28,7 @@ from .reader import Reader
 
 
 def fill(template: Template, log: Log, instance: str | None) -> Value:
-    """Replace each expression by its value in ``log``. Raises StepError for one that does not
+    """Replace each expression by its value in ``log``. Raises StepError for a value that does not
     exist."""
     kind = type(template)
     if kind in ATOMS:
@@ -85,7 +85,7 @@ class Arguments(NamedArguments):
         takes = wanted.get("properties", ()) if wanted else ()
         for name in ASKED:
             if name in takes and name not in arguments:
-                arguments[name] = self._background_value(name, log, instance)
+                arguments[name] = self._context_value(name, log, instance)
         return arguments
 
     def hint_for(self, name: str, frame: Frame) -> str | None:
@@ -105,12 +105,12 @@ class Arguments(NamedArguments):
         """The advice for an unknown argument that is a key of calls in another language."""
         return advice_on(Reader.advice, name).replace(DAGGER, "$")
 
-    def _background_value(self, name: str, log: Log, instance: str | None) -> Value:
+    def _context_value(self, name: str, log: Log, instance: str | None) -> Value:
         if name == "_call":
             return self.call.authored_for(instance)
         if name == "_tool":
-            return {self.call.tool.text: dict(self.call.background.schema)}
-        return context_of(log, self.call.background.scopes, instance)
+            return {self.call.tool.text: dict(self.call.context.schema)}
+        return context_of(log, self.call.context.scopes, instance)
 
 
 def context_of(

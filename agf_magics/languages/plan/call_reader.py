@@ -19,7 +19,7 @@ from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Items, Node, is_text, plain
 from ...values.value import Value
 from ..documents import is_nothing
-from .calls import Background, Call, Output
+from .calls import Call, CallContext, Output
 from .log.destinations import Alternatives, parse_output
 from .log.reference import KIND, canonical
 from .reader import Reader
@@ -49,6 +49,7 @@ class CallReader:
         schema = reader.tools.get(tool.text)
         written: Node | None = fields.get("_outputPath")
         path, alternatives = self.path(written, schema)
+        # The keys as the author wrote them, for the log.
         authored = {key: reader.authored(value) for key, value in node.fields.items()}
         if path is not None:
             authored["_outputPath"] = path
@@ -69,7 +70,7 @@ class CallReader:
             shared=shared,
             latent=self.latent(fields, tool, activity, schema),
             delegate=delegate is not None,
-            background=Background(schema or {}, self.scopes(fields)),
+            context=CallContext(schema or {}, self.scopes(fields)),
         )
 
     def warn_of_inner_calls(self) -> None:
@@ -145,7 +146,7 @@ class CallReader:
     def path(
         self, value: Node | None, schema: Mapping[str, Value] | None
     ) -> tuple[str | None, Alternatives]:
-        """The output path with † for $, and its alternatives."""
+        """The output path and its alternatives. A log always has †; the author may write $."""
         rule = _path_rule(schema)
         text: Text
         if value is None or is_nothing(value):
@@ -177,7 +178,8 @@ class CallReader:
             hint = suggest(path, rule.get("enum", ()), "its paths")
             if "const" in rule:
                 hint = f"write _outputPath: {rule['const']}"
-            if violation.keyword == "unusable":  # the schema of a tool message
+            if violation.keyword == "unusable":
+                # The pattern in the schema that the document gives cannot be used.
                 code = "plan.bad-pattern"
                 hint = SYNTAX
             self.error(code, f"the output path of this tool {describe(violation)}", span, hint)
@@ -205,6 +207,6 @@ _WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
 
 
 def written_kinds(document: Fields) -> frozenset[str]:
-    """The kinds of messages in the output paths of calls that are not read yet."""
+    """The kinds of messages in the output paths of the calls, before the calls are read."""
     paths = (call.text_at("_outputPath") for call in document.entries("calls"))
     return frozenset(kind for path in paths for kind in _WRITTEN.findall(path))

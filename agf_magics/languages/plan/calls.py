@@ -25,7 +25,7 @@ class Output(NamedTuple):
     """The alternatives; empty: the call runs in the background."""
     method: str | None = None
     span: Span | None = None
-    """The place of its path."""
+    """The place of the path in the text."""
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
@@ -33,16 +33,16 @@ class Output(NamedTuple):
         return tuple(dict.fromkeys(chain.from_iterable(self.alternatives)))
 
 
-class Background(NamedTuple):
-    """The parameters that a tool may have besides its arguments."""
+class CallContext(NamedTuple):
+    """What a tool may ask for besides its arguments."""
 
     schema: Mapping[str, Value] = {}
-    """The document's schema of it."""
+    """The document's schema of the tool."""
     scopes: tuple[str, ...] = ()
-    """The kinds of the messages that it gets."""
+    """The kinds of the messages that the tool gets."""
 
 
-NO_BACKGROUND: Final = Background()
+NO_CONTEXT: Final = CallContext()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Call:
     latent: Constant | None = None
     """The answer of a latent call, which is never made."""
     delegate: bool = False
-    background: Background = NO_BACKGROUND
+    context: CallContext = NO_CONTEXT
     expressions: tuple[Expression, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ class Document:
     """The content of a document."""
 
     sign: str
-    """The sign of references in messages about it."""
+    """The sign of references in messages about the document: the sign that its author uses."""
     name: Name | None = None
     description: str = ""
     context: str = ""
@@ -108,8 +108,8 @@ class DocumentReader(Reader):
         if not isinstance(named, Mapping):
             return frozenset(called if named else ())
         complete = listed is not None and len(listed.items) == len(calls)  # all calls could be read
-        # A misspelt name here makes a call that the person wants to approve first. Another one may
-        # be that of a tool that a called flow would call.
+        # With a misspelt name, a call would be made that the person wants to approve first. A name
+        # that resembles no call may be the name of a tool that a called flow calls.
         for name in named.keys() - set(called) if complete else ():
             if (hint := suggest(name, dict.fromkeys(called))) is not None:
                 message = f"no call has the tool {name!r}: nobody is asked about it"

@@ -99,7 +99,7 @@ class HeaderReader(DocumentReader):
 
 
 def load_header(source: Source, problems: Diagnostics, bounds: Bounds) -> Header | None:
-    """The header in a text. Errors are added to ``problems``; None if there is one."""
+    """The header in a text; None if the text has errors, which are added to ``problems``."""
     before = problems.error_count
     first = one_document(source, problems, bounds, _NO_HEADER, _TWO_HEADERS)
     if first is None:

@@ -79,7 +79,8 @@ def load(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDialect(Dialect):
-    """The plan and its first messages, which options rebuild the flow from."""
+    """The dialect of a plan's flow, with the plan and its first messages: the options ``--ordered``
+    and ``--keep-going`` rebuild the flow from them."""
 
     plan: Plan
     messages: tuple[Mapping[str, Value], ...]
@@ -249,7 +250,7 @@ def _end(frame: Frame) -> FlowResult:
     """A plan fails at its end if a call failed or could never run (decision C2)."""
     failures: tuple[TurnOutcome, ...] = frame["failures"]
     if failures:
-        # To repeat the plan would ask again what was denied.
+        # Repeating the plan would ask again for the approval that a person denied.
         kind = (
             Denied if any(isinstance(failure.error, Denied) for failure in failures) else StepError
         )

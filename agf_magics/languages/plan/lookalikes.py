@@ -43,8 +43,9 @@ class Suspect(NamedTuple):
     reference: str
     """The text to write instead."""
     kind: str
+    """The kind that the reference would have."""
     first: str
-    """The first part of its path."""
+    """The first part of the path."""
     form: Literal["whole", "part", "computed", "kind"]
     """Whether the text is nothing else, contains other text, is an arithmetic expression, or begins
     with a sign and a kind that does not exist."""

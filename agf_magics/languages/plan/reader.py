@@ -2,7 +2,7 @@
 reference.
 
 The module also has the hints for keys of other languages: `slips`, and `advice` by a key or by one
-of the meanings in `documents.ELSEWHERE`.
+of the meanings in `foreign_keys.ELSEWHERE`.
 """
 
 from __future__ import annotations

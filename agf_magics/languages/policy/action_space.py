@@ -2,7 +2,7 @@
 use.
 
 Without an ``action_space`` the registered agents are the local agents, and a document may use no
-tool (decisions B1, B1′).
+tool (decision B1).
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
     for violation in _check(any(name in root.fields for name in _WHOLE))(plain(root)):
         shape.extend(_describe(root, violation))
     problems.extend((*shape.errors, *_tagged_nodes(root)))
-    # A mistake is reported once: a misspelt field is an unknown one where another is missing.
+    # A mistake is reported once: a misspelt field is both an unknown field and a missing field.
     problems.extend(_once(shape, problems))
     _check_version(root, problems)
     problems.extend(_once(_interface(root), problems))
@@ -283,8 +283,8 @@ def _span_at(root: Node, violation: Violation) -> Span:
 
 
 def _unknown_keywords(node: Node) -> Iterator[Diagnostic]:
-    """A schema that lists its fields at the top, and a keyword that is misspelled: JSON Schema
-    ignores them."""
+    """Problems that JSON Schema ignores: a schema that lists its fields at the top, and misspelled
+    keywords."""
     for path, word, hint in unknown_keywords(plain(node)):
         mapping, _ = node_at(node, path)
         assert isinstance(mapping, Fields), "it has a key"

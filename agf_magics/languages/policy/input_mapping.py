@@ -31,7 +31,7 @@ class _Field(NamedTuple):
 
     name: str
     path: Path | None
-    """None: the field is required and not mapped."""
+    """The path that the field gets its value from; None: the field is required and not mapped."""
     required: bool
     declared: bool
     default: Value | Missing
@@ -72,7 +72,8 @@ class Delivery:
         )
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        """``wanted``: the JSON Schema of the agent's input; None: unknown. Raises StepError."""
+        """The input of the agent. ``wanted``: the JSON Schema of the input; None: unknown. Raises
+        StepError."""
         plan = self._plan  # read once: a concurrent run may replace it
         if wanted is not plan.wanted:
             plan = self._plan = self._read(wanted)

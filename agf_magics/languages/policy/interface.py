@@ -34,7 +34,8 @@ class Interface:
         self._judge = judge(schema or ANYTHING)
 
     def check(self, value: Value) -> None:
-        """Raises StepError ``policy.invalid-input`` or ``policy.invalid-output``."""
+        """Check a value by the schema. Raises StepError ``policy.invalid-input`` or
+        ``policy.invalid-output``."""
         if not self.schema:
             return
         if not is_json(
@@ -79,6 +80,8 @@ def start(interface: Interface) -> Callable[[FlowInput], Frame]:
 
 
 def end(interface: Interface) -> Callable[[Frame], FlowResult]:
+    """The function that checks and returns the output at the end of a run."""
+
     def finish(frame: Frame) -> FlowResult:
         interface.check(frame[OUTPUT])
         return FlowResult(frame[OUTPUT], outputs(frame))
@@ -87,7 +90,7 @@ def end(interface: Interface) -> Callable[[Frame], FlowResult]:
 
 
 def _odd(value: Value) -> tuple[tuple[Any, ...], Value]:
-    """The part of a value that is not JSON, and its place."""
+    """The place of the first part of a value that is not JSON, and the part."""
     parts = enumerate(value) if type(value) is list else ()
     for name, part in value.items() if type(value) is dict else parts:
         if not is_json(part):

@@ -28,8 +28,8 @@ Keys = Literal["condition", "approval"]
 
 
 class Argument(NamedTuple):
-    """The key in the condition of a tool's approval: the name of an argument. The frame is the
-    arguments."""
+    """A key in the condition of a tool's approval: the name of an argument. Its frame has only the
+    arguments of the call."""
 
     name: str
     span: Span
@@ -75,7 +75,7 @@ class Condition:
 
     @property
     def text(self) -> str:
-        """As a picture shows it."""
+        """The condition as a picture shows it."""
         groups = [
             " and ".join(matcher.text for matcher in group) or "always" for group in self.groups
         ]
@@ -86,7 +86,8 @@ class Condition:
         return tuple(m.key for group in self.groups for m in group if isinstance(m.key, Path))
 
     def reads(self) -> tuple[Ref, ...]:
-        """The first group is always read, and an absent field of it is an error."""
+        """The values that the condition reads. The first group is always read, so an absent field
+        of it is an error."""
         return tuple(
             ref._replace(certain=number == 0)
             for number, group in enumerate(self.groups)

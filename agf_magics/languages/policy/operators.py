@@ -20,7 +20,7 @@ class Operator(NamedTuple):
 
     name: str
     sign: str
-    """As a picture shows it."""
+    """The operator as a picture shows it."""
     test: Callable[[Any], Test]
     """The test for the value beside it, whose type the schema of the document has checked."""
     written: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""The execution policies, each a row of a table with a function from its configuration to steps.
+"""Builds the steps of the execution policies: `POLICIES` has one function for each standard policy.
 
-The last step of a policy stores its output.
+`reading` reads the configuration. The last step of a policy stores its output.
 """
 
 from __future__ import annotations
@@ -256,7 +256,8 @@ def _route(span: Span, routes: Mapping[str, Condition], has_default: bool) -> Co
             raise StepError(Diagnostic("policy.no-route", message, span, hint))
         return _OTHERWISE
 
-    # The condition of the first route is always read, that of another if no earlier one matches.
+    # The condition of the first route is always read. The condition of another route is read only
+    # if no earlier condition matches.
     reads = (
         ref if number == 0 else ref._replace(certain=False)
         for number, when in enumerate(routes.values())

@@ -41,6 +41,7 @@ from .reading import Policy
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
 _WHOLE = frozenset({"top_k", "max_output_tokens"})
 
+# Also the three braces of Mustache, which writes `{{{field}}}` for a text that HTML does not escape.
 _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
 
@@ -168,19 +169,20 @@ class Answer:
         """Raises StepError if it does not conform; the model is then asked again."""
         value = answer
         if isinstance(answer, str) and not self._takes(answer):
-            value = self._parse_arguments(answer)
+            value = self._parse_answer(answer)
         self.interface.check(value)
         return value
 
     def _takes(self, text: str) -> bool:
-        """Whether a text conforms as it is."""
+        """Whether a text conforms as it is. An empty schema says False: the text may be JSON, which
+        must be parsed first."""
         try:
             self.interface.check(text)
         except StepError:
             return False
         return bool(self.schema)
 
-    def _parse_arguments(self, text: str) -> Value:
+    def _parse_answer(self, text: str) -> Value:
         """The value that a text stands for: the JSON in it, or the only property of the object."""
         try:
             value = isolate(json.loads(strip_fence(text)))
@@ -189,6 +191,7 @@ class Answer:
         if not self.schema:
             return value if isinstance(value, (dict, list)) and is_json(value) else text
         if isinstance(value, dict) or self.alone is None:
+            # None means text that is not JSON, rather than the JSON null.
             return text if value is None and text.strip() != "null" else value
         return {self.alone: text}
 

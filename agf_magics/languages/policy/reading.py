@@ -53,7 +53,7 @@ class Policy:
     refuses: list[Diagnostic] = field(default_factory=list)
     """Requirements of the definition that cannot be met: a run is refused."""
     aliases: Collection[str] = field(init=False)
-    """The local agents; without an action space those that a step names."""
+    """The aliases of the local agents; without an action space, the aliases that steps name."""
     has_unread_step: bool = field(init=False)
     """Whether the steps declare the agents, and one step names none."""
 
@@ -65,7 +65,7 @@ class Policy:
         object.__setattr__(self, "has_unread_step", None in named and not self.space.declared)
 
     def number(self, key: str, otherwise: int) -> int:
-        """A whole number; in JSON Schema 5.0 is one."""
+        """The whole number at a key; in JSON Schema 5.0 is a whole number."""
         number = self.config.value_at(key)
         return int(number) if type(number) in (int, float) else otherwise
 
@@ -145,7 +145,7 @@ class Policy:
         elif path.source in self.aliases:
             hint = EARLIER.get(self.id.text, problem.hint)
             self.problems.add(replace(problem, hint=hint))
-        # Else the step with the misspelt key is reported.
+        # Otherwise the step with the misspelt key is reported, not the path that reads its output.
         elif problem.code != "policy.unknown-alias" or not self.has_unread_step:
             self.problems.add(problem)
 

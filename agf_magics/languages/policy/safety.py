@@ -20,8 +20,8 @@ _CAPS = {
 
 
 def caps(root: Fields, problems: Diagnostics) -> OwnLimits | None:
-    """The limits of a run of the definition. An agent that it calls never gets more, whatever its
-    own limits are."""
+    """The limits of a run of the definition. An agent that the run calls never gets more, whatever
+    the agent's own limits are."""
     constraints = root.inner("constraints")
     loose = constraints.scalar("tighten_only_invariant")
     if loose and loose.value is False:

@@ -38,17 +38,18 @@ class WrittenText(NamedTuple):
     """A text that is still written, as far as its language alone can read it."""
 
     flow: Flow | None = None
-    """None: the text declares only schemas, or it is refused."""
+    """The flow; None: the text declares only schemas, or it is refused."""
     schemas: Mapping[str, Schema] = {}
     problems: tuple[Diagnostic, ...] = ()
     is_refused: bool = False
+    """Whether the text has an error."""
 
 
 def read_written(
     source: Source, language: str, *, name: Text | None, latent: Collection[str] = ()
 ) -> WrittenText:
-    """Read a text that is still written; no registry is asked. ``name``: on the line of the
-    cell."""
+    """Read a text that is still written; no registry is asked. ``name``: the name on the line of
+    the cell."""
     try:
         written = name.text if name is not None and name.text.strip() else None
         flow, schemas, problems = load_checked(source, language, latent, written)
@@ -75,7 +76,7 @@ def problems_in(
     problems.extend(text.problems)
     _check_refs(text.schemas, registry, problems)
     if text.flow is not None:
-        # Under its name, so that a flow that calls itself is told at the call.
+        # The flow gets its name here, so that a call of the flow by itself is reported at the call.
         flow = replace(text.flow, name=text.flow.name or name or "")
         with share_suggestion_budget():
             problems.extend(link(flow, registry, passive=True)[1])
@@ -95,8 +96,8 @@ def check_definition(
     name: str | None = None,
 ) -> Defined:
     """Load, check and link a definition, registering nothing. ``given``: the names of the input of
-    a run that follows. ``name``: of a text that has none. Raises DefinitionError with everything
-    that is wrong."""
+    a run that follows. ``name``: the name for a text that has none. Raises DefinitionError with
+    everything that is wrong."""
     flow, schemas, problems = load_checked(source, language, latent, name)
     _check_refs(schemas, registry, problems)
     if flow is not None:

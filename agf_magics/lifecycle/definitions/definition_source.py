@@ -41,8 +41,8 @@ def source_of(text: str | Path | Source) -> Source:
 
 
 def _name_of_source(file: Path) -> str:
-    """The name of the source of a file: as a person wrote it, if that is its place from the
-    notebook's folder too. The journal has the name alone."""
+    """The name of a file's source: the path as a person wrote it, if it is absolute or relative to
+    the notebook's folder; otherwise a path that is. The journal has only this name of the file."""
     if file.is_absolute() or notebook_folder.path == Path.cwd():
         return str(file)
     place, folder = file.resolve(), notebook_folder.path

@@ -46,7 +46,7 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
         ) from None
     if (
         not isinstance(frame, dict) and language not in _READS_MESSAGES
-    ):  # which checks its context itself
+    ):  # `reference` checks its context itself
         message = f"the context of an expression must be a mapping, not {type_name(frame)}"
         raise DefinitionError(Diagnostic("run.input", message))
     return parsed.evaluate(frame)

@@ -1,7 +1,7 @@
 """Defines or checks several files together, which may call each other in any order.
 
-Read one after another, the first would be told that what the next one defines is not registered,
-and ``--strict`` would refuse it: which file is right would depend on the alphabet.
+If the files were read one after another, the first file would get a warning for each name that a
+later file defines, and ``--strict`` would refuse it: the result would depend on the alphabet.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def definition_files(word: str) -> list[Path]:
 
 
 def places(word: str) -> list[Path]:
-    """The path itself, or the matches of a pattern, also where there is nothing at that path."""
+    """The path itself, even if nothing exists there, or the matches of a pattern."""
     if glob.has_magic(word) and not os.path.exists(word):
         return [Path(file) for file in sorted(glob.glob(word, recursive=True))]
     return [Path(word)]
@@ -53,7 +53,7 @@ def _of_place(place: Path) -> list[Path]:
 
 
 def _is_definition(file: Path) -> bool:
-    """Whether a file of a folder is one, and not the settings of another program."""
+    """Whether a file of a folder is a definition, and not the settings of another program."""
     try:
         with open_file(file) as opened:
             data = opened.read(MOST_READ)

@@ -33,10 +33,10 @@ from ...text.shorten import shorten
 from ...text.source import UNUSABLE, path_error_reason
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
-"""``tools.py:add``"""
+"""The pattern of a function in a Python file: ``tools.py:add``."""
 
 MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
-"""``package.module:add``"""
+"""The pattern of a function in an installed module: ``package.module:add``."""
 
 LARGEST = 10_000_000
 """Bytes of a file that a definition names."""
@@ -45,8 +45,8 @@ _KEY = re.compile(r"(?:^[ \t]*+(?:- *+)?|[{,\[][ \t]*+)\"?(\w++)\"?[ \t]*+:", re
 
 
 def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Files:
-    """A function that opens a file for the linker. ``define`` loads a definition; files in
-    ``loaded`` are not read."""
+    """A function that opens a file for the linker. ``define`` loads the definition in a file.
+    ``loaded`` has the flows of files that were loaded before, which are not read again."""
 
     def opened(name: Name, around: Flow) -> Flow | Tool:
         if python := FUNCTION.fullmatch(name.text):
@@ -83,7 +83,7 @@ def _define_file(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow
 
 
 def is_meant_as_definition(path: Path) -> bool:
-    """Whether an error may show a line of the file."""
+    """Whether a file seems to be a definition, so that an error may show a line of it."""
     with contextlib.suppress(OSError, ValueError):
         text = read_file(path)[:LARGEST].decode("utf-8")
         keys = {match[1] for match in _KEY.finditer(text)}

@@ -36,7 +36,8 @@ def without_name(flow: Flow) -> Diagnostic:
 
 
 def check_flow_name(name: str | None) -> str | None:
-    """The name that was given; None if none was."""
+    """The normalized name of a flow; None if ``name`` is None. Raises DefinitionError for a name
+    that is no text or is blank."""
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise DefinitionError(
             Diagnostic("define.no-name", f"the name of a flow must be text, not {name!r}")

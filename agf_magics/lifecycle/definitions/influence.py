@@ -43,7 +43,8 @@ from ...flow.steps import (
 )
 
 Scope = Any
-"""A flow: the ids of the calls that lead to it, or for all its calls together its identity."""
+"""Stands for a flow: the ids of the calls that lead to it; or its identity, if all calls of the
+flow count as one (see ``per_call``)."""
 
 Node = tuple[Any, ...]
 """The scope, the kind, and the step or the name. Values: ``value``, ``element`` or ``acc`` of a step; an
@@ -124,11 +125,11 @@ class Influence:
         called: every run of a tool with secrets is searched before its first step."""
         self.per_call = per_call
         self.carries: dict[Node, list[Node]] = defaultdict(list)
-        """The value becomes the other one, or a part of it."""
+        """The links from a value to the values that it becomes, or becomes a part of."""
         self.stores: dict[Node, list[Node]] = defaultdict(list)
-        """The links by the name of a store, in whatever order the steps run."""
+        """The links between writers and readers of a store, in whatever order the steps run."""
         self.decides: dict[Node, list[Node]] = defaultdict(list)
-        """The other one may change with the value."""
+        """The links from a value to the decisions and values that may change with it."""
         self.flows: dict[Scope, Linked] = {}
         self._fields: dict[Scope, set[str]] = defaultdict(set)
         self._reads: list[tuple[Scope, tuple[str, ...], Links, Node]] = []
@@ -145,7 +146,7 @@ class Influence:
                     queue.append((inner, called))
         for scope, path, links, reader in self._reads:
             fields = self._fields[scope]
-            # A path that names no field is that of the whole input.
+            # A path that names no field reads the whole input.
             for field in {ALL, *fields.intersection(path)} if fields & {*path} else fields:
                 links[scope, "input", field].append(reader)
 
@@ -197,7 +198,7 @@ class _Flow:
         return (self.scope, kind, step.id, *more)
 
     def _add_read(self, read: Read, is_fed: bool) -> None:
-        """Links from what was written to what the step that reads it makes of it."""
+        """Add links from a written value to the values that the reading step makes of it."""
         graph = self.graph
         step = read.step
         path = read.ref.path
@@ -312,8 +313,8 @@ class _Flow:
             for name, node in walk.nodes.items():
                 if not parts.isdisjoint(walk.written.get(name) or parts):
                     self.graph.decides[self._node("value", node)] += behind
-        # The feeds follow the edges. But all nodes share one state, so a node also reads what one
-        # writes that no edge connects with it: it may run in an earlier round.
+        # The feeds follow the edges. But all nodes share one state, so a node also reads the writes
+        # of nodes that no edge connects with it: they may run in an earlier round.
         names = {node.id: name for name, node in walk.nodes.items()}
         for dest, key in {(dest, key) for _, dest, key in walk.feeds}:
             reader = names[dest]
@@ -342,7 +343,7 @@ def _giving(step: Step) -> tuple[Step, ...]:
 
 
 def _names(call: Invoke) -> list[str]:
-    """The names of its arguments, as far as the text has them."""
+    """The names of a call's arguments, as far as the text has them."""
     return [name for name, _ in call.args.names or ()]
 
 

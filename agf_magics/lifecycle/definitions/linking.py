@@ -44,8 +44,8 @@ def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
 
 
 def _depends_on_names(linked: Linked) -> bool:
-    """Whether linking it again gives the same if all names mean the same: it has no model, whose
-    settings may change, and no policy, whose function may return something else."""
+    """Whether a linked flow stays valid as long as its names mean the same things: it has no model,
+    whose settings may change, and no policy, whose function may return something else."""
     return linked.agent is None and all(
         _depends_on_names(callee)
         if isinstance(callee, Linked)
@@ -62,10 +62,10 @@ def _of_file(path: Path) -> Flow:
 
 
 def with_name(flow: Flow | None, name: str, source: Source) -> Flow:
-    """The flow of a definition, with ``name`` if it has no own. Raises DefinitionError if there are
-    only schemas."""
+    """The flow of a definition, with ``name`` if the text names none. Raises DefinitionError if the
+    text declares only schemas."""
     if flow is not None:
-        # A context has a name of the document's: two texts without a name do not share one.
+        # A context is named only by the document, so two texts without a name share no context.
         if flow.name:
             return flow
         dialect = flow.dialect

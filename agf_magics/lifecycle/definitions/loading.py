@@ -18,6 +18,8 @@ from ...text.suggestions import share_suggestion_budget, suggest
 def load_checked(
     source: Source, language: str, latent: Collection[str] = (), name: str | None = None
 ) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
+    """The flow, the schemas and the warnings of a text. ``name``: the name for a text that has
+    none. Raises DefinitionError with all errors."""
     problems = Diagnostics()
     with share_suggestion_budget():
         definition = load_definition(source, language, problems, latent, name)
@@ -26,7 +28,7 @@ def load_checked(
             flow, findings = check(flow)
             spans_of_language = {
                 problem.span for problem in problems
-            }  # by the language, which knows more
+            }  # its problem at a place is the more exact one
             problems.extend(
                 finding for finding in findings if finding.span not in spans_of_language
             )
@@ -45,8 +47,8 @@ def load_definition(
     latent: Collection[str] = (),
     name: str | None = None,
 ) -> Definition:
-    """The definition in a text. ``name``: of a text that has none. Raises DefinitionError for a
-    wrong ``latent``."""
+    """The definition in a text. ``name``: the name for a text that has none. Raises DefinitionError
+    for a wrong ``latent``."""
     reader = language_of(language)
     if not latent and name and reader.named is not None:
         return reader.named(source, problems, current.settings.bounds, name)

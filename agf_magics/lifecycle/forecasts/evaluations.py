@@ -43,8 +43,8 @@ class Evaluation(NamedTuple):
 
 
 def evaluates(step: Step) -> bool:
-    """Whether `find_evaluations` has something to say about ``step``; the calls of a fan-out over
-    one call say it all."""
+    """Whether `find_evaluations` adds something about ``step``: of a fan-out over one call, the
+    journaled calls already show everything."""
     if isinstance(step, Each):
         return not isinstance(step.body, Invoke)
     return isinstance(step, Fold | Compute | Choose)

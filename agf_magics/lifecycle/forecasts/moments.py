@@ -26,6 +26,7 @@ from ..runs.run import Run
 from .recorded_evaluation import RecordedEvaluation, RecordedJournal, SeenEnough
 
 MOST_MOMENTS = 10_000
+"""The largest number of moments of a run; later moments are left out."""
 
 LONGEST_LABEL = 200
 """The largest number of characters in the label of a moment."""

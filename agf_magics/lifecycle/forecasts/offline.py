@@ -43,14 +43,14 @@ MOST_RECORDS = 200_000
 """Journaled calls that are read, of the newest runs first."""
 
 MOST_CHARACTERS = 200_000_000
-"""Characters of their values: all of them are in memory."""
+"""Characters of the values of these calls, all of which are in memory."""
 
 PLAIN = frozenset({str, bytes, list, tuple, range})
 """The types of values that have no code of a user."""
 
 
 def refuse_call(*_: object, **__: object) -> NoReturn:
-    """No user sees this error."""
+    """Stands for a function that must not be called. No user sees the error that it raises."""
     message = "the result of this call is not known, and nothing is called here"
     raise StepError(Diagnostic("offline.call", message))
 
@@ -121,7 +121,8 @@ def run_offline(
     seconds = min(LONGEST_EVALUATION, limits.timeout or LONGEST_EVALUATION)
 
     async def main() -> None:
-        # The context of the thread is empty, and an empty one allows every tool.
+        # The context variables of a new thread are empty, and without a grant every tool is
+        # allowed.
         granted.set(grant)
         await run(
             linked,
@@ -139,13 +140,12 @@ def run_offline(
 
 
 class Bounded:
-    """Records, as long as they are not more than `MOST_RECORDS` with values of `MOST_CHARACTERS` in
-    total."""
+    """Passes records on, up to `MOST_RECORDS` records or values of `MOST_CHARACTERS` in total."""
 
     def __init__(self) -> None:
         self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
         self.note = ""
-        """The reason for missing records; empty: all are there."""
+        """The reason why records are missing; empty: no record is missing."""
 
     def read(self, records: Iterable[Record]) -> Iterator[Record]:
         """``records``, up to the bound."""

@@ -140,7 +140,7 @@ class Forecast(OfflineJournal):
         refuse_call()
 
     def count_questions(self) -> None:
-        """The persons whom a new run asks."""
+        """Count the questions that a new run would put to a person again."""
         for at, _ in self._asked:
             key = key_of(at)
             linked = flow_at(self.linked, key[:-1])
@@ -150,8 +150,8 @@ class Forecast(OfflineJournal):
 
 
 class RecordedCalls:
-    """The calls of the run: for one that is made again, a value of the kind that the steps after it
-    expect."""
+    """The recorded calls of the compared run. They provide, for a call that would be made again, a
+    value that the steps after it can read, and the reason why it is not reused."""
 
     def __init__(
         self,
@@ -163,14 +163,14 @@ class RecordedCalls:
         changed: frozenset[bytes] = NOTHING_CHANGED,
     ) -> None:
         """``functions``: by the name of a callee, the digests of the parts of its function.
-        ``changed``: the keys of the objects that its calls changed.
+        ``changed``: the keys of the objects that the calls of the run changed.
         ``is_complete``: whether the run made all of its calls, so that a call without a result
         shows an edit."""
         self._run_id = run_id
         self._read = read
         self.is_complete = is_complete
         self.changed = changed
-        self._is_ok = is_complete  # so each failure was handled: a plan's has a second place
+        self._is_ok = is_complete  # then each failure was handled; a plan handles it elsewhere
         self.functions = functions
         self._by_arguments: dict[tuple[str, str], Record] = {}
         self._by_path: dict[tuple[StepPath, str], Record] = {}

@@ -165,7 +165,7 @@ REGISTER: Mapping[str, Callable[..., Any]] = {"agent": agent, "tool": tool}
 
 
 def _note(error: BaseException | None) -> str:
-    """The reason why an evaluation ended earlier than the run; empty: it did not."""
+    """The reason why an evaluation ended earlier than the run; empty: it ended as the run did."""
     match error:
         case NotRecorded():
             call = line(str(error), 100)

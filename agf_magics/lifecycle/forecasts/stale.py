@@ -99,7 +99,7 @@ class Stale(Trace):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The ids of the steps of which it is not known."""
+        """The ids of the steps for which no forecast is possible."""
         return self._steps("state", "unknown")
 
     @property
@@ -117,7 +117,7 @@ class Stale(Trace):
 
     @property
     def summary(self) -> str:
-        """One sentence about all of it."""
+        """One sentence about the whole forecast."""
         again = counted(len(self.again), "step") if self.again else "no step"
         retries = sum(row["is_retry"] for row in self) if self.is_edited else 0
         only = f", {retries:,} of them only to try a failure again" if retries else ""
@@ -209,7 +209,7 @@ def _json_only(record: Record, run_id: str) -> Record:
 def _table(
     past: PastRun, planned: Run, forecast: Forecast, error: BaseException | None, note: str
 ) -> Stale:
-    """The rows of the definition as it is now, then the removed ones of the run."""
+    """The rows of the definition as it is now, then the rows of removed steps of the run."""
     aligned = align(list(past.progress.rows.values()), list(planned.progress.rows.values()))
     depend = dependents(linked_flow(planned), forecast.made_again)
     is_cut = error is not None and (bool(forecast.made_again) or past.status == "ok")

@@ -40,8 +40,8 @@ def settle_input(input: Value, flow: Flow) -> Value:
 
 
 def settle_fields(input: Value, names: Iterable[str] = ()) -> dict[str, Value]:
-    """A copy of a mapping of names to values; ``names``: some that it may have. Raises
-    DefinitionError."""
+    """A copy of a mapping of names to values. ``names``: names that it may have, as an example for
+    a hint. Raises DefinitionError."""
     if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
         message = f"the input must be a mapping of names to values, not {type_name(input)}"
         name = next(iter(names), "word")
@@ -95,8 +95,8 @@ def _hints_of_warnings(flow: Flow) -> Mapping[tuple[int, int] | str, str | None]
 def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[Diagnostic]:
     """A problem for each field that a callee surely needs of the input, which ``input`` lacks.
 
-    The text does not say these: they are the parameters of the functions that get the input as it
-    is, or a field of it that is passed on.
+    The text does not name these fields: they are the parameters of functions that get the whole
+    input, or the fields of a value of the input that is passed on.
     """
     flow = linked.flow
     known = {ref.path[-1] for ref in flow.inputs if ref.certain}  # by `missing_fields`
@@ -167,11 +167,12 @@ def _defaults(flow: Flow) -> set[str]:
 
 
 def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic]:
-    """A warning for each field of ``input`` that ``flow`` does not read. If the flow also reads the
-    whole input, only for names that resemble a field.
+    """A warning for each field of ``input`` that ``flow`` does not read.
 
-    Where a language does not say all that its steps read (a function of a graph gets the whole
-    state), only for a field that looks like one that is read and is not given.
+    If the flow reads the whole input, every field is read; then a warning is about a name that the
+    flow reads, that the input lacks, and that resembles a field. If the text of a language does not
+    name everything that its steps read (a function of a graph gets the whole state), a field gets a
+    warning only if it resembles a name that the input lacks.
     """
     # True for most runs, so that the reads of a large definition are not followed at each start.
     if input.keys() == {ref.path[-1] for ref in flow.inputs}:
@@ -179,8 +180,8 @@ def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic
     read = set(read_names(flow))
     reads_all = "".join(flow.dialect.stores[-1:]) in read
     absent = sorted(read - input.keys())
-    # Where a warning of the definition names the misspelt word, a second one would hint the
-    # reverse.
+    # If a warning of the definition names the misspelt word, a second warning would suggest the
+    # opposite correction.
     warned = [warning.span.text for warning in flow.warnings if warning.span is not None]
     unread = sorted(input.keys() - read - misspelled_names(warned, input))
     if reads_all:  # nothing is unread, so the name that is read is wrong
@@ -193,7 +194,8 @@ def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic
         return
     for name in unread:
         hint = suggest(name, absent)
-        # Probably of the text that was meant to read it.
+        # The warnings of the definition are probably about the text that was meant to read the
+        # field.
         warned_of_text = not read and flow.warnings
         if hint is None and (warned_of_text or not flow.dialect.reads_are_complete):
             continue

@@ -8,8 +8,9 @@ from ...flow.flow import Flow
 
 
 def plan_context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
-    """The context of a plan: the named one that it continues or a copy of it, else an empty one,
-    so that a cell that runs twice gives the same."""
+    """The context of a plan's run: the named context that the plan continues, or with ``copies`` a
+    copy of it. Without a named context it is empty, so that a cell that runs twice gives the
+    same."""
     name = flow.dialect.context
     if name is None:
         return None

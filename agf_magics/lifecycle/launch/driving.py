@@ -73,12 +73,12 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
 
 
 def _with_values(event: Event) -> Event:
-    """An event for a listener, which looks at its values."""
+    """``event`` with its stored values read, for a listener that looks at them."""
     match event:
         case StepFinished(_, _, value):
             try:
                 return event._replace(value=read_all(value))
-            except LostError:  # the step that needs it makes its call again
+            except LostError:  # a step that needs the value makes the call again
                 return event._replace(value=preview(value))
         case RunEnded():
             return event._replace(stores=ReadWhenUsed(event.stores))
@@ -140,8 +140,8 @@ async def run_here(run: Run) -> None:
     loop = asyncio.get_running_loop()
     _hold_context(state)
     live.add(run)
-    # A task of its own: anyio cancels the awaiting task again and again until it ends, and calls
-    # that stop would lose their grace. And the context of the caller stays as it is.
+    # The run gets a separate task: anyio cancels the awaiting task again and again until it ends,
+    # so that calls would lose their time to stop. The context of the caller also stays unchanged.
     task = loop.create_task(_outcome_of(state))
     state.stop = lambda: loop.call_soon_threadsafe(task.cancel)
     stop = await _finish(task)
@@ -149,7 +149,7 @@ async def run_here(run: Run) -> None:
     outcome = asyncio.CancelledError() if task.cancelled() else task.result()
     _end(run, outcome)
     if stop is not None:
-        raise stop  # itself: anyio knows its cancellation by its message
+        raise stop  # the same object: anyio recognizes its cancellation by the message
     if isinstance(outcome, BaseException) and not isinstance(
         outcome, AgfError | asyncio.CancelledError
     ):
@@ -166,15 +166,16 @@ async def _outcome_of(state: RunState) -> tuple[engine.Done] | BaseException:
 
 
 async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
-    """Wait until ``task`` ends, and cancel it if this one is cancelled. Returns what cancelled this
-    one."""
+    """Wait until ``task`` ends, and cancel it if the current task is cancelled. Returns the error
+    that cancelled the current task; None: it was not cancelled."""
     stop: asyncio.CancelledError | None = None
     try:
         while not task.done():
             try:
                 await asyncio.wait((task,))
             except asyncio.CancelledError as error:
-                # The same again is no second cancellation of a person, who gives no message.
+                # anyio repeats its cancellation with the same message, which does not count as a
+                # second cancellation. A person's cancellation has no message.
                 if stop is None or not error.args or error.args != stop.args:
                     task.cancel()
                 stop = stop or error
@@ -184,13 +185,13 @@ async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
 
 
 async def _main(state: RunState, place: host.Host) -> engine.Done:
-    """Run the flow of a run at a place, on the loop."""
+    """Run the flow of a run on the loop. ``place``: the host that makes its calls."""
     state.place = place
     options = state.options
     recording = options.recording
     place.asker = options.ask or (current.ask if place.waited else current.ask_in_background)
     replaying.set(recording)
-    # A call that is not recorded is made here: there may be few.
+    # With a recording of the tools, calls that it lacks are made in this process: there are few.
     if state.workers is not None and (recording is None or not recording.replays_tools):
         from ...workers.call_queue import CallQueue
 
@@ -270,7 +271,7 @@ def _hold_context(state: RunState) -> None:
 
 
 def _release_context(state: RunState) -> None:
-    """Unlock it, without secrets in its log."""
+    """Unlock the run's named context, with the secrets removed from its log."""
     if (context := state.flow_input.context) is not None:
         if context.holder == state.run_id:
             context.log = state.log_to_keep()

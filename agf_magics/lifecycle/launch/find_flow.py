@@ -38,8 +38,8 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
 
 
 def _is_definition(text: str) -> bool:
-    """Whether a text that is not the name of a registered flow is a definition, and no name that is
-    misspelt."""
+    """Whether a text that is not the name of a registered flow is a definition, not a misspelt
+    name."""
     return "\n" in text or (
         ":" in text and (text.lstrip()[:1] in ("{", "[") or recognized_language(text) is not None)
     )

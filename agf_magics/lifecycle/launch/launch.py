@@ -37,14 +37,15 @@ OF_ROWS = frozenset({"map", "limit", "sample", "seed", "repeat", "width", "yes"}
 """The options of `agf.Over`, whose module most runs do not need."""
 
 LIMITS = frozenset(field.name for field in fields(Limits))
+"""The names of `agf.Limits`, for the hint about a limit that is written as a parameter of `run`."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
-    """``agf.run("x", word="pear")`` is a natural mistake: its TypeError says how the input is
-    given."""
+    """``function``, whose TypeError for an unknown keyword says how the input is given:
+    ``agf.run("x", word="pear")`` is a natural mistake."""
     parameters = inspect.signature(function).parameters
 
     @functools.wraps(function)

@@ -63,8 +63,8 @@ def link_run(flow: Flow, input: Value, options: RunOptions, copies: bool) -> Run
 
 
 def _with_recording(options: RunOptions) -> RunOptions:
-    """``options`` with the recording that the run replays: its own, or the one of the `replay`
-    block around it."""
+    """``options`` with the recording that the run replays: the recording in the options, or else
+    the recording of the `replay` block around the start."""
     recording = options.recording or replaying.get()
     if recording is None:
         return options

@@ -59,7 +59,7 @@ def _with_same_ids(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool
 
 
 def _moved(others: Sequence[tuple[list[Row], list[Row]]]) -> dict[Key, Row]:
-    """The steps that stand elsewhere now."""
+    """The steps that an edit moved to another place, by the keys of now."""
     olds = [row for block, _ in others for row in block]
     news = [row for _, block in others for row in block]
     times_before = Counter(map(_looks, olds))

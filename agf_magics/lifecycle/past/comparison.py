@@ -43,8 +43,8 @@ MOST_EACH = 20
 MOST_CALLS = 20
 """Calls whose values are compared: the first ones that differ."""
 LONGEST_COMPARED = 1_000_000
-"""Characters of a call's value as JSON that is compared part by part; of a larger one only that it
-differs."""
+"""Characters of a call's value as JSON that is compared part by part. Of a larger value the
+comparison only says that it differs."""
 
 
 class ComparedRun(NamedTuple):
@@ -62,7 +62,7 @@ class ComparedRun(NamedTuple):
     rows: Sequence[Row] = ()
     """The steps, in the order of the definition."""
     clock: Callable[[float], float] = float
-    """The seconds that it had run at a time."""
+    """Converts a time to the seconds that the run had run."""
     flow: tuple[str, str] = ("", "")
     """The language and the name of what ran: another definition of the same flow is an edited
     one."""
@@ -145,8 +145,9 @@ class _Call(NamedTuple):
 
     what: str
     output: int
-    """The hash of its result or error as they are stored, and of its input."""
+    """The hash of the stored result or error of the call."""
     input: int
+    """The hash of the stored arguments of the call."""
     time: tuple[float, float]
     """The begin and the end, in seconds of the run's clock."""
     label: str
@@ -186,7 +187,7 @@ Sames = dict[_Place, tuple[Same, Same]]
 
 
 class _Side(NamedTuple):
-    """A run, and what its steps are in both runs."""
+    """One of the two runs, with its steps as steps of both runs."""
 
     run: ComparedRun
     steps: Steps
@@ -260,7 +261,7 @@ def _name(step: _Step, first: Mapping[Key, str], other: Mapping[Key, str]) -> st
 
 
 def _both(first: str, other: str) -> str:
-    """The two runs' texts about the same thing; empty: both are empty."""
+    """The texts of two runs about the same thing, as one text; empty: both texts are empty."""
     return " → ".join(dict.fromkeys(filter(None, (first, other))))
 
 
@@ -308,7 +309,7 @@ def _by_step(side: _Side) -> dict[_Step, Calls]:
         hashes = hash(output), hash(arguments.text)
         place = side.place_of(record.at)
         step = calls[place[0]]
-        if place in step:  # an attempt before it
+        if place in step:  # an earlier attempt of the call
             time = step[place].time[0], time[1]
         step[place] = _Call(record.what, *hashes, time, record.name, whole, record.digest)
     return calls
@@ -391,7 +392,7 @@ def _ended_calls(run: ComparedRun) -> Iterator[Record]:
 
 FIRST, SECOND = "only in the first", "only in the second"
 NOT_COMPARED = "not compared"
-"""Whether the stored forms do not tell if the values differ."""
+"""The words for values whose stored forms do not tell whether they differ."""
 
 
 def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str, Any]]:

@@ -11,9 +11,9 @@ from ...text.diagnostics import refused
 
 
 def find_call(records: Iterable[Record], place: str, kind: str = "") -> Record:
-    """The last call of a run at the path ``place`` (``steps[0].do#3``) that returned. ``kind``:
-    find a call of this kind with any outcome; the path may then be a step's, whose last failed call
-    comes first. Raises DefinitionError."""
+    """The last call of a run at the path ``place`` (``steps[0].do#3``) that returned. With
+    ``kind``: the last call of this kind, a failed call before all others; ``place`` may then also
+    be the path of a step without the numbers of elements. Raises DefinitionError."""
 
     def is_meant(call: Record) -> bool:
         if not kind:

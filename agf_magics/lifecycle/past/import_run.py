@@ -1,4 +1,4 @@
-"""Imports the file of a shared run into the journal."""
+"""Opens the file of a shared run as a past run, in a temporary journal and not in the project's."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from ...text.source import path_error_reason
 from .past_run import PastRun
 
 MOST_IMPORTED = 500_000_000
-"""Bytes of a file that is imported: all of it is in memory once."""
+"""Bytes of a file that is imported, because the whole file is read into memory."""
 
 
 def import_run(path: str | Path) -> PastRun:
     """Open a run that ``%runs RUN --export FILE`` or `PastRun.export` wrote, perhaps on another
     computer: its steps, values, picture, calls and costs, as those of a past run.
 
-    It is not in the journal of this project: it cannot be resumed, and no run reuses its results.
-    Values that are not JSON are only shown.
+    The run is not in the journal of this project: it cannot be resumed, and no run reuses its
+    results. Values that are not JSON are only shown.
 
     ``path``: the file. Required.
 
-    Raises DefinitionError ``run.import`` if it is not such a file.
+    Raises DefinitionError ``run.import`` if the file is not an exported run.
     """
     path = Path(path)
     try:
@@ -47,7 +47,7 @@ def import_run(path: str | Path) -> PastRun:
         row = read_run(store, paste(store, whole["journal"]))
         assert row is not None, "it was written"
         past = PastRun(store, row, path.name)
-        # Read once as a whole: a damaged file is refused here, and not while it is looked at.
+        # These read the whole run, so that a damaged file is refused here and not in a view.
         _ = past.order, past.error, past.progress
         return past
     except (OSError, *UNREADABLE, JournalError, DefinitionError) as error:

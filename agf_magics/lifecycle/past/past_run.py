@@ -64,7 +64,8 @@ class PastRun(BaseRun):
     warnings: tuple[Diagnostic, ...] = ()
 
     def __init__(self, store: Store, row: RunRow, imported: str = "") -> None:
-        """``imported``: the name of the file that it is from; empty: it is in the journal."""
+        """``imported``: the name of the file that the run is from; empty: the run is in the
+        journal."""
         self._store = store
         self._row = row
         self._imported = imported
@@ -92,18 +93,19 @@ class PastRun(BaseRun):
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran, without the pauses between its sessions; None: it has not ended."""
+        """The seconds that the run took, without the pauses between its sessions; None: it has not
+        ended."""
         return self._row.head.seconds
 
     def clock(self, at: float) -> float:
-        """Return the seconds that it had run at a time, without its pauses. ``at``: in seconds since
-        1970. Required."""
+        """Return the seconds that the run had taken at a time, without its pauses. ``at``: the
+        time, in seconds since 1970. Required."""
         return self._row.head.clock(at)
 
     @property
     def note(self) -> str:
-        """Why the run is incomplete and how to resume it, how often it was resumed, and what the
-        journal lacks. Usually empty."""
+        """The notes about the run: why it is incomplete and how to resume it, how often it was
+        resumed, and what the journal lacks. Usually empty."""
         head = self._row.head
         resume = self.how_to_continue
         if self._imported:
@@ -128,8 +130,8 @@ class PastRun(BaseRun):
 
     @cached_property
     def order(self) -> Manifest:
-        """Its manifest: the definitions, the input, the limits. Raises DefinitionError if it is
-        damaged."""
+        """The manifest of the run: the definitions, the input, the limits. Raises DefinitionError
+        if the manifest is damaged."""
         try:
             return read_manifest(self._row)
         except DecodeError as error:
@@ -182,7 +184,7 @@ class PastRun(BaseRun):
                 count_use(progress, reply)
         except UNREADABLE:
             self._refuse_end()
-        # A run that was left open has the ends of some steps only in its rows.
+        # The run may have no end: then its last call or its last row tells when it stopped.
         ends = (
             *(head.clock(record.ended) for record in everything if record.ended is not None),
             *(row.ended or 0.0 for row in progress.rows.values()),
@@ -221,7 +223,7 @@ class PastRun(BaseRun):
 
     @cached_property
     def _input_value(self) -> Value:
-        """Its input, which may be a pickle that this user has signed. Raises DefinitionError."""
+        """The input, which may be a pickle that this user has signed. Raises DefinitionError."""
         try:
             order = read_manifest(self._row, trust=False)
         except DecodeError as error:
@@ -307,7 +309,8 @@ class PastRun(BaseRun):
 
     @cached_property
     def _linked(self) -> Linked:
-        """Its definitions, linked with each other only: nothing of the kernel is used."""
+        """The definitions of the run, linked only with each other: nothing of the kernel is
+        used."""
         texts = self.order.flows
         _, flows = load_texts(texts)
         _add_sessions(flows, texts)
@@ -399,6 +402,6 @@ def _call_row(record: Record, attempt: int) -> dict[str, Any]:
 
 
 def _strict(value: Any) -> str:
-    """JSON that every program can read: NaN and infinities are null (decision A1′)."""
+    """JSON that every program can read: NaN and infinities are null (decision A1)."""
     plain = json.loads(encode(value), parse_constant=lambda name: None)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)

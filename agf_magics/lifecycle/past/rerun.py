@@ -145,8 +145,8 @@ def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
 
 
 def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
-    """The keys of the steps that come after a step; and of the nodes of a graph, of which only the
-    visits after the step do."""
+    """The keys of the steps that come after a step, and the keys of nodes of a graph that run
+    several times, of which only the visits after the step count."""
     after, visits = list[Key](), list[Key]()
     for place, step in enumerate(key):
         calls = key[:place]

@@ -238,7 +238,7 @@ def _earlier(
 
 
 def _go_on(progress: Progress, store: Store, head: RunHead, times: Times) -> None:
-    """The clock of the run goes on from where its last session stopped."""
+    """Let the clock of the run go on from where its last session stopped."""
     stopped, goes_on = pause(store, head)
     progress.ran = head.clock(stopped)
     progress.pauses = (*head.pauses, (stopped, goes_on))
@@ -327,16 +327,16 @@ class Waiting(NamedTuple):
     """The question that a run waits for."""
 
     where: str
-    """The path of its step, as text."""
+    """The path of the step that asks, as text."""
     text: str | None = None
-    """None: what a person is asked about a call whose outcome is unknown."""
+    """The text of the question; None: the question whether a call of unknown outcome was made."""
 
     def is_of(self, question: Question) -> bool:
         return question.where == self.where and self.text in (None, question.text)
 
 
 def _waits_for(row: RunRow, log: EarlierOutcomes) -> Waiting | None:
-    """The question that ended the run; else the one that was asked first and not answered, else the
+    """The question that ended the run; else the first question that was not answered, else the
     only call of unknown outcome. None if there is none, or it is not certain which."""
     ended = None
     with contextlib.suppress(*UNREADABLE):

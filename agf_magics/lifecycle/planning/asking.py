@@ -29,8 +29,8 @@ from .reply import ReplyReader
 from .ticks import PlannedTick, Ticks
 
 STEPS: Final = ASKED_AGAIN + 2
-"""Requests of a session: one more than are made, because a session asks the model to stop in its
-last one."""
+"""The limit of requests of a session. It is one more than the requests that are made, because the
+last request of a limit asks the model to stop."""
 AGENT: Final = "planner"
 
 
@@ -65,7 +65,7 @@ class ModelPlanner:
         )
 
     def replied(self, run: Run, reader: ReplyReader) -> PlannedTick | None:
-        """The plan that the run of a request got."""
+        """The plan in the reply that the run of a request returned."""
         self.ticks.asked.append(run)
         self.ticks.error = run.error
         return reader.read(run.output) if run.error is None else None

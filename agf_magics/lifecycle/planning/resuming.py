@@ -29,7 +29,7 @@ def resume_planner(planner: ModelPlanner) -> None:
     ticks = planner.ticks
     runs = _runs(ticks.options.context)
     head, number, is_request = runs[0]
-    # A run that is resumed counts its own use again.
+    # The last run is resumed unless it succeeded, and a resumed run counts its own use again.
     for earlier_run, _, asks in runs if head.status == "ok" else runs[1:]:
         ticks.count(asks, earlier_run.tokens or 0, earlier_run.cost)
     if _restore(planner, head) and head.status == "ok" and not is_request:
@@ -70,8 +70,8 @@ def _resume_plan(planner: ModelPlanner, head: RunHead, number: int) -> bool:
 
 
 def _restore(planner: ModelPlanner, head: RunHead) -> bool:
-    """Set the context as it was before the run, if this kernel does not have it; whether that was
-    necessary."""
+    """Set the context as it was before the run, if this kernel does not have it. Returns whether
+    that was necessary."""
     options = planner.ticks.options
     context = options.registry.contexts.named(options.context)
     if context.log is not None:

@@ -42,7 +42,7 @@ class PlannedTick(NamedTuple):
     flow: Flow
     has_output: bool
     gives: Mapping[str, Any] | None = None
-    """JSON Schema of its output; None: anything."""
+    """The JSON Schema of the plan's output; None: any output."""
 
     def output_problem(self, output: Value) -> str | None:
         """The reasons why the output of the plan does not conform to ``gives``. A reference can
@@ -88,7 +88,7 @@ class PlannerResult:
 
 
 def drive_run(begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
-    """Run to the end, on this thread."""
+    """Start a run and drive it to its end on this thread."""
     with hold_interrupts() as deferred:
         return wait_for(begin(options), deferred)
 
@@ -107,12 +107,12 @@ class TickOptions:
     on_event: Callable[[Event], None] | None = None
     ask: Asker | None = None
     on: object = None
-    """Where concurrent calls are made: see `workers.on`; None: as the settings say."""
+    """The place where concurrent calls are made (see workers/on.py); None: as the settings say."""
     resume_with: str = "run_planner(…, resume=True)"
     """The words with which a person continues the planner."""
     execute: Callable[[Begin, RunOptions, Flow | None], Run] = drive_run
-    """Starts a run and waits for its end: of a plan, or with None of a request. The notebook shows
-    it."""
+    """Starts a run and waits for its end. The third argument is the flow of a plan; None: the run
+    is a request. The notebook passes a function that also shows the run."""
 
 
 class Ticks:
@@ -155,7 +155,7 @@ class Ticks:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Within it, a StepError between two runs becomes the error of the ticks."""
+        """A block in which a StepError between two runs becomes the error of the ticks."""
         try:
             yield
         except StepError as error:
@@ -171,7 +171,7 @@ class Ticks:
         self._warn()
 
     def run_plan(self, number: int, tick: PlannedTick) -> bool:
-        """Run the plan of a tick; whether it was the last one."""
+        """Run the plan of a tick, and return whether it was the last tick."""
         flow = replace(
             tick.flow,
             name=f"{self.options.context}-{number}",
@@ -184,7 +184,7 @@ class Ticks:
         return self.ends(run, tick)
 
     def ends(self, run: Run, tick: PlannedTick) -> bool:
-        """Whether ``run`` of a plan is the last one."""
+        """Whether the planner ends with ``run``, the run of a plan."""
         self.error = run.error
         if run.error is None and state_of(run).cancel_reason is not None:
             message = f"planner {self.options.context!r} was cancelled"
@@ -226,8 +226,8 @@ class Ticks:
             )
 
     def execute(self, begin: Begin, registry: Registry, plan: Flow | None = None) -> Run:
-        """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that
-        starts."""
+        """Start a run, and wait for its end within the budget. ``plan``: the flow of a plan; None:
+        the run is a request, or is resumed."""
         options = self.options
         limits = self._limits_left()
         # A failed plan is followed by another one; a failed request is not.
@@ -244,7 +244,7 @@ class Ticks:
             continuing=lambda status: options.resume_with if status in unfinished else "",
         )
         run = options.execute(begin, run_options, plan)
-        # `result` raises an error that is not of a step.
+        # `result` raises an error that is not a StepError, which `run.error` does not have.
         return run if run.error is not None else run.result()
 
     def _limits_left(self) -> Limits:

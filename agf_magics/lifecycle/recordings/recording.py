@@ -60,7 +60,7 @@ OUTCOMES = ("finished", "failed", "answered")
 
 
 PACKAGES = ("agf-magics", "pydantic-ai-slim")
-"""Their versions are written for a person who wonders why two recordings differ."""
+"""The packages whose versions are written, for a person who wonders why two recordings differ."""
 
 
 Line = dict[str, Any]
@@ -81,11 +81,11 @@ class RecordedCall(NamedTuple):
     error: str | None = None
     """The failure as JSON."""
     opaque: str = ""
-    """The reason why the file has no result; empty: it has one."""
+    """The reason why the file has no result of the call; empty: the file has the result."""
     stored: StoredObject | None = None
     """The object that the call returned."""
     contents: str | None = None
-    """The digest of its arguments, if they are no JSON."""
+    """The digest of the arguments, if they are not JSON."""
     number: int = 0
     """The number of the line."""
 
@@ -156,8 +156,8 @@ def _lines(past: PastRun) -> Iterator[Line]:
 
 
 def _outcome_of(call: Record) -> tuple[CallKey, bool]:
-    """The thing whose outcome a record is: a call, or the question whether to make it, at the same
-    path."""
+    """Identifies the call that a record is the outcome of. The question whether to make a call has
+    the same path as the call, so it is told apart by the second part."""
     return call.key, call.what == "answered"
 
 
@@ -196,7 +196,7 @@ def asked_line(what: str, kind: str, name: str, given: Value, contents: str | No
 
 def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value) -> Line:
     """The part of a line that says how a call ended. ``error``: its failure as JSON, without the
-    names of files in the line; ``value``: its result, or what is shown of it."""
+    names of files in the line; ``value``: the result of the call, or its preview."""
     if error is not None:
         stored = json.loads(error)
         stored["at"] = None
@@ -217,7 +217,8 @@ def write_lines(path: Path, lines: Iterable[Line]) -> None:
     try:
         with replaced_file(path) as file:
             for line in lines:
-                # Weighed first: what is written may have a long text in many places.
+                # Weighed before it is written, because a line may have one long text in many
+                # places.
                 weight = weigh(line)
                 text = "" if weight > MOST_BYTES else json.dumps(line, ensure_ascii=False)
                 size += max(len(text), weight if not text else 0)

@@ -116,7 +116,7 @@ class Replay:
         redact: Redact | None = None,
         of_run: bool = False,
     ) -> None:
-        """``of_run``: one run replays it, and warns about what it did not use."""
+        """``of_run``: whether only one run replays the recording, and warns about unused calls."""
         _check_choice("missing", missing, MISSING)
         _check_choice("only", only, ONLY)
         _check_choice("match", match, MATCH)
@@ -182,7 +182,8 @@ class Replay:
         return self.problems() if self._of_run else ()
 
     def order(self, paths: Sequence[StepPath]) -> list[int]:
-        # A policy may take the part that ended first. With calls that are made nobody knows it.
+        # A policy may take the part that ended first. If some calls are really made, the file does
+        # not tell which part that would be.
         if self._missing != "fail" or self._only is not None:
             return []
         ends = [self._ends.get(path, -1) for path in paths]
@@ -190,7 +191,7 @@ class Replay:
 
     @cached_property
     def _ends(self) -> dict[StepPath, int]:
-        """The last line of each path, and of all that it is within."""
+        """The number of the last line of each path, and of each path around it."""
         return {outer: number for number, path in enumerate(self._lines) for outer in around(path)}
 
     # --- calls ---
@@ -203,7 +204,8 @@ class Replay:
         most = current.settings.journal_value
         shown = site.run.secrets.to_show(public, most)
         contents: str | None = None
-        # Two tables have the same preview. A text with a mask stands for itself.
+        # Two tables may have the same preview, so their contents are compared by a digest. A text
+        # with a masked secret needs no digest.
         if not shown.whole and not to_show(public, most)[1]:
             contents = self._digests.contents(callee, public) or ""
         name = getattr(callee, "name", step.name.text)
@@ -238,7 +240,8 @@ class Replay:
         raise self._without_result(asked, call, why)
 
     def _take_call(self, key: str, path: StepPath) -> RecordedCall | None:
-        """The next recorded call with this key, of this path before those of others; once."""
+        """Take the next recorded call with this key: a call at this path if there is one, else a
+        call at another path. Each recorded call is taken once."""
         by_path = self._calls.get(key)
         if by_path is None:
             return None
@@ -335,7 +338,7 @@ class Replay:
         arguments = json.loads(asked.arguments)
         words = asked_line("finished", asked.step_kind, asked.name, arguments, asked.contents)
         redacted = redact_line(words, self._redact)
-        # A line without a digest is never that of such a call.
+        # A call with a digest must not match a line without a digest.
         contents = redacted.get("contents", "") if asked.contents is not None else None
         asks = asked.kind == "question"
         return self._key(asked.step_kind, asked.name, redacted.get("given"), asks, contents)
@@ -343,7 +346,7 @@ class Replay:
     def _key(
         self, kind: str, name: str, arguments: Value, asks: bool, contents: str | None = None
     ) -> str:
-        # The model may be another one: what counts is what it was asked.
+        # Another model may have been asked: only the messages to the model count.
         named = "" if kind == "model" and self._match is None else name
         key = f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
         return key if contents is None else f"{key} {contents}"

@@ -44,7 +44,7 @@ class StoredObject(NamedTuple):
 
     @property
     def parts(self) -> list[Part]:
-        """Raises DecodeError."""
+        """The parts of the pickle. Raises DecodeError."""
         return [Part(*part) for part in parts_in(self.data)] if self.form == "parts" else []
 
 
@@ -77,8 +77,9 @@ def _fields(key: bytes, form: str, data: bytes) -> dict[str, Any]:
 
 
 def store_object(value: Value, recording: Path, search: Search) -> dict[str, Any]:
-    """The fields of the line of a call that has returned ``value`` now, with its parts in the folder
-    of the recording; none if it cannot be stored. ``search``: for what it must not contain."""
+    """The fields of the line of a call that has returned ``value`` now, with its parts in the
+    folder of the recording; none if it cannot be stored. ``search``: looks for secrets, which a
+    stored object must not contain."""
     beside, key = ValueFiles(folder_of(recording), _OWNER), user_key()
     if key is None:
         return {}
@@ -116,7 +117,8 @@ _is_stored = checker(dict[str, str])
 
 
 def value_of_object(stored: StoredObject, recording: Path) -> Value:
-    """The object. Raises DecodeError, NotBeside if a file is missing, SignatureError."""
+    """The value of a stored object. Raises DecodeError, NotBeside if a file is missing,
+    SignatureError."""
     if not is_signed(user_key(), stored.sign, "recording", stored.form, stored.data):
         raise SignatureError("it is not signed with your key")
     folder = folder_of(recording)
@@ -129,9 +131,10 @@ def value_of_object(stored: StoredObject, recording: Path) -> Value:
 def keep_parts(
     lines: Iterable[dict[str, Any]], recording: Path, files: ValueFiles | None
 ) -> Iterator[dict[str, Any]]:
-    """The lines, while the parts of their objects are copied from ``files`` into the folder of the
-    recording, which has no others at the end. ``files``: None: they are there. A large pickle becomes
-    a part. A line whose parts cannot be read has no object. Raises OSError."""
+    """Yields the lines, and copies the parts of their objects from ``files`` into the folder of the
+    recording (``files`` is None: the parts are there). At the end the folder has no other parts. A
+    large pickle becomes a part. A line whose parts cannot be read loses its object. Raises
+    OSError."""
     beside, named, key = ValueFiles(folder_of(recording), _OWNER), set[str](), user_key()
     for line in lines:
         stored = read_object(line)

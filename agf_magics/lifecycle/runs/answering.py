@@ -35,7 +35,8 @@ def answer_question(
 
 
 def _waiting(progress: Progress) -> list[PendingQuestion]:
-    """The questions that wait for an answer now: of several at once all but one come later."""
+    """The questions that wait for an answer now. Of several open questions only one is asked at a
+    time; the others come later."""
     asked = list(progress.open_questions.values())
     return [pending for question in asked if (pending := PendingQuestion.of(question)) is not None]
 

@@ -15,8 +15,8 @@ from ...values.value import Value
 
 
 class PendingQuestion:
-    """A question that waits for an answer of a page or of a call: on a loop, or on a thread. What
-    answers may be any thread."""
+    """A question that waits, on a loop or on a thread, for an answer from a page or a call of
+    `Run.answer`. Any thread may answer."""
 
     POLL = 0.05
     """Seconds between two looks of a thread that waits."""
@@ -31,7 +31,7 @@ class PendingQuestion:
 
     @classmethod
     def of(cls, question: Question) -> PendingQuestion | None:
-        """The pending answer to this question; None if it does not wait, or waits in a cell."""
+        """The pending question for ``question``; None if it is not open, or if a cell asks it."""
         return next((pending for pending in list(cls._open) if pending.question is question), None)
 
     async def wait(self) -> Value:
@@ -80,7 +80,7 @@ class PendingQuestion:
         self._settle(NoUser())
 
     def _settle(self, answer: Value | NoUser) -> None:
-        """The first answer counts."""
+        """Set the answer, if there is none yet: the first answer counts."""
         with contextlib.suppress(InvalidStateError):
             if isinstance(answer, NoUser):
                 self._answer.set_exception(answer)

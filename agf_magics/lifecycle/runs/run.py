@@ -73,7 +73,7 @@ V = TypeVar("V")
 
 
 class NamedValues(dict[str, V]):
-    """Values by name. An unknown name is told with the nearest one."""
+    """Values by name. The error for an unknown name tells the nearest name."""
 
     def __missing__(self, name: object) -> V:
         if isinstance(name, str) and (same := same_name(name)) in self:
@@ -97,7 +97,7 @@ class BaseRun:
     """The common base of a run of this process and a run of the journal."""
 
     run_id: str
-    """The id by which the journal knows it."""
+    """The id of the run, also in the journal."""
 
     @cached_property
     def progress(self) -> Progress:
@@ -112,8 +112,8 @@ class BaseRun:
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost of its models so far in US dollars, estimated; None: a price is not known, or it
-        asked none."""
+        """The estimated cost of the run's models so far, in US dollars; None: a price is not known,
+        or the run asked no model."""
         return self.usage.cost
 
     @property
@@ -172,7 +172,7 @@ class Run(BaseRun):
 
     @property
     def run_id(self) -> str:  # type: ignore[override]
-        """Its id: the name of the flow, a number and a random part."""
+        """The id of the run: the name of the flow, a number and a random part."""
         return self._state.run_id
 
     @property
@@ -191,17 +191,19 @@ class Run(BaseRun):
 
     @property
     def background(self) -> bool:
-        """Whether it runs in the background."""
+        """Whether the run runs in the background."""
         return self._state.options.background
 
     @property
     def origin(self) -> str:
-        """The cell that started it and shows its result: ``In[6]``; empty: no cell did."""
+        """The cell that started the run and shows its result: ``In[6]``; empty: no cell started
+        it."""
         return self._state.origin
 
     @property
     def error(self) -> StepError | None:
-        """What it failed with, or was cancelled by; None: it did not fail, or has not ended."""
+        """The error that the run failed with, or its cancellation; None: the run did not fail, or
+        has not ended."""
         return self._state.error
 
     @property
@@ -216,7 +218,7 @@ class Run(BaseRun):
 
     @property
     def journal(self) -> Journal | None:
-        """Where it is journaled; None: it is not."""
+        """The journal of the run; None: the run is not journaled."""
         return self._state.journal
 
     @property
@@ -374,10 +376,9 @@ class Run(BaseRun):
         """Answer the question that a background run asks, as a person would in its view: ``h.answer("yes")``.
 
         ``value``: a text as a person types it, True or False for an approval, or a mapping in the
-        place of a call. Required. ``step``: the step that asks. Default None: the one whose question
-        is open.
-        Raises DefinitionError if it asks nothing, another step asks, or the answer does not fit.
-        The questions are in ``run.progress.open_questions``."""
+        place of a call. Required. ``step``: the step that asks. Default None: the step whose
+        question is open. Raises DefinitionError if the run asks nothing, another step asks, or the
+        answer does not fit. The questions are in ``run.progress.open_questions``."""
         answer_question(self.run_id, self.name, self.progress, value, step)
 
     def cancel(self, reason: str = "cancelled") -> None:

@@ -63,14 +63,14 @@ class RunState:
         self.limits = limits_of_run(options.limits, current.settings.limits)
         self.options = replace(options, limits=self.limits)
         self.warnings = tuple(sort_by_place([*warnings]))
-        """The problems of its definition and its input."""
+        """The problems of the definition and the input."""
         self._run_id = run_id
         self.grant = grant
-        """The tools that it may use; a resumed run may use no more than the original one."""
+        """The tools that the run may use; a resumed run may use no more than the original run."""
         self.workers = workers
-        """The workers that make its concurrent calls; None: threads."""
+        """The workers that make the concurrent calls of the run; None: threads make them."""
         self.continues = _about_context(flow_input)
-        """The part of its named context that it reads."""
+        """The note which messages of a named context the run reads; empty: it reads none."""
         self.progress = Progress(linked.flow, linked.callees)
         self.emit: Callable[[Event], None] = self.progress.apply
         self.queue = EventQueue() if options.queue else None
@@ -91,7 +91,8 @@ class RunState:
         self.calls = 0
         self.sessions = 0
         self.origin = ""
-        """The cell that started it and shows its result: ``In[6]``."""
+        """The cell that started the run and shows its result: ``In[6]``; empty: no cell started
+        it."""
         self.secrets = Secrets()
         tools = [callee for callee, _ in linked.every_callee if isinstance(callee, Tool)]
         self.secrets.surround(secrets_in_partials(tools))
@@ -130,12 +131,12 @@ class RunState:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether a person has interrupted it, with ■ or Ctrl-C."""
+        """Whether a person has interrupted the run, with ■ or Ctrl-C."""
         return isinstance(self.cancel_reason, PersonsInterrupt)
 
     @property
     def background_calls(self) -> int:
-        """The number of its fire-and-forget calls that are still running."""
+        """The number of fire-and-forget calls of the run that are still running."""
         return count_background_calls(self.place) if self.place is not None else 0
 
     def cancel(self, reason: str) -> None:
@@ -171,14 +172,14 @@ class RunState:
 
     @cached_property
     def _secret_sources(self) -> SecretSources:
-        """The values that feed secret arguments of its tools. Nearly no run has any, and then
-        nothing is followed."""
+        """The values that feed secret arguments of tools. Nearly no run has secret arguments, and
+        then no value is followed."""
         return find_secret_sources(self.linked) if self._has_secrets else SecretSources()
 
     def find_secrets(self) -> None:
-        """Find which of its values are secret before any tool is called: the manifest with the
-        input is on disk before the first one. Without a journal, a secret is learned with the call
-        that receives it, and elements without it may leave the kernel."""
+        """Find which values of the run are secret before any tool is called, because the manifest
+        with the input is on disk before the first call. Without a journal, a secret is learned with
+        the call that receives it, and elements without it may leave the kernel."""
         sources = self._secret_sources
         self.secrets.names, self.secrets.steps = sources.names, sources.steps
         for name in sources.names & fields_of(self.flow_input.input).keys():

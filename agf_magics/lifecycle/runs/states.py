@@ -19,5 +19,5 @@ class States(Trace):
     """The reason why the last states are missing; empty: none is missing."""
 
     of: ClassVar[Callable[[Any], States]]
-    """Finds the states of a run: it runs the definition again, which is above this room. The package
-    sets it."""
+    """Finds the states of a run. The function runs the definition again, which only a higher room
+    can do, so the package sets it when it is imported."""

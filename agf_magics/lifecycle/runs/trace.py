@@ -37,7 +37,8 @@ def trace_rows(
 
 
 def _row_of_call(row: Row) -> Row:
-    """The row of the call, of a step that has a policy for the failures of one call."""
+    """The row of the call inside a step that only adds a failure policy to one call; of any other
+    step the row itself."""
     return row.elements[0] if only_call(row.step) is not None else row
 
 

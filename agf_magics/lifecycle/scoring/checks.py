@@ -39,7 +39,7 @@ MOST_ROWS = 1_000
 
 
 class CheckFailed(AgfError, AssertionError):
-    """A score of a check is too low. ``report`` has all of them."""
+    """A score of a check is too low. ``report`` has all scores."""
 
     report: CheckReport
 
@@ -142,7 +142,8 @@ class CheckReport:
         return list(islice(low, MOST_ROWS))
 
     def _right_labels(self) -> Sequence[Value]:
-        """The right label of each row; None if it has none, or no score that is checked has labels."""
+        """The right label of each row; None: the row has no right label, or no checked score has
+        labels."""
         scores = self.table.scores
         has_labels = any(name in scores and scores[name].against for name in self.at_least)
         if self.against is None or not has_labels:
@@ -150,7 +151,7 @@ class CheckReport:
         return self.table.column(self.against)
 
     def _mark(self, score: str) -> str:
-        """Whether a score is high enough; empty if it need not be."""
+        """The words whether a score is high enough; empty if the score is not checked."""
         if score not in self.at_least:
             return ""
         return "✗ too low" if score in self.missed else "✓"
@@ -195,8 +196,8 @@ class CheckReport:
 
 
 def compute_figures(table: RowTable) -> dict[str, float]:
-    """By name: the share of rows that did not fail, and each score over all rows. A row without a
-    value counts as 0."""
+    """The figures by name: the share of rows that did not fail, and each score over all rows. A row
+    without a value counts as 0."""
     total = len(table)
     figure_by_score = {OK: table.counts.get("ok", 0) / total}
     for name, score in table.scores.items():
@@ -208,8 +209,8 @@ def compute_figures(table: RowTable) -> dict[str, float]:
 
 
 def _is_low(value: Value, least: float, right: Value) -> bool:
-    """Whether the value of a row's score is below the least one: it has none, or a number that is
-    less, or a label that is not the right one."""
+    """Whether a row's score is too low: the row has no value, a number below ``least``, or a label
+    that is not the right label."""
     if isinstance(value, str):
         return right is None or value != str(right)
     return not isinstance(value, int | float) or value < least
@@ -260,7 +261,8 @@ def check_over(
 
 
 def _refuse_no_numbers(at_least: object) -> None:
-    """Before the run, so that nothing was paid for. Raises ValueError."""
+    """Raise ValueError for a minimum that is no number: before the run, so that nothing was paid
+    for."""
     numbers = at_least.values() if isinstance(at_least, Mapping) else (None,)
     if not all(isinstance(least, int | float) and math.isfinite(least) for least in numbers):
         raise ValueError(

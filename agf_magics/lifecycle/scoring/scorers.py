@@ -45,7 +45,7 @@ def score_over(
     yes: bool = False,
 ) -> Scores:
     """Score the rows of a run over a table: add a column for each score to ``run.table``, and return
-    what they are over all rows.
+    the summaries of the scores over all rows.
 
     Parameters:
 
@@ -58,7 +58,7 @@ def score_over(
     - ``registry``: the `Registry` to look flows up in. Default None: the registry of this process.
     - ``yes``: whether a flow that judges goes on after 20 rows without asking. Default False.
 
-    Raises DefinitionError for a score that is none, before one is computed.
+    Raises DefinitionError for an object that is no score, before any score is computed.
     """
     table = table_of(run)
     registry = default(registry)
@@ -95,7 +95,7 @@ def _by_key(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
     ]
     keys = dict.fromkeys(chain.from_iterable(mapping for mapping, _ in mappings))
     if len(keys) > 1:
-        keys.pop("", None)  # for rows that failed
+        keys.pop("", None)  # only rows that failed have it
     return {key: [(mapping.get(key), why) for mapping, why in mappings] for key in keys}
 
 
@@ -105,8 +105,9 @@ Scorer = Callable[[Sequence[TableRow]], list[Outcome]]
 def name_scorers(
     scores: Sequence[Score], registry: Registry, yes: bool = False
 ) -> list[tuple[str, Scorer]]:
-    """The scores with their names. Raises DefinitionError for one that is none, and for two of one
-    name, of which the table would have only one: before a run, so that nothing was paid for."""
+    """The scores with their names. Raises DefinitionError for an object that is no score, and for
+    two scores of one name, because the table would have only one of them. It is called before a
+    run, so that nothing was paid for."""
     scorers = [(_name(score), _scorer(score, registry, yes)) for score in scores]
     counts = Counter(name for name, _ in scorers)
     double = next((name for name, count in counts.items() if count > 1), None)
@@ -177,7 +178,7 @@ def _can_bind(signature: inspect.Signature, count: int) -> bool:
 
 
 def _of_row(row: TableRow, call: Callable[[TableRow], Value]) -> Outcome:
-    """The score of a row, or why it has none."""
+    """The score of a row, or the reason why the row has no score."""
     if row.status != "ok":
         return None, None
     try:

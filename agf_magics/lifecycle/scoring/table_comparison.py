@@ -60,13 +60,13 @@ class ChangedRow(NamedTuple):
 
 
 class TableComparison:
-    """What differs in another run over a table."""
+    """The differences between two runs over a table."""
 
     def __init__(
         self, first: RowTable, other: RowTable, key: str | None = None, seed: int | None = None
     ) -> None:
-        """``key``: the column by which rows are matched; None: their numbers. ``seed``: that of the
-        intervals; None: a new one. Raises DefinitionError if no rows can be matched."""
+        """``key``: the column by which rows are matched; None: their numbers. ``seed``: the seed of
+        the intervals; None: a new seed. Raises DefinitionError if no rows can be matched."""
         self.first = first
         self.other = other
         self.key = key
@@ -75,7 +75,7 @@ class TableComparison:
         self.changed: list[ChangedRow] = []
         """The rows whose status or output differs."""
         self.not_compared: list[ChangedRow] = []
-        """The rows that may differ: what the journal has of their outputs does not say it."""
+        """The rows that may differ: the journal has too little of their outputs to tell."""
         for pair in self._pairs:
             is_same = pair.row.has_same_outcome(pair.other_row)
             if is_same is not True:
@@ -89,12 +89,13 @@ class TableComparison:
 
     @property
     def matched(self) -> int:
-        """The number of rows that both have."""
+        """The number of rows that both runs have."""
         return len(self._pairs)
 
     @property
     def scores(self) -> Mapping[str, Interval]:
-        """By each score of both: the mean of the paired differences, the other minus the first."""
+        """For each score that both runs have, the mean of the paired differences: the other run
+        minus the first."""
         differences = {
             name: self._score_differences(name)
             for name in self.first.scores
@@ -114,7 +115,7 @@ class TableComparison:
 
     @property
     def totals(self) -> Cells:
-        """Rows, time, tokens and cost of both."""
+        """Rows, time, tokens and cost of both runs."""
         counts = [{"rows": len(table), **table.counts} for table in (self.first, self.other)]
         rows = [
             (status, *(f"{count.get(status, 0):,}" for count in counts))
@@ -145,7 +146,8 @@ class TableComparison:
 
     @property
     def definitions(self) -> str:
-        """How the texts of the flows differ, as a unified diff; empty if they are the same."""
+        """The differences between the texts of the flows, as a unified diff; empty: no
+        difference."""
         before, after = (
             {text.name: text.source.text for text in past.order.flows[1:]} for past in self._past
         )
@@ -228,7 +230,8 @@ def _keys_of_changed_objects(past: PastRun) -> frozenset[bytes]:
 
 
 def _match_rows(first: RowTable, other: RowTable, key: str | None) -> list[RowPair]:
-    """The rows of both that belong together. Raises DefinitionError if these are two tables."""
+    """The rows of both runs that belong together. Raises DefinitionError if the runs were over
+    different tables: no row matches, or most of the matched rows have different inputs."""
     for table in (first, other) if key is not None else ():
         if key not in table.terms.columns:
             message = f"the table of {table.run.run_id!r} has no column {key!r}"

@@ -44,8 +44,9 @@ def find_run(store: Store, run: object, flows: Collection[str] | None = None) ->
 
 
 def find_resumable(store: Store, run: object, flows: Collection[str] | None = None) -> RunRow:
-    """The run that ``run`` names; of the name of a flow the last one that can be resumed; without a
-    name the last one of this notebook. ``flows``: see `identify`. Raises DefinitionError, JournalError."""
+    """The run that ``run`` names. The name of a flow means its last run that can be resumed; no
+    name means the last such run of this notebook. ``flows``: see `identify`. Raises
+    DefinitionError, JournalError."""
     runs = named_runs(store)
     if run is not None:
         word = word_of(run)
@@ -75,7 +76,8 @@ def find_resumable(store: Store, run: object, flows: Collection[str] | None = No
 def _none_resumable(
     store: Store, name: str | None, runs: Sequence[NamedRun], others: Sequence[NamedRun]
 ) -> DefinitionError:
-    """The error if none of ``runs`` can be resumed. ``others``: those that can, of other notebooks."""
+    """The error if none of ``runs`` can be resumed. ``others``: runs of other notebooks that can be
+    resumed."""
     running = [other for other in runs if other.status in ("running", "pending")]
     if name is not None and running:
         return still_running(running[0].run_id)

@@ -76,13 +76,13 @@ class Manifest(NamedTuple):
     packed: EncodedValue
     """The input as it is journaled."""
     unkept: str
-    """Why the input is not complete; empty if it is."""
+    """The reason why the journaled input is not complete; empty: it is complete."""
     secret: tuple[str, ...]
     """Input fields that are not journaled because a tool takes them as secret."""
     context: list[Any]
     """The messages of the named context before the run."""
     context_name: str
-    """Empty: the run has no context."""
+    """The name of the context; empty: the run has no context."""
     limits: Limits
     grant: Grant
     version: str
@@ -179,7 +179,8 @@ def _manifest_of(row: RunRow, trust: bool | None) -> Manifest:
 
 
 def _checked(stored: Any) -> Any:
-    """What the manifest has, if this package writes such a manifest: it may be a stranger's."""
+    """The content of a manifest, if it has the form that this package writes: the journal may be a
+    stranger's. Raises an error otherwise."""
     if stored["format"] != FORMAT:
         raise DecodeError(f"it was written by version {stored['version']} of agf-magics")
     _require(checker(_Stored)(stored))
@@ -232,7 +233,7 @@ def _grant_of(stored: Mapping[str, Any]) -> Grant:
 
 
 _Place = tuple[str, str, Annotated[int, lambda line: 0 <= line < 1 << 31]]
-"""Of a source: its name, its text, its first line."""
+"""A source: its name, its text, the number of its first line."""
 
 
 class _StoredText(TypedDict):
@@ -283,14 +284,14 @@ def _check_calls(calls: list[list[int]]) -> None:
     _require(all(0 <= inner < len(calls) for inner in chain(*calls)))
     order = TopologicalSorter(dict(enumerate(calls)))
     opened: dict[int, int] = {}
-    # The called ones come first. Raises ValueError for a cycle.
+    # Called definitions come before their callers. Raises ValueError for a cycle.
     for number in order.static_order():
         opened[number] = 1 + sum(opened[inner] for inner in calls[number])
         _require(opened[number] <= MAX_OPENED)
 
 
 def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
-    """A definition as a `_StoredText`. ``numbers``: those of all definitions, by identity."""
+    """A definition as a `_StoredText`. ``numbers``: the numbers of all definitions, by identity."""
     flow = linked.flow
     calls = {
         step: [numbers[id(inner)] for inner in flows_of(callee)]

@@ -24,13 +24,13 @@ def prune_once(store: Store) -> None:
     days, size = current.settings.journal_days, most_bytes(store)
     since = time.time() - days * DAY if days else 0.0
     if queries.has_older(store, since) or 0 < size < deletion.size(store):
-        # Thousands of runs take seconds: the run that happens to be first does not wait.
+        # Deleting thousands of runs takes seconds, and the first run of the process must not wait.
         store.in_background(lambda: forget_old(store, days, size, automatic=True))
 
 
 def most_bytes(store: Store) -> int:
     """The bytes that the journal and its values may take; 0: no limit. A number equal to the
-    default counts as not set: then it is at most a tenth of the disk."""
+    default counts as not set: then the limit is at most a tenth of the disk."""
     size = current.settings.journal_size
     if size != Settings.journal_size:
         return size
@@ -88,7 +88,7 @@ def _choose_old(store: Store, runs: Sequence[RunHead], since: float, size: int) 
 
 
 class _Taken:
-    """The bytes of the runs in a journal. A part that several runs need is there once."""
+    """The bytes of the runs in a journal. A part that several runs need is counted once."""
 
     def __init__(self, store: Store) -> None:
         """Raises JournalError."""
@@ -98,7 +98,7 @@ class _Taken:
         self.size = sum(self._rows.values()) + sum(parts.values())
 
     def remove(self, num: int) -> None:
-        """A run is deleted."""
+        """Count the run ``num`` as deleted."""
         self.size -= self._rows.get(num, 0)
         for digest, size in self._files.get(num, ()):
             self._users[digest] -= 1

@@ -80,7 +80,8 @@ def identify(
     """The id of the run that ``word`` names, among ``runs``, the latest first.
 
     ``flows``: the names of flows that are no beginning of an id; default None: those that are
-    registered. ``where``, ``code``, ``empty``: of the error. Raises DefinitionError.
+    registered. ``where``, ``code``, ``empty``: parts of the error, namely the place, the code, and
+    the hint if there is no run. Raises DefinitionError.
     """
     wanted = same_name(word)
     run_ids = [run.run_id for run in runs]
@@ -105,6 +106,7 @@ def identify(
         message = f"there is no run {word!r}{where}"
         names = dict.fromkeys(run.name for run in runs if run.name)
         hint = suggest(word, run_ids, "runs") or empty
+        # `suggest` names no near id: perhaps the name of a flow is misspelt.
         if hint.startswith("runs are") and (meant := suggest(word, names)):
             hint = f"{meant} {hint}"
     raise DefinitionError(Diagnostic(code, message, hint=hint))

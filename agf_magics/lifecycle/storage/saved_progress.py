@@ -111,9 +111,9 @@ def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
 def restore_calls(
     progress: Progress, records: Iterable[Record], clock: Callable[[float], float], has_rows: bool
 ) -> None:
-    """Restore the times of calls, and the dropped elements, with their errors. ``clock``: of a time,
-    what the run's clock said. ``has_rows``: without them, the run has not ended, and its tree is filled
-    from its calls."""
+    """Restore the times of calls, and the dropped elements, with their errors. ``clock``: converts
+    a time in seconds since 1970 to the run's clock. ``has_rows``: whether the journal has the rows
+    of the steps; if not, the run has not ended, and the tree of steps is filled from the calls."""
     rows = progress.rows
     containers = set[Key]()
     last = Key()
@@ -128,14 +128,14 @@ def restore_calls(
             if not has_rows:
                 last = key
                 containers.update(map(key_of, [*around(key)][:-1]))
-            # Without a row it is not a step of a definition with a text: a model's session.
+            # A key without a row belongs to a model's session, which is no step of a text.
             if key in rows:
                 _add_call(rows[key], record, counts=not has_rows)
         while key and key not in rows:  # the time counts for the step around it
             key = key[:-1]
         if key:
             _add_time(times, key, record)
-    # The last call is in those that had not ended.
+    # The steps around the last call had not ended.
     open_rows = {*around(last)}
     for key in containers & rows.keys():
         is_open = key in open_rows
@@ -148,7 +148,7 @@ def restore_calls(
 
 
 def noting_times(records: Iterable[Record], times: Times) -> Iterator[Record]:
-    """The records, and into ``times`` when the calls of each row were made."""
+    """Yields the records, and adds the times of the calls of each row to ``times``."""
     for record in records:
         if record.kind:
             _add_time(times, key_of(record.at), record)

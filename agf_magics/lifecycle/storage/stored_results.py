@@ -22,12 +22,12 @@ def unpickle(
     learns: bool = True,
     is_late: bool = False,
 ) -> Record:
-    """A record of that run with its value, whose parts are in ``files``. ``identities``: the objects
-    that were read before. ``learns``: they know those of this value from now on. ``is_late``: a
-    value of parts is only read when its call comes.
-    Raises DecodeError for a value that the user has not signed."""
-    # Whatever `trust` says: an answer that is not believed is no error, its question is asked
-    # again.
+    """A record of a run with its value, whose parts are in ``files``. ``identities``: the objects
+    that were read before. ``learns``: whether the objects of this value are added to them.
+    ``is_late``: whether a value that is stored in parts is read only when its call comes. Raises
+    DecodeError for a value that the user has not signed."""
+    # This holds for every `trust`: an answer that is not believed is no error, because its question
+    # is asked again.
     if record.what == "answered" and not record.is_believed(run_id):
         return record._replace(result=StoredValue("again"))
     data = record.result.data
@@ -55,8 +55,8 @@ def unpickle(
 
 
 def without_foreign_outcomes(records: Iterable[Record], run_id: str) -> Iterator[Record]:
-    """The records of that run, where an outcome of a call with an effect that the run has not written
-    is none: a person is asked whether the call was made (decision D7)."""
+    """The records of a run. The end of a call with an effect counts as unknown if the run itself
+    has not written it: a person is asked whether the call was made (decision D7)."""
     begun = set[CallKey]()
     for record in records:
         if record.what == "begun":

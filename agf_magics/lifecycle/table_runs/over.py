@@ -116,7 +116,7 @@ def over_rows(
 
 
 def definition(terms: OverTerms) -> Flow:
-    """The definition of such a run."""
+    """The definition of a run over a table."""
     problems = Diagnostics()
     source = Source(f"<{terms.over} over rows>", terms.text())
     flow = load_definition(source, OVER, problems).flow
@@ -196,8 +196,8 @@ def _missing(
     optional: Collection[str],
     columns: Sequence[str],
 ) -> dict[str, Span | None]:
-    """The names that no column has. A name with a default, `get(ctx, 'x', 1)`, is one only if a column
-    is called nearly like it."""
+    """The names that no column has. A name with a default, `get(ctx, 'x', 1)`, counts only if the
+    name of a column resembles it."""
     return {
         name: span
         for name, span in read.items()

@@ -2,7 +2,7 @@
 
 A file has exactly the values, or is not written: an error lists all values that the format cannot
 hold. In CSV and JSON lines a date is a text in ISO 8601, an array is a list, and a missing number
-is empty or null (decision A1′).
+is empty or null (decision A1).
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from ...values.value import Value, parts_of, type_name
 from .table_row import Cells, Unstored, not_stored, places_text
 
 _TEXTS = (decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.PurePath)
-"""Values whose ``str`` is all of them."""
+"""The types of values that their ``str`` describes completely."""
 
 _RUN_BY_SPREADSHEETS = tuple("=+-@\t\r\n＝＋－＠")
+"""The first characters of a text that a spreadsheet runs as a formula."""
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
 
@@ -119,7 +120,7 @@ def _has_json(value: Value) -> bool:
 
 
 def _json_part(part: Any) -> Value:
-    """The JSON for an opaque value, if nothing of it is lost."""
+    """The JSON for an opaque value that JSON can hold completely."""
     if isinstance(part, _TEXTS):
         return str(part)
     if is_array(part) and part.dtype.kind in "biufmM" and part.shape:
@@ -179,7 +180,8 @@ def _csv_cell(value: Value) -> Any:
 
 
 def _inert(text: str) -> str:
-    """A text that no spreadsheet runs: one that would be a formula begins with an apostrophe."""
+    """A text that no spreadsheet runs: a text that would be a formula gets an apostrophe before
+    it."""
     is_formula = text.startswith(_RUN_BY_SPREADSHEETS) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
 

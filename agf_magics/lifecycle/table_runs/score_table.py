@@ -29,7 +29,8 @@ class Scores(dict[str, ScoreSummary]):
 
     @property
     def faults(self) -> list[tuple[str, int, Diagnostic]]:
-        """The rows whose score could not be computed: the score, the number, why."""
+        """The rows whose score could not be computed: the score, the number of the row, the
+        reason."""
         return [
             (summary.name, row, why) for summary in self.values() for row, why in summary.faults
         ]

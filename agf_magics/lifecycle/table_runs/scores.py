@@ -22,8 +22,8 @@ RESAMPLES = 1_000
 """The number of times that the rows are drawn anew for an interval."""
 
 MOST_DRAWN = 2_000_000
-"""The most draws for an interval; for more rows it follows from their deviation, which is then as
-exact."""
+"""The most draws for an interval. With more rows the interval follows from the standard deviation,
+which is then as exact."""
 
 FAULTS = 100
 """The number of listed rows whose score failed."""
@@ -54,7 +54,7 @@ class ScoreSummary(NamedTuple):
     labels: Mapping[str, int] = {}
     """The number of rows with each label."""
     against: Mapping[tuple[str, str], int] = {}
-    """The number of rows with each pair of a label and the right label, that of the column
+    """The number of rows with each pair of a label and the right label, which is in the column
     ``against``."""
     faults: tuple[tuple[int, Diagnostic], ...] = ()
     """The first rows whose score could not be computed, each with its number."""
@@ -77,11 +77,11 @@ class ScoredRow(NamedTuple):
 
     number: int
     right: str | None
-    """The right label; None: none is given."""
+    """The right label; None: the row has no right label."""
 
 
 Outcome = tuple[Value, Diagnostic | None]
-"""The value of a score, and why there is none."""
+"""The value of a score; or None, and the problem because of which there is no value."""
 
 
 def summarize(
@@ -93,7 +93,7 @@ def summarize(
     """The values of a score as they are kept, and their summary.
 
     A score has numbers (a boolean is one) or labels, whichever more rows have; where they are
-    equally many, it has numbers. A value of the other kind, or of none, is dropped with a fault.
+    equally many, it has numbers. A value of the other kind, or of no kind, is dropped with a fault.
     """
     kinds = Counter(_kind(value) for value, _ in outcomes)
     kind = max(("number", "label"), key=lambda kind: kinds[kind])
@@ -119,7 +119,7 @@ def summarize(
         labels = Counter(value for value, _ in pairs)
         against = Counter((value, row.right) for value, row in pairs if row.right is not None)
         return values, summary._replace(labels=dict(labels.most_common()), against=against)
-    by_row: dict[int, list[float]] = defaultdict(list)  # those of its repetitions
+    by_row: dict[int, list[float]] = defaultdict(list)  # the values of a row's repetitions
     for value, row in pairs:
         by_row[row.number].append(float(value))
     seed = secrets.randbits(31) if seed is None else seed

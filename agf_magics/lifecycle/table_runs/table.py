@@ -42,7 +42,8 @@ from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_sto
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
 FIGURES = ("no file for a report", (".html", ".json"))
-"""Files that are written at the end of a run: what is wrong with one is told before it begins."""
+"""The kinds of files that are written at the end of a run: words for an error, and the suffixes. A
+file is checked before the run begins (`check_target`)."""
 
 
 def check_target(target: Path, kind: tuple[str, tuple[str, ...]]) -> None:
@@ -151,7 +152,7 @@ class RowTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns; those of the output as its first rows have them."""
+        """The names of the columns; the columns of the output are those of its first rows."""
         return tuple(self._columns(self.rows(range(min(len(self), PAGE))), shown=True))
 
     def rows(self, numbers: Iterable[int] | None = None) -> Iterator[TableRow]:
@@ -179,14 +180,14 @@ class RowTable:
             yield self._cells_of_row(place, row, shown=True)
 
     def input_of(self, row: TableRow) -> dict[str, Value]:
-        """What the flow read for a row: its cells, what all rows have in common, and the columns
-        that are bound to another name."""
+        """The input that the flow read for a row: the cells of the row, the values that all rows
+        have in common, and the columns that are bound to another name."""
         same = fields_of(fields_of(input_of(self.run)).get(SAME))
         bound = {name: row.input.get(column) for name, column in self.terms.rename.items()}
         return {**same, **row.input, **bound}
 
     def column(self, name: str) -> list[Value]:
-        """The values of a column (``name``, required), None for a row without one. Raises
+        """The values of a column (``name``, required), None for a row without a value. Raises
         DefinitionError ``over.not-stored``."""
         return [row.get(name) for row in self]
 
@@ -209,7 +210,7 @@ class RowTable:
                 f"a column of this table has {len(self):,} values, not {len(values):,}"
             )
         self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
-        # A journal that cannot be written, of a colleague, is no reason to have no scores.
+        # Without a writable journal (it may be a colleague's), the scores are still in this table.
         with contextlib.suppress(JournalError):
             self._keep_column(name, self.added[name], new=True)
 
@@ -276,7 +277,8 @@ class RowTable:
         return target
 
     def save_noted(self, path: str | Path) -> str:
-        """As `save`; returns the path, and what a person must know about the file."""
+        """Write the table as `save` does, and return a text: the path, and the notes about the
+        file."""
         target, note = self._save(Path(path))
         return f"{target}; {note}" if note else str(target)
 
@@ -302,8 +304,8 @@ class RowTable:
         return self.terms.number_of(place)
 
     def report_form(self) -> dict[str, Value]:
-        """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it; values
-        that are no JSON as previews."""
+        """The rows in the form of an `EvaluationReport`, which pydantic-evals can read; values that
+        are not JSON are previews."""
         return evaluation_report(self.rows(), self.terms.repeat, self.added)
 
     def everything(self) -> tuple[list[str], list[Cells]]:
@@ -384,8 +386,8 @@ class RowTable:
     def _input(
         self, place: int, record: Record | None, *, shown: bool
     ) -> Mapping[str, Value] | LostInput:
-        """The row as it was given: that of its record, if that has all of it, else that of the
-        table, if it is there."""
+        """The row as it was given: from its record in the journal, if the record has the whole row,
+        else from the table, if this process or the journal has the table."""
         has_record = record is not None and record.arguments.text is not None
         if record is not None and has_record and (record.arguments.whole or shown):
             return fields_of(record.arguments_shown)
@@ -409,7 +411,7 @@ class RowTable:
 
     @property
     def _table_shown(self) -> Sequence[Value]:
-        """The same for a display."""
+        """The table that was given, for a display."""
         rows = fields_of(self.run.input).get(ROWS)
         return rows if isinstance(rows, list | Rows) else ()
 
@@ -483,7 +485,7 @@ class RowTable:
 
 
 def terms_of(run: RunOfRows) -> OverTerms:
-    """What the definition of a run over a table says. Raises DefinitionError for another run."""
+    """The terms in the definition of a run over a table. Raises DefinitionError for another run."""
     language, source = definition_of(run)
     if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"

@@ -34,7 +34,7 @@ class Unstored(NamedTuple):
     """A value that the journal does not hold."""
 
     shown: Value
-    """Its preview."""
+    """The preview of the value."""
     why: str
 
 
@@ -42,13 +42,13 @@ class LostInput(NamedTuple):
     """A row that was given and that neither the journal nor this process has."""
 
     shown: Mapping[str, Value]
-    """Its preview."""
+    """The preview of the row."""
     why: str
 
 
 class FindInput(Protocol):
     def __call__(self, *, shown: bool) -> Mapping[str, Value] | LostInput:
-        """The row as it was given; ``shown``: its preview is enough."""
+        """The row as it was given. ``shown``: whether a preview is enough."""
 
 
 @dataclass(eq=False)
@@ -56,16 +56,16 @@ class TableRow:
     """One row of the result."""
 
     number: int
-    """Its number in the table that was given."""
+    """The number of the row in the table that was given."""
     repeat: int
-    """Which of its repetitions it is."""
+    """The number of this repetition of the row."""
     status: str
     """``ok``, ``failed`` or ``not run``."""
     find_input: FindInput
     record: Record | None = None
-    """The journal's record of it."""
+    """The journal's record of the row."""
     held_output: Value = None
-    """Its output, where there is no journal."""
+    """The output of the row, for a run without a journal."""
     run_id: str = ""
     files: ValueFiles | None = None
     """The folder of the journal's large values."""
@@ -73,7 +73,7 @@ class TableRow:
     seconds: float | None = None
     tokens: int | None = None
     cost: float | None = None
-    """US dollars; None: it is not known, or the row asked no model."""
+    """The cost of the row's models in US dollars; None: unknown, or the row asked no model."""
 
     @property
     def input(self) -> Mapping[str, Value]:
@@ -85,7 +85,8 @@ class TableRow:
 
     @property
     def output(self) -> Value:
-        """What the flow returned; None if it failed. Raises DefinitionError ``over.not-stored``."""
+        """The output of the flow for the row; None if the row failed. Raises DefinitionError
+        ``over.not-stored``."""
         value = self._output
         if isinstance(value, Unstored):
             raise not_stored([(self.number, OUTPUT)], value.why)
@@ -93,11 +94,12 @@ class TableRow:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its input is there."""
+        """Whether the whole input of the row is known."""
         return not isinstance(self._input, LostInput)
 
     def given_cells(self, shown: bool) -> Cells:
-        """Its input by the names of the columns; ``shown``: previews are enough."""
+        """The input of the row by the names of its columns. ``shown``: whether previews are
+        enough."""
         input = self.find_input(shown=True) if shown else self._input
         if not isinstance(input, LostInput):
             return dict(input)
@@ -106,7 +108,8 @@ class TableRow:
         return {name: Unstored(value, input.why) for name, value in input.shown.items()}
 
     def returned_cells(self, shown: bool) -> Cells:
-        """Its output by the names of the columns: those of a mapping, else ``output``."""
+        """The output of the row by the names of its columns: the keys of a mapping; for another
+        value only ``output``. ``shown``: whether previews are enough."""
         if self.status != "ok":
             return {}
         value = self._shown if shown else self._output
@@ -115,14 +118,15 @@ class TableRow:
         return dict(value) if has_columns else {OUTPUT: value}
 
     def has_same_outcome(self, other: TableRow) -> bool | None:
-        """Whether ``other`` ended in the same way with the same output; None: what the journal has
-        of the outputs does not say it."""
+        """Whether ``other`` ended in the same way with the same output; None: the journal has too
+        little of the outputs to tell."""
         if self.status != other.status:
             return False
         return is_same(self._stored, other._stored)
 
     def has_same_input(self, other: TableRow) -> bool | None:
-        """As `has_same_outcome`, for the rows that were given."""
+        """Whether ``other`` had the same input; None: the input of a row is not known, or is no
+        JSON."""
         mine, its = self._given_text, other._given_text
         if mine is None or its is None:
             return None
@@ -130,7 +134,7 @@ class TableRow:
 
     @property
     def shown_output(self) -> Value:
-        """Its output for a display."""
+        """The output of the row for a display: its preview, if it is not JSON."""
         return self._shown
 
     @cached_property
@@ -157,7 +161,7 @@ class TableRow:
 
     @property
     def _is_mapping(self) -> bool:
-        """Whether its output is a mapping, as far as that is known without reading a pickle."""
+        """Whether the output is a mapping, as far as that is known without reading a pickle."""
         if self.record is None or self.record.result.form == "json":
             return True
         result = self.record.result
@@ -170,7 +174,8 @@ class TableRow:
 
     @cached_property
     def _given_text(self) -> str | None:
-        """Its input as JSON; None: a part of it is no JSON, and not compared."""
+        """The input of the row as JSON; None: a part of the input is no JSON, so it is not
+        compared."""
         if self.record is not None and self.record.arguments.is_one_text:
             return self.record.arguments.text
         packed = _encode(dict(self.input)) if self.is_whole else None

@@ -1,4 +1,4 @@
-"""The files in which other programs list their servers: an entry as a target.
+"""Reads the files in which other programs list their MCP servers; an entry becomes a `Target`.
 
 Claude and ``.mcp.json`` have ``{"mcpServers": {NAME: …}}``, VS Code has ``{"servers": {NAME: …}}``;
 an entry is a command or an address. A person names the file and the entry: a file alone starts
@@ -22,13 +22,13 @@ from .connecting import Address, Command, Target
 
 LISTS = ("mcpServers", "servers")
 OTHERS = frozenset({"type", "disabled", "description", "alwaysAllow", "autoApprove", "timeout"})
-"""Keys that other programs have, and that say nothing about how a server is reached."""
+"""Keys of other programs that do not say how a server is reached: they are ignored."""
 
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
 def read_entry(path: Path, name: str) -> Target:
-    """The target of the entry ``name``. Raises DefinitionError ``mcp.config``."""
+    """The target of the entry ``name`` of a file. Raises DefinitionError ``mcp.config``."""
     servers = _list(path)
     entry = servers.fields.get(name)
     if not isinstance(entry, Fields):
@@ -43,7 +43,7 @@ def read_entries(path: Path) -> dict[str, Target]:
 
 
 def _list(path: Path) -> Fields:
-    """The mapping of a file that has an entry for each server."""
+    """The mapping in a file that has one entry for each server."""
     try:
         text = _COMMENT.sub("", read_file(path).decode("utf-8"))
     except UNUSABLE as error:
@@ -63,7 +63,7 @@ def _list(path: Path) -> Fields:
 
 
 def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Target:
-    """What an entry starts or reaches. ``node``: the same with its places."""
+    """The target of an entry. ``node``: the same entry with the places in the file, for errors."""
 
     def texts(key: str) -> dict[str, str]:
         values = entry.get(key) or {}

@@ -1,4 +1,4 @@
-"""What a server is reached by: the command of a process, or an address."""
+"""The two ways to reach an MCP server: `Command` starts a process, `Address` connects over HTTP."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from .foreign_text import Masked
 
 
 class Target(Protocol):
-    """How a server is reached."""
+    """The way in which a server is reached."""
 
     @property
     def text(self) -> str:
-        """As a person wrote it."""
+        """The target as a person wrote it."""
         ...
 
     @property
     def line(self) -> str:
-        """What follows ``%mcp connect NAME``."""
+        """The words that follow ``%mcp connect NAME`` to connect the same server."""
         ...
 
     def warnings(self, who: str) -> list[Diagnostic]:
-        """A warning for each secret that is written as it is. ``who``: the server, in messages."""
+        """A warning for each secret that is written out. ``who``: the name of the server in
+        messages."""
         ...
 
     def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
-        """What opens the transport, and the secrets that it reads. ``complain`` gets what a process
-        writes to stderr. Raises DefinitionError."""
+        """A function that opens the transport, and the secrets to mask in texts. ``complain`` is
+        called with each text that a process writes to stderr. Raises DefinitionError."""
         ...
 
 
@@ -45,7 +46,7 @@ class Address:
     address: str
     headers: Mapping[str, str] = field(default_factory=dict)
     signs_in: bool = False
-    """Whether a person signs in with a browser."""
+    """Whether a person signs in to the address with a browser."""
 
     @property
     def text(self) -> str:
@@ -72,7 +73,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Command:
-    """A process that speaks on its stdin and stdout."""
+    """A server that is a process: it reads messages from stdin and writes messages to stdout."""
 
     words: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +94,7 @@ class Command:
 
         environment, secrets = read_values(who, self.environment)
         program, *arguments = self.words
-        # The kernel's own Python, as in %pip: PATH may have another one without the server.
+        # `python` is the kernel's own, as in %pip: PATH may lead to one without the server.
         words = [sys.executable if program == "python" else program, *arguments]
         folder = notebook_folder.path
         opens = lambda ended: bounded_stdio(words, environment, folder, complain, ended)  # noqa: E731

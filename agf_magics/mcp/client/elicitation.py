@@ -1,9 +1,9 @@
-"""Questions of a server go to the person who runs the call that they belong to.
+"""Puts the questions of a server (elicitation) to the person who runs the call that asks.
 
 Since protocol version 2026-07-28 a question is part of the answer to a call, and arrives in the
-context of that call (`Elicitation.during`). In earlier versions nothing says which call asks: with
-exactly one call in flight it is that one's, with more it is declined. Only forms are asked; an
-address that a server wants to be opened is reported and declined.
+context of that call (`Elicitation.during`). In earlier versions nothing says which call asks: if
+exactly one call is in flight, that call asks; if several are, the question is declined. Only forms
+are shown to the person. A question to open an address is reported and declined.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ from .foreign_text import Masked, clean
 from .listing import unusable
 
 TRIES = 3
+"""Answers to one question that are tried."""
 LONGEST_QUESTION = 2_000
+"""Characters."""
 MOST_FIELDS = 20
+"""Fields of a form; a server's larger form is declined."""
 LARGEST = 1e15
+"""The largest number that a server may report as progress."""
 DECLINING_WORD = "decline"
-"""What a person answers to decline a question. The protocol has an action of the same name."""
+"""The word with which a person declines a question, and the protocol's name for that action."""
 
 
 class Call:
-    """A call in flight, and how it reaches the person."""
+    """A call that waits for the server: its context reaches the person who runs it."""
 
     def __init__(self, context: ToolContext, masked: Masked) -> None:
         self.context = context
@@ -44,7 +48,7 @@ class Call:
     async def report(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """The server says how far it is."""
+        """Show how far the server says the call is."""
         if 0 <= progress <= LARGEST:
             if total is not None and not 0 < total <= LARGEST:
                 total = None
@@ -60,7 +64,7 @@ class Elicitation:
 
     @contextmanager
     def during(self, call: Call) -> Iterator[None]:
-        """In the block, questions of the server may belong to ``call``."""
+        """A block in which questions of the server may belong to ``call``."""
         token = self._current.set(call)
         self._calls.append(call)
         try:
@@ -70,7 +74,7 @@ class Elicitation:
             self._current.reset(token)
 
     async def answer(self, params: Any, note: Callable[[str], None]) -> ElicitResult:
-        """What the person answers. ``note`` is called with why nobody is asked."""
+        """The answer of the person. If nobody is asked, ``note`` is called with the reason."""
         call = self._current.get()
         # An earlier version: the question arrives outside of every call.
         if call is None and len(self._calls) == 1:
@@ -93,7 +97,7 @@ class Elicitation:
 
 
 async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields that a person gives; None: they decline, or nobody is there."""
+    """The fields that the person fills in; None: the person declines, or nobody is there."""
     fields = dict(list(schema.get("properties", {}).items())[:MOST_FIELDS])
     choices = _choices(fields)
     violations = judge(schema)
@@ -117,14 +121,15 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
 
 
 def _no_form(schema: Mapping[str, Any]) -> str:
-    """Why a schema is no form that a person can fill in; empty if it is one."""
+    """The reason why a person cannot fill in a form with this schema; empty if a person can."""
     fields = schema.get("properties", {})
     wrong = [name for name, field in fields.items() if not isinstance(field, Mapping)]
     return f"says nothing about its field {clean(wrong[0], 80)!r}" if wrong else ""
 
 
 def _choices(fields: Mapping[str, Any]) -> dict[str, Value]:
-    """What a person chooses from, by the text of each, if the form is one choice; else nothing."""
+    """The values that a person chooses from, by their texts; empty if the form is not one
+    choice."""
     if len(fields) != 1:
         return {}
     (field,) = fields.values()
@@ -148,7 +153,8 @@ def _form(fields: Mapping[str, Any], required: Any) -> str:
 
 
 def _content(answer: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields of an answer that is a mapping in YAML, with the defaults of those left out."""
+    """The fields of an answer, with the defaults of fields that it leaves out; None if the answer
+    is not one mapping in YAML."""
     problems = Diagnostics()
     nodes = documents(Source("", answer), problems)
     if problems.errors or len(nodes) != 1 or not isinstance(nodes[0], Fields):

@@ -1,8 +1,9 @@
-"""The environment and the headers of a server: values written out, or named as ``$NAME``.
+"""Reads the environment variables and headers for a server: texts, or names of variables
+(``$NAME``).
 
 A value that begins with ``$`` is read from the environment of this process at every start of the
-server, so that a token stands in no notebook; what was read is masked wherever the server's texts
-are shown.
+server, so that no notebook contains a token. The values that were read are masked wherever a text
+of the server is shown.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ _SECRET_VALUE = re.compile(
 )
 
 INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-"""What a server gets of this process's environment, besides what it is given; the SDK's list."""
+"""The variables of this process's environment that every server gets, as in the SDK."""
 
 
 def read_values(owner: str, values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The values with what they name, and what was read of the environment, which is secret.
-    ``owner``: ``MCP server 'good'``. Raises DefinitionError ``mcp.environment`` for a name that is
-    not set."""
+    """``values`` with the variables that they name filled in, and the secrets: all values that were
+    read from the environment. ``owner``: the server in messages, as in ``MCP server 'good'``.
+    Raises DefinitionError ``mcp.environment`` for a variable that is not set."""
     secrets: list[str] = []
 
     def read(match: re.Match[str]) -> str:
@@ -46,7 +47,7 @@ def read_values(owner: str, values: Mapping[str, str]) -> tuple[dict[str, str], 
 
 
 def literal_secrets(owner: str, values: Mapping[str, str]) -> list[Diagnostic]:
-    """A warning for each value that looks like a secret and is written out."""
+    """A warning for each value that looks like a secret and is written out, not named."""
     return [
         Diagnostic(
             "mcp.literal-secret",
@@ -62,8 +63,8 @@ def literal_secrets(owner: str, values: Mapping[str, str]) -> list[Diagnostic]:
 
 
 def shown_words(option: str, values: Mapping[str, str]) -> list[str]:
-    """``values`` as the words of a line; a value that names no variable may be a secret, and is left
-    out."""
+    """``values`` as the words of a magic's line. A value that names no variable is left out,
+    because it may be a secret."""
     pairs = ((name, value if _NAMED.search(value) else "…") for name, value in values.items())
     return [word for name, value in pairs for word in (option, f"{name}={value}")]
 

@@ -1,7 +1,8 @@
-"""Texts that a server sends, before anybody sees them: cleaned, cut, and without the secrets it got.
+"""Makes the texts of a server safe to show: cleaned, shortened, and without the secrets it was
+given.
 
-A server is a stranger: its names, descriptions, errors and logs may have escape sequences that
-rewrite a terminal, marks that turn a line around, and the token that it was started with.
+A server is not trusted: its names, descriptions, errors and logs may contain escape sequences that
+rewrite a terminal, marks that reverse a line, and the token that it was started with.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ def clean(text: str, most: int = LONGEST_LINE) -> str:
     >>> clean("\\x1b[31mred\\x1b[0m and \\u202eback")
     'red and back'
     """
-    # Cut first, with room for what is removed: the text may have millions of characters.
+    # Cut before the pattern runs, because the text may have millions of characters. Four times the
+    # length leaves room for the characters that the pattern removes.
     short = _UNSEEN.sub("", text[: 4 * most])
     return short if len(short) <= most else f"{short[: most - 1]}…"
 
 
 def first_line(text: str, most: int = LONGEST_DESCRIPTION) -> str:
-    """The first line of a text that says something."""
+    """The first line of a text that is not blank."""
     return next(filter(None, map(str.strip, clean(text, most).splitlines())), "")
 
 
@@ -38,10 +40,10 @@ class Masked:
     """Replaces the values that a server was given as secrets."""
 
     SHORTEST = 4
-    """A shorter value is in too many words to be replaced."""
+    """Characters of a secret that is masked; a shorter one occurs inside ordinary words."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        # The longest first: one may be a part of another.
+        # The longest value first, because one value may be a part of another.
         kept = {value for value in values if len(value) >= self.SHORTEST}
         self._values = sorted(kept, key=len, reverse=True)
 
@@ -52,7 +54,7 @@ class Masked:
 
 
 def describe(error: BaseException) -> str:
-    """An exception of the SDK or the system, in a line."""
+    """An exception of the SDK or the system as one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = clean(str(error))

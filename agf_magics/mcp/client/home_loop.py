@@ -1,7 +1,8 @@
-"""The event loop of all connected servers, on a daemon thread of its own.
+"""The home loop: the event loop of all connected servers, on a separate daemon thread.
 
-What a server sends is read and parsed here, so it cannot make the engine's loop wait; and a session
-outlives the run, the cell and the loop that called it first. Calls come from any thread or loop.
+Messages of servers are read and parsed on this loop, so they cannot make the engine's loop wait. A
+session lives on it as well, and so outlives the run and the cell that used it first. Calls come
+from any thread or loop.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import Any, ClassVar, TypeVar
 T = TypeVar("T")
 
 PART = 0.2
-"""Seconds."""
+"""Seconds of one part of a wait; between the parts an interrupt of the kernel is noticed."""
 
 
 class HomeLoop:
-    """A loop and its thread. Use `current`."""
+    """The loop with its thread. `current` returns the one of this process."""
 
     _current: ClassVar[HomeLoop | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -39,7 +40,8 @@ class HomeLoop:
 
     @classmethod
     def current(cls) -> HomeLoop:
-        """The loop of this process: a fork has none of its parent's threads."""
+        """The loop of this process. A fork gets a new one, because it has no threads of its
+        parent."""
         with cls._lock:
             if cls._current is None or cls._current._pid != os.getpid():
                 cls._current = HomeLoop()
@@ -50,18 +52,18 @@ class HomeLoop:
         self.loop.run_forever()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start ``work`` there."""
+        """Start ``work`` on the loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def wait(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
-        """The result of ``work``, on any other thread. An interrupt, and the end of ``seconds``,
-        cancel it."""
+        """Wait on another thread for the result of ``work``. An interrupt cancels ``work``, and so
+        does the end of ``seconds`` (None: no limit)."""
         future = self.submit(work)
         self._waiting += 1
         end = None if seconds is None else time.monotonic() + seconds
         try:
             while True:
-                # In parts: a signal that another thread receives does not end a wait.
+                # A signal that another thread receives does not end a wait, so waits are short.
                 left = PART if end is None else min(PART, end - time.monotonic())
                 done, _ = futures.wait([future], max(left, 0))
                 if done or left <= 0:
@@ -75,11 +77,12 @@ class HomeLoop:
 
     @property
     def is_attended(self) -> bool:
-        """Whether a person waits for what happens here: they are connecting a server."""
+        """Whether a person waits for work of the loop, because they are connecting a server."""
         return self._waiting > 0
 
     async def ask(self, text: str) -> str:
-        """What the person types who waits; on the thread that waits, which alone may ask."""
+        """The text that the waiting person types. The question is put on the thread that waits in
+        `wait`, because only that thread may ask."""
         answer = Future[str]()
         self._prompts.put((text, answer))
         return await asyncio.wrap_future(answer)
@@ -90,5 +93,5 @@ class HomeLoop:
             answer.set_result(input(text))
 
     async def cross(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await ``work`` from another loop; a cancel crosses too."""
+        """Await ``work`` from another loop; a cancellation of the caller also cancels ``work``."""
         return await asyncio.wrap_future(self.submit(work))

@@ -1,8 +1,8 @@
 """The transport to a server at an address: streamable HTTP with bounds.
 
-The SDK reads a JSON answer of any length. Here an answer has at most `LONGEST` bytes, an event of a
-stream too, and no answer may be compressed: a few bytes could become gigabytes. The SDK follows a
-redirect only on the origin of the address, so headers with secrets go nowhere else.
+The SDK would read a JSON answer of any length. Here an answer or an event of a stream has at most
+`LONGEST` bytes, and no answer may be compressed, because a few bytes could become gigabytes. The
+SDK follows a redirect only on the origin of the address, so headers with secrets go nowhere else.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from .output_schemas import hide_output_schemas
 from .stdio import LONGEST, Streams
 
 CONNECTING = 30.0
+"""Seconds in which the address must accept a connection."""
 READING = 300.0
-"""Seconds without a byte; a server may hold a stream open."""
+"""Seconds that may pass without a byte: a server may hold a stream open."""
 
 
 @asynccontextmanager
@@ -32,8 +33,8 @@ async def bounded_http(
     auth: httpx2.Auth | None = None,
     longest: int = LONGEST,
 ) -> AsyncIterator[Streams]:
-    """The streams of a connection. ``ended`` is called when it ends, with the reason if that is
-    ours; ``auth``: adds the token of OAuth to each request."""
+    """The streams of a connection. ``ended`` is called when the connection ends, with the reason if
+    this file ended it. ``auth``: adds the token of OAuth to each request. ``longest``: in bytes."""
     client = httpx2.AsyncClient(
         headers={**headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(CONNECTING, read=READING),
@@ -68,7 +69,7 @@ async def _forward(messages: Any, inbound: Any, ended: Callable[[str], None]) ->
 
 
 class TooLong(httpx2.TransportError):
-    """An answer that is not read to its end."""
+    """An answer exceeds its bound, and is not read to its end."""
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
@@ -88,7 +89,8 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
-        # A server that was started again does not know the session: the next call makes a new one.
+        # A restarted server does not know the session. The connection ends, and the next call opens
+        # a new one.
         if response.status_code == 404 and "mcp-session-id" in request.headers:
             self._ended("it does not know the session any more")
         if response.status_code == 401 and not self._signs_in:
@@ -98,7 +100,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
             await response.aclose()
             raise TooLong(f"the answer is compressed ({encoding[:40]}), which was not asked for")
         kind = response.headers.get("content-type", "")
-        # A stream of events has no end; the SDK bounds each event.
+        # A stream of events has no end, so only its events are bounded, by the SDK.
         if not kind.startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _Counted(response.stream, self._longest)

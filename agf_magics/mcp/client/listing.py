@@ -1,4 +1,7 @@
-"""The tools that a server lists: which of them can be used, and why the others cannot."""
+"""Reads the tools that a server lists: which of them can be used, and why the others cannot.
+
+A listing is foreign data, so its length and the size of its schemas are bounded.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ MOST_TOOLS = 256
 MOST_PAGES = 20
 LONGEST_NAME = 64
 DEEPEST = 40
-"""Levels of a schema."""
+"""Levels of nesting in a schema."""
 MOST_PARTS = 5_000
-"""Values in a schema."""
+"""Values in a schema, at all levels together."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 
@@ -29,30 +32,30 @@ class Listed(NamedTuple):
     """A tool of a server that can be used."""
 
     name: str
-    """As the server has it."""
+    """The name at the server."""
     registered: str
-    """``SERVER__TOOL``"""
+    """The name on the registry: ``SERVER__TOOL``."""
     description: str
     accepts: dict[str, Any]
     gives: dict[str, Any] | None
     is_read_only: bool
-    """What the server says, which only a trusted server is believed."""
+    """Whether the server calls the tool read-only, which is believed only of a trusted server."""
     is_ours: bool = False
-    """Whether it is the reader of links, which is no tool of the server."""
+    """Whether this is `READER`, the tool of this package that the server does not have."""
 
     @property
     def fingerprint(self) -> str:
-        """Another text for a tool with other schemas or another description."""
+        """A text that differs if the schemas or the description of the tool differ."""
         parts = [self.description, self.accepts, self.gives, self.is_read_only]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 READER = "read_resource"
-"""The name of the tool that reads what results link to."""
+"""The name of the tool that reads the resources to which results link."""
 
 
 def reader_of_links(server: str) -> Listed:
-    """The tool of this package beside those of a server that has resources."""
+    """The tool `READER`, which this package adds to the tools of a server that has resources."""
     uri = {"type": "string", "description": "The uri of a link in a result."}
     accepts = {
         "type": "object",
@@ -115,7 +118,7 @@ def left_out(message: str) -> Diagnostic:
 def _why_left_out(
     tool: Any, registered: str, usable: Collection[str], is_taken: Callable[[str], bool]
 ) -> str:
-    """Why a tool cannot be registered; empty if it can."""
+    """The reason why a tool cannot be registered; empty if it can."""
     if not _NAME.fullmatch(tool.name):
         return "a name has letters, digits, _, - and ."
     if len(registered) > LONGEST_NAME:
@@ -131,10 +134,10 @@ def _why_left_out(
 
 
 def unusable(schema: dict[str, Any]) -> str:
-    """Why a server's schema cannot be used; empty if it can."""
+    """The reason why a server's schema cannot be used; empty if it can."""
     waiting: list[tuple[Any, int]] = [(schema, 0)]
     parts = 0
-    # A stack and not a recursion: a hostile schema nests deeper than Python.
+    # A stack, because a hostile schema may nest deeper than Python's recursion limit.
     while waiting:
         part, depth = waiting.pop()
         parts += 1

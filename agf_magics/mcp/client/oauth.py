@@ -1,9 +1,9 @@
-"""A person signs in to a server in a browser (OAuth), and the tokens stay out of notebooks.
+"""Lets a person sign in to a server in a browser (OAuth), so that no notebook contains a token.
 
-The SDK leads through the flow: it checks the ``state``, uses PKCE, and follows no redirect to
-another origin. Here are two of its ends: the page that is opened, and the answer that comes back to
-a port of this computer. On a JupyterHub the browser runs elsewhere, so the person pastes the address
-of the page to which it was sent. The third end is the place of the tokens (`tokens`).
+The SDK leads through the flow of OAuth: it checks the ``state``, uses PKCE, and follows no redirect
+to another origin. This file opens the page for the person, and receives the browser's answer on a
+port of this computer. On a JupyterHub the browser runs on another computer, so the person pastes
+the address of the page that the browser shows at the end. `tokens` stores the tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .renewing import Provider
 from .tokens import Tokens
 
 SIGN_IN_SECONDS = 300.0
-"""Seconds in which a person signs in."""
+"""Seconds that a person has to sign in."""
 LONGEST_REQUEST = 20_000
 
 Paste = Callable[[str], Awaitable[str]]
@@ -31,8 +31,8 @@ Paste = Callable[[str], Awaitable[str]]
 
 
 class SignIn:
-    """The browser's part of one connection. ``attended``: whether a person waits for it: a call in
-    the middle of a run opens no browser."""
+    """The sign-in of one connection. ``attended`` tells whether a person waits for the connection:
+    a call in the middle of a run opens no browser. ``paste`` asks the person for an address."""
 
     def __init__(self, address: str, paste: Paste, attended: Callable[[], bool]) -> None:
         self._address = address
@@ -41,10 +41,11 @@ class SignIn:
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._listener: asyncio.Server | None = None
         self._state = ""
-        """What the answer must repeat: any program here, and any page of the browser, can send one."""
+        """The text that the answer must repeat, because any program on this computer, and any page
+        of the browser, can send an answer to the port."""
 
     async def start(self) -> Provider:
-        """Listen on a port of this computer, and return what authorizes requests."""
+        """Listen on a port of this computer, and return the provider that authorizes requests."""
         self._listener = await asyncio.start_server(
             self._serve, "127.0.0.1", 0, limit=LONGEST_REQUEST
         )
@@ -115,8 +116,8 @@ class SignIn:
         writer.close()
 
     def _is_answer(self, target: str) -> bool:
-        """Whether a request has the answer of the page that was opened: one with another state is
-        forged, and the person goes on signing in."""
+        """Whether a request is the answer of the opened page. An answer with another state is
+        forged: it is ignored, and the sign-in goes on."""
         state = (_first(target, "state") or "").encode()
         is_ours = bool(self._state) and secrets.compare_digest(state, self._state.encode())
         return is_ours and urlsplit(target).path == "/callback"

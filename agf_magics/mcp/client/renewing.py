@@ -1,9 +1,10 @@
-"""A token is renewed by one process at a time, and the others take the new one.
+"""Renews tokens: one process at a time renews a token, and the other processes take the new one.
 
 Two notebooks may be signed in to one address. A service that gives a new refresh token at each
-renewal takes the second use of an old one for a theft, and ends the sign-in of both. So whoever
-renews holds a lock of the person's files, and reads the entry again before. A service may also end
-a token early, or not say when it expires: what it refuses is renewed once before a person is asked.
+renewal takes the second use of an old one for a theft, and ends the sign-in of both. So a process
+locks a file of the person before it renews, and then reads the stored token again. A service may
+also end a token early, or not say when it expires. So a refused token is renewed once before a
+person is asked to sign in.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ else:
     import fcntl
 
 LONGEST_TURN = 30.0
-"""Seconds that a process waits for another one, which may hang at the service; then it goes on."""
+"""Seconds that a process waits for the lock; then it renews without, because the process that has
+the lock may hang at the service."""
 
 EXPIRED = 1.0
-"""A time at which every token has expired."""
+"""A time of expiry long ago, in seconds since 1970: the SDK renews a token that has it."""
 
 
 class Provider(OAuthClientProvider):
-    """What authorizes the requests to one address, for as long as the connection."""
+    """Adds the token to the requests of one connection, and renews it when it is needed."""
 
     def __init__(self, address: str, tokens: Tokens, **handlers: Any) -> None:
-        """``handlers``: what else the SDK takes: who we are, what asks a person, what waits for
-        the answer."""
+        """``handlers``: the SDK's other parameters: the data of this client, the function that
+        sends a person to the page, and the function that waits for the answer."""
         super().__init__(address, storage=tokens, **handlers)
         self._tokens = tokens
         self._turn = _Turn(address)
@@ -49,13 +51,13 @@ class Provider(OAuthClientProvider):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The SDK's flow, from its beginning again if the token was refused and there may be a better
-        one: that of another process, and then ours, renewed."""
+        """The SDK's flow. If the token is refused, the flow begins again with a better token: first
+        the one that another process has stored, then our own, renewed."""
         for may_renew in (True, True, False):
             await self._prepare()
             flow = super().async_auth_flow(request)
             try:
-                # Ours, or one of the SDK to the service that renews the token.
+                # `sent` is our request, or a request of the SDK to the service that renews tokens.
                 sent = await anext(flow)
                 while True:
                     if sent is request:
@@ -72,7 +74,8 @@ class Provider(OAuthClientProvider):
                 await flow.aclose()
 
     async def _prepare(self) -> None:
-        """Take the token that another process has renewed; else it is our turn to renew ours."""
+        """Take the token that another process has renewed; if there is none, keep the lock, so that
+        the SDK renews our token."""
         if self.context.is_token_valid():
             return
         await self._turn.begin()
@@ -81,8 +84,8 @@ class Provider(OAuthClientProvider):
             self._turn.end()
 
     async def _prepare_retry(self) -> bool:
-        """Take the entry's token instead of the one that was refused, or let ours expire, so that the
-        SDK renews it; False if neither is possible."""
+        """Take the stored token instead of the refused one, or mark our token as expired, so that
+        the SDK renews it; False if neither is possible."""
         if await self._adopt():
             return True
         if self.context.can_refresh_token():
@@ -91,7 +94,7 @@ class Provider(OAuthClientProvider):
         return False
 
     async def _adopt(self) -> bool:
-        """Take the entry's token; True if it is another one than ours."""
+        """Take the stored token; True if it differs from our token."""
         entry = await self._tokens.read()
         ours = self.context.current_tokens
         if entry is None or (ours is not None and entry.tokens == ours):
@@ -104,7 +107,7 @@ class Provider(OAuthClientProvider):
 
 
 class _Turn:
-    """The lock of one address, which ends with its process."""
+    """The turn to renew the token of one address: a locked file, unlocked when its process ends."""
 
     def __init__(self, address: str) -> None:
         settings = user_file()
@@ -113,7 +116,7 @@ class _Turn:
         self._file = -1
 
     async def begin(self) -> None:
-        """Wait until no other process has it. Without a place for the file nobody waits."""
+        """Wait for the lock. If the file cannot be made, go on without a lock."""
         end = time.monotonic() + LONGEST_TURN
         with suppress(OSError):
             if self._file < 0 and self._path is not None:
@@ -135,7 +138,7 @@ def _try_lock(file: int) -> bool:
         if sys.platform == "win32":
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         else:
-            # Not a record lock, which does not keep out another connection of this process.
+            # A record lock (lockf) would not keep out another connection of this process.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False

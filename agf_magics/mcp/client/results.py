@@ -1,4 +1,4 @@
-"""The result of a server's tool as the value of a step."""
+"""Converts the result of a server's tool to the value of a step, or to the text of an error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ...values.value import Value
 
 
 def value_of(result: Any, wraps: bool) -> Value:
-    """The structured content, else the one text, else a list of parts. ``wraps``: the schema of the
-    result has one field, ``result``, which is the value: servers wrap what is no object."""
+    """The structured content, else the only text, else a list of parts. ``wraps``: whether the
+    value is in the field ``result``, because the protocol allows only objects."""
     structured = result.structured_content
     if structured is not None:
         if wraps and isinstance(structured, dict) and set(structured) == {"result"}:
@@ -33,7 +33,7 @@ def text_of(result: Any) -> str:
 
 
 def contents(resource: Iterable[Any]) -> Value:
-    """What a resource has: its one text, or its parts."""
+    """The contents of a resource: its only text, or a list of its parts."""
     parts = [_held(part) for part in resource]
     if len(parts) == 1 and "text" in parts[0]:
         return parts[0]["text"]

@@ -1,7 +1,8 @@
-"""A connected server: its state, its tools on the registry, and the way of a call to it.
+"""`Server`, a connected server: its state, its tools on the registry, and the calls to it.
 
-A server that ends by itself is started again by the next call; the tools stay. Each method that is
-not `async` may be called on any thread; the others run on the home loop.
+A server that ends by itself is started again by the next call, and its tools stay on the registry.
+A method that is not `async` may be called on any thread. `call` may be awaited on any loop; the
+other `async` methods run on the home loop (home_loop.py).
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from .tools import Owner, make_tool
 State = Literal["closed", "opening", "open", "failed"]
 
 FAILURES = 3
-"""Starts in a row that fail, after which there is a rest."""
+"""Failed starts in a row after which the server is not started for `REST` seconds."""
 REST = 30.0
-"""Seconds in which a server is not started again then."""
+"""Seconds."""
 MOST_NOTES = 50
 MOST_LINKS = 10_000
 LONGEST_LINK = 8_000
-"""Characters of an address that is kept."""
+"""Characters of an address of a resource; a longer one cannot be read."""
 LOG_LINES = 100
 STDERR_PIECES = 200
 CLOSING = 8.0
@@ -88,11 +89,11 @@ class Server:
         self._rests_until = 0.0
         self._lock = asyncio.Lock()
         self.was_closed = False
-        """Whether a person has closed it: no call starts it again."""
+        """Whether a person has closed the server: no call starts it again."""
         self.protocol = ""
         """The version of the protocol that both sides speak."""
         self.instructions = ""
-        """What the server says about its use; no model gets it by itself."""
+        """The server's text about its use. It is foreign text, so no model gets it unasked."""
 
     def __repr__(self) -> str:
         return f"<MCP server {self.name}: {self.state}, {len(self._listed)} tools>"
@@ -107,23 +108,23 @@ class Server:
 
     @property
     def target(self) -> str:
-        """The command or the address, without what it reads of the environment."""
+        """The command or the address, without values from the environment."""
         return self._target.text
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of its tools on the registry."""
+        """The names of the server's tools on the registry."""
         return tuple(listed.registered for listed in self._listed.values())
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
-        """Warnings and notes about the server: tools that were left out, what it wrote that is no
-        message."""
+        """Warnings and notes about the server: tools that were left out, and output of the server
+        that is no message of the protocol."""
         return tuple(self._problems.values())
 
     @property
     def log(self) -> str:
-        """The last lines that it logged or wrote to stderr."""
+        """The last lines that the server logged or wrote to stderr."""
         stderr = clean("".join(self._stderr)[-20_000:], 20_000)
         return self._masked("\n".join(filter(None, (stderr.strip(), *self._log))))
 
@@ -132,7 +133,7 @@ class Server:
         HomeLoop.current().wait(self.end(), CLOSING)
 
     def restart(self) -> None:
-        """End it and start it again. Raises DefinitionError ``mcp.unreachable``."""
+        """End the server and start it again. Raises DefinitionError ``mcp.unreachable``."""
         home = HomeLoop.current()
         home.wait(self._end_session(), CLOSING)
         self._failures = 0
@@ -155,7 +156,7 @@ class Server:
             return await self._open()
 
     async def end(self) -> None:
-        """Close it for good."""
+        """Close the server for good: no call starts it again."""
         self.was_closed = True
         await self._end_session()
         if self._listed:
@@ -177,7 +178,7 @@ class Server:
         self._state = "closed"
 
     async def _open(self) -> Session:
-        """Start a session. After `FAILURES` starts in a row that fail there is a rest."""
+        """Start a session; after `FAILURES` failed starts in a row, raise for `REST` seconds."""
         self._state = "opening"
         opens, self._masked = self._target.prepare(self._who, self._stderr.append)
         session = Session(self.name, opens, self._mode, self._masked)
@@ -234,7 +235,7 @@ class Server:
     # --- its tools ---
 
     def _take(self, tools: list[Any], more: bool) -> None:
-        """A list of tools was read."""
+        """Take a list of tools that was read. ``more``: whether the server has more tools."""
         mine = {listed.registered for listed in self._listed.values()}
         usable, notes = usable_tools(
             self.name,
@@ -289,7 +290,7 @@ class Server:
         return await HomeLoop.current().cross(self._call(name, arguments, context))
 
     async def _call(self, name: str, arguments: dict[str, Value], context: ToolContext) -> Value:
-        """The same on the home loop. Remembers the links in the value, which may be read then."""
+        """`call` on the home loop. The links in the value are stored, so that they may be read."""
         if self._reads_links and name == READER:
             return await self._read_link(str(arguments["uri"]))
         session = await self._opened()
@@ -313,8 +314,8 @@ class Server:
         return value
 
     async def _read_link(self, uri: str) -> Value:
-        """What a link leads to, if a result of this server had it: a model must not read whatever
-        else the server has."""
+        """The contents of a resource to which a result of this server has linked. No other resource
+        is read, because a model must not read everything that the server has."""
         if uri not in self._links:
             message = f"no result of MCP server {self.name!r} has linked to {uri!r:.200}"
             hint = "call the tool whose result has the link first, in this process"
@@ -324,7 +325,7 @@ class Server:
         return contents(resource.contents)
 
     async def _opened(self) -> Session:
-        """The open session. Raises StepError: here a step calls."""
+        """The open session for the call of a step. Raises StepError in place of DefinitionError."""
         failure: DefinitionError
         try:
             return await self.open()

@@ -1,6 +1,6 @@
-"""The servers that a person has connected: connected, found by name, closed together.
+"""Connects servers, finds a connected server by name, and closes all of them.
 
-Only a person connects a server (decision B3′). A definition names servers, and never starts one.
+Only a person connects a server (decision B3). A definition names servers, and never starts one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Servers(Mapping[str, Server]):
         return f"<MCP servers: {', '.join(self) or 'none'}>"
 
     def add(self, server: Server) -> None:
-        """Connect a server, in place of the one that has its name. Raises DefinitionError."""
+        """Connect a server. A server of the same name is closed first. Raises DefinitionError."""
         if not self._servers:
             atexit.register(self.close_all)
         before = self._servers.pop(server.name, None)
@@ -83,7 +83,7 @@ async def _end_all(closing: Sequence[Server]) -> None:
 
 
 servers = Servers()
-"""Those of this process."""
+"""The connected servers of this process."""
 
 
 def connect(
@@ -171,7 +171,8 @@ def connect_file(path: Path, is_allowed: bool, registry: Registry | None = None)
 
 
 def entry_text(file: str | Path, name: str) -> str:
-    """What an entry of a file would start or reach. Raises DefinitionError ``mcp.config``."""
+    """The command that an entry of a file would start, or the address that it would reach. Raises
+    DefinitionError ``mcp.config``."""
     return read_entry(notebook_folder.path / file, name).text
 
 
@@ -212,7 +213,8 @@ def _target(
     file: str | Path | None,
     sign_in: bool,
 ) -> Target:
-    """How a server is started or reached, from the parameters of `connect`."""
+    """The target that the parameters of `connect` name: a command, an address, or an entry of a
+    file."""
     if (address is not None) + (command is not None) + (file is not None) != 1:
         message = f"MCP server {name!r} needs one of an address, a command and a file"
         hint = 'for example command=["python", "server.py"]'

@@ -1,8 +1,8 @@
-"""One connection to a server, from its handshake to its end; used on the home loop only.
+"""`Session`, one connection to a server, from its handshake to its end; used on the home loop only.
 
-One task enters and leaves the SDK's client, since its cancel scopes must be left by the task that
-entered them. It ends when the transport ends, which the transport itself says: the SDK's client has
-no public sign of it.
+One task enters and leaves the SDK's client, because the client's cancel scopes must be left by the
+task that entered them. The session ends when the transport ends. The transport itself says so,
+because the SDK's client has no public sign of its end.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from .listing import read_pages
 from .stdio import UNREADABLE
 
 MODES = {"auto": "auto", "old": "legacy"}
-"""The SDK's words for the protocols: ``old`` are those before 2026."""
+"""The SDK's mode for each choice of protocols; ``old``: only protocols before 2026."""
 
 PAUSE = 0.1
 """Seconds between two listings that a server asks for."""
 
 Ended = Callable[[str], None]
 Opens = Callable[[Ended], AbstractAsyncContextManager[Any]]
-"""Makes the transport; it calls its argument when the connection ends."""
+"""Makes the transport, which calls the argument when the connection ends."""
 
 
 class Session:
-    """One connection."""
+    """One connection. The ``on_…`` functions are set by the server that owns the session."""
 
     def __init__(self, name: str, opens: Opens, mode: str, masked: Masked) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class Session:
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._over = asyncio.Event()
         self.why = ""
-        """Why it ended, if that is ours."""
+        """The reason why this package ended the connection; empty if the server ended it."""
         self._is_stale = asyncio.Event()
         self.elicitation = Elicitation()
         self.on_listing: Callable[[list[Any], bool], None] = lambda tools, more: None
@@ -85,7 +85,7 @@ class Session:
 
     @property
     def version(self) -> str:
-        """What the server says of its own version."""
+        """The version that the server says it has."""
         info = self._client.server_info if self._client is not None else None
         return clean(info.version, 80) if info is not None else ""
 
@@ -156,10 +156,10 @@ class Session:
                 self.on_noise(f"its list of tools cannot be read again: {describe(error)}")
 
     async def _listen(self, client: Client) -> None:
-        """Since 2026 a client asks to be told of changes."""
+        """Ask the server to report changes of its tools, as the protocols since 2026 require."""
         if client.protocol_version < "2026":
             return
-        # A server without subscriptions, and the end of one: the tools are those of the last list.
+        # If the server has no subscriptions, or ends one, the tools of the last list stay.
         with suppress(Exception):
             async with client.listen(tools_list_changed=True) as events:
                 async for _ in events:
@@ -192,7 +192,7 @@ class Session:
             )
 
     async def read_resource(self, uri: str) -> Any:
-        """The SDK's result of a reading. Raises StepError."""
+        """The SDK's result of reading a resource. Raises StepError."""
         assert self._client is not None
         client = self._client
         return await self._answer(lambda: client.read_resource(uri))

@@ -1,4 +1,5 @@
-"""A connection to an address to which a person signs in."""
+"""Connects to an address to which a person signs in: `http` is the transport, `oauth` the
+sign-in."""
 
 from __future__ import annotations
 

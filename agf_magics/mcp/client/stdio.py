@@ -1,12 +1,10 @@
 """The transport to a server that is a process: lines of JSON with bounds, and no process left behind.
 
-The SDK's own transport reads a line of any length into one text and copies it at every piece; a
-server could fill the memory of the kernel. Here a line has at most `LONGEST` bytes, what is no
-message is reported and skipped, stderr goes into a ring, and the whole process group ends with the
-session. On Windows the SDK's transport is used: its lines have no bound.
-
-This file and `bounded_http` are the only ones that know the SDK's transports; tests/mcp/test_sdk.py
-says which parts of the SDK they rely on.
+The SDK's own transport reads a line of any length into memory, so a server could fill the memory of
+the kernel. Here a line has at most `LONGEST` bytes, a line that is no message is reported and
+skipped, only the end of stderr is stored, and the whole process group ends with the session. On
+Windows the SDK's transport is used, whose lines have no bound. Only this file and http.py know the
+SDK's transports; tests/mcp/test_sdk.py says which parts of the SDK they rely on.
 """
 
 from __future__ import annotations
@@ -36,12 +34,12 @@ PATIENCE = 2.0
 """Seconds that a process gets to end: after its stdin is closed, after SIGTERM, after SIGKILL."""
 
 UNREADABLE = "it is no message of the protocol"
-"""Why an answer cannot be used."""
+"""The reason for an answer that cannot be used."""
 
 _ANSWER = re.compile(rb'"(?:result|error)"\s*:')
 
 Streams = tuple[Any, Any]
-"""What the SDK reads messages from, and writes them to."""
+"""The stream from which the SDK reads messages, and the stream to which it writes them."""
 
 
 @asynccontextmanager
@@ -53,9 +51,9 @@ async def bounded_stdio(
     ended: Callable[[str], None],
     longest: int = LONGEST,
 ) -> AsyncIterator[Streams]:
-    """The streams of a process, which ends with the block. ``complain`` gets what it writes to
-    stderr; ``ended`` is called when its stdout ends, with the reason if that is ours. Raises OSError
-    if it cannot be started."""
+    """The streams of a process, which ends with the block. ``complain`` is called with the texts
+    that the process writes to stderr. ``ended`` is called when its stdout ends, with the reason if
+    this file ended it. ``longest``: in bytes. Raises OSError if the process cannot be started."""
     if sys.platform == "win32":
         program, *arguments = command
         server = StdioServerParameters(
@@ -90,7 +88,7 @@ async def _start(
         env={**get_default_environment(), **environment},
         cwd=folder,
         limit=longest,
-        # Jupyter interrupts the process group of the kernel; a server is no part of it.
+        # Jupyter interrupts the process group of the kernel, which would end the server too.
         start_new_session=True,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -104,7 +102,8 @@ async def _read(
     ended: Callable[[str], None],
     longest: int,
 ) -> None:
-    """Hand on the messages of its stdout, until that ends or has a line that is too long."""
+    """Hand on the messages from the stdout of a process, up to its end or a line that is too
+    long."""
     assert process.stdout is not None
     why = ""
     try:
@@ -120,14 +119,14 @@ async def _read(
                 for message in _messages(line):
                     await inbound.send(message)
     finally:
-        # Before the stream is closed: whoever waits for an answer learns that the server is gone.
+        # Called before the stream is closed, so that a waiting call reports the reason.
         ended(why)
         inbound.close()
 
 
 def _messages(line: bytes) -> list[SessionMessage | Exception]:
-    """The message of a line. For an answer that cannot be read, what is wrong with it, and an error
-    in its place: the call would wait for its whole time otherwise."""
+    """The message of a line. If the line is an answer that cannot be read, the exception, and an
+    error in place of the answer; without it the call would wait until its timeout."""
     with suppress(ValueError):
         _, message = read_line(line)
         return [SessionMessage(hide_output_schemas(message))]
@@ -162,7 +161,7 @@ async def _listen_to_stderr(
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close its stdin, and end what does not end by itself, with all of its group."""
+    """Close the stdin of a process, and kill the process and its group if they do not end."""
     assert process.stdin is not None
     process.stdin.close()
     for sign in (None, signal.SIGTERM, signal.SIGKILL):
@@ -174,10 +173,10 @@ async def _end(process: asyncio.subprocess.Process) -> None:
                 while process.returncode is None:
                     await asyncio.sleep(0.01)
                 break
-    # What it has left behind.
+    # Processes that the server started, and that are still running.
     _signal(process, signal.SIGKILL)
-    # The pipes stay open otherwise while a process outside of the group holds their other ends;
-    # there is no public way to close them.
+    # Otherwise the pipes stay open while a process outside of the group holds their other ends.
+    # There is no public way to close them.
     process._transport.close()  # type: ignore[attr-defined]
 
 

@@ -1,8 +1,8 @@
-"""What a sign-in has brought, as one entry of the system's keyring that all processes of the person share.
+"""Stores the tokens of a sign-in as one entry of the system's keyring, which all processes share.
 
-One entry: of several, a process could read the token of one sign-in and the client of another, and a
-token that no client of ours can renew is lost. Without a keyring the entry lives as long as the
-process.
+A sign-in is one entry, because a process that reads two entries could read the token of one sign-in
+and the client of another, and only the client that got a token can renew it. Without a keyring the
+entry lives as long as the process.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ SERVICE = "agf-magics mcp"
 """The name of the entries in the keyring."""
 
 _MEMORY: dict[str, str] = {}
-"""The entries that no keyring keeps."""
+"""The entries of this process that no keyring stores, by address."""
 
 
 class Entry(NamedTuple):
-    """One sign-in."""
+    """The stored data of one sign-in."""
 
     tokens: OAuthToken
     until: float | None
-    """When the token expires, in seconds since 1970; None: it is not known."""
+    """The time when the token expires, in seconds since 1970; None: unknown."""
     client: OAuthClientInformationFull | None
-    """Whom the service knows us as: only this client can renew the token."""
+    """This client as the service has registered it: only this client can renew the token."""
     service: OAuthMetadata | None
-    """Where the token is renewed; None: at the server itself."""
+    """The service that renews the token; None: the server itself renews it."""
 
 
 class Tokens:
-    """The entry of one address, and a `TokenStorage` of the SDK."""
+    """Reads and writes the entry of one address, as a `TokenStorage` of the SDK."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._client: OAuthClientInformationFull | None = None
-        """Of a sign-in that has no tokens yet."""
+        """The client of a sign-in that has no tokens yet."""
         self.context: OAuthContext | None = None
-        """What the SDK knows of the service, which it does not store."""
+        """The SDK's data about the service, which the SDK itself does not store."""
 
     async def read(self) -> Entry | None:
-        """The entry; None if there is none, or it cannot be read."""
+        """The entry; None if there is no entry, or it cannot be read."""
         text = _MEMORY.get(self._address) or await asyncio.to_thread(_read_keyring, self._address)
         if not text:
             return None
@@ -92,7 +92,7 @@ def _entry(fields: dict[str, Any]) -> Entry:
 
 
 def _text(entry: Entry) -> str:
-    """An entry as a text, as short as possible: a keyring may take few characters."""
+    """An entry as a short text, because some keyrings limit the length."""
 
     def plain(model: Any, **options: Any) -> Any:
         if model is None:
@@ -110,20 +110,21 @@ def _text(entry: Entry) -> str:
 
 
 def _read_keyring(key: str) -> str | None:
-    """The text in the keyring; None if it has none, or there is no keyring."""
+    """The text in the keyring; None if the keyring has no text for ``key``, or there is no
+    keyring."""
     try:
         import keyring
 
         token = keyring.get_password(SERVICE, key)
-    # A locked keyring, one without a backend: each has its own error.
+    # Each kind of keyring has errors of its own: it may be locked, or have no backend.
     except Exception:
         return None
     return token if isinstance(token, str) else None
 
 
 def _write_keyring(key: str, text: str) -> bool:
-    """Put a text into the keyring; False if it is not there then. Some keyrings take no text, or
-    none of this length, and do not say so."""
+    """Put a text into the keyring; False if the keyring does not have it afterwards. Some keyrings
+    refuse a text, or a long text, without an error."""
     try:
         import keyring
 

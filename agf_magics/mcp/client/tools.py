@@ -1,4 +1,4 @@
-"""A server's tool as a tool of the registry."""
+"""Makes a tool of the registry from a tool that a server lists; `server` registers it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ...values.value import Value
 from .listing import Listed
 
 CONTEXT = "tool context"
-"""The name under which the function of such a tool gets its `ToolContext`: no argument of a server
-that a definition can name has a blank, so none is hidden."""
+"""The parameter through which the function of a tool gets its `ToolContext`. The name has a blank,
+so that it hides no argument of a server that a definition can name."""
 
 Calls = Callable[[str, dict[str, Value], ToolContext], Awaitable[Value]]
 """Calls a tool of the server by the server's own name."""
 
 
 class Owner(NamedTuple):
-    """The server that has a tool."""
+    """The server that has a tool, as far as the tool needs it."""
 
     name: str
     ref: str
     version: str
-    """What it says of its own version."""
+    """The version that the server says it has."""
     timeout: float
     """Seconds that a call may take."""
     throttle: Throttle | None
-    """How many calls are made at a time, of all its tools together."""
+    """The limit of concurrent calls of all tools of the server together; None: no limit."""
     is_trusted: bool
 
 
 def make_tool(listed: Listed, owner: Owner, calls: Calls) -> Tool:
-    """The tool that a flow calls."""
+    """The tool that flows call. ``calls`` sends a call to the server."""
 
     async def call(**arguments: Any) -> Value:
         context = arguments.pop(CONTEXT, None) or ToolContext()
@@ -63,7 +63,8 @@ def make_tool(listed: Listed, owner: Owner, calls: Calls) -> Tool:
 
 
 def _unwrapped(gives: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The schema of the value that a step gets, without the object around a value that is none."""
+    """The schema of the value of a step: without the object that a server puts around a value that
+    is no object; None: there is no schema."""
     fields = gives.get("properties") if gives else None
     if gives is None or not isinstance(fields, dict) or set(fields) != {"result"}:
         return gives

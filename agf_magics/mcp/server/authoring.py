@@ -1,5 +1,7 @@
-"""The tools for an agent that writes definitions: check a text, explain an error, describe a
-language."""
+"""The functions behind the tools for an agent that writes definitions; `own_tools` offers them.
+
+They check a text, explain an error and describe a language.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,8 @@ def check_definition(
 
 
 def _replacement(definition: str, edit: Edit) -> dict[str, str]:
-    """An edit as a part of the text that occurs once, and what stands there instead: whole lines, if
-    the edit itself does not say where."""
+    """An edit as a part of the text and its replacement, for a client that cannot use offsets. If
+    the part occurs several times, the whole lines around it are replaced."""
     start, end = edit.start, edit.end
     if definition.count(definition[start:end]) != 1:
         start = definition.rfind("\n", 0, start) + 1
@@ -100,7 +102,7 @@ def describe_language(language: str, registry: Registry | None = None) -> str:
 
 
 def known_language(language: str) -> str:
-    """The language. Raises DefinitionError if there is none of this name."""
+    """``language`` itself. Raises DefinitionError if no language has this name."""
     if language not in LANGUAGES:
         hint = suggest(language, LANGUAGES, "languages")
         raise refused("define.language", f"there is no language {language[:80]!r}", hint)
@@ -123,7 +125,7 @@ def _problem(problem: PlacedProblem, source: Source) -> dict[str, Any]:
 
 
 def _place(problem: PlacedProblem, source: Source) -> dict[str, int]:
-    """The begin and the end of a problem, counted as in an editor."""
+    """The begin and the end of a problem: lines and columns from 1, as in an editor."""
     line, column = source.place(problem.start)
     end_line, end_column = source.place(problem.end)
     return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}

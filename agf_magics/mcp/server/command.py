@@ -44,10 +44,10 @@ def serve_command(parsed: ParsedLine, registry: Registry, tell: Callable[[str], 
             token = token_of_environment()
             if token is None:
                 token = new_token()
-                tell(f"Authorization: Bearer {token}")  # one line, also where they are wrapped
+                tell(f"Authorization: Bearer {token}")  # alone, so that no line is wrapped
             serve_here(server, port, token, tell)
     finally:
-        live.leave_open()  # what was launched and has not ended can be resumed
+        live.leave_open()  # launched runs that have not ended can be resumed
     return 0
 
 

@@ -24,7 +24,8 @@ MOST_MESSAGE = 4_000
 """Characters of the text of one problem."""
 
 LARGEST = 8_000_000
-"""Characters of a result: a client reads a message of 16 MB at most, and it has the result twice."""
+"""Characters of a result: a client reads a message of 16 MB at most, and the message contains the
+result twice, as a text and as structured content."""
 
 
 def started(run_id: str) -> Envelope:
@@ -36,7 +37,7 @@ def failed(message: str) -> Envelope:
 
 
 def asks(run_id: str, question: Question) -> Envelope:
-    """A run that goes on when its question is answered."""
+    """The envelope of a run that waits for the answer to its question."""
     data = {"run_id": run_id, "question": described(question), "hint": HOW_TO_ANSWER}
     return {"status": "waiting", "data": data}
 
@@ -45,7 +46,7 @@ HOW_TO_ANSWER = "call run_answer with the run_id and the answer of the person, t
 
 
 def ended(run: Run | PastRun) -> Envelope:
-    """A run that has ended, with its output or with why it has none."""
+    """The envelope of a run that has ended, with its output or its error."""
     run_id = run.run_id
     if run.status == "ok":
         stores = {name: as_json(value) for name, value in run.stores.items()}
@@ -62,8 +63,8 @@ def ended(run: Run | PastRun) -> Envelope:
 
 
 def error_text(error: BaseException) -> str:
-    """An error for a client: its messages with codes and hints. Neither files nor lines of the
-    definition, which the client may not know."""
+    """An error for a client: its messages with codes and hints. Files and lines of the definition
+    are left out, because the client may not know the definition."""
     if not isinstance(error, AgfError):
         return "the server has failed; its log says more"
     shown = merge_equal(error.diagnostics)
@@ -87,5 +88,5 @@ def too_large(run_id: str, size: int) -> DefinitionError:
 
 
 def written(value: Value | Mapping[str, Value]) -> str:
-    """JSON in which a text is readable; a text as it is."""
+    """A text as it is; any other value as JSON, with characters instead of escapes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -32,9 +32,9 @@ class FlowTool(NamedTuple):
     gives: Schema | None
     """The schema of the result as an object; None: it cannot be wrapped into an object."""
     has_whole_input: bool
-    """Whether the argument `INPUT` is the input, because the input is no object."""
+    """Whether the argument `INPUT` has the input, because the input is no object."""
     has_whole_result: bool
-    """Whether `RESULT` has the output, because it is not declared as an object."""
+    """Whether the field `RESULT` has the output, because it is not declared as an object."""
 
     def input_of(self, arguments: Mapping[str, Value]) -> Value:
         """The input of a run with these arguments."""

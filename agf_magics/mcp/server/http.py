@@ -1,5 +1,5 @@
-"""Serves over HTTP on 127.0.0.1, for clients with the token, and refuses foreign pages of
-browsers."""
+"""Serves flows over HTTP on 127.0.0.1 for clients that send the token. The SDK refuses requests of
+foreign web pages, by the headers Host and Origin."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HttpServer:
     """A server on a thread of its own, from its creation until `close`."""
 
     def __init__(self, flows: FlowServer, port: int, token: str) -> None:
-        """Raises DefinitionError ``mcp.port`` if the port cannot be had."""
+        """Raises DefinitionError ``mcp.port`` if the port is taken or not allowed."""
         self._socket = bind(port)
         self.url = _address(self._socket)
         self._uvicorn = uvicorn.Server(_config(flows, token))
@@ -119,8 +119,8 @@ def _config(flows: FlowServer, token: str) -> uvicorn.Config:
 
 
 def _guarded(app: App, token: str) -> App:
-    """``app`` for requests with the token. On a machine of several people each of them reaches the
-    loopback."""
+    """``app`` for requests with the token; others are refused, because every person on a shared
+    machine reaches the loopback."""
     expected = f"Bearer {token}".encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,8 +138,9 @@ def _guarded(app: App, token: str) -> App:
 
 
 def _watched(receive: Receive, gone: asyncio.Event) -> Receive:
-    """``receive``, which says when the client has gone: the SDK notes it only since 2026-07-28, and
-    without a store of events nothing reaches a client of an older protocol any more."""
+    """``receive`` that also sets ``gone`` when the client disconnects. The SDK notices that only in
+    the protocol of 2026-07-28. An older client that comes back gets nothing of the request either,
+    because this server stores no events."""
 
     async def watched() -> Any:
         message = await receive()

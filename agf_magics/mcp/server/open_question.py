@@ -14,10 +14,10 @@ from ...values.value import Value
 
 PATIENCE = 600.0
 """Seconds in which an open question can be answered. Then an approval is denied, and any other question
-ends the run as ``waiting``: it takes no memory, and goes on when it is answered."""
+ends the run as ``waiting``: the run takes no memory, and goes on when the question is answered."""
 
 TRIES = 5
-"""Answers to a question that are tried: a program may fill the form."""
+"""Wrong answers after which a question is given up: a program may answer for ever."""
 
 
 class OpenQuestion:
@@ -40,16 +40,16 @@ class OpenQuestion:
         return pending.question if pending is not None else None
 
     def answer(self, answer: Value) -> None:
-        """Answer the open question; nothing if there is none any more. Raises DefinitionError if the
-        answer does not fit."""
+        """Answer the open question; do nothing if no question is open any more. Raises
+        DefinitionError if the answer does not fit."""
         if (pending := self._pending) is not None:
             fitting = fitting_answer(pending.question, answer)
-            self._pending = None  # now: the engine sees the answer later
+            self._pending = None  # at once, because the engine takes the answer later
             pending.take(fitting)
 
     def try_answer(self, answer: Value) -> None:
-        """Put the question for a client that may try again: a wrong answer leaves the question
-        open, with a complaint, up to `TRIES` times."""
+        """Answer the open question for a client that may try again: a wrong answer leaves the
+        question open, with a complaint; after `TRIES` wrong answers the question is given up."""
         try:
             self.answer(answer)
         except DefinitionError as error:

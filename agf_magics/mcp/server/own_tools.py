@@ -25,24 +25,25 @@ NAMES = (
     *("run_pipeline_async", "run_result", "run_answer", "run_cancel"),
     *("check_definition", "explain", "describe_language", PAGE_TOOL),
 )
-"""Their names, which no flow can have here."""
+"""The names of these tools. A flow of a server cannot have one of them."""
 
 
 class OwnTool(NamedTuple):
-    """One of these tools."""
+    """A tool of the server that is no flow."""
 
     name: str
     description: str
     accepts: Schema
     call: Callable[[Arguments], Awaitable[dict[str, Value] | str]]
-    """Gets arguments that fit ``accepts``. May raise DefinitionError."""
+    """The function of the tool. It gets arguments that fit ``accepts``, and may raise
+    DefinitionError."""
     reads_only: bool = False
     """Whether the tool changes nothing."""
     meta: Mapping[str, Any] | None = None
     """The tool's metadata about the page of a run: the page shows its result, or calls it."""
 
     async def checked(self, arguments: Arguments) -> dict[str, Value] | str:
-        """Call it. Raises DefinitionError ``mcp.arguments`` if the arguments do not fit."""
+        """Call the tool. Raises DefinitionError ``mcp.arguments`` if the arguments do not fit."""
         if violations := judge(self.accepts)(dict(arguments)):
             message = f"{self.name} cannot be called so: {describe_all(violations)}"
             raise refused("mcp.arguments", message)
@@ -151,7 +152,7 @@ def _for_authors(registry: Registry) -> Sequence[OwnTool]:
     async def check(arguments: Arguments) -> dict[str, Any]:
         definition = arguments["definition"]
         language = arguments.get("language", "")
-        # On a thread: a long text takes time, and other clients have calls.
+        # On a thread, because a long text takes time, and other clients make calls meanwhile.
         return await asyncio.to_thread(check_definition, definition, language, registry)
 
     async def page(arguments: Arguments) -> str:
@@ -188,7 +189,7 @@ def _text(about: str, **more: Any) -> Schema:
 
 
 def _schema(*, required: Sequence[str] | None = None, **properties: Schema) -> Schema:
-    """An object with these fields; without ``required`` all of them are."""
+    """The schema of an object with these fields. ``required``: None: all fields are required."""
     names = list(properties if required is None else required)
     return {
         "type": "object",

@@ -1,4 +1,5 @@
-"""Implements the server with the SDK: lists and calls tools, reports progress, asks, cancels."""
+"""`FlowServer`, the server in the SDK's terms: lists and calls tools, reports progress, asks,
+cancels. The transports (stdio.py, http.py) carry its messages; `ServedRuns` starts its runs."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class FlowServer:
         most_running: int = MOST_RUNNING,
         limits: Limits | None = None,
     ) -> None:
-        """Raises DefinitionError ``mcp.serve-name`` for a flow whose name is no name of a tool."""
+        """Raises DefinitionError ``mcp.serve-name`` for a flow whose name no tool can have."""
         self.tools = flow_tools(flows, NAMES)
         self.served = ServedRuns(flows, registry, most_running, limits=limits)
         self.own = own_tools(self.served, self.tools, registry)
@@ -91,7 +92,7 @@ class FlowServer:
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         listed = [_flow_tool(tool) for tool in self.tools.values()]
-        # A model has no use for the page; a client without pages would offer it.
+        # A client without pages would offer the tool of the page to its model, which cannot use it.
         shows = apps.client_supports_apps(context)
         own_tools = [tool for tool in self.own.values() if shows or tool.name != PAGE_TOOL]
         listed += map(_own_tool, own_tools)
@@ -155,8 +156,8 @@ class FlowServer:
         return await _result_of(tool, served.run)
 
     async def _continued(self, params: types.CallToolRequestParams) -> ServedRun | None:
-        """The run that asked, when the client sends the answer; it may be in the journal only. None:
-        this is a new call."""
+        """The run whose question this call answers; the run may be in the journal only. None: this
+        is a new call."""
         run_id = params.request_state
         if run_id is None:
             return None
@@ -166,14 +167,14 @@ class FlowServer:
         reply = (params.input_responses or {}).get(QUESTION_KEY)
         served = self.served.served(run_id)
         if isinstance(reply, types.ElicitResult):
-            # The run waits here for its answer.
+            # The run is in this process and waits for the answer.
             if served is not None and (question := served.open_question.current) is not None:
                 _take(served, question, reply)
             # The run is in the journal only, and the answer resumes it.
             elif reply.action == "accept" and (content := reply.content or {}):
                 await self.served.answer(run_id, content.get(questions.FIELD))
                 served = self.served.served(run_id)
-            # Else nothing is answered: a declined question of a run of the journal stays open.
+            # Otherwise nothing is answered: the declined question of a journaled run stays open.
         if served is None:
             raise MCPError(
                 types.INVALID_PARAMS, f"the run {run_id!r} has ended: run_result has its result"
@@ -237,7 +238,7 @@ def _own_tool(tool: OwnTool) -> types.Tool:
 
 
 def _text(text: str) -> list[types.ContentBlock]:
-    # Half of a character would end the connection, here and in what is structured.
+    # Half of a character would end the connection, in this text and in the structured content.
     return [types.TextContent(type="text", text=whole_text(text))]
 
 
@@ -273,8 +274,8 @@ def _result(tool: FlowTool, run: Run | PastRun) -> types.CallToolResult:
 
 
 def _waits(run: Run, question: Question) -> types.CallToolResult:
-    """Handle a question for a client without forms: the run goes on waiting, and the question can
-    be answered by the id of the run."""
+    """The result for a client without forms: the run goes on waiting, and the question can be
+    answered with the tool run_answer and the id of the run."""
     envelope: Envelope = asks(run.run_id, question)
     return _failure(written(envelope), run)
 
@@ -283,7 +284,7 @@ def _can_ask(context: Context) -> bool:
     """Whether the client shows forms to its person."""
     capabilities = context.session.client_capabilities
     asking = capabilities.elicitation if capabilities is not None else None
-    # Before 2025-11-25 there was only one mode, and no word for it.
+    # Before the protocol of 2025-11-25 forms were the only mode, so a client does not name it.
     return asking is not None and (asking.form is not None or asking.url is None)
 
 
@@ -295,7 +296,8 @@ def _request(served: ServedRun, question: Question) -> types.ElicitRequestFormPa
 
 
 def _input_required(run: Run, form: types.ElicitRequestFormParams) -> types.InputRequiredResult:
-    """The client brings the question to its person and calls again; the id of the run is no secret."""
+    """The result that lets the client ask its person and call again. It contains the id of the run,
+    which is no secret."""
     request = types.ElicitRequest(params=form)
     return types.InputRequiredResult(
         input_requests={QUESTION_KEY: request}, request_state=run.run_id
@@ -313,7 +315,7 @@ async def _elicit(context: Context, served: ServedRun, question: Question) -> No
 
 
 def _take(served: ServedRun, question: Question, reply: types.ElicitResult) -> None:
-    """Hand the reply of the person to the run. One that does not fit leaves the question open."""
+    """Hand the person's reply to the run. A reply that does not fit leaves the question open."""
     answer = questions.form_answer(question, reply.action, reply.content)
     if answer is None:
         served.open_question.give_up()

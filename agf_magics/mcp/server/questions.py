@@ -35,8 +35,8 @@ def form(question: Question) -> dict[str, Any]:
 
 
 def form_answer(question: Question, action: str, content: object) -> Value:
-    """The person's answer by this action of the form; None: no answer. A refused approval is a
-    no."""
+    """The person's answer in a form that was closed with ``action``; None: no answer. A form for an
+    approval that is declined means no."""
     answer = content.get(FIELD) if action == "accept" and isinstance(content, dict) else None
     if answer is None and question.approval and action != "cancel":
         return False

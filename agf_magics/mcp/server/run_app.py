@@ -1,5 +1,5 @@
-"""Serves the page of a run inside a client (MCP Apps), which asks the server until the run has
-ended."""
+"""The page of a run inside a client (MCP Apps). The page calls the server again and again until the
+run has ended."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ URI = "ui://agf-magics/run.html"
 TITLE = "A run"
 
 RUN_ID = "agf-magics/run_id"
-"""The key of the id in what the result of a flow's tool says beside its value."""
+"""The key of the run's id in the ``_meta`` of the result of a flow's tool."""
 
 PAGE_TOOL = "run_page"
-"""The tool that the page calls, and no model."""
+"""The name of the tool that only the page calls: no model is offered it."""
 
 META: dict[str, Any] = {"ui": {"resourceUri": URI}}
 """The metadata of a tool whose result the page shows."""
@@ -27,12 +27,12 @@ PAGE_META: dict[str, Any] = {"ui": {"resourceUri": URI, "visibility": ["app"]}}
 
 
 def document() -> str:
-    """The HTML of the app. It loads nothing: a client gives it no connection."""
+    """The HTML of the app. It loads nothing, because a client gives the page no connection."""
     return (Path(__file__).parent / "run_app.html").read_text(encoding="utf-8")
 
 
 def page(run: Run | PastRun) -> dict[str, Any]:
-    """The page of a run as it is now, as HTML and as text, and whether it stays so."""
+    """The page of a run as HTML and as text, as the run is now, and whether the run has ended."""
     bundle = run._repr_mimebundle_()
     is_over = run.status not in ("pending", "running")
     shown = bundle["text/html"]

@@ -19,7 +19,7 @@ EVERY = 0.2
 
 
 class ServedRun:
-    """A run, and what waits for it on the loop of the server."""
+    """A run, and the calls that wait for it on the loop of the server."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,7 +28,7 @@ class ServedRun:
         self.done = 0
         """Steps that had finished at the last report of progress."""
         self.at = ""
-        """The path of the last of them."""
+        """The path of the step that finished last at that report."""
         self._finished = 0
         self._reported = 0.0
         """The time of the last report, on the monotonic clock."""
@@ -36,8 +36,8 @@ class ServedRun:
         self.ended: asyncio.Future[None] | None = None
 
     def begin(self, run: Run, at_end: Callable[[], None]) -> None:
-        """Watch ``run``, which was started with `listen` and `open_question`. ``at_end``: called on the loop when
-        it has ended."""
+        """Watch ``run``, which was started with `listen` and `open_question`. ``at_end``: called on
+        the server's loop when the run has ended."""
         self.run = run
         self.ended = asyncio.ensure_future(self._wait())
         self.ended.add_done_callback(lambda _: at_end())
@@ -72,9 +72,9 @@ class ServedRun:
         return self.ended is not None and self.ended.done()
 
     async def next(self, reported: int) -> Question | None:
-        """Wait for a change; the question that is open then. ``reported``: the finished steps that the
-        caller has reported. Ends at once if there is nothing to wait for: a step may have finished
-        before anybody waited."""
+        """Wait for a change, and return the question that is open then. ``reported``: the number of
+        finished steps that the caller has reported. Returns at once if more steps have finished, a
+        question is open or the run has ended."""
         assert self.ended is not None, "it has begun"
         if not self.has_ended and self.open_question.current is None and self.done <= reported:
             changed = asyncio.ensure_future(self._changed.wait())

@@ -22,9 +22,9 @@ from .envelopes import Envelope, asks, ended, started
 from .served_run import ServedRun
 
 MOST_RUNNING = 8
-"""Runs at once."""
+"""Runs of a server at the same time."""
 MOST_WAITING = 100
-"""The calls that wait until a run has ended."""
+"""Calls that wait until a run has ended; further calls are refused."""
 
 
 class ServedRuns:
@@ -38,7 +38,7 @@ class ServedRuns:
         most_waiting: int = MOST_WAITING,
         limits: Limits | None = None,
     ) -> None:
-        """``limits``: the limits of each run; None: those of the settings."""
+        """``limits``: the limits of each run; None: the limits of the settings."""
         self.flows = {flow.name: flow for flow in flows}
         self._registry = registry
         self._limits = limits
@@ -47,11 +47,11 @@ class ServedRuns:
         self._running: dict[str, ServedRun] = {}
         self._starting = 0
         self._waiting: list[asyncio.Future[None]] = []
-        """The calls that wait for their turn, the first one first."""
+        """The calls that wait for their turn, in the order in which they came."""
 
     async def start(self, name: str, input: Value) -> ServedRun:
-        """Start a flow when its turn has come. Raises DefinitionError: too many wait, or the flow
-        cannot run with this input."""
+        """Start a flow as soon as fewer than the most runs are running. Raises DefinitionError if
+        too many calls wait, or if the flow cannot run with this input."""
         await self._turn()
         return await self._begin_new(name, input)
 
@@ -61,8 +61,8 @@ class ServedRuns:
         return await self._begin_new(name, input)
 
     async def state(self, run_id: str) -> Envelope:
-        """The state of a run. One that the end of its process interrupted is resumed: whoever asks for
-        its result wants it."""
+        """The state of a run. A run that the end of its process interrupted is resumed, because the
+        caller wants its result."""
         if (served := self._running.get(run_id)) is not None:
             question = served.open_question.current
             return asks(run_id, question) if question is not None else started(run_id)
@@ -76,7 +76,8 @@ class ServedRuns:
         return await asyncio.to_thread(ended, run)
 
     async def answer(self, run_id: str, answer: Value) -> Envelope:
-        """Answer the question of a run. One that waits in the journal is resumed with the answer."""
+        """Answer the question of a run. A run that waits in the journal is resumed with the
+        answer."""
         served = self._running.get(run_id)
         if served is not None and served.open_question.current is not None:
             served.open_question.answer(answer)
@@ -119,7 +120,7 @@ class ServedRuns:
         if ends:
             await asyncio.wait(ends, timeout=seconds)
 
-    # --- how many ---
+    # --- the limit of runs ---
 
     @property
     def _count(self) -> int:
@@ -153,7 +154,7 @@ class ServedRuns:
         self._starting -= 1  # `_begin` counts it from here, without a turn of the loop in between
 
     def _call_next(self) -> None:
-        """Let as many of the waiting calls begin as there is room for."""
+        """Let waiting calls begin, as many as there is room for."""
         while self._waiting and self._count < self._most:
             turn = self._waiting.pop(0)
             if not turn.done():
@@ -209,7 +210,7 @@ class ServedRuns:
         run: Run | PastRun | None = None
         with suppress(DefinitionError):
             run = await asyncio.to_thread(runs, run_id)
-        # A person may write the beginning of an id; an agent that does has made it up.
+        # A person may write the beginning of an id. An agent has the whole id, or has made it up.
         if run is None or run.run_id != run_id or run.name not in self.flows:
             hint = "the id is in the result of run_pipeline_async"
             raise DefinitionError(

@@ -1,4 +1,5 @@
-"""Serves over stdin and stdout, with bounded lines and without prints of tools."""
+"""Serves flows over stdin and stdout. A line has a bound, and the prints of tools go to stderr, so
+that stdout has only messages of the protocol."""
 
 from __future__ import annotations
 
@@ -25,17 +26,17 @@ LONGEST_LINE = 16_000_000
 """Bytes of one message."""
 
 SETTLING = 3.0
-"""Seconds that cancelled runs have to end before the process does."""
+"""Seconds that cancelled runs have to end before the process ends."""
 
 
 async def serve_stdio(flows: FlowServer) -> None:
-    """Serve one client until it closes stdin. Runs that it started and does not wait for stay open in
-    the journal, so that the next server can resume them."""
+    """Serve one client until it closes stdin. Runs that the client launched and does not wait for
+    stay open in the journal, so that the next server can resume them."""
     streams = claim()
     replies = _Replies(streams.write)
     lines = _Lines(streams.read, replies)
     server = flows.server()
-    # The SDK reads lines and writes texts; nothing else of a file.
+    # The SDK only iterates over the lines, and calls `write` and `flush`: both objects have these.
     async with stdio_server(stdin=cast(Any, lines), stdout=cast(Any, replies)) as (read, write):
         await server.run(read, write, server.create_initialization_options())
     await flows.served.settle(SETTLING)
@@ -48,14 +49,15 @@ def too_long(size: int) -> DefinitionError:
 
 
 def unreadable() -> DefinitionError:
-    """The error for a message that is none."""
+    """The error for a line that is no message."""
     message = "this is no message of the protocol, or a value in it cannot be read"
     hint = "a message is an object of JSON, with numbers of up to 4,300 digits and 100 levels"
     return refused("mcp.unreadable-message", message, hint)
 
 
 class _Replies:
-    """Writes whole lines to the client, whose absence ends nothing but the writing."""
+    """Writes whole lines to the client. A client that has gone ends the writing, and nothing
+    else."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -76,7 +78,7 @@ class _Replies:
 
 
 class _Lines:
-    """The lines of the client. One that is too long is answered here and never read as JSON."""
+    """The lines of the client. A line that is too long gets an error, and is never read as JSON."""
 
     def __init__(self, file: BufferedReader, replies: _Replies) -> None:
         self._file = file
@@ -85,7 +87,7 @@ class _Lines:
         self._read = asyncio.Queue[bytes](maxsize=1)
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        # A thread of its own, which an interrupt of the server need not wait for.
+        # A daemon thread, because reading stdin would block an interrupt of the server.
         Thread(target=self._put_all, name="agf-mcp-stdin", daemon=True).start()
         while line := await self._read.get():
             yield line.decode("utf-8", "replace")
@@ -118,7 +120,8 @@ class _Lines:
             self._refuse(line[:ENDS], end, INVALID_REQUEST, too_long(size))
 
     def _refuse(self, start: bytes, end: bytes, code: int, why: DefinitionError) -> None:
-        """Tell the client, if the id of its request is found, else the person."""
+        """Tell the client why a line is refused, if the id of the request is found; else the
+        person."""
         message = error_text(why)
         id = id_of(start, end)
         if id is None:

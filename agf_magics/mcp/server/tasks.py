@@ -1,10 +1,10 @@
 """Offers long runs as tasks of the protocol of 2025-11-25, whose results a client fetches later.
 
-The id of a task is that of its run, so a task outlives the server as its run does. The SDK has the
-types of tasks and serves none: it lets no call of a tool be answered by a task. So a call that asks
-for one is answered before it reaches the SDK's handler. In the protocol of 2026-07-28 tasks are an
-extension of another form, for which the SDK has no types; there, and for all other clients, the
-launch tools do the same.
+A task has the id of its run, so a task outlives the server as its run does. The SDK has the types
+of tasks, but cannot answer the call of a tool with a task. So a call that asks for a task is
+answered before it reaches the SDK's handler. In the protocol of 2026-07-28 tasks are an extension
+of another form, for which the SDK has no types. Clients of that protocol, and clients without
+tasks, use the launch tools (own_tools.py) instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POLL = 1_000
 """Milliseconds after which a client asks again."""
 
 RELATED = "io.modelcontextprotocol/related-task"
-"""The key of the id in what belongs to a task."""
+"""The key of a task's id in the ``_meta`` of a message that belongs to the task."""
 
 ON_DEMAND = types.ToolExecution(task_support="optional")
 """The metadata of a tool that can be called as a task."""
@@ -84,7 +84,7 @@ class Tasks:
         self._result_of = result
 
     def serve(self, server: Server[Any]) -> None:
-        """Add them to the SDK's server."""
+        """Add the tasks to the SDK's server."""
         server.middleware.append(self._begin)
         server.add_request_handler("tasks/get", types.GetTaskRequestParams, self._get)
         server.add_request_handler("tasks/result", types.GetTaskPayloadRequestParams, self._result)
@@ -94,7 +94,7 @@ class Tasks:
         """Answer a call that asks for a task; hand on every other request."""
         written = ctx.params if isinstance(ctx.params, Mapping) else {}
         is_call = ctx.method == "tools/call" and ctx.protocol_version == VERSION
-        # A client that has not greeted is refused by the SDK.
+        # The SDK refuses a client that has not sent its capabilities.
         if not is_call or written.get("task") is None or ctx.session.client_capabilities is None:
             return await call_next(ctx)
         params = types.CallToolRequestParams.model_validate(written, by_name=False)
@@ -113,8 +113,8 @@ class Tasks:
     async def _result(
         self, context: Context, params: types.GetTaskPayloadRequestParams
     ) -> dict[str, Any]:
-        """The result of the call. Waits for the end of the run, which does not end with the client
-        that waits."""
+        """Wait for the end of the run, and return the result of the call. The run goes on if the
+        waiting client disconnects."""
         run, _ = await self._state(params.task_id)
         tool = self._tools[run.name]
         running = self._served.served(params.task_id)
@@ -125,7 +125,7 @@ class Tasks:
             result = await self._result_of(tool, run)
         meta = {**(result.meta or {}), RELATED: {"taskId": params.task_id}}
         result = result.model_copy(update={"meta": meta})
-        # As the SDK writes the result of a call, which this is.
+        # The SDK writes the result of a call in the same way.
         written = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         return serialize_server_result("tools/call", VERSION, written)
 
@@ -141,7 +141,8 @@ class Tasks:
         return _about(run, envelope)
 
     async def _state(self, run_id: str) -> tuple[Run | PastRun, Envelope]:
-        """The run of a task, and its state; one that the end of the server interrupted goes on."""
+        """The run of a task, and its state. A run that the end of a server interrupted is
+        resumed."""
         with _errors_of_the_protocol():
             envelope = await self._served.state(run_id)
             return await self._served.find_run(run_id), envelope
@@ -149,7 +150,7 @@ class Tasks:
 
 @contextmanager
 def _errors_of_the_protocol() -> Iterator[None]:
-    """Raise an error of the block that is one of ours as an error of the protocol."""
+    """Raise a DefinitionError of the block as an error of the protocol."""
     try:
         yield
     except DefinitionError as error:

@@ -1,4 +1,5 @@
-"""The token that clients of the HTTP server send: a new one for each server, or one that a person chooses."""
+"""The token that clients of the HTTP server send: a random text, or a text that a person
+chooses."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ VARIABLE = "AGF_MAGICS_MCP_TOKEN"
 """The environment variable with the token of ``agf-magics mcp --http``."""
 
 SHORTEST = 16
-"""Characters."""
+"""Characters of a token that a person chooses: a shorter one could be guessed."""
 
 
 def new_token() -> str:
@@ -19,13 +20,15 @@ def new_token() -> str:
 
 
 def token_of_environment() -> str | None:
-    """The token that the environment has. Raises DefinitionError ``mcp.token`` if it cannot be one."""
+    """The token in the variable `VARIABLE`; None if it is not set. Raises DefinitionError
+    ``mcp.token`` if the text is no valid token."""
     token = os.environ.get(VARIABLE, "")
     return checked_token(token) if token else None
 
 
 def checked_token(token: str) -> str:
-    """A token that a header can have and nobody guesses. Raises DefinitionError ``mcp.token``."""
+    """``token``, if a header can contain it and nobody guesses it. Raises DefinitionError
+    ``mcp.token``."""
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
         message = f"a token has at least {SHORTEST} letters, digits and signs, and no blank"
         raise refused("mcp.token", message, "without one, a new token is made for the server")

@@ -1,6 +1,20 @@
 // The lanes of a repeated step: its calls over time, below the timeline.
 
 function drawsLanes({ named, element, button, number, setText, duration, marked }) {
+  // The failed calls of `found` on the lower half of a bar, or more of it if more failed; empty if no call did. The bar begins `start`
+  // milliseconds after the run, and is `took` long.
+  function failuresOf({ bars, density, began, end }, start, took, lost) {
+    const each = bars ? named("BarRow", bars) : named("DensityRow", density).map(({ failed }, k) => ({ failed, start: k / density.length * end, end: (k + 1) / density.length * end }));
+    const stops = [], place = at => Math.max(0, Math.min(1, (at + began - start) / took)) * 100;
+    let last = 0;
+    for (const { start: from, end: to } of each.filter(({ failed }) => failed)) {
+      if (place(to) < last + 0.2) continue; // as good as in the mark before it
+      const first = Math.max(last, place(from));
+      stops.push(`transparent ${last}% ${first}%, var(--bad) ${first}% ${last = Math.max(place(to), place(from) + 0.5)}%`);
+    }
+    return stops.length && `linear-gradient(to right, ${stops.join(", ")}, transparent ${last}%) 0 100% / 100% max(50%, ${lost * 100}%) no-repeat`;
+  }
+
   // The calls of a repeated step: each in the first lane that is free; or, if they are many, how many ran at a time.
   // `range`: what the axis above them shows, in milliseconds after the first start.
   function lanesOf(name, found, width, range, open) {
@@ -73,5 +87,5 @@ function drawsLanes({ named, element, button, number, setText, duration, marked 
     return canvas;
   }
 
-  return lanesOf;
+  return { lanesOf, failuresOf };
 }

@@ -255,6 +255,6 @@ export default base => {
     }
   }
 
-  const RowTable = rowTable(base), ValuePages = valuePages(base), lanesOf = drawsLanes(base);
-  return { lanesOf, table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
+  const RowTable = rowTable(base), ValuePages = valuePages(base), lanes = drawsLanes(base);
+  return { ...lanes, table: (...given) => new RowTable(...given), evaluations: (...given) => new ValuePages(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
 };

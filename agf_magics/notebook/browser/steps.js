@@ -198,11 +198,13 @@ class StepList {
     if (this.state.hasInner[i]) node.setAttribute("aria-expanded", !folded.has(i));
   }
 
-  // When each call of a step ran, as shares of its bar, which ends at `end`; null: all the time, or at the same time, which the
-  // lanes show.
-  piecesOf(i, row, end) {
+  // A bar, which ends at `end`: when each call of the step ran; of calls at the same time, which the lanes show, when the failed did.
+  paintOf(i, row, look, end) {
     const start = row[Now.start] * 1e3, took = end * 1e3 - start, known = this.pieces.get(i), isOpen = row[Now.end] == null;
-    if (!this.state.tree[i][Step.repeats] || this.state.isDeaf || !(took > 0)) return null;
+    const lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]);
+    // What failed at no known time is a small mark at the end: a line along the bar would name times.
+    const whole = lost ? `${!isOpen && known?.marks || "linear-gradient(var(--bad) 0 0) 100% / 4px 50% no-repeat"}, ${look.color}` : look.color;
+    if (!(this.state.tree[i][Step.repeats] || row[Now.hasAttempts]) || this.state.isDeaf || !(took > 0)) return whole;
     const pieces = known?.found && piecesOf(named("BarRow", known.found.bars ?? []), known.found.began - start, took, isOpen ? (known.found.open ?? NaN) - start : NaN);
     // A fan-out at work has an answer that only grows.
     const key = `${row[Now.end]} ${row[Now.counted]} ${row[Now.name]}`, isParallel = isOpen && known?.found?.total && !pieces, { live } = this.state.last;
@@ -210,17 +212,20 @@ class StepList {
       const asked = { key, found: known?.found };
       this.asked = performance.now();
       this.pieces.set(i, asked);
-      this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(found => { asked.found = found; this.draw(); }, () => {});
+      this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(async found => {
+        asked.found = found;
+        if (lost && !isOpen) asked.marks = (await loadLater(this.state)).failuresOf(found, start, took, lost);
+        this.draw();
+      }).catch(() => {});
     }
-    return pieces;
+    return pieces ? piecesGradient(pieces, this.state.byName.get("ok").color, look.color) : whole;
   }
 
   drawBar(node, i, row, look, end) {
     if (!this.isTimeline || row[Now.start] == null) return;
-    const [from, to] = this.times(), pieces = this.piecesOf(i, row, end), lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]) * 100 || 0;
-    // The share that failed is red from below: along the bar it would name a time at which it failed.
+    const [from, to] = this.times();
     Object.assign(node.bar.style, { left: `min(${(row[Now.start] - from) / (to - from) * 100}%, 100% - ${row[Now.start] > to ? 0 : 2}px)`, width: `${(end - row[Now.start]) / (to - from) * 100}%`,
-      background: pieces ? piecesGradient(pieces, this.state.byName.get("ok").color, look.color) : lost ? `linear-gradient(to top, var(--bad) max(3px, ${lost}%), ${look.color} 0)` : look.color });
+      background: this.paintOf(i, row, look, end) });
   }
 
   newRow(i) {

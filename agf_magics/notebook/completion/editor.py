@@ -1,5 +1,7 @@
-"""The questions of the front end through a comm: problems and help for the editor, and to open a run
-again."""
+"""The questions of the front end through a comm: problems, help, and to open the run of a saved page.
+
+Problems and help are for the editor in which a person writes a cell.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ from ..explorer.run_channel import open_again
 from ..output.receiving import receive_while_busy
 
 TARGET = "agf-magics.problems"
-"""The target of the comm."""
+"""The target of the comm: the page's script listens under this name."""
 
 
 def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
-    """Answer requests for problems in a kernel; nothing in a shell without one, and in a kernel
-    without the package of comms (ipykernel before 6.19)."""
+    """Answer the questions in a kernel. Does nothing in a shell without a kernel, and in a kernel without
+    the package comm (ipykernel before 6.19)."""
     if getattr(shell, "kernel", None) is None or find_spec("comm") is None:
         return
     import comm
@@ -37,7 +39,7 @@ def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
 
 
 def _described(code: str, at: object, registry: Registry) -> str:
-    """`describe`, for a page: empty if there is no help."""
+    """The help of `describe` as a text for a page; empty if there is no help."""
     if type(at) is not int or not 0 <= at <= len(code) <= LONGEST_CELL:
         return ""
     return plain(describe(code, at, registry) or "", MOST_TOOLTIP)
@@ -46,8 +48,8 @@ def _described(code: str, at: object, registry: Registry) -> str:
 def _answerer(
     send: Callable[[dict[str, Any]], object], registry: Registry
 ) -> Callable[[dict[str, Any]], None]:
-    """A function that answers a message ``{id, text}`` by ``{id, problems}``, and ``{id, open,
-    mark}`` (see `open_again`) by ``{id, why}``, ``{id, help, at}`` (see `describe`) by ``{id,
+    """A function that answers the messages of a page: ``{id, text}`` by ``{id, problems}``, ``{id, open,
+    mark}`` (see `open_again`) by ``{id, why}``, and ``{id, help, at}`` (see `describe`) by ``{id,
     text}``."""
 
     answers: Mapping[str, Callable[[str, dict[str, Any]], dict[str, Any]]] = {

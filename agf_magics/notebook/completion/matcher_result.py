@@ -1,6 +1,6 @@
 """The completions of our cells as the result of a matcher of IPython.
 
-It suppresses all other completions: in a YAML body an empty answer is better than Python's names.
+The result suppresses all other completions: in a YAML body no answer is better than Python's names.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from ...editor.complete import Surroundings, complete
 from ...pictures.plain import line as one_line
 
 MOST_DOC = 64
-"""Characters of the text about a choice."""
+"""The most characters of the text about a choice."""
 
 
 class Silence(list[SimpleCompletion]):
-    """A list that is never empty by its length: after an empty one IPython asks its other
-    matchers."""
+    """A list whose length is never 0: after an empty list IPython asks its other matchers."""
 
     def __len__(self) -> int:
         return super().__len__() or 1
 
 
 def matcher_result(context: CompletionContext, surroundings: Surroundings) -> SimpleMatcherResult:
-    """What IPython shows below the cursor, in our order."""
+    """The completions that IPython shows below the cursor, in our order."""
     offer = complete(
         context.full_text, context.cursor_line, len(context.text_until_cursor), surroundings
     )
@@ -42,8 +41,8 @@ def matcher_result(context: CompletionContext, surroundings: Surroundings) -> Si
 
 
 def _kind(choice: Choice, is_blank: bool) -> str:
-    """The kind of a choice, as the popup shows it; on a blank line, where a person looks around,
-    with the first sentence about it."""
+    """The kind of a choice, as the popup shows it. On a blank line, where a person looks around, the
+    first sentence about the choice follows."""
     first = (
         one_line(re.split(r"[.:;](?:\s|$)", choice.doc, maxsplit=1)[0], MOST_DOC)
         if is_blank

@@ -12,8 +12,8 @@ from ...text.giving_up import note_given_up
 
 
 def install_inspector(undo: ExitStack, shell: Any, registry: Registry) -> None:
-    """Answer the kernel's inspect requests in our cells. All others, and any failure, go to
-    IPython."""
+    """Answer the kernel's inspect requests in our cells. All other requests, and requests for which our
+    help fails, go to IPython."""
     kernel: Any = getattr(shell, "kernel", None)
     before = getattr(kernel, "do_inspect", None)
     if before is None:

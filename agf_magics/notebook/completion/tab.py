@@ -1,4 +1,5 @@
-"""The matcher for IPython. `complete` imports the languages, so it is imported at the first Tab."""
+"""The matcher that answers Tab in IPython. The completion imports the languages, so it is itself imported
+at the first Tab."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def matcher(surroundings: Callable[[], Surroundings]) -> Matcher:
 
 
 def known(notebook: Notebook, shell: Any) -> Surroundings:
-    """The present state of the notebook."""
+    """What a completion may offer now: the names of the registry, of the notebook, of runs, lessons and
+    servers."""
     from ...editor.complete import Surroundings
     from ..magics.exercises import lesson_names
     from ..magics.history import kept_ids

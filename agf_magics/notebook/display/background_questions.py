@@ -1,9 +1,9 @@
 """Questions of runs in a notebook: the explorer of the run has the buttons and the field.
 
-A run that is shown as an explorer has it already. For any other background run (``--quiet``, or
-started by Python code) one is opened in the cell that started the run, as long as questions are
-open. Where no explorer hears a click while the cell runs, the cell asks at its prompt. The document
-has only text.
+Most runs are shown as an explorer already. For any other background run (``--quiet``, or started by
+Python code) an explorer is opened in the cell that started the run, as long as questions are open. Where
+no explorer receives a click while the cell runs, the cell asks at its prompt. The saved document has only
+text.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ UNSEEN = (
     "or in Python with .answer(VALUE) of the run"
 )
 PATIENCE = 5.0
-"""Seconds in which a view reports, where it can be opened."""
+"""Seconds after which a view that has not reported cannot be opened here."""
 SOON = 2.0
-"""Seconds in which the first view of a kernel reports, if it can while a cell runs."""
+"""Seconds after which a kernel whose first view has not reported cannot hear a view in a running cell."""
 NOT_ANSWERED = "not answered: the run has ended"
 
 
 def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value]]:
-    """What asks. ``has_views()``: whether a run that is shown is shown as an explorer."""
+    """The function that asks the questions of background runs. ``has_views()``: whether a run that is
+    shown is shown as an explorer."""
 
     async def ask_in_explorer(question: Question) -> Value:
         """Ask in the explorer of the run, and keep the question and its answer in the cell that
         started the run.
 
-        A run that a cell awaits is on the kernel's own loop. Not every kernel receives a click
-        then, so it asks as a cell that waits does. Raises NoUser if no explorer can show the
-        question.
+        A run that a cell awaits is on the kernel's own loop, and not every kernel receives a click
+        meanwhile: such a run asks at the prompt. Raises NoUser if no explorer can show the question.
         """
         run = _run_of(question)
         on_main_thread = threading.current_thread() is threading.main_thread()
-        # In a browser all is on one thread, a background run too.
+        # In a browser everything is on one thread, also a background run.
         if on_main_thread and (run is None or not run.background):
             return ask_at_prompt(question)
         if run is None:
@@ -72,11 +72,12 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
 
 
 def cell_asker(has_views: Callable[[], bool]) -> Callable[[Question], Value]:
-    """What asks the questions of a run that a cell waits for. ``has_views()``: see `asker`."""
+    """The function that asks the questions of a run that a cell waits for. ``has_views()``: see
+    `asker`."""
 
     def ask_in_cell(question: Question) -> Value:
-        """Ask in the explorer of the run if it hears a click now, else at the prompt: once, in one
-        place."""
+        """Ask in the explorer of the run if the explorer receives a click now, else at the prompt: only
+        in one of the two."""
         run = _run_of(question)
         is_shown = run is not None and has_views() and Explorer.shows(run) and not IN_BROWSER
         if run is None or not is_shown or not page.hears_soon(SOON, current.meanwhile):
@@ -95,22 +96,22 @@ class _ShownQuestion:
         self.slot = OutputSlot()
         self.pending = PendingQuestion(question)
         self.answer = NOT_ANSWERED
-        """The answer as the document has it."""
+        """The answer in the words of the saved document."""
         asking = list(run.progress.open_questions.items())
         path = next((path for path, other in asking if other is question), ())
         where = call_words(run.progress.rows, path) or question.where
         self.question = question._replace(where=where)
-        """The question with the words of its author for the step that asks."""
+        """The question, with the author's words for the step that asks."""
 
     def take(self, answer: Value) -> Value:
-        """The same answer, which the document then has."""
+        """Return ``answer``, and remember it in the words of the document."""
         self.answer = describe_answer(self.pending.question, answer)
         return answer
 
 
 @contextmanager
 def _in_document(question: Question, run: Run) -> Iterator[_ShownQuestion]:
-    """The question while it waits; afterwards the document has it with its answer."""
+    """In the block the question waits; afterwards the document has the question with its answer."""
     shown = _ShownQuestion(question, run)
     try:
         yield shown
@@ -129,7 +130,7 @@ def _run_of(question: Question) -> Run | None:
 
 @contextmanager
 def _own_explorer(run: Run) -> Iterator[None]:
-    """In the block, an explorer that is opened for its questions shows ``run``."""
+    """In the block, ``run`` is shown by an explorer that is opened only for the run's questions."""
     try:
         own = _OwnExplorer.of(run)
     except Exception as error:  # the widgets of this environment do not work
@@ -152,7 +153,7 @@ class _OwnExplorer:
 
         self._run = run
         self._count = 0
-        """Questions that are open."""
+        """The number of open questions."""
         self._channel = Channel(run, waits=False, show=lambda _: None)
         self._slot = OutputSlot()
         page: Bundle = framed(EMPTY, self._channel.mark)
@@ -160,7 +161,7 @@ class _OwnExplorer:
 
     @classmethod
     def of(cls, run: Run) -> _OwnExplorer:
-        """The explorer of a run, for one question more."""
+        """The explorer of a run, opened or shared; it counts one question more."""
         with cls._lock:
             explorer = cls._open.get(run.run_id) or cls(run)
             cls._open[run.run_id] = explorer
@@ -180,8 +181,8 @@ class _OwnExplorer:
 
 
 def describe_answer(question: Question, answer: Value) -> str:
-    """An answer for the document, which must not have secrets: a typed text may be one, unless it
-    is one of the words that answer a question of yes and no."""
+    """An answer for the document, which must not have secrets. A typed text may be a secret, unless it is
+    a word that answers a question of yes and no."""
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     if isinstance(answer, dict):
@@ -192,7 +193,7 @@ def describe_answer(question: Question, answer: Value) -> str:
 
 
 def unanswered(question: Question, waiting: str, run_id: str) -> dict[str, str]:
-    """The question of a run, which an explorer of that run does not show twice."""
+    """A question that waits, marked so that an explorer of the run can hide this copy of it."""
     shown = frozen(question, waiting)
     attributes = f'class="agf-asked" data-run="{html(line(run_id, 90))}"'
     return {**shown, "text/html": f"<div {attributes}>{shown['text/html']}</div>"}

@@ -1,7 +1,7 @@
 """The context of a plan: a table of its values and messages, over which the page draws a slider.
 
-As of a run, the document only has the table. The slider is the one of `State over time` in the
-explorer of a run: its moments are the numbers of messages.
+The saved document has only the table. The slider is the one of `State over time` in the explorer of a
+run; a moment of it is a number of messages. The rows of the table come from context_timeline.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def static(name: str, log: Log) -> Bundle:
 
 
 def moment_json(log: Log, moment: int, since: int) -> Json:
-    """The values after ``moment`` messages, and how they differ from those after ``since``
+    """The values after ``moment`` messages, and how they differ from the values after ``since``
     messages."""
     if max(moment, since) > len(log):
         raise Refused(f"the context has no moment {max(moment, since) + 1}")
@@ -70,8 +70,8 @@ def _differences(
 
 
 def _values(log: Log) -> dict[str, Value]:
-    """The values of the last references, by their texts; an error in place of a value that cannot
-    be read."""
+    """The values of the last references, by the texts of the references. The message of an error stands
+    for a value that cannot be read."""
     values: dict[str, Value] = {}
     for reference in references(log):
         try:

@@ -1,8 +1,8 @@
 """The state of a plan's context after each message: the references, their values, and the calls
 that wrote them.
 
-A log never changes, so the state at a moment is that of the log up to a message. A page shows the
-last messages only.
+A log never changes, so the state at a moment is the state of the log up to a message. A page shows only
+the last messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...values.extent import dump_bounded
 from ...values.value import Value, type_name
 
 MOST_ROWS = 60
-"""The last references and messages that are shown."""
+"""The most references and messages that are shown: the last ones."""
 
 NO_MESSAGE = "before the first message"
 
@@ -77,8 +77,8 @@ def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
 
 
 def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
-    """The writes of the last message of ``log``, each with the resulting value if that is another
-    one."""
+    """The writes of the last message of ``log``, each with the value that results if it is not the
+    written value."""
     content = read_content(message)
     number = str(len(log) - 1)
     by = writer(message)

@@ -13,14 +13,14 @@ from ..explorer.request_types import AnyRun, Json
 from ..explorer.requests import requests_of, session_of
 
 MOST_CONVERSATIONS = 20
-"""Conversations of a run that a cell saves."""
+"""The most conversations of a run that a cell saves."""
 MOST_SAVED = 60_000
-"""Characters of the conversations that a cell saves, as HTML."""
+"""The most characters of HTML of the conversations that a cell saves."""
 
 
 def conversations_html(run: Run) -> str:
-    """The first conversation of each model and agent of a run, folded; empty if there is none or the
-    journal has none."""
+    """The first conversation of each model and agent of a run, folded; empty if the run or its journal
+    has no conversation."""
     shown = ""
     for number, (title, messages) in enumerate(_conversations(run)):
         part = details(
@@ -55,12 +55,13 @@ def message_html(message: Json) -> str:
     if message.get("error"):
         parts.append(f'<pre class="error" style="{BLOCK}">{html(message["error"])}</pre>')
     if text := message.get("text"):
-        is_reply = message["who"] == "model"  # JupyterLab writes no Markdown in an output
+        is_reply = message["who"] == "model"  # JupyterLab does not render Markdown inside HTML
         parts.append(
             markdown_html(text) if is_reply else f'<pre style="{BLOCK}">{html(text)}</pre>'
         )
     for call in message.get("calls", ()):
-        arguments = _value(call["arguments"]) if "arguments" in call else ""  # not if it arrives
+        # A call that still arrives has no arguments yet.
+        arguments = _value(call["arguments"]) if "arguments" in call else ""
         parts.append(f'<p style="margin:0">⚙ {html(call["tool"])}</p>{arguments}')
     return "".join([*parts, _value(message["result"]) if "result" in message else ""])
 

@@ -1,6 +1,4 @@
-"""What a person is told beside an error: the parameter or the magic that was meant, and a run that
-nobody awaits.
-"""
+"""Advice after a cell: the parameter or the magic that was probably meant, and a run not awaited."""
 
 from __future__ import annotations
 
@@ -19,10 +17,10 @@ from .print_problems import print_problems
 from .tracebacks import without_ours
 
 _UNEXPECTED = re.compile(r"\A(\w++)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w++)'")
-"""The function and the parameter that it does not have."""
+"""Python's message about a wrong call: its groups are the function and the unknown parameter."""
 
 _MEANT = {("agent", "model"): "a model is an agent with agf.model_agent(NAME, model=…)"}
-"""What to write, by a function and a parameter that it does not have."""
+"""What to write instead, by the function and the unknown parameter."""
 
 
 def install_advice(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
@@ -42,8 +40,8 @@ def install_advice(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> 
                 error.add_note(note)
         shell.showtraceback((kind, error, frames), tb_offset=tb_offset)
 
-    # What Python itself raises for a wrong call, we raise too: `agf.run(1)` is a TypeError. A person
-    # who has set a handler of their own keeps it.
+    # These are the errors that Python and our functions raise for a wrong call: `agf.run(1)` is a
+    # TypeError. A person who has set a handler of their own keeps it.
     if not shell.custom_exceptions:
         shell.set_custom_exc((TypeError, ValueError, LookupError, AttributeError), wrong_call)
         undo.callback(shell.set_custom_exc, (), None)
@@ -67,12 +65,12 @@ def install_advice(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> 
 _UNKNOWN_MAGIC = re.compile(
     r"(?:Line magic function|Cell magic) `(?P<sign>%%?)(?P<name>\w+)` not found\."
 )
-"""IPython's own message; it knows of no near names. Where the other kind of magic has that name, it
-says so, and a near name would lead astray."""
+"""IPython's message about an unknown magic, which names no near magic. If the other kind of magic has the
+name, IPython's message goes on and says so; then a near name would lead astray."""
 
 
 def _near_magic(shell: Any, message: str) -> str | None:
-    """What to write in the place of a magic that IPython does not know."""
+    """The hint with the magic that was probably meant, if ``message`` is about an unknown magic."""
     match = _UNKNOWN_MAGIC.match(message)
     if match is None:
         return None
@@ -82,7 +80,7 @@ def _near_magic(shell: Any, message: str) -> str | None:
 
 
 def _is_run_not_awaited(value: object) -> bool:
-    # By its code: other packages have an `arun` too.
+    # A run is recognized by its code: other packages have a function `arun`, too.
     is_run = type(value) is CoroutineType and value.cr_code is inspect.unwrap(arun).__code__
     return is_run and inspect.getcoroutinestate(value) == "CORO_CREATED"  # type: ignore[arg-type]
 

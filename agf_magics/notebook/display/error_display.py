@@ -1,8 +1,8 @@
 """Errors of our cells as the notebook shows them: with the source of the cell, without our own
 frames.
 
-IPython calls ``_render_traceback_`` of an exception, which ours have while the extension is loaded.
-If a tool raised, the frames of the tool are shown too.
+IPython calls the method ``_render_traceback_`` of an exception. Our exceptions have it while the extension
+is loaded. If a tool raised, the frames of the tool are shown, too.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _full(shell: Any, error: BaseException) -> list[str]:
 
 
 def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
-    """The lines of an error; of a failed step also the frames of the code that failed, as
-    ``%xmode`` has them."""
+    """The lines of an error. For a failed step the frames of the code that failed follow, as ``%xmode``
+    shows them."""
     red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
     lines = []
     name = type(error).__name__
@@ -87,14 +87,14 @@ def _frames(shell: Any, cause: BaseException, frames: TracebackType) -> list[str
         shown: list[str] = shell.InteractiveTB.structured_traceback(
             type(cause), cause, frames, tb_offset=0
         )
-    except RAISED:  # IPython reads the exception as it is
+    except RAISED:  # IPython calls methods of the exception, which may raise anything
         return [format_trace(cause, frames)]
     return shown
 
 
 def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
-    """The frames of an exception that a worker has sent, with the names of cells; none if a worker
-    did not send it."""
+    """The frames of an exception that a worker has sent, with the names of cells; empty if the exception
+    does not come from a worker."""
     from ...workers.sending.tracebacks import RemoteTraceback, with_source
 
     remote = next((text for text in (cause, cause_of(cause)) if is_a(text, RemoteTraceback)), None)
@@ -105,7 +105,7 @@ def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
         # IPython's compiler knows the names of the cells; nothing is compiled.
         format_name = getattr(getattr(shell, "compile", None), "format_code_name", None)
         words = format_name(file) if format_name is not None else None
-        return " ".join(words) if words is not None else ""  # ("Cell", "In[3]"), or it is no cell
+        return " ".join(words) if words is not None else ""  # ("Cell", "In[3]"); None: no cell
 
     lines = with_source(str(remote.args[0]), cell).rstrip("\n").split("\n")
     return ["", "On the worker:", *(plain(text, 2_000) for text in lines)]
@@ -115,7 +115,7 @@ _COLOUR_OR_CONTROL = re.compile(r"(?P<colour>\x1b\[[0-9;]*m)|\x1b|[^\n\t\x1b -~]
 
 
 def _safe(match: re.Match[str]) -> str:
-    """A colour of IPython's as it is; anything else as `plain` shows it."""
+    """A colour code of IPython unchanged; anything else as `plain` shows it."""
     return match["colour"] or plain(match[0], 20_000)
 
 

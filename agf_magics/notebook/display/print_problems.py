@@ -11,7 +11,7 @@ from ...text.diagnostics import Diagnostic, merge_equal
 from ..output.output import show
 
 MOST = 20
-"""Problems of one error or definition that are shown."""
+"""The most problems of one error or definition that are shown."""
 
 
 def print_problems(problems: Iterable[Diagnostic]) -> None:

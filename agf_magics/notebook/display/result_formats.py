@@ -37,14 +37,14 @@ def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]
         return registry_page.everything(found)
 
     def run(found: Run) -> None:
-        # `%%capture` would keep an empty output.
+        # Under `%%capture` the function `captured` displays the run: this one would leave an empty output.
         if isinstance(sys.displayhook, CapturingDisplayHook):
             raise NotImplementedError
         if not is_shown(found):
             show_ended(found, shell)
 
     def runs(found: Runs) -> None:
-        # Elsewhere it is a table, as the value of any other cell.
+        # Without a view the default display shows the runs as a table.
         if isinstance(sys.displayhook, CapturingDisplayHook) or not is_watched(shell):
             raise NotImplementedError
         show_runs(Runs(map(placed, found)), ALL, shell, lambda: Runs(as_now(found)))

@@ -19,21 +19,21 @@ from ..explorer.arguments import texts_of
 from ..explorer.request_types import Json, Refused
 
 MOST_COMPARED = 500
-"""Steps of a comparison in the page."""
+"""The most steps of a comparison in the page."""
 MOST_COMPARED_TEXT = 2_000
-"""Characters of a value in it."""
+"""The most characters of a value in a comparison."""
 FEW_ELEMENTS = 3
-"""Parts of a list up to which each is a row."""
+"""Parts of a list that differ, up to which each part has its own row."""
 SHOWN_ELEMENTS = 5
-"""Parts of a list that one row for all of them shows."""
+"""Parts of a list that are shown in one row for all of them."""
 
 LACKING = "—"
-"""Stands for a part that a run lacks, as in the page."""
+"""Stands for a part that a run does not have, as in the page."""
 
 _ELEMENT = re.compile(r"\[\d+\]")
 """An element of a list, in the path of a part."""
 _WHOLE = re.compile(r"input|output|stores(?:\.\w+|\['[^']*'\])|.* (?:output|input(?:\.\w+)?)")
-"""The value of which a part is one, at the beginning of its path."""
+"""The beginning of a part's path that names the whole value: an input, an output or a store."""
 
 _Part = Mapping[str, Any]
 
@@ -78,15 +78,15 @@ def _compared_step(row: Mapping[str, Any]) -> ComparedStepRow:
 
 
 def _reused(earlier: int, calls: int) -> str:
-    """How many of the results of a step were reused, as its row in the list says it."""
+    """How many results of a step were reused, in the words of the step's row in the list."""
     if not earlier:
         return ""
     return f"{AGAIN} reused" if earlier >= calls else f"{AGAIN} {earlier:,} reused"
 
 
 def _without_repeats(parts: Iterable[_Part]) -> Iterator[_Part]:
-    """The parts that differ. A value with the same parts as one before it, such as a store with the
-    output, is only named behind the first part of that one."""
+    """The parts that differ. A value with the same parts as an earlier value, such as a store that is
+    also the output, is only named behind the first part of the earlier value."""
     values: dict[Any, list[_Part]] = {}
     also: dict[Any, list[str]] = {}
     for whole, parts_of in groupby(parts, lambda part: _whole(part["value"])):
@@ -110,7 +110,7 @@ def _whole(path: str) -> str:
 
 
 def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
-    """The parts that differ; of a list in which several elements differ, one row for all of them."""
+    """The parts that differ, as rows. A list in which several elements differ has one row for them."""
     for name, parts_of in groupby(parts, lambda part: _before_element(part["value"])):
         group = list(parts_of)
         if len(group) <= FEW_ELEMENTS:
@@ -130,7 +130,8 @@ def _values(parts: Iterable[_Part]) -> Iterator[ComparedValueRow]:
 
 
 def _before_element(path: str) -> str:
-    """The path of the list of which a part is an element; the number of a step is none."""
+    """The path of the list of which a part is an element, else the path itself. A number in the id of a
+    step does not count as an element."""
     element = _ELEMENT.search(path, max(path.rfind(" input"), path.rfind(" output"), 0))
     return path[: element.start()] if element is not None else path
 
@@ -141,7 +142,7 @@ def _value_name(row: _Part) -> str:
 
 
 def _both_values(row: _Part) -> list[str]:
-    """The two values of a part that differs; empty for the run that lacks it."""
+    """The two values of a part that differs, as texts; empty for the run that does not have the part."""
     lacking = {"first": SECOND, "other": FIRST}
     return [
         ""

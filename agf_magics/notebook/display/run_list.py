@@ -27,7 +27,7 @@ from .run_comparison import compare_runs
 from .view import show_over
 
 MOST_LISTED = 20
-"""Runs on a page, if ``--limit`` says nothing else."""
+"""Runs on a page without ``--limit``."""
 
 FILTERS = ("--status", "--name", "--since", "--before", "--notebook")
 
@@ -53,8 +53,8 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
 def show_runs(
     runs: kept_runs.Runs, listed: PageOfRuns, shell: Any, find: Callable[[], kept_runs.Runs]
 ) -> None:
-    """Display a page of ``runs``; where a view draws over it, its ids open the runs. ``find``: the
-    same list when the page asks for it again."""
+    """Display a page of ``runs``. Where a view draws over the page, the ids open the runs. ``find``:
+    returns the same list again, as it is when the page asks."""
     page = runs_page(runs, listed)
     if not runs:
         return show(page)
@@ -85,7 +85,8 @@ def show_runs(
 
 
 def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
-    """The filter of the options. The notebook comes last, as it is read from the run's manifest."""
+    """The filter of the options. The notebook is tested last: it is read from the file of a run's
+    manifest."""
     wanted, name = parsed.word("--status"), parsed.text("--name")
     if wanted is not None:
         message = f"{wanted.text!r} is not the status of a run"
@@ -134,13 +135,13 @@ def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
 
 
 def as_now(lines: Iterable[RunLine]) -> list[RunLine]:
-    """Runs of a list as they are now, if they are still there."""
+    """The runs of a list as they are now; a run that is gone stays as it was."""
     current = {one.run_id: one for one in kept_runs.runs()}
     return [placed(current.get(one.run_id, one)) for one in lines]
 
 
 def placed(listed: RunLine) -> RunLine:
-    """A run of the list; one that is live with its status of now, and its cell."""
+    """A run of the list. A live run gets its present status and the cell that shows it."""
     run = live.live.find(listed.run_id)
     if run is None:
         return kept_runs.openable(listed)

@@ -54,13 +54,13 @@ CLOCK = 1.0
 
 
 REPORTS = 5.0
-"""Seconds between two lines of a terminal about the progress of a step; the first one comes when it
-has reported for a second."""
+"""Seconds between two lines of a terminal about the progress of a step; the first line comes when the
+step has reported for a second."""
 
 
 class View:
-    """How a run is shown; this one shows nothing. `reserve` may come from any thread; then `tick`
-    from one, then `close` from one."""
+    """How a run is shown; this base class shows nothing. `reserve` may be called from any thread, then
+    `tick` always from one thread, then `close` once."""
 
     shows_page = False
     """Whether the page of the run stays in the output."""
@@ -81,7 +81,7 @@ class Page(View):
     shows_page = True
 
     def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool = False) -> None:
-        """``flow``: shown as a picture above the steps, as soon as it is drawn. ``elsewhere``:
+        """``flow``: the flow whose picture is above the steps, as soon as it is drawn. ``elsewhere``:
         whether the run asks its questions in the output of another cell; in its own output the page
         does not repeat them."""
         self.config = config
@@ -91,7 +91,7 @@ class Page(View):
         self._drawing = Drawing(flow) if flow else None
         self._lock = threading.Lock()
         self._has_page = False
-        """Whether the output has the page, of which the picture is a part."""
+        """Whether the output has the page. Before that, the picture is shown alone."""
         self._started = self._drawn = time.monotonic()
         self._seen = -1
 
@@ -117,28 +117,28 @@ class Page(View):
         self.draw(run)
 
     def _first(self, run: Run) -> Bundle:
-        """What stands in the output until there is a page, and for good where the front end replaces
-        no outputs: the name of the flow, its state, and the id of the run."""
+        """The output until there is a page: the name of the flow, its state and the id of the run. It
+        stays for good in a front end that does not replace outputs."""
         text = " · ".join((line(run.name, 80), "▶ running", line(run.run_id, 80)))
         return {"text/html": f"<div>{html(text)}</div>", "text/plain": text}
 
     def page(self, run: Run) -> Bundle:
-        """The page of the run. A notebook that is saved during the run has it for good, so it says
-        that."""
-        picture = ""  # also during the run, until it is ready
+        """The page of the run. A notebook that is saved during the run keeps this page, so the page says
+        that the run had not ended."""
+        picture = ""  # stays empty during the run until the picture is ready
         if self._drawing is not None:
             if run.done:
                 self._drawing.wait()
             picture = self._drawing.html(run.progress)
         with self._lock:
             self._has_page = True
-        # The cell itself raises the error of a run that it waits for.
+        # The page has the error only of a background run: a cell that waits raises the error itself.
         parts = {"error": run.background, "questions": self._elsewhere or run.done}
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
         page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
         conversations = ""
         if run.done:
-            # Imported here: what answers the explorer is an eighth of the package.
+            # Imported here: the answers to the explorer import an eighth of the package.
             from .conversation import conversations_html
 
             conversations = conversations_html(run)
@@ -188,7 +188,7 @@ class Explorer(Page):
             self._try(run, self._end)
 
     def _first(self, run: Run) -> Bundle:
-        # With the mark: the explorer draws over it also where it is never replaced.
+        # With the mark, so that the explorer can draw also over an output that is never replaced.
         return framed(super()._first(run), self._mark, run.run_id)
 
     def _update(self, run: Run) -> None:
@@ -223,7 +223,8 @@ class Explorer(Page):
         (self.slot.end if run.done else self.slot.put)(bundle)
 
     def _try(self, run: Run, do: Callable[[Run], object]) -> None:
-        """A failure of the explorer must not print into the cell, nor end the view."""
+        """Call ``do``; if the explorer fails, show the static page from now on. The failure must not
+        print into the cell, nor end the view."""
         try:
             do(run)
         except Exception as error:
@@ -267,33 +268,33 @@ PRINTED = (
 
 
 def framed(page: Bundle, mark: str, run_id: str = "") -> Bundle:
-    """The static page in the element of the class ``mark``, over which an explorer draws.
-    ``run_id``: a later kernel opens this run from the page."""
+    """The static page in an element of the class ``mark``, over which an explorer draws. ``run_id``: the
+    run that a later kernel can open from the saved page."""
     run = f' data-run="{html(run_id)}"' if run_id else ""
     shown = f'<div class="agf-run {mark}"{run}>{page["text/html"]}{PRINTED}</div>'
     return {**page, "text/html": shown}
 
 
 def show_over(page: Bundle, shell: Any, begin: Json, requests: Requests) -> None:
-    """Show a static page. A view of the page's script draws over it where it can (see
-    `Answers`)."""
+    """Show a static page. Where the front end can, a view draws over it (see `open_views.Answers`).
+    ``begin``: what the view shows at first. ``requests``: what the view may ask."""
     if is_watched(shell) and not in_frames():
         from ..explorer.open_views import Answers
 
-        # The widgets of this environment do not work.
+        # The widgets of this environment may not work.
         with giving_up(__name__, "a page has no explorer over it"):
             page = framed(page, open_explorer(lambda: Answers(begin, requests)).mark)
     show(page)
 
 
 def show_ended(run: Run | PastRun, shell: Any) -> None:
-    """Show the page of a run that has ended, with an explorer over it; the page of a run that it
-    starts replaces it."""
+    """Show the page of a run that has ended, with an explorer over it. If a person starts a run in the
+    explorer, the page of that run replaces this one."""
     page = dict(run._repr_mimebundle_())
     slot = OutputSlot()
     if not is_watched(shell):
         return show(page)
-    # A run whose definitions can no longer be loaded has its page only.
+    # A run whose definitions can no longer be loaded has only its page.
     with giving_up(__name__, "the page of a run that has ended has no explorer over it"):
         channel = Explorer.open(
             run,
@@ -305,8 +306,8 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
 
 
 class TextView(View):
-    """For a terminal: a line for each step that ended, and below them one that says how far the
-    run is; the result is the value of the cell."""
+    """For a terminal: a line for each step that ended, and below them a line that says how far the run
+    is. The result is not printed: it is the value of the cell."""
 
     def __init__(self) -> None:
         self._live = LiveLine(sys.stderr)
@@ -323,8 +324,8 @@ class TextView(View):
         self._live.show(run.progress, clock())
 
     def _has_ended_again(self, row: Row) -> bool:
-        """Whether a step has ended since its last line. An iteration or a visit has a line of its
-        own, a fan-out only one."""
+        """Whether a step has ended since its last line. Each iteration of a loop and each visit of a
+        node has a line; a fan-out has one line for all its elements."""
         if (
             row.many
             or row.state in ("pending", "running")
@@ -335,8 +336,8 @@ class TextView(View):
         return True
 
     def _has_news(self, row: Row) -> bool:
-        """Whether a line about the progress of a step is due. It is a further line, and not one
-        that is written again: what the tool prints stays readable."""
+        """Whether a line about the progress of a step is due. The line is added, not written over an
+        earlier one: what the tool prints stays readable."""
         now = time.monotonic()
         if not reports(row):
             return False
@@ -348,7 +349,7 @@ class TextView(View):
     def close(self, run: Run) -> None:
         self.tick(run)
         print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
-        if run.error is None:  # else the error counts, which the cell raises
+        if run.error is None:  # else the cell raises the error, which counts more
             print_problems(run.progress.warnings)
         for text in filter(None, (run.note, run.how_to_continue)):
             print(text)
@@ -405,9 +406,9 @@ def choose_view(
     background: bool = False,
     elsewhere: bool = False,
 ) -> View:
-    """The view of the settings, or with ``auto`` the one that fits the front end. ``drawn``: the
-    flow of the picture; ``elsewhere``: whether the run asks its questions in the output of another
-    cell."""
+    """The view that the settings name; with ``auto`` the view that fits the front end. ``drawn``: the
+    flow of the picture, if one is shown. ``elsewhere``: whether the run asks its questions in the output
+    of another cell."""
     mode = "off" if quiet else view_mode(config.progress, shell)
     if mode == "widget":
         return Explorer(config, drawn, elsewhere, waits=not background)
@@ -425,8 +426,8 @@ def choose_view(
 
 
 def view_mode(setting: str, shell: Any) -> str:
-    """``widget``, ``html``, ``text`` or ``off``: the view of the setting, or with ``auto`` the one
-    that fits the front end."""
+    """``widget``, ``html``, ``text`` or ``off``: the view of the setting; with ``auto`` the view that
+    fits the front end."""
     if setting != "auto":
         return setting
     if getattr(shell, "kernel", None) is None:
@@ -436,8 +437,8 @@ def view_mode(setting: str, shell: Any) -> str:
 
 def is_watched(shell: Any) -> bool:
     """Whether the kernel has a front end that shows widgets."""
-    # JupyterLite sets no environment variable, and is always a page. nbclient sets none either, and
-    # would save an empty widget.
+    # A Jupyter server sets JPY_SESSION_NAME for a front end. JupyterLite sets no variable and always has one;
+    # nbclient sets no variable, has no front end, and would save an empty widget.
     return getattr(shell, "kernel", None) is not None and (
         IN_BROWSER or "JPY_SESSION_NAME" in os.environ or in_frames()
     )

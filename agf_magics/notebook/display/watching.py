@@ -21,12 +21,13 @@ from ..output.output import accompany
 from .view import View
 
 Start = Callable[[Callable[[Run], None]], Run]
-"""Starts a run and calls its argument first: the output must be above everything that the run
-prints."""
+"""Starts a run. It calls its argument first, which reserves an output: the output must be above
+everything that the run prints."""
 
 
 def watch(start: Start, view: View, hz: float) -> Run:
-    """Start a run, show it and wait for its end. The view is closed in any case."""
+    """Start a run, show it and wait for its end. ``hz``: updates of the view per second. The view is
+    closed in any case."""
     over: SimpleQueue[None] = (
         SimpleQueue()
     )  # an interrupt can leave the lock of a `threading.Event` locked
@@ -47,7 +48,7 @@ def watch(start: Start, view: View, hz: float) -> Run:
             finally:
                 view.close(run)
             return
-        # In the context of the cell, to which the output of the thread then belongs.
+        # In the context of the cell, so that the output of the thread belongs to the cell.
         context = contextvars.copy_context()
         ticker = threading.Thread(target=context.run, args=(tick,), name="agf-view", daemon=True)
         ticker.start()
@@ -71,14 +72,14 @@ def follow(start: Start, view: View, hz: float) -> Run:
 
 
 def _tick(view: View, run: Run) -> None:
-    """A view that does not work only shows the end of the run: its thread must not print into a
-    cell."""
+    """Update a view. A view that fails shows only the end of the run: an error in its thread must not be
+    printed into a cell."""
     with giving_up(__name__, "the view of a run was not updated", DEBUG):
         view.tick(run)
 
 
 def join_views(run: Run, seconds: float = 5.0) -> None:
-    """Wait until every view of an ended background run shows its end."""
+    """Wait until every view of an ended background run shows the end, at most ``seconds`` for each."""
     for thread in threading.enumerate():
         if thread.name == _thread_name(run):
             thread.join(seconds)

@@ -1,4 +1,4 @@
-"""What a request of the page names: the row of a step, its flow, its journal, numbers and texts."""
+"""The arguments of a page's requests, read and checked: the row of a step, its flow, numbers, texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row_of(run: AnyRun, arguments: Mapping[str, Any]) -> Row:
             None,
         )
     if row is not None:
-        # A call and the policy for its failures are one step, and the values are those of the call.
+        # A step around a single call, such as a policy for its failures, is shown as the call.
         return row.elements[0] if only_call(row.step) is not None else row
     raise Refused(f"the run has no step {line(str(id), 100)!r}")
 
@@ -48,22 +48,22 @@ def calls_or_refuse(run: AnyRun) -> RunCalls:
 
 
 def natural(number: object) -> int:
-    """A number that the page sent; 0 if it is none, negative or too large."""
+    """A number that the page sent; 0 if it is no whole number, negative or too large."""
     return number if type(number) is int and 0 <= number < 1 << 40 else 0
 
 
 def naturals(numbers: object) -> tuple[int, ...]:
-    """The first numbers of a list that the page sent, each as `natural`; none if it is no list."""
+    """The first numbers of a list that the page sent, each as `natural`; empty if it sent no list."""
     return tuple(natural(number) for number in numbers[:20]) if isinstance(numbers, list) else ()
 
 
 def texts_of(texts: object) -> list[str]:
-    """The first texts of a list that the page sent; none if it is no list."""
+    """The first texts of a list that the page sent; empty if it sent no list."""
     return (
         [text for text in texts[:1_000] if isinstance(text, str)] if isinstance(texts, list) else []
     )
 
 
 def flow_of(run: AnyRun, row: Row) -> Flow:
-    """The flow, the run's own or a called one, that has the step of a row."""
+    """The flow that has the step of a row: the run's flow or a flow that it calls."""
     return linked_within(linked_flow(run), row.key[:-1]).flow

@@ -28,25 +28,25 @@ from .request_types import AnyRun, Json, Refused
 from .sessions import MOST_CALLS, arriving_json, session_json
 
 PAGE = 100
-"""Calls of one page."""
+"""Calls on one page of the list."""
 MOST_SPANS = 4_000
-"""Bars of a timeline; more calls are shown as a density."""
+"""The most bars of a timeline; more calls are shown as a density."""
 BUCKETS = 300
 """Columns of a density."""
 MOST_SESSIONS = 500
-"""Sessions of a step that can be chosen."""
+"""The most sessions of a step that a person can choose from."""
 MOST_ERROR = 4_000
-"""Characters of an error."""
+"""The most characters of an error."""
 SHORT = 150
-"""Characters of a value in a table."""
+"""The most characters of a value in a table."""
 SHORT_ERROR = 400
-"""Characters of an error in a table."""
+"""The most characters of an error in a table."""
 
 
 def _calls(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """A page of the calls of a step. ``offset``; ``failed``: only failed calls; ``index``: only of
-    this element; ``text``: only those that have it; ``order``: one of `ORDERS`, else failed ones
-    first."""
+    """A page of the calls of a step. ``offset``: the number of calls before the page. ``failed``: only
+    failed calls. ``index``: only calls of this element. ``text``: only calls that contain it.
+    ``order``: one of `ORDERS`, else failed calls first."""
     row = row_of(run, arguments)
     calls = calls_or_refuse(run)
     offset = natural(arguments.get("offset"))
@@ -79,15 +79,15 @@ def _call(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 
 def whole_calls(calls: RunCalls, rows: Sequence[Json]) -> dict[int, Json]:
-    """The calls of a page in full, by their numbers, those that are still in the journal. Read
-    together: the journal looks through all calls of the run for the attempts of any."""
+    """The calls of a page in full, by their numbers, if they are still in the journal. They are read
+    together: to number attempts the journal looks through all calls of the run each time."""
     by_number = {row["number"]: row for row in rows}
     records = {calls.number(record): record for record in calls.numbered(list(by_number))}
     return {number: _whole_call(record, by_number[number]) for number, record in records.items()}
 
 
 def _whole_call(record: Record, row: Json) -> Json:
-    """A row with the arguments and the result, or the error, of its call."""
+    """The row of a call together with the call's arguments and its result or error."""
     answer = dict(row)
     if record.arguments is not None:
         answer["given"] = value_json(record.arguments_shown)
@@ -101,10 +101,10 @@ def _whole_call(record: Record, row: Json) -> Json:
 def call_rows(
     run: AnyRun, calls: RunCalls, records: Sequence[Record], shown: Row | None = None
 ) -> list[Json]:
-    """Calls as rows of a table. ``shown``: the step that has them: its name is not repeated."""
+    """Calls as rows of a table. ``shown``: the step that the page shows; its name is not repeated."""
     within = shown.key if shown is not None else ()
     keys = {key_of(record.at) for record in records}
-    if len(keys) == 1:  # neither is that of a step that made all of them
+    if len(keys) == 1:  # one step made all calls: its name is not repeated either
         (within,) = keys
     attempts = zip(records, calls.number_attempts(records), strict=True)
     return [_call_row(run, calls, record, attempt, within) for record, attempt in attempts]
@@ -133,14 +133,13 @@ def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within
 
 
 def _failure(record: Record) -> str:
-    """What a failed call raised: the column of the table says that it failed, and its step which
-    tool."""
+    """What a failed call raised, without "tool X failed": the table says both elsewhere."""
     text = format_exception(error_from(record.error or "{}", ()))
     return text.removeprefix(f"{record.kind} {record.name!r} failed: ")
 
 
 def _input(record: Record) -> str:
-    """What a call got; of a request to a model the last message."""
+    """The input of a call as a text; for a request to a model, the last message."""
     arguments = record.arguments_shown
     messages = arguments.get("messages") if isinstance(arguments, Mapping) else None
     if record.kind == REQUEST and isinstance(messages, list) and messages:
@@ -151,9 +150,9 @@ def _input(record: Record) -> str:
 
 
 def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """When the calls of a step ran, in milliseconds after the first of them began; or, for more
-    than `MOST_SPANS` calls, how many ran in each of `BUCKETS` equal times. ``began``: when the first
-    of them began, in milliseconds after the run did; ``open``: when one began that goes on."""
+    """When the calls of a step ran, in milliseconds after the first call began; for more than
+    `MOST_SPANS` calls, how many ran in each of `BUCKETS` equal times. ``began``: milliseconds from the
+    begin of the run to the first call. ``open``: the same for the first call that still runs."""
     row = row_of(run, arguments)
     calls = calls_or_refuse(run)
     total = calls.count(row).total
@@ -184,7 +183,7 @@ def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 
 def _open_since(run: AnyRun, row: Row) -> float | None:
-    """When the first call of a step that has not ended began, in milliseconds after the run did."""
+    """Milliseconds from the begin of the run to the begin of the step's first call that still runs."""
     running = running_calls(run, row, most=1)
     if not running or running[0].started is None:
         return None
@@ -200,8 +199,8 @@ def _run_began(run: AnyRun) -> float:
 
 
 def _pauses(run: AnyRun) -> Pauses:
-    """The times between the sessions of a run. The last one of a run that was resumed here ends when
-    its clock goes on, which is a little later than the journal has it."""
+    """The times between the sessions of a run. If the run was resumed here, the last pause ends when the
+    run's clock goes on, which is a little later than the time in the journal."""
     pauses = run.progress.pauses
     if not isinstance(run, Run) or not pauses:
         return pauses
@@ -213,7 +212,7 @@ Timed = TypeVar("Timed", CallSpan, CallsOfElement)
 
 
 def _clocked(run: AnyRun, timed: Timed) -> Timed:
-    """Its times without the pauses of the run before them."""
+    """``timed`` with its times moved: the pauses of the run before them are taken out."""
     pauses = _pauses(run)
     return timed._replace(
         started=timed.started - paused(pauses, timed.started),
@@ -227,7 +226,7 @@ def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[Densi
     def bucket(time: float) -> int:
         return min(int((time - zero) / width * BUCKETS), BUCKETS - 1)
 
-    # How both numbers change from one time to the next.
+    # How many calls begin (+) or end (-) in each time; the sums are the numbers that run.
     running = [0] * (BUCKETS + 1)
     failing = [0] * (BUCKETS + 1)
     for start, end, failed, _ in spans:
@@ -302,8 +301,8 @@ CALL_REQUESTS = {
 def running_calls(
     run: AnyRun, row: Row, index: tuple[int, ...] = (), most: int = MOST_CALLS
 ) -> list[Record]:
-    """The first calls of a step, and of steps inside it, that have not ended; of the element with
-    ``index``. Those of threads of a fan-out are not known."""
+    """The first calls of a step, and of steps inside it, that have not ended. ``index``: only calls of
+    this element. Calls in the threads of a fan-out are not known."""
     if not isinstance(run, Run) or run.journal is None:
         return []
     return calls_or_refuse(run).begun(list(run.journal.running.values()), row, most, index)

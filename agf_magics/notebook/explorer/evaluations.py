@@ -1,4 +1,4 @@
-"""What a step that only evaluates read and gave, in batches, as the explorer asks for it."""
+"""What a step that only evaluates an expression read and returned, in batches for the explorer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def evaluation_batches(run: AnyRun, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Json]]]:
-    """All batches of what these steps read and gave, from one evaluation of the run."""
+    """All batches of what these steps read and returned, from one evaluation of the run."""
     from ...lifecycle.forecasts.evaluations import find_all_evaluations
 
     for row, (evaluations, note) in zip(rows, find_all_evaluations(run, rows), strict=True):
@@ -29,9 +29,9 @@ def evaluation_batches(run: AnyRun, rows: Sequence[Row]) -> Iterator[tuple[Row, 
 
 
 class _LastEvaluations:
-    """The last evaluations that an explorer asked for, whose next batches are of the same ones. The
-    class itself holds them, one for the process: a person reads one step at a time, and a request
-    for another step evaluates again."""
+    """The last evaluations that an explorer asked for; requests for the next batches take them from
+    here. The class itself holds them, once for the process: a person reads one step at a time, and a
+    request for another step evaluates again."""
 
     of: tuple[str, str] = ("", "")
     """The ids of the run and of the step."""
@@ -40,7 +40,7 @@ class _LastEvaluations:
 
 
 def answer_evaluations(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """A batch of what a step that only evaluates read and gave, failed ones first."""
+    """A batch of what a step that only evaluates read and returned, failed evaluations first."""
     row = row_of(run, arguments)
     offset = natural(arguments.get("offset"))
     calls_or_refuse(run)  # without a journal the request is refused

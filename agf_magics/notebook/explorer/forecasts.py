@@ -21,13 +21,13 @@ from .arguments import calls_or_refuse, natural
 from .request_types import AnyRun, Json, Refused
 
 SLOW = 1.0
-"""Seconds: after a comparison that took longer, only the button compares."""
+"""Seconds of a comparison; after a slower one a run is compared again only if a person asks for it."""
 
 MOST_MARKS = 2_000
-"""Steps that are marked."""
+"""The most steps that are marked."""
 
 MOST_NEW = 50
-"""New and removed steps that are named."""
+"""The most new steps that are named."""
 
 
 _took: dict[str, float] = {}
@@ -35,8 +35,8 @@ _took: dict[str, float] = {}
 
 
 def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: a person did
-    not ask for it, so it unpickles nothing and is skipped if the last comparison was slow."""
+    """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: no person asked, so
+    nothing is unpickled, and the comparison is skipped if the last one was slow."""
     calls_or_refuse(run)
     is_auto = arguments.get("auto") is True
     if is_auto and _took.get(run.run_id, 0.0) > SLOW:
@@ -70,21 +70,22 @@ def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 
 class _LastMoments:
-    """The moments of the last requested run. They hold its values, so only those of one run are in
-    memory."""
+    """The moments of the last requested run. Moments hold the values of a run, so only one run's moments
+    are in memory."""
 
     run_id = ""
     moments: Moments | None = None
 
 
 def answer_moments(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """How many moments there are now."""
+    """How many moments the run has now."""
     moments = _moments_of(run, again=True)
     return {"total": len(moments), "note": plain(moments.note, 400)}
 
 
 def _moments_of(run: AnyRun, again: bool = False) -> Moments:
-    """The moments at the last count: a running run has more by now. ``again``: count them now."""
+    """The moments of a run as they were counted last; a running run may have more. ``again``: count
+    them now."""
     calls_or_refuse(run)
     moments = _LastMoments.moments if _LastMoments.run_id == run.run_id and not again else None
     if moments is None:
@@ -95,7 +96,7 @@ def _moments_of(run: AnyRun, again: bool = False) -> Moments:
 
 
 def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """The state at the moment ``at``, and how it differs from that at the moment ``since``."""
+    """The state at the moment ``at``, and how it differs from the state at the moment ``since``."""
     moments = _moments_of(run)
     at, since = natural(arguments.get("at")), natural(arguments.get("since"))
     if max(at, since) >= len(moments):

@@ -1,4 +1,4 @@
-"""A journaled call is opened: its arguments become a variable, and a cell makes the call."""
+"""Opens a call of the journal: its arguments become a variable, and a new cell makes the call again."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Opened(NamedTuple):
     """A call that was opened."""
 
     name: str
-    """The variable that has its arguments."""
+    """The variable that has the arguments."""
     path: str
+    """The place of the call in the run."""
     shown: str
     """The arguments as a short text."""
     code: str
@@ -39,7 +40,7 @@ def open_call(
     """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``.
     Raises DefinitionError if there is no such call, or no such tool."""
     record = find_call(find_past_run(run_id).records(), place, "tool")
-    # The name is that of the journal, which may be a stranger's: nothing else may be meant by it.
+    # The name comes from the journal, which may be a stranger's: it is used only if it names a tool.
     if record.name not in registry.tools:
         raise DefinitionError(registry.tools.missing(record.name, None, "flow.unknown-tool"))
     note = (
@@ -61,7 +62,7 @@ def open_call(
 def _calling(record: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
     """A cell that makes a call with the arguments in the variable ``name``."""
     tool = registry.tools[record.name]
-    # The notebook's name only if it is that of the tool's function: it may be anything else.
+    # The tool's name is written only if the notebook has the tool's function under it.
     is_same = record.name.isidentifier() and names.get(record.name) is tool.function
     called = record.name if is_same else f"agf_magics.registry.tools[{record.name!r}].function"
     context = "".join(f", {parameter}=agf_magics.ToolContext()" for parameter in tool.context)

@@ -1,4 +1,6 @@
-"""The views that are open in the page: the last ones; an older one becomes the static page again."""
+"""The views that are open in the page. At most `MOST_OPEN` stay open; an older one becomes the static
+page again.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ MOST_OPEN = 10
 
 
 class Answers:
-    """The kernel's end of a view, as of a list of runs: what it begins with, and the answers to its
-    requests, by their names. `Channel` is that of a run, which changes."""
+    """The kernel's end of a view, for instance of a list of runs: what the view shows at first, and the
+    answers to its requests, by their names. `run_channel.Channel` is the end of a run's view."""
 
     def __init__(
         self, begin: Json, requests: Requests, alone: bool = False, mark: str = ""
     ) -> None:
-        """``alone``: see `Model.of`. ``mark``: of the page over which it draws; default: a new
-        one."""
+        """``alone``: see `Model.of`. ``mark``: the mark of the page over which the view draws; by default
+        a new mark."""
         self._begin = begin
         self._requests = requests
         self.mark = mark or new_mark()
@@ -33,25 +35,25 @@ class Answers:
 
     @property
     def has_ended(self) -> bool:
-        """Whether what it shows no longer changes."""
+        """Whether the content of the view no longer changes."""
         return True
 
     @property
     def can_rerun(self) -> bool:
-        """Whether the page may compare it with the definitions and functions of now."""
+        """Whether the page may compare the run with the present definitions and functions."""
         return False
 
     @property
     def is_list(self) -> bool:
-        """Whether it lists runs, which may go on while it is shown."""
+        """Whether the view lists runs, which may go on while the view is open."""
         return "list" in self._begin
 
     def start(self) -> Json:
-        """Everything that a page needs to show it."""
+        """Everything that a page needs to show the view."""
         return {"id": self.mark} | self._begin
 
     def requests(self) -> Requests:
-        """What the page may ask now."""
+        """The requests that the page may make now."""
         return self._requests
 
     def receive(self, message: Json) -> None:
@@ -63,8 +65,8 @@ class Answers:
         self.model.send({"mark": self.mark, **message})
 
     def close(self, tell: bool = True) -> None:
-        """``tell``: whether the page gets a message; False if another explorer is opened next,
-        whose message has it."""
+        """Close the view. ``tell``: whether the page gets a message about it; False if another explorer
+        is opened next, whose message says it, too."""
         self.model.leave(self, tell)
 
 
@@ -85,8 +87,8 @@ _open: deque[Answers] = deque()
 
 
 def open_explorer(make: Callable[[], E]) -> E:
-    """Open the explorer that ``make`` returns. Of too many the oldest one is closed, if possible of
-    a run that has ended."""
+    """Open the explorer that ``make`` returns. If too many are open, the oldest one is closed, if possible
+    one of a run that has ended."""
     while len(_open) >= MOST_OPEN:
         oldest = next((view for view in _open if view.has_ended), _open[0])
         _open.remove(oldest)
@@ -97,8 +99,8 @@ def open_explorer(make: Callable[[], E]) -> E:
 
 
 def tell_edited(result: object) -> None:
-    """A cell ran (``result``: of IPython): runs may differ from the definitions of now, and a list
-    from the runs of now. A failure must not print into the cell."""
+    """Tell open views that a cell ran: a run may differ from the present definitions, and a list from the
+    present runs. ``result`` is IPython's and not used. A failure must not print into the cell."""
     with giving_up(__name__, "an open explorer was not told that a cell ran"):
         for model in {view.model for view in list(_open) if view.can_rerun or view.is_list}:
             model.send({"type": "edited"})

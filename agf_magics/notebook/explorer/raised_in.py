@@ -8,9 +8,9 @@ from ...text.raised import cause_of, trace_of
 
 
 def raised_in(error: BaseException) -> str:
-    """``In[1], line 8, in mean_prime``: the innermost frame in a cell. Empty if none is: the code is
-    in a file, was raised by a worker, or belongs to a run of the journal."""
-    # IPython's compiler knows which cell a code is of; other shells have none.
+    """``In[1], line 8, in mean_prime``: the innermost frame in a cell. Empty if no frame is in a cell: the
+    code is in a file, the error comes from a worker, or the run is only in the journal."""
+    # IPython's compiler knows the cell of a code; other shells have no such compiler.
     name_of = getattr(getattr(get_ipython(), "compile", None), "format_code_name", None)
     cause = cause_of(error)
     if name_of is None or cause is None:

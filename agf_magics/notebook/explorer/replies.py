@@ -10,12 +10,12 @@ from ...text.diagnostics import AgfError
 from .request_types import Json, Refused, Requests
 
 MOST_WHY = 600
-"""Characters of the reason why a request is refused."""
+"""The most characters of the reason why a request is refused."""
 
 
 def reply_to(message: Mapping[str, Any], requests: Requests) -> Json:
-    """The reply to a request of the page: what its function returns for the arguments, or why it
-    cannot."""
+    """The reply to a request of the page: what the request's function returns for the arguments, or why
+    the request has no answer."""
     id = message.get("id")
     name = str(message.get("do"))
     arguments = message.get("with")

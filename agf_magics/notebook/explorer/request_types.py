@@ -16,9 +16,9 @@ NO_JOURNAL = "the run is not journaled: its inputs and calls are not known"
 
 
 class Refused(Exception):
-    """A request that cannot be answered: the page shows the message."""
+    """A request of the page cannot be answered; the page shows the message."""
 
 
 Requests = Mapping[str, Callable[[Json], Any]]
-"""What a page may ask, by name: each takes the arguments and returns JSON. Raises Refused, or an
-AgfError with the reason."""
+"""The requests that a page may make, by name. The function of a request takes the arguments and returns
+JSON; it raises Refused, or an AgfError with the reason."""

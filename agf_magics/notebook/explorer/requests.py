@@ -1,9 +1,9 @@
 """What the page of the explorer may ask of a run, by name: bounded, plain JSON, of a live or of a
 past run.
 
-All requests but one only read: from `Progress`, from any thread, and from the journal, by connections
-that only read. ``label`` writes what a person said about a row. Nothing is unpickled. Texts are
-bounded and without control characters; the page writes them as text.
+All requests but one only read: from `Progress`, on any thread, and from the journal, with connections
+that cannot write. Only ``label`` writes: what a person said about a row. Nothing is unpickled. Texts are
+bounded and without control characters; the page shows them as text, never as HTML.
 """
 
 from __future__ import annotations
@@ -59,16 +59,17 @@ MOST_UNFOLDED = 25
 """Boxes above which a picture starts with outermost frames folded."""
 MOST_ATTEMPTS = 20
 MOST_PRINTED = 20_000
-"""Characters of what a step printed, and of each part of a reply that arrives."""
+"""The most characters of what a step printed, and of each part of a reply that arrives."""
 MOST_LINES = 60
-"""Lines of a definition."""
+"""The most lines of a definition."""
 MOST_PROBLEMS = 20
-"""Warnings of a run, and messages of its dropped elements."""
+"""The most warnings of a run, and the most messages of its dropped elements."""
 MOST_GROUPED = 10_000
-"""Failures that are grouped by their message."""
+"""The most failures that are grouped by their message."""
 MOST_COPIED = 1_000_000
+"""The most characters of a value that a person copies in the page."""
 MOST_PLACES = 50
-"""Places of one message that the page gets."""
+"""The most places of one message that the page gets."""
 
 
 def requests_of(run: AnyRun) -> Requests:
@@ -77,14 +78,14 @@ def requests_of(run: AnyRun) -> Requests:
 
 
 def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
-    """A flow without states: the page paints these on the boxes. The steps of a long chain are in
-    groups, which have no row: the page paints the states of their steps.
+    """The picture of a flow without states, which the page paints on the boxes. The steps of a long chain
+    are in groups. A group has no row, so the page paints the states of its steps.
 
-    - ``flow``: the ids of the calls that lead to it.
+    - ``flow``: the ids of the calls that lead to the flow.
     - ``folded``: the ids of frames that are drawn as a box; absent: a large picture starts folded.
     - ``direction``: TB, LR or auto.
     - ``breaks``: the boxes that began each row before something was unfolded.
-    - ``width``, ``height``: the size of its place, in pixels.
+    - ``width``, ``height``: the size of the picture's place, in pixels.
     """
     inside = texts_of(arguments.get("flow"))
     shown = linked_within(linked, inside)
@@ -124,8 +125,8 @@ def _edge_row(edge: EdgePlace) -> EdgeRow:
 
 
 def _folded_at_start(drawn: Scene) -> list[str]:
-    """The outermost frames that are folded until the picture has few boxes, the largest first; all
-    groups of a long chain."""
+    """The outermost frames that start folded: the largest first, until the picture has few boxes. In a
+    long chain, all groups."""
     if groups := steps_of_groups(drawn):
         return [*groups]
     sizes = {
@@ -232,7 +233,7 @@ _AS_JSON = json.JSONEncoder(
 
 
 def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """The facts of one step; with ``calls``, the page of its calls that is asked for so."""
+    """The facts of one step. ``calls``: the arguments for a page of its calls, which is then added."""
     row = row_of(run, arguments)
     has_calls = row.started > 0 and calls_of(run) is not None
     # The page lists the calls of a step that is ``many``, by element if it has ``elements``; what its
@@ -255,10 +256,11 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     }
     if row.step.span is not None:
         facts["definition"] = describe_definition(row.step.span)
-    if row.error is not None and row.look != "ok":  # else it is that of an earlier attempt
+    if row.error is not None and row.look != "ok":  # else the error belongs to an earlier attempt
         facts["error"] = _error(run, row.error)
     if isinstance(calls := arguments.get("calls"), dict):
-        with suppress(AgfError):  # the journal is gone: the page asks for them alone, and is told
+        # If the journal is gone, the page asks for the calls alone, and gets the reason.
+        with suppress(AgfError):
             facts["calls"] = CALL_REQUESTS["calls"](run, {**calls, "step": row.id})
     if row.printed:
         facts["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
@@ -271,8 +273,8 @@ def _step(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 
 def session_of(run: AnyRun, row: Row) -> str:
-    """The id of the row of a model's session: this one, or the one of an agent, or of requests; else
-    empty."""
+    """The id of the row with the session of a model that ``row`` belongs to: the row itself, or the row
+    of the agent or of the requests. Empty if there is no session."""
     sessions = run.progress.sessions
     session = row if getattr(row.step, "session", False) is True else sessions.get(row.key)
     if session is None and row.is_request:
@@ -288,7 +290,8 @@ def _counted(run: AnyRun, row: Row) -> str:
 
 
 def _is_many(row: Row) -> bool:
-    """Whether it may run several times: then its calls are listed, and it has no one input and output."""
+    """Whether a row may run several times. Its calls are then listed, as it has no single input and
+    output."""
     return row.many or bool(row.elements) or row.again
 
 
@@ -300,7 +303,7 @@ def _values_of_many(run: AnyRun, row: Row) -> Json:
 
 
 def _running(run: AnyRun, row: Row) -> list[Record]:
-    """The calls that the step itself makes now; not those of the elements of a fan-out."""
+    """The calls that the step itself makes now, without the calls of a fan-out's elements."""
     try:
         calls = [] if row.many else running_calls(run, row)
         return [call for call in calls if key_of(call.at) == row.key]
@@ -345,8 +348,8 @@ def _error(run: AnyRun, error: BaseException) -> str:
 
 
 def describe_definition(span: Span) -> Json:
-    """The lines of a step in its definition: the line of its word and the deeper lines below it,
-    and a line around them."""
+    """The lines of a step in its definition: the line of its word and the deeper lines below, with one
+    line before and one after them."""
     source = span.source
     first = last = span.place[0]
     indent = _indent(source.line(first))
@@ -386,4 +389,4 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "moments": answer_moments,
     "moment": answer_moment,
 }
-"""The requests of the page by name. `Explorer` has those that act on the run."""
+"""The requests of the page by name. The requests that act on the run are in run_channel.py."""

@@ -1,10 +1,10 @@
-"""The channel of one run to the explorer in the page: what it asks, and what changed.
+"""The channel between one run and its explorer in the page: requests come in, changes go out.
 
-An explorer has all steps of a run, live or past, its picture, its timeline and each value. The
-document only ever has the static page of the run, in an element of a class of its own. The page's
-script finds that element and draws over it, so a saved notebook has no widget: without a kernel, or
-where the script cannot find the element, the static page shows. The kernel sends a message only if
-something has changed.
+An explorer shows all steps of a run, live or past, its picture, its timeline and each value. The
+document has only the static page of the run, in an element with its own class, the mark. The page's
+script finds the element by the mark and draws over it, so a saved notebook has no widget: without a
+kernel, or where the script cannot find the element, the static page shows. The kernel sends a message
+only if something has changed.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from .replies import MOST_WHY
 from .request_types import AnyRun, Json, Refused, Requests
 
 COUNTERS = 0.25
-"""Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is
-in it, and the page a frame. Twice as many for a long run."""
+"""Seconds between two updates if only counters change: any update costs half a kilobyte, and the page
+the time of a frame. The pause is twice as long for a long run."""
 
 LONG = 10.0
 """Seconds after which a run is long."""
 
 COMPLETE = 5.0
-"""Seconds after which an update has all rows, if anything changed: a page that missed a message is
-then right again."""
+"""Seconds after which an update has all rows, if anything changed: so a page that missed a message is
+right again."""
 
 
 MOST_ANSWER = 100_000
-"""Characters of an answer."""
+"""The most characters of an answer to a question."""
 
 
 class Channel(Answers):
-    """The messages between the kernel and the page about one run. Its methods may be called by any
+    """The messages between the kernel and the page about one run. The methods may be called on any
     thread."""
 
     def __init__(
@@ -69,8 +69,8 @@ class Channel(Answers):
         mark: str = "",
         alone: bool = False,
     ) -> None:
-        """``waits``: whether a cell waits for the run. ``show``: puts the static page of a run that
-        this explorer started into the output. ``draw``: whether the picture is shown first.
+        """``waits``: whether a cell waits for the run. ``show``: called with a run that this explorer
+        started, to put its static page into the output. ``draw``: whether the picture is shown first.
         ``mark``, ``alone``: see `Answers`."""
         self.run = run
         self._waits = waits
@@ -84,15 +84,15 @@ class Channel(Answers):
         self._opened = self._completed = time.monotonic()
         self._counted = 0.0
         self._head: Update = {}
-        """What the pages know of the run itself: an update has only what changed."""
+        """The facts that the open pages know, by name: an update has only the facts that changed."""
         self._context = contextvars.copy_context()
-        super().__init__({}, {}, alone, mark)  # last: the page is told how it begins
+        super().__init__({}, {}, alone, mark)  # last: it sends `start` to the page
 
     def start(self) -> Json:
         """The tree and all rows."""
         with self._lock:
             progress = self.run.progress
-            # Not by `_updates`, which knows what the pages that are open have.
+            # Not by `_updates`, which remembers what the pages that are open already have.
             update = Updates(progress).complete(clock())
             return {
                 "tree": describe_tree(progress),
@@ -125,7 +125,7 @@ class Channel(Answers):
                 self._send_update(update)
 
     def finish(self) -> None:
-        """Send the end: after it every kernel receives requests."""
+        """Send the end of the run. After it no cell waits, so every kernel receives requests."""
         with self._lock:
             self._waits = False
             self._head = {}
@@ -161,7 +161,7 @@ class Channel(Answers):
         self.send({"type": "update", "n": self._sent, **changed})
 
     def _described(self, update: Update) -> Update:
-        """An update with the buttons of now, and why the run has failed."""
+        """An update with the buttons that work now, and with the reason why the run has failed."""
         error = self.run.error if self.has_ended else None
         why = line(self.run.secrets.text(format_exception(error)), 200) if error is not None else ""
         return {**update, "can": self._actions(), "hears": self.hears, "why": why}
@@ -172,7 +172,7 @@ class Channel(Answers):
         where = arguments.get("where")
         text = arguments.get("text")
         choice = arguments.get("choice")
-        # By its mark too: the page may still show the question before it at the same step.
+        # The mark must fit, too: the page may still show an earlier question of the same step.
         questions = (
             question
             for question in list(self.run.progress.open_questions.values())
@@ -199,7 +199,8 @@ class Channel(Answers):
         ]
 
     def requests(self) -> Requests:
-        """What the page may ask: those of `requests_of`, and those that act."""
+        """The requests that the page may make: those of `requests_of`, which read, and requests that act
+        on the run."""
         from .requests import requests_of
 
         run = self.run
@@ -224,8 +225,8 @@ class Channel(Answers):
         }
 
     def follow(self, start: Callable[[], Run]) -> None:
-        """Start a run in the background and show it here. A name of the person's for the run that
-        was shown is now one for the new run."""
+        """Start a run in the background and show it here. The person's variables that have the run shown
+        before get the new run."""
         run = self._context.copy().run(start)
         names = getattr(get_ipython(), "user_ns", {})
         for name in [name for name, value in list(names.items()) if value is self.run]:
@@ -242,7 +243,7 @@ class Channel(Answers):
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Send the changes of a run that goes on until its end."""
+        """Send the changes of a live run until its end."""
         run = self.run
         if not isinstance(run, Run):
             return
@@ -255,6 +256,7 @@ class Channel(Answers):
 
 
 _MARK = re.compile("agf-[0-9a-f]{16}")
+"""A mark as `new_mark` makes it: a saved page may come from anywhere."""
 
 
 def open_run(run_id: str, mark: str = "") -> Channel:
@@ -267,8 +269,8 @@ def open_run(run_id: str, mark: str = "") -> Channel:
 
 
 def open_again(run_id: str, mark: str) -> str:
-    """Draw an explorer over the page of a run that an earlier kernel has left in the document.
-    Returns why it cannot, or an empty text."""
+    """Draw an explorer over the page of a run that an earlier kernel has left in the document. Returns
+    the reason if that is not possible, else an empty text."""
     if not _MARK.fullmatch(mark):
         return "this page has no place for an explorer"
     try:

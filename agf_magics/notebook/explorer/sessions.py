@@ -19,15 +19,17 @@ from ...pictures.values import value_json
 from .request_types import AnyRun, Json
 
 MOST_RECORDS = 400
-"""Requests and tool calls of a session."""
+"""The most requests and tool calls of a session that are shown."""
 MOST_MESSAGES = 50
-"""Messages before the first request."""
+"""The most messages of the first request that are shown."""
 MOST_CALLS = 20
-"""Tool calls of one reply."""
+"""The most tool calls of one reply that are shown."""
 MOST_PARTS = 100
-"""Parts of a reply."""
+"""The most parts of a reply that are searched for the model's thinking."""
 MOST_TEXT = 8_000
+"""The most characters of a text in a message."""
 MOST_TOOL_ERROR = 2_000
+"""The most characters of the error of a request or a tool call."""
 
 
 def session_json(
@@ -41,6 +43,7 @@ def session_json(
 
 
 def _messages(records: list[Record]) -> Iterator[Json]:
+    """The conversation: a later request repeats the messages before it, so only the first has them."""
     is_first = True
     for record in records:
         if record.kind != "model":
@@ -92,7 +95,7 @@ def _reply(record: Record) -> Json:
 
 
 def _thinking(kept: object) -> str:
-    """The reasoning of a model, which its provider must get back."""
+    """The reasoning of a model, from the parts of a reply that its provider must get back unchanged."""
     return "\n".join(
         str(part.get("content") or "")
         for part in _mappings(kept, "parts", MOST_PARTS)
@@ -101,7 +104,7 @@ def _thinking(kept: object) -> str:
 
 
 def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
-    """The replies that arrive in a session."""
+    """The replies that a session is receiving now. ``index``: only of the session with these numbers."""
     replies = []
     for inner in list(run.progress.rows.values()):
         arriving = inner.arriving
@@ -120,7 +123,7 @@ def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
 
 
 def _used(usage: object) -> str:
-    """``512 + 40 tokens · ≈ $0.0015``: of the request and of the reply, and what both cost."""
+    """``512 + 40 tokens · ≈ $0.0015``: the tokens of the request and of the reply, and their cost."""
     if not isinstance(usage, Mapping):
         return ""
     counts = [usage.get(name) for name in ("input", "output")]

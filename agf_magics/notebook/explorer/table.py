@@ -1,8 +1,8 @@
 """The result of a run over a table, for the page: its rows sorted, filtered and labelled by a
 person.
 
-The rows are sorted once for each order and kept for its next pages. Only the order by a column of
-the input or output reads all rows.
+The rows are sorted once for each order, and the order is remembered for the next pages. Only an order by
+a column of the input or output reads all rows.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from ...lifecycle.table_runs.table import RowTable
 
 ROWS_SHOWN = 50
-"""Rows of a page."""
+"""Rows on one page."""
 MOST_COLUMNS = 40
 
 CHANGED = "changed"
 FAILED = "failed"
 
 RowOrder = tuple[str, bool, str, float | None]
-"""The column by which rows are sorted (empty: the order of the table), whether the largest is the
-first, a filter (empty, failed or changed), and the number below which the column has to be."""
+"""The column by which rows are sorted (empty: the order of the table), whether the largest value comes
+first, a filter (empty, failed or changed), and the number below which the column's value must be."""
 
 
 class _LastTable:
-    """The table that a page asked for last, and the places of its rows in the order that it asked
-    for. The second number of ``order`` is that of the finished rows."""
+    """The table that a page asked for last, and the places of its rows in the requested order.
+    ``order``: the requested order, and the number of finished rows when it was computed."""
 
     run_id = ""
     table: RowTable
@@ -48,7 +48,8 @@ class _LastTable:
 
 
 def table_page(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """A page of the table. ``sort``, ``down``, ``only``, ``below``: see `RowOrder`; ``offset``."""
+    """A page of the table. ``sort``, ``down``, ``only``, ``below``: see `RowOrder`. ``offset``: the rows
+    before the page."""
     table = _table_of(run, is_first=natural(arguments.get("offset")) == 0)
     below = arguments.get("below")
     order: RowOrder = (
@@ -101,13 +102,13 @@ def label_row(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 
 def has_table(run: AnyRun) -> bool:
-    """Whether it is a run over a table."""
+    """Whether a run is a run over a table."""
     language, *_ = definition_of(run)
     return language == OVER
 
 
 def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
-    """The table of a run. ``is_first``: whether the first page is asked for, which begins anew."""
+    """The table of a run. ``is_first``: whether the first page is requested, which needs fresh rows."""
     if not has_table(run):
         raise Refused("this run has no table")
     # A running run has more rows by now, and another page may have changed a label.
@@ -121,14 +122,14 @@ def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
 
 
 def _columns(table: RowTable, rows: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The columns of these rows, without those about the run that no row has."""
+    """The columns of these rows, without columns about the run, such as cost, that are empty here."""
     names = dict.fromkeys(name for row in rows for name in row)
     about = {table.column_of(name) for name in ("error", "error_text", "tokens", "cost")}
     return [n for n in names if n not in about or any(row.get(n) is not None for row in rows)]
 
 
 def _places(table: RowTable, order: RowOrder) -> Sequence[int]:
-    """The places of the rows in the order that a page asks for."""
+    """The places of the rows in the order that a page requests."""
     sort, down, only, below = order
     places: Sequence[int] = range(len(table))
     if only == FAILED:
@@ -144,7 +145,7 @@ def _places(table: RowTable, order: RowOrder) -> Sequence[int]:
     if below is not None:
         places = [place for place in places if _is_below(values.get(place), below)]
     keys = {place: _sort_key(values.get(place)) for place in places}
-    # Rows without a value are the last ones in both directions.
+    # Rows without a value come last in both directions.
     filled = [place for place in places if keys[place] is not None]
     empty = [place for place in places if keys[place] is None]
     return [*sorted(filled, key=keys.__getitem__, reverse=down), *empty]  # type: ignore[arg-type]
@@ -180,7 +181,7 @@ def _earlier(run: AnyRun) -> str:
 
 
 def _changed(table: RowTable) -> list[int]:
-    """The places of the rows whose outcome differs from that of the run before."""
+    """The places of the rows whose outcome differs from their outcome in the run before."""
     earlier = _earlier(table.run)  # type: ignore[arg-type]
     if not earlier:
         raise Refused("there is no earlier run over a table of this flow")

@@ -1,7 +1,7 @@
 """A run or a picture as an ordinary widget, which a person places in a box, an app or a Voilà page.
 
-It has a model of its own, so a document that shows it keeps a widget, and not a static page: it
-needs its kernel, as every widget does. The explorers of cells have a static page (decision D57).
+Such a widget has a model of its own. A saved document has the widget and no static page, so it needs its
+kernel, as every widget does. The explorers of cells have a static page instead (decision D57).
 """
 
 from __future__ import annotations

@@ -44,13 +44,13 @@ SCRIPTS = (
 )
 """The parts of the script, in the order in which they need each other."""
 LATER_SCRIPTS = ("table", "evaluations", "lanes", "later")
-"""The parts that the page asks for when a person opens one of their views."""
+"""The parts of the script that the page requests when a person opens one of their views."""
 
 
 @cache
 def script() -> str:
-    """The module of the page: the style as a text, the names of the wire, and its parts one after
-    the other, without comments and indents."""
+    """The script of the page as one module: the style as a text, the names of the fields in messages
+    (wire.py), and the parts one after the other, without comments and indents."""
     style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
     parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     return "\n".join([f"const STYLE = {style};", wire_script(), *map(_shortened, parts)])
@@ -65,7 +65,7 @@ def later_script() -> str:
 
 @cache
 def loader() -> str:
-    """The module of the model: it unpacks the script, which a page loads once."""
+    """The module that each model gets: it unpacks the script, which a page then loads only once."""
     name = f"agf-{hashlib.sha256(script().encode()).hexdigest()[:16]}"
     code = f"{script()}\nglobalThis[{json.dumps(name)}] = ours;"
     packed = base64.b64encode(gzip.compress(code.encode(), mtime=0)).decode()
@@ -74,8 +74,8 @@ def loader() -> str:
 
 
 def _shortened(text: str) -> str:
-    """``text`` without comments, indents and blank lines; no text of ours goes over several
-    lines."""
+    """``text`` without comments, indents and blank lines. This is safe because no string in our scripts
+    goes over several lines."""
     lines = (_COMMENT.sub("", line.strip()) for line in text.splitlines())
     return "\n".join(line for line in lines if line)
 
@@ -84,7 +84,8 @@ _COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
 
 
 class Explored(Protocol):
-    """What a model has of an explorer: see `Answers`, which imports the model late."""
+    """What a model needs of an explorer. `open_views.Answers` fits; it imports this file, so this file
+    cannot import it."""
 
     mark: str
 
@@ -98,7 +99,7 @@ class Model(anywidget.AnyWidget):
     ``runs`` is computed then. `Model.of` and `leave` may be called by any thread."""
 
     _shared: ClassVar[Model | None] = None
-    """The one to which explorers are added."""
+    """The model to which new explorers are added; None before the first explorer."""
     _lock = threading.Lock()
     runs = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.starts())
     _esm = traitlets.Unicode().tag(sync=True)
@@ -114,8 +115,8 @@ class Model(anywidget.AnyWidget):
 
     @classmethod
     def of(cls, explored: Explored, alone: bool = False) -> Model:
-        """The model that has ``explored`` from now on. ``alone``: one of its own, which a person
-        displays."""
+        """The model that has ``explored`` from now on. ``alone``: make a model only for this explorer,
+        which a person displays."""
         if alone:
             return cls(explored)
         with cls._lock:
@@ -129,7 +130,8 @@ class Model(anywidget.AnyWidget):
             return shared
 
     def leave(self, explored: Explored, tell: bool = True) -> None:
-        """``explored`` is closed. ``tell``: False if another one is opened next, which tells it."""
+        """Remove ``explored``, which is closed. ``tell``: False if another explorer is opened next, whose
+        message says it to the page."""
         with self._lock:
             self._explored.pop(explored.mark, None)
             self._gone.append(explored.mark)
@@ -140,17 +142,17 @@ class Model(anywidget.AnyWidget):
                 self.send({"type": "gone", "gone": self._take_gone()})
 
     def starts(self) -> dict[str, Any]:
-        """What a page needs to show each explorer."""
+        """Everything that a page needs to show each explorer, by the explorer's mark."""
         return {mark: explored.start() for mark, explored in self._explored.copy().items()}
 
     def _take_gone(self) -> list[str]:
-        """The closed explorers that the page does not know of yet."""
+        """The marks of closed explorers that the page does not know of yet."""
         gone = self._gone
         self._gone = []
         return gone
 
     def _forget(self, _: Any = None) -> None:
-        """Explorers are no longer added to this one: it is closed here or by the front end."""
+        """Add no more explorers to this model: it is closed, by the kernel or by the front end."""
         if Model._shared is self:
             Model._shared = None
 

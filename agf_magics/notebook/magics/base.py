@@ -24,8 +24,7 @@ class NotebookMagics(Magics):
     """A group of magics. All groups of a shell share one `Notebook`."""
 
     replaced: ClassVar[Mapping[str, re.Pattern[str]]] = {}
-    """By the name of a line magic, the lines that still mean the magic of that name which it
-    replaces."""
+    """The lines for which a replaced magic of the shell is still called, by the magic's name."""
 
     def __init__(self, shell: Any, notebook: Notebook) -> None:
         super().__init__(shell)
@@ -33,7 +32,7 @@ class NotebookMagics(Magics):
 
 
 def takes(command: Command) -> Callable[[Magic], Magic]:
-    """Make a method a magic: it gets the parsed line, its help is that of the command, its errors
+    """Make a method a magic. The method gets the parsed line, has the help of the command, and its errors
     are short."""
 
     def make_magic(method: Magic) -> Magic:
@@ -55,13 +54,13 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
                 failure = interrupt
             except KeyboardInterrupt:
                 failure = KeyboardInterrupt()
-            # Outside of the except: IPython renders an error differently if its context is an
-            # ExceptionGroup.
+            # Raised outside of the except block, without a context: IPython renders an error differently
+            # if its context is an ExceptionGroup.
             failure.__context__ = None
             raise failure
 
         called.__doc__ = command.help
-        # IPython 7 reads the parameters of a magic there, and would find no local_ns.
+        # IPython 7 reads the parameters of a magic from __wrapped__, and would find no local_ns.
         del called.__dict__["__wrapped__"]
         return no_var_expand(called)
 

@@ -24,8 +24,7 @@ from ..output.output import show
 
 
 def show_context(name: str, log: Log, shell: Any) -> None:
-    """Show the context ``name``, with a slider in a front end with scripts. ``shell``: None for
-    the values alone."""
+    """Show the context ``name``. A front end with scripts adds a slider, unless ``shell`` is None."""
     page = static(name, log)
     if not len(log):
         return show(page)
@@ -64,7 +63,7 @@ def run_context(notebook: Notebook, parsed: ParsedLine) -> Any:
 
 
 def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Context:
-    """The context of this name; without one that of the last run, else the first."""
+    """The context of this name; without a name, the context of the last run, else the first context."""
     contexts = notebook.registry.contexts
     if name is None:
         last = notebook.last
@@ -95,7 +94,8 @@ def _load(notebook: Notebook, name: Token | None, word: Token) -> None:
 
 
 def _operands(parsed: ParsedLine) -> tuple[Token | None, Token | None]:
-    """The name and the reference, both optional."""
+    """The name and the reference of the line, both optional. A single word that begins with † or $ is a
+    reference."""
     name = parsed.word("NAME")
     reference = parsed.word("REFERENCE")
     if name is not None and reference is None and name.text.lstrip("( ")[:1] in ("†", "$"):

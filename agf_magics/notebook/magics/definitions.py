@@ -1,6 +1,6 @@
 """The magics for definitions of every language.
 
-They register the definitions of files, and list, export and draw what is registered.
+They register the definitions in files, and list, export, delete and draw what is registered.
 """
 
 from __future__ import annotations

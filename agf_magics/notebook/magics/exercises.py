@@ -1,8 +1,8 @@
-"""The exercises that ``%lesson`` gives: those of our notebooks, and those of a teacher.
+"""The exercises that ``%lesson`` gives: the exercises of our notebooks, and the exercises of a teacher.
 
-``lessons.json`` is written from the notebooks (``python -m docs lessons``). A teacher's are in
-``lessons.yaml`` in the notebook's folder: a file that students get beside their notebook, which has
-the value that a solution gives and not the solution.
+``lessons.json`` is written from our notebooks (``python -m docs lessons``). A teacher writes
+``lessons.yaml`` into the notebook's folder. Students get this file, so it has the value that a solution
+must give, and not the solution.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Lesson(NamedTuple):
     """The output of the solution, a JSON value."""
     language: str = "pipeline"
     flow: str = ""
-    """The flow that the answer defines; empty: the answer is an expression of R1, whose value the
-    last cell displayed."""
+    """The flow that the answer defines. Empty: the answer is an expression of R1, whose value the last
+    cell displayed."""
     options: str = ""
-    """The input of its run, as the options of a magic: ``--set earth=$earth``."""
+    """The input of the flow's run, as the options of a magic: ``--set earth=$earth``."""
     uses: tuple[str, ...] = ()
-    """The step kinds that it is about."""
+    """The kinds of steps that the answer must use."""
     notebook: str = ""
-    """Our notebook, whose cells define what the exercise names; empty: a teacher's."""
+    """Our notebook whose cells define what the exercise names; empty for a teacher's exercise."""
 
 
 TEXTS = ("title", "task", "language", "flow", "options")
@@ -50,13 +50,13 @@ REQUIRED = ("task", "gives")
 
 
 def lessons() -> Mapping[str, Lesson]:
-    """All lessons by their names: ``pipeline.1``. Raises DefinitionError with all that is wrong with
-    the file of a teacher."""
+    """All lessons by their names: ``pipeline.1``. Raises DefinitionError with all problems of a teacher's
+    file."""
     return {**_ours(), **_theirs()}
 
 
 def lesson_names() -> Iterator[str]:
-    """The names alone, for completion: a file that cannot be read has none."""
+    """The names of the lessons, for completion. A teacher's file with problems adds no names."""
     yield from _ours()
     try:
         yield from _theirs()

@@ -38,13 +38,14 @@ class ExplainMagics(NotebookMagics):
 
 
 def nearest_hint(name: str, names: Iterable[str], otherwise: str) -> str:
-    """The hint for an unknown code or lesson: it is less like a word of a message than a typo."""
+    """The hint for an unknown code or lesson: a name that is near, else ``otherwise``. A near name must
+    be at least 0.6 alike."""
     near = nearest(name, list(names), 0.6)
     return f"did you mean {near}?" if near else otherwise
 
 
 def _last_codes() -> list[str]:
-    """The codes of the last error that a cell ended with."""
+    """The codes of the last error with which a cell ended."""
     last = getattr(sys, "last_value", None)
     if not isinstance(last, AgfError):
         message = "CODE is missing: the last cell with an error did not end with one of agf-magics"

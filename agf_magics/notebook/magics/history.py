@@ -1,6 +1,4 @@
-"""The magics for the runs of this process and of the journal: listed, resumed, repeated, compared,
-deleted.
-"""
+"""The magics that list, resume, repeat, compare and delete runs, of this process and of the journal."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ from ..explorer.open_call import ARGUMENTS, open_call
 from .base import NotebookMagics, takes
 
 MOST_NAMED = 3
-"""Interrupted runs whose ids are printed when the extension is loaded."""
+"""The most interrupted runs whose ids are printed when the extension is loaded."""
 
 
 @magics_class
@@ -132,8 +130,8 @@ class HistoryMagics(NotebookMagics):
         drawn: Flow | None,
         begin: Callable[[RunOptions], run_module.Run],
     ) -> Any:
-        """Begin a run from an earlier one and show it in this cell. ``place``: the word that its
-        errors are about."""
+        """Begin a run from an earlier run and show it in this cell. ``place``: the word of the line at
+        which errors are shown."""
         notebook = self.notebook
         out = new_name(parsed.word("--out"))
         run, _ = notebook.start(
@@ -166,7 +164,7 @@ class HistoryMagics(NotebookMagics):
 
 
 def delete_runs(parsed: ParsedLine) -> None:
-    """``--delete`` and ``--prune``."""
+    """Do what ``--delete`` and ``--prune`` of a line say."""
     word = parsed.word("--delete")
     if word is not None:
         (deleted,) = with_place_of(word, lambda: past_runs.delete([word.text]))
@@ -185,9 +183,9 @@ def _bytes(size: int) -> str:
 
 
 def show_run(parsed: ParsedLine, word: Token) -> Any:
-    """A run for display, or its comparison; nothing if it is written to a file."""
+    """The run or the comparison that ``%runs`` displays; None if the line only writes it to a file."""
     other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
-    # What is compared, exported or recorded is in the journal.
+    # Only a run in the journal can be compared, exported or recorded.
     is_journaled = parsed.tokens.keys() & {"--compare", "--export", "--record"}
     run: Any = (_past if is_journaled else _named)(word)
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
@@ -205,6 +203,7 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
 
 
 OF_ONE_RUN = ("--compare", "--export", "--report", "--record")
+"""The options of ``%runs`` that need a RUN."""
 
 
 def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
@@ -219,7 +218,7 @@ def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
 
 
 def check_run_given(parsed: ParsedLine) -> None:
-    """These options need a RUN."""
+    """Refuse an option of `OF_ONE_RUN` on a line without a RUN."""
     for flag in OF_ONE_RUN:
         word = parsed.word(flag)
         if word is not None:
@@ -229,7 +228,7 @@ def check_run_given(parsed: ParsedLine) -> None:
 
 
 def kept_ids() -> list[tuple[str, str, str]]:
-    """The id, the flow and the status of the runs in the journal, the latest first; none if it
+    """The id, the flow and the status of the runs in the journal, the latest first; empty if the journal
     cannot be read."""
     try:
         return [(run.run_id, run.name, run.status) for run in past_runs.journaled_runs()]
@@ -238,7 +237,8 @@ def kept_ids() -> list[tuple[str, str, str]]:
 
 
 def describe_on_load() -> str:
-    """The runs that can be resumed and the damage of the journal; empty if there is neither."""
+    """The text after ``%load_ext``: the runs that can be resumed and the damage of the journal; empty if
+    there is neither."""
     unfinished, damage = past_runs.find_unfinished()
     lines = [line(damage, 300)]
     if unfinished:
@@ -271,7 +271,7 @@ def _named(word: Token) -> run_module.Run | PastRun:
 
 
 def live_run(word: Token) -> run_module.Run:
-    """The run of this process that a word names."""
+    """The run of this process that a word names. Raises DefinitionError if it does not run here."""
     runs_here = {run.run_id: run for run in live.live}
     runs = named_runs(None)
     try:
@@ -287,8 +287,8 @@ def live_run(word: Token) -> run_module.Run:
 
 
 def _elsewhere(word: Token) -> DefinitionError | None:
-    """The error for a run of the journal that is not one of this process; None if the journal has
-    no such run."""
+    """The error for a word that names a run of the journal which does not run in this process; None if
+    the journal has no such run."""
     try:
         run = past_run.find_past_run(word.text)
     except DefinitionError:

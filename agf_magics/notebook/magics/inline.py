@@ -1,4 +1,4 @@
-"""The magics that run the definition in their cell, which is not registered."""
+"""The magics that run the definition in their cell without registering it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``%lesson``: show an exercise, and say what is still wrong with an answer.
 
-An answer counts by what it gives, not by its text: it is run with the input of the exercise, and
-must use the steps that the lesson is about.
+An answer counts by its result, not by its text: its flow is run with the input of the exercise, and must
+use the kinds of steps that the lesson is about. The exercises themselves come from exercises.py.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class LessonMagics(NotebookMagics):
         print("\n".join(wrong or [f"✓ {word.text}: right"]))
 
     def _wrong(self, lesson: Lesson) -> Iterator[str]:
-        """What is still wrong with the answer, a line each."""
+        """The lines that say what is still wrong with the answer."""
         if not lesson.flow:
-            # Not `_`: IPython leaves it alone where a module has put a `_` into builtins (gettext).
+            # Not the variable `_`: IPython does not set it if builtins have a `_` (gettext does that).
             shown = self.notebook.ipython.user_ns["_oh"]
             if not shown:
                 return iter(["✗ no cell has shown a value yet"])
@@ -81,7 +81,7 @@ class LessonMagics(NotebookMagics):
 
 
 def _about(lesson: Lesson) -> str:
-    """Where the exercise belongs, and what form its answer has."""
+    """The words about the notebook to which an exercise belongs, and about the form of its answer."""
     place = f"In `{lesson.notebook}`, whose cells define what it names. " if lesson.notebook else ""
     form = "" if lesson.flow else "Answer with a cell that shows the value: `%r1 EXPRESSION`. "
     return f"{place}{form}Then: "

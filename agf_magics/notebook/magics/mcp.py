@@ -31,7 +31,7 @@ CONNECT = "connect"
 
 
 def connected() -> Servers | None:
-    """The servers of this process; None if the client was not used, which needs no import then."""
+    """The servers of this process; None if the MCP client was never imported, thus never used."""
     module = module_if_loaded("agf_magics.mcp.client.servers")
     return module.servers if module is not None else None
 
@@ -89,8 +89,8 @@ class McpMagics(NotebookMagics):
             at_once=count(parsed, "--at-once", None, least=1),
             registry=self.notebook.registry,
         )
-        shown = without_keys(address or "") or entry_text(file or "", name.text)
-        print(f"starting: {' '.join(command) or shown}")
+        shown = " ".join(command) or without_keys(address or "")
+        print(f"starting: {shown or entry_text(file or '', name.text)}")
         print(_summary(connect(name.text, address, **options)))
 
 
@@ -133,7 +133,7 @@ def _summary(server: Server) -> str:
 
 
 def list_servers() -> Bundle:
-    """The table by MIME type."""
+    """The connected servers as a table by MIME type."""
     servers = [*(connected() or {}).values()]
     rows = [
         (

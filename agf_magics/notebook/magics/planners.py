@@ -41,7 +41,7 @@ from ..notebook import Notebook, RunRequest
 from ..output.output import Bundle
 
 NOT_FOR_A_MODEL = ("--dry", "--reuse", "--ordered", "--keep-going")
-"""Options of a plan that a planner does not have."""
+"""Options of a written plan that ``--planner`` does not allow."""
 
 
 def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> PlannerResult | None:
@@ -78,7 +78,7 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
 
 
 def _report(notebook: Notebook, result: PlannerResult, request: RunRequest) -> PlannerResult | None:
-    """Show the end of a planner."""
+    """Show how a planner ended, and put its result into the variable of ``--out``."""
     if request.out:
         notebook.ipython.user_ns[request.out] = result
     if result.error is not None:
@@ -97,7 +97,8 @@ def _report(notebook: Notebook, result: PlannerResult, request: RunRequest) -> P
 def _shown_run(
     notebook: Notebook, request: RunRequest, begin: Begin, options: RunOptions, plan: Flow | None
 ) -> Run:
-    """Start a run, show it in this cell and wait for its end."""
+    """Start a run of the planner, show it in this cell and wait for its end. ``plan``: None if the run is
+    the request for a plan."""
     drawn = plan if request.draw else None
     run, display = notebook.start(begin, options, quiet=request.quiet, drawn=drawn)
     is_reply = plan is None and run.error is None and isinstance(run.output, dict)
@@ -122,7 +123,7 @@ def _reply_bundle(run: Run, reply: Mapping[str, Value]) -> Bundle:
 
 
 def _call_line(call: Mapping[str, Value]) -> str:
-    """``price(fruit: fig) → †state.price``, ``think: …``"""
+    """A call of a plan as one line: ``price(fruit: fig) → †state.price``, ``think: …``."""
     tool = line(str(call["_tool"]), 60)
     path = call.get("_outputPath")
     arguments = ", ".join(
@@ -157,8 +158,8 @@ def _model(notebook: Notebook, word: Token) -> Any:
 
 
 def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:
-    """The tools that the model may call: those of ``--tools``, else all, and those that the header
-    declares."""
+    """The tools that the model may call: the tools of ``--tools``, else all, and the tools that the
+    header of the cell declares."""
     registry = notebook.registry
     listed = parsed.word("--tools")
     names = _listed_tools(registry, listed) if listed is not None else None
@@ -187,7 +188,7 @@ def _listed_tools(registry: Registry, listed: Token) -> list[str]:
 
 
 def _prescribed(schema: Mapping[str, Any]) -> str | None:
-    """The output path that a declared tool prescribes."""
+    """The output path that the schema of a declared tool prescribes; None if it prescribes none."""
     rules = schema.get("properties", schema)
     rule = rules.get("_outputPath") if isinstance(rules, dict) else None
     path = rule.get("const") if isinstance(rule, dict) else None

@@ -50,7 +50,7 @@ class WorkerMagics(NotebookMagics):
 
 
 def list_workers(statuses: Iterable[BackendStatus]) -> Bundle:
-    """The table by MIME type."""
+    """The workers as a table by MIME type, with links to their dashboards."""
     backends = list(statuses)
     rows = [row for backend in backends for row in _rows(backend)]
     bundle = list_rows(COLUMNS, rows, counted(len(backends), "worker backend"), NONE)
@@ -66,15 +66,15 @@ def list_workers(statuses: Iterable[BackendStatus]) -> Bundle:
 
 
 def is_page(link: str) -> bool:
-    """Whether ``link`` is a web address, or a path of the notebook's own server: a proxy of
-    JupyterHub."""
+    """Whether ``link`` is a web address, or a path on the notebook's own server, as the proxy of
+    JupyterHub has it. ``//host`` and ``/\\host`` would lead to another server."""
     return link.startswith(("http://", "https://")) or (
         link[:1] == "/" and link[1:2] not in ("/", "\\")
     )
 
 
 def _rows(backend: BackendStatus) -> Iterable[tuple[str, ...]]:
-    """The row of a backend, and one for each of its workers."""
+    """The row of a backend, and a row for each of its workers."""
     working = ""
     if backend.starting:
         working = f"starting {counted(backend.starting, 'worker')}"

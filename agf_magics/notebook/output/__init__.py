@@ -1,1 +1,1 @@
-"""Outputs of a cell: shown, replaced, drawn, asked."""
+"""The outputs of a cell, and the messages of its views: shown, replaced, drawn, received."""

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 class Drawing:
-    """The picture of one flow. `begin` may come from any thread, the others too."""
+    """The picture of one flow. All methods may be called on any thread."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._diagram: Diagram | None = None
-        """Set when it is drawn."""
+        """The picture; None until it is drawn."""
         self._thread: threading.Thread | None = None
 
     def begin(self, show: Callable[[Bundle], object], callees: Mapping[str, Callee]) -> None:
-        """Draw the picture on a thread of its own, which then calls ``show`` with it. ``callees``: what
-        the calls of the flow are linked to."""
+        """Draw the picture on a thread of its own, which then calls ``show`` with it. ``callees``: the
+        tools, agents and flows to which the calls of the flow are linked."""
         if IN_BROWSER:
             return self._draw(show, callees)
-        # In the context of the cell, to which the output of the thread then belongs.
+        # In the context of the cell, so that the output of the thread belongs to the cell.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
             target=context.run, args=(self._draw, show, callees), name="agf-picture", daemon=True
@@ -44,13 +44,13 @@ class Drawing:
         return self._thread.start()
 
     def html(self, progress: Progress) -> str:
-        """The picture in the colours of a run; empty as long as it is not ready, and for a large flow,
-        whose steps are on the page of the run."""
+        """The picture in the colours of a run. Empty as long as the picture is not ready, and for a large
+        flow: its steps are on the page of the run anyway."""
         drawn = self._diagram
         return drawn.of_run(progress).html() if drawn is not None and not drawn.is_large else ""
 
     def wait(self) -> None:
-        """Wait until it is ready and shown; not at all without `begin`."""
+        """Wait until the picture is ready and shown. Returns at once without `begin`."""
         if self._thread is not None:
             self._thread.join()
 
@@ -58,7 +58,7 @@ class Drawing:
         # Imported here: scene and layout are an eighth of the package, and not each notebook draws.
         from ...pictures.diagram import Diagram
 
-        # A mistake of this package is no reason to print into the cell.
+        # Not even a mistake of this package may print an error into the cell.
         with giving_up(__name__, "a flow was not drawn"):
             diagram = Diagram(self._flow, callees=callees)
             bundle: Bundle = dict(diagram._repr_mimebundle_())

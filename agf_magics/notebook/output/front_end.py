@@ -1,6 +1,7 @@
 """What the front end of the kernel can do, as far as the kernel sees it.
 
-Environment variables decide only whether a widget is opened (decision D142).
+The kernel learns most from the messages of its views. Environment variables decide only whether a widget
+is opened (decision D142).
 """
 
 from __future__ import annotations
@@ -13,29 +14,30 @@ from collections.abc import Callable
 from IPython import get_ipython
 
 VSCODE = "__vsc_ipynb_file__"
-"""The name that VS Code sets in the namespace of each kernel that it uses, also of a remote one."""
+"""The name that VS Code sets in the namespace of each kernel that it uses, also of a remote kernel."""
 
 
 BEAT = 0.02
-"""Seconds between two looks."""
+"""Seconds between two looks for a message, while `Page.hears_soon` waits."""
 
 
 class Page:
-    """What the pages of the kernel have told it."""
+    """What the kernel has learned from the messages of its pages."""
 
     has_reported = False
-    """Whether a view has sent a message. Where the script of the widgets cannot be reached, none
-    ever does, whatever the environment looks like."""
+    """Whether a view has sent a message. No view ever does where the script of the widgets cannot be
+    loaded, whatever the environment looks like."""
     hears_while_busy = False
-    """Whether the kernel has received one in a way that works while a cell runs: on a subshell, or
-    from the queue (see `receiving`, `message_queue`). Each view sends a message when it opens.
-    Before, there is no button for a run that a cell waits for."""
+    """Whether the kernel has received a message in a way that works while a cell runs: on a subshell,
+    or from the queue (see `receiving`, `message_queue`). Each view sends a message when it opens. Until
+    then a run that a cell waits for has no buttons."""
 
     _is_awaited = True
+    """Whether a message may still come: only the first caller of `hears_soon` waits for it."""
 
     def hears_soon(self, seconds: float, meanwhile: Callable[[], object]) -> bool:
-        """`hears_while_busy`, for which the first caller waits: the view that was opened just now
-        sends its message at once, where there is a page."""
+        """`hears_while_busy`. The first caller waits up to ``seconds`` for it: where there is a page, the
+        view that was opened just now sends a message at once."""
         end = time.monotonic() + seconds
         while self._is_awaited and not self.hears_while_busy and time.monotonic() < end:
             time.sleep(BEAT)
@@ -55,9 +57,9 @@ page = Page()
 
 
 def in_frames() -> bool:
-    """Whether the front end shows each output in a frame of its own. The page's script cannot find
-    an element there, so the output has the explorer as a widget during the run. `VSCODE_PID` does
-    not tell: a JupyterLab that was started in a terminal of VS Code has it, a remote kernel of VS
-    Code has not."""
+    """Whether the front end shows each output in a frame of its own, as Colab and VS Code do. The page's
+    script cannot find an element there, so the output has the explorer as a widget during the run.
+    `VSCODE_PID` cannot decide this: a JupyterLab that was started in a terminal of VS Code has it, and a
+    remote kernel of VS Code does not."""
     names = getattr(get_ipython(), "user_ns", {})
     return "COLAB_RELEASE_TAG" in os.environ or VSCODE in names

@@ -1,4 +1,4 @@
-"""`input` in code of a user asks one question at a time, where the run is waited for."""
+"""`input` in a user's code asks one question at a time, and only in a run that a cell waits for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from ...engine.host.prompts import in_turn
 
 
 def ask_in_turn(undo: ExitStack, shell: Any) -> None:
-    """Let `input` of the kernel ask one thread at a time. Set on the kernel: it gives a new `input` to
-    each cell, also while a run of an earlier cell goes on, in which nobody can type."""
+    """Let `input` of the kernel serve one thread at a time. The functions are replaced on the kernel,
+    because the kernel gives a new `input` to each cell, also while a run of an earlier cell, for which
+    nobody can type, goes on."""
     kernel = getattr(shell, "kernel", None)
     for name in ("raw_input", "getpass"):
         if kernel is not None and hasattr(kernel, name):

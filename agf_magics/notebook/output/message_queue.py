@@ -1,10 +1,10 @@
 """Messages of our views are taken from the queue of a kernel without subshells while its cell waits.
 
 ipykernel 6 handles one message after the other, on the thread that runs the cells. While that thread
-waits for a run, it is free: then it handles the messages of our own views, and only those. All
-others keep their order and wait for the end of the cell. Nothing is handled while a plain function
-of the person has the thread. The queue is private to ipykernel: if it is not as in version 6, the
-messages wait, as without this.
+waits for a run, it is free: then it handles the messages of our own views, and only those. All other
+messages keep their order and wait for the end of the cell. Nothing is handled while a plain function of
+the person has the thread. The queue is private to ipykernel: if it is not as in version 6, the messages
+of views wait for the end of the cell, too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ DELIMITER = b"<IDS|MSG>"
 
 
 def message_taker(kernel: Any) -> Callable[[], None] | None:
-    """What takes the messages of our views from the queue of ``kernel``; None if it has no such
-    queue, or has subshells."""
+    """The function that takes the messages of our views from the queue of ``kernel``; None if the kernel
+    has no such queue, or has subshells (see `receiving`)."""
     features = getattr(kernel, "kernel_info", {}).get("supported_features", ())
     if "kernel subshells" in features or not hasattr(kernel, "msg_queue"):
         return None
@@ -53,8 +53,8 @@ def _take(kernel: Any) -> None:
 
 
 def _is_of_a_view(kernel: Any, item: Any) -> bool:
-    """Whether an entry of the queue is a message for a comm of ours. Its signature is checked when it
-    is handled."""
+    """Whether an entry of the queue is a message for a comm of ours. The signature of the message is
+    checked when it is handled."""
     with giving_up(__name__, "a message was left to the kernel", DEBUG):
         _, _, (frames,) = item
         parts = [bytes(frame.bytes) for frame in frames]
@@ -67,8 +67,9 @@ def _is_of_a_view(kernel: Any, item: Any) -> bool:
 
 
 def _handle(kernel: Any, frames: Any) -> None:
-    """Give a message to its comm. The statuses are those of the protocol; after them the kernel is
-    busy with the cell again. The kernel's own way would also change the handler of interrupts."""
+    """Give a message to its comm, between the statuses that the protocol asks for; afterwards the kernel
+    is busy with the cell again. The kernel's own handler is not used: it would also change the handler
+    of interrupts."""
     idents, frames = kernel.session.feed_identities(frames, copy=False)
     message = kernel.session.deserialize(frames, content=True, copy=False)
     page.hears_while_busy = True

@@ -18,7 +18,7 @@ Bundle = dict[str, Any]
 """A text for each MIME type."""
 
 EMPTY: Bundle = {"text/html": "", "text/plain": ""}
-"""An output that keeps a place."""
+"""An output that shows nothing and only keeps a place."""
 
 
 def show(bundle: Bundle) -> None:
@@ -26,20 +26,20 @@ def show(bundle: Bundle) -> None:
 
 
 def _as_text(bundle: Bundle) -> Bundle:
-    """``bundle`` whose HTML is not read as mathematics."""
+    """``bundle`` with HTML that no front end reads as mathematics."""
     page = bundle.get("text/html")
     return {**bundle, "text/html": untypeset(page)} if page else bundle
 
 
 class OutputSlot:
-    """One output, which keeps its place among everything that is printed later. Where it cannot be
-    replaced (see `Place`), its end is an output of its own."""
+    """One output, which keeps its place among everything that is printed later. Where the front end
+    cannot replace the output (see `Place`), the last bundle becomes a further output."""
 
     def __init__(self) -> None:
         self._handle: DisplayHandle | None = None
         self._place = Place("")
         self._shown: Bundle | None = None
-        """The last bundle."""
+        """The bundle that was shown last."""
         self._lock = threading.Lock()
 
     @property
@@ -54,8 +54,8 @@ class OutputSlot:
                 self._show(first)
 
     def put(self, bundle: Bundle) -> None:
-        """Replace the output, which goes on to change. Without effect shortly after it was
-        cleared."""
+        """Replace the output by a bundle that is not the last. Does nothing for a while after the person
+        has cleared the output."""
         with self._lock:
             if self._handle is None:
                 self._show(bundle)
@@ -65,13 +65,13 @@ class OutputSlot:
                 self._show(bundle)
 
     def end(self, bundle: Bundle) -> None:
-        """Replace the output by its last bundle, which is shown anew where it cannot be
-        replaced."""
+        """Replace the output by its last bundle. Where the output cannot be replaced, the bundle is shown
+        as a new output."""
         with self._lock:
             is_lost = self._place.is_gone or not self._place.is_updated
             if self._handle is None or (is_lost and bundle != self._shown):
                 if not self._place.is_updated:
-                    self._update(EMPTY)  # a front end that nobody knows may replace it all the same
+                    self._update(EMPTY)  # an unknown front end may replace it all the same
                 self._show(bundle, is_last=True)
             else:
                 self._update(bundle)
@@ -98,9 +98,9 @@ def accompany(
     close: Callable[[], object],
     name: str,
 ) -> None:
-    """Call ``tick`` every ``seconds`` until the end of ``run``, then ``close``: on a thread of this
-    ``name``, in a browser on the loop of the run."""
-    if run.done:  # it may have ended before it had a loop
+    """Call ``tick`` every ``seconds`` until the end of ``run``, then ``close``. They are called on a new
+    thread with this ``name``, in a browser on the loop of the run."""
+    if run.done:  # in a browser the run may have ended before it had a loop
         close()
         return None
     if IN_BROWSER:
@@ -113,6 +113,6 @@ def accompany(
             tick()
         close()
 
-    # In the context of the cell, to which the output of the thread then belongs.
+    # In the context of the cell, so that the output of the thread belongs to the cell.
     context = contextvars.copy_context()
     return threading.Thread(target=context.run, args=(show,), name=name, daemon=True).start()

@@ -1,9 +1,9 @@
 """Where an output is, and whether it can still be replaced there.
 
-A front end replaces an output by its display id. That is lost without a word where the output is in
-an ipywidgets `Output`, where the front end only appends (consoles, a server that executes cells by
-itself), where `%%capture` keeps it, and after `clear_output`. A kernel is told none of that, so it
-looks at what it has: the request of the cell, the widgets, and the calls of `clear_output`.
+A front end replaces an output by its display id. The replacement is lost silently if the output is in an
+ipywidgets `Output`, if the front end only appends (consoles, a server that executes cells by itself), if
+`%%capture` keeps the output, and after `clear_output`. No message says so to the kernel; it concludes it
+from the request of the cell, the widgets, and the calls of `clear_output`.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ...compat.imports import module_if_loaded
 from .front_end import in_frames
 
 QUIET = 1.0
-"""Seconds after a `clear_output` in which a run that goes on is not shown again: a loop that clears
-its output for each round would make the page blink."""
+"""Seconds after a `clear_output` in which a live run is not shown again: a loop that clears its output
+in each round would make the page blink."""
 
 
 class Place(NamedTuple):
     """Where an output is."""
 
     cell: str
-    """The id of the request that it belongs to."""
+    """The id of the request to which the output belongs."""
     widget: Any = None
-    """The ipywidgets `Output` that takes the outputs of the cell; None: none does."""
+    """The ipywidgets `Output` that takes the outputs of the cell; None if the cell has them itself."""
     is_updated: bool = True
-    """Whether the front end replaces it."""
+    """Whether the front end replaces the output."""
     is_captured: bool = False
-    """Whether `%%capture` keeps it, with each update as one more output."""
+    """Whether `%%capture` keeps the output, with each update as one more output."""
     clears: int = 0
-    """The number of times that outputs of this place had been cleared when it was shown."""
+    """How often the outputs of this place had been cleared when the output was shown."""
 
     @classmethod
     def now(cls) -> Place:
@@ -53,8 +53,8 @@ class Place(NamedTuple):
         return cls(cell, widget, is_updated, clears=Clears.of(cell, widget).times)
 
     def inside(self) -> AbstractContextManager[Any]:
-        """A context whose outputs are in the `Output` of this place, also when the block of the
-        person that has set it is left, or is left meanwhile: an `Output` counts its blocks."""
+        """A context whose outputs are in the `Output` of this place. It works also if the person's block
+        with the `Output` has been left, or is left meanwhile: an `Output` counts its blocks."""
         return nullcontext() if self.widget is None else self.widget
 
     @property
@@ -64,8 +64,8 @@ class Place(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the last clearing was a while ago, and does not wait for the next output, which
-        would be ours and not that of the loop."""
+        """Whether the last clearing was a while ago and is done. A ``clear_output(wait=True)`` waits for
+        the next output, which must be the loop's and not ours."""
         return time.monotonic() >= Clears.of(self.cell, self.widget).when + QUIET
 
 
@@ -74,13 +74,14 @@ class Cleared(NamedTuple):
 
     times: int = 0
     when: float = 0.0
-    """The time of the last one, by the monotonic clock; infinite: it waits for the next output."""
+    """The time of the last clearing, by the monotonic clock; infinite if it waits for the next output."""
 
 
 class Clears:
     """The calls of `clear_output`, by cell and `Output`."""
 
     MOST = 100
+    """The most places that are remembered."""
     _by_place: ClassVar[dict[tuple[str, str], Cleared]] = {}
 
     @classmethod
@@ -129,20 +130,20 @@ def _id(request: dict[str, Any]) -> str:
 def _replaces(request: dict[str, Any]) -> bool:
     """Whether the front end that sent a request replaces outputs by their ids (decision D142).
 
-    Documents do: they name their cell, or nobody can type there (nbclient). A request with neither
-    is that of a console or of a server, which only append."""
+    A document does: its requests name the cell, or nobody can type there (nbclient). Any other request
+    comes from a console or a server, which only append."""
     if IN_BROWSER or in_frames() or "cellId" in request.get("metadata", {}):
         return True
     return not request.get("content", {}).get("allow_stdin", False)
 
 
 def _output_widget(cell: str) -> Any:
-    """The `Output` that takes the outputs of this request; None: none does."""
+    """The `Output` that takes the outputs of this request; None if no `Output` does."""
     widgets = module_if_loaded("ipywidgets")
     if widgets is None or not cell:
         return None
     with warnings.catch_warnings():
-        # It has no other name, and its module has a private one.
+        # `Widget.widgets` is deprecated, and the only other name of the table is private.
         warnings.simplefilter("ignore", DeprecationWarning)
         existing = list(widgets.Widget.widgets.values())
     outputs = (widget for widget in existing if isinstance(widget, widgets.Output))

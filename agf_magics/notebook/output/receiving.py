@@ -1,7 +1,8 @@
 """Messages of a page that arrive while a cell runs are received on a subshell.
 
-The kernel makes one for itself if the front end names none, as VS Code does. A kernel without
-subshells takes the messages from its queue: see `message_queue`.
+A subshell is a further thread of a kernel that handles messages. If the front end names no subshell, as
+VS Code does not, the kernel makes one. A kernel without subshells takes the messages from its queue: see
+`message_queue`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from ...text.giving_up import giving_up
 
 
 def receive_while_busy(channel: Any) -> None:
-    """Let the kernel receive the messages of a comm while a cell runs, if the kernel has subshells:
-    on the one that the front end names, else on one of its own.
+    """Let the kernel receive the messages of a comm while a cell runs, if the kernel has subshells: on
+    the subshell that the front end names, else on one that the kernel makes.
 
-    ipykernel 7.4 asks the comm, on the thread that may make a subshell. Without an answer it sends
-    them to the shell that opened the comm, which may be the one that waits.
+    ipykernel 7.4 asks the comm for the subshell, on the thread that may make one. Without an answer it
+    gives the messages to the shell that opened the comm, which may be the shell that waits.
     """
     setattr(channel, _OURS, True)
     if not hasattr(channel, "_reply_subshell_for"):
@@ -34,15 +35,15 @@ def is_ours(channel: object) -> bool:
 
 
 _OURS = "_agf_is_received_while_busy"
-"""The attribute of a comm of ours."""
+"""The attribute by which a comm is known as ours."""
 
 _OWN = "_agf_subshell"
-"""The attribute of a kernel that has the id of our subshell."""
+"""The attribute of a kernel with the id of the subshell that was made here."""
 
 
 def _own(kernel: Any) -> str | None:
-    """The id of the kernel's own subshell, made at the first message; None: it can make none. What
-    makes it is private to ipykernel and may change: then the main shell receives, after the cell."""
+    """The id of the subshell that is made here at the first message; None if that fails. The functions
+    for it are private to ipykernel and may change: then the main shell receives, after the cell."""
     with giving_up(__name__, "the kernel has no subshell of its own", DEBUG):
         manager = kernel.shell_channel_thread.manager
         subshell: str | None = getattr(kernel, _OWN, None)

@@ -27,7 +27,7 @@ pixels has this width beside a side bar."""
 READABLE = 0.84
 """The scale at which the small texts have 9.2 pixels."""
 MOST_BOXES = 500
-"""Boxes of a picture: it then takes half a second, and 1 MB of a notebook."""
+"""The most boxes of a picture: 500 boxes take half a second, and 1 MB of a notebook."""
 
 
 class Arranged(NamedTuple):
@@ -44,8 +44,8 @@ def arrange(
     room: tuple[float, float] = ROOM,
     breaks: Collection[str] | None = None,
 ) -> Arranged:
-    """The best layout of ``scene`` for a room, in pixels. ``breaks``: as those of an earlier picture
-    of the flow, whose lines this one keeps. Raises `NoPicture`."""
+    """The best layout of ``scene`` for a room, in pixels. ``breaks``: the parts that begin a line in
+    an earlier picture of the flow; this picture keeps these lines. Raises `NoPicture`."""
     count = sum(1 for _ in scene.boxes)
     if count > MOST_BOXES:
         raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
@@ -73,7 +73,8 @@ def _fits(size: tuple[float, float], room: tuple[float, float]) -> bool:
 
 
 def _misfit(size: tuple[float, float], room: tuple[float, float]) -> tuple[float, float]:
-    """How far a picture is from being read in the width of the room, and its height from the room's."""
+    """By how much the texts are too small when the picture has the width of the room, and by how many
+    pixels the picture is then too high."""
     width, height = size
     room_width, room_height = room
     scale = min(1.0, room_width / width)
@@ -85,6 +86,7 @@ def _cost(arranged: Arranged, room: tuple[float, float]) -> tuple[float, ...]:
     its height."""
     layout = arranged.layout
     line_count = len(arranged.breaks) + 1
+    # To the right only if that saves a quarter of the height: 1 / 1.33 is 0.75.
     height = layout.height * (1.0 if layout.is_down else 1.33)
     return *_misfit(_size(layout), room), line_count, height
 
@@ -98,7 +100,7 @@ def _arranged(scene: Scene, chunks: Sequence[Sequence[Box]], is_down: bool) -> A
 
 
 def _cut(scene: Scene, breaks: Collection[str]) -> list[list[Box]]:
-    """The parts of a scene in lines that begin with ``breaks``."""
+    """The parts of a scene, cut into lines before each part of ``breaks``."""
     lines: list[list[Box]] = [[]]
     for part in scene.parts:
         if part.id in breaks and lines[-1]:
@@ -111,7 +113,7 @@ def _best_lines(
     scene: Scene, plain: dict[bool, Arranged], room: tuple[float, float]
 ) -> Iterator[Arranged]:
     """The layout of a chain in the number of lines that fits best, estimated from the sizes of its
-    parts. If that does not fit after all, the best one of the other direction, too."""
+    parts. If this layout does not fit after all, the best one of the other direction follows."""
     estimates = {
         is_down: min(
             (*_misfit(estimated_size(scene, uncut.layout, number), room), number)

@@ -17,6 +17,7 @@ from .edge_numbers import Area, Covered
 from .graphviz import Point
 
 PILL_HEIGHT = 16.0
+"""Pixels of a pill: the rounded box on a border that has a state or a condition."""
 WING = 3.2
 """Pixels from the line to each side of an arrow's head."""
 FARTHEST = 24
@@ -54,8 +55,8 @@ def pills_of(drawn: Scene, layout: Layout, states: Mapping[str, str]) -> Covered
 
 
 def shortened(base: Point, tip: Point, pills: Covered) -> tuple[Point, Point] | None:
-    """The head of an arrow, moved back along its direction until nothing covers any of it; None: it
-    would be too far from its end, and the line alone shows the way."""
+    """The head of an arrow, moved back along its direction until nothing covers any of it. None if
+    the head would be too far from the end of its line: then the line alone shows the way."""
     length = hypot(tip.x - base.x, tip.y - base.y) or 1.0
     dx = (tip.x - base.x) / length
     dy = (tip.y - base.y) / length
@@ -72,7 +73,7 @@ def shortened(base: Point, tip: Point, pills: Covered) -> tuple[Point, Point] | 
 def head_area(base: Point, tip: Point) -> Area:
     """The area of the head of an arrow."""
     length = hypot(tip.x - base.x, tip.y - base.y) or 1.0
-    # Of the base of the head, at each side of the line.
+    # Half the width and half the height of the base of the head: one half is at each side of the line.
     half_width = WING * abs(tip.y - base.y) / length
     half_height = WING * abs(tip.x - base.x) / length
     return Area(

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 MOST_STORED = 64 * 2**20
-"""Bytes of a stored file that is read. The machine code of today has 3 MB."""
+"""The most bytes of a stored file that is read. The machine code of graphviz has 3 MB."""
 
 
 def cache_folder() -> Path:
@@ -26,8 +26,8 @@ def cache_folder() -> Path:
 
 
 def read_cached(file: Path) -> bytes:
-    """The content of a regular file of at most `MOST_STORED` bytes; of anything else nothing. A
-    pipe would wait."""
+    """The content of a regular file of at most `MOST_STORED` bytes; of anything else no bytes: a
+    pipe, for instance, would let the reader wait."""
     status = file.stat()
     return (
         file.read_bytes() if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_STORED else b""

@@ -1,6 +1,7 @@
 """A chain in lines, like a text: its parts are cut into lines, which make one layout.
 
-A connector leads from the end of each line to the begin of the next.
+A chain is a scene in which each part simply follows the one before. A connector leads from the end of
+each line to the begin of the next.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from .dot import Layout, Line, Rectangle, upright
 from .graphviz import Point
 
 GUTTER = 34.0
-"""Between two lines of a chain."""
+"""Pixels between two lines of a chain."""
 TURN = 16.0
-"""How far a connector runs past the lines that it connects."""
+"""Pixels by which a connector runs past the lines that it connects."""
 RADIUS = 8.0
+"""Pixels of the radius of a connector's corners."""
 
 
 def is_chain(scene: Scene) -> bool:
-    """Whether one part simply follows the other."""
+    """Whether each part simply follows the one before. Up to five parts need no lines."""
     place = {part.id: number for number, part in enumerate(scene.parts)}
     links = {
         (place[link.tail], place[link.head])
@@ -47,7 +49,7 @@ def split_chain(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
             filled += length
         if len(chunks) <= number:
             return chunks
-        limit *= 1.03
+        limit *= 1.03  # longer lines, little by little, until they are few enough
 
 
 def estimated_size(scene: Scene, layout: Layout, number: int) -> tuple[float, float]:

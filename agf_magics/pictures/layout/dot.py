@@ -20,10 +20,11 @@ from ..scene.value_lines import wired
 from .graphviz import Point, read_edges, read_places, run_graphviz
 
 WEIGHT = {"then": 8, "hold": 8, "flow": 8, "value": 2, "late": 0, "back": 0, "limit": 1}
+"""How strongly graphviz keeps a line short and straight, by the kind of its link."""
 BESIDE = frozenset({"parallel", "match", "conditional"})
 """Frames whose boxes stand side by side in the order of the text."""
 INCH = 72
-"""Points."""
+"""Points of an inch: graphviz takes sizes in inches and gives places in points."""
 COURIER = 0.6
 """The width of a letter of Courier, as a part of its size."""
 MARGIN = 12
@@ -31,12 +32,12 @@ MARGIN = 12
 BETWEEN = 0.3
 """Inches between two ranks of boxes."""
 BETWEEN_NUMBERED = 0.42
-"""The same where the edges have numbers when the flow runs, which need room beside heads and states;
-so do the labels of a picture that goes to the right."""
+"""Inches between two ranks where the edges get numbers in a run, or where the picture goes to the
+right: numbers and labels need room beside heads and states."""
 BESIDE_DOWN = 0.26
-"""Inches between two boxes of a rank, of a picture that goes down."""
+"""Inches between two boxes of a rank in a picture that goes down."""
 BESIDE_RIGHT = 0.2
-"""The same of one that goes to the right."""
+"""Inches between two boxes of a rank in a picture that goes to the right."""
 EFFORT = 4
 """How long graphviz looks for better places, in multiples of the number of boxes."""
 LABEL_POINTS = 9
@@ -52,14 +53,15 @@ FROM_CORNER = 14.0
 FROM_LINE = 6.0
 """Points between a line and its label."""
 SHORTEST_STRAIGHT = 9.0
+"""Points between two boxes below which a line is little more than its head and stays as it is."""
 LONGEST_STRAIGHT = 70.0
-"""Points between two boxes that a straight line connects: a longer one would cross others."""
+"""The most points between two boxes that a straight line connects: a longer one would cross others."""
 LOOP_BEGIN = 12.0
 """Points from the corner of a box to where a loop leaves its upper border."""
 LOOP_END = 9.0
 """Points from the corner of a box to where a loop enters its left border."""
 LOOP_SIZE = 26.0
-"""How far the handles of the curve of a loop are from its box; each further one is larger."""
+"""Points from a box to the handles of a loop's curve; each further loop of the box is larger."""
 
 
 class Rectangle(NamedTuple):
@@ -74,7 +76,7 @@ class Line(NamedTuple):
     points: tuple[Point, ...]
     """A cubic Bezier curve up to the base of the head, and the tip."""
     label: Point | None
-    """The middle of its label."""
+    """The middle of the line's label; None if it has no label."""
 
 
 class Layout(NamedTuple):
@@ -84,7 +86,7 @@ class Layout(NamedTuple):
     """The places of boxes and frames, by their ids."""
     lines: tuple[Line, ...]
     is_down: bool
-    """Whether it goes from top to bottom; else from left to right."""
+    """Whether the picture goes from top to bottom; else it goes from left to right."""
 
 
 def graph_text(scene: Scene, states: Mapping[str, Corner]) -> str:
@@ -125,8 +127,8 @@ def laid_out(
 
 
 class _Text:
-    """The graphviz text. Boxes are ``n0, n1, …`` and frames ``cluster_0, …`` in the order of
-    `within`, lines ``e0, …``: the id of a step may contain any text."""
+    """The graphviz text. Its names are not the ids of steps, which may contain any text: boxes are
+    ``n0, n1, …`` and frames ``cluster_0, …`` in the order of `within`, lines are ``e0, …``."""
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class _Text:
         ]
         self.frames = {box.id for box in self.every if isinstance(box, Frame)}
         self.half = 1 + bool(self.frames)
-        """With frames a rank is half of the distance of two boxes, and a frame needs three halves."""
+        """Ranks from a box to the next: 2 if there are frames, as a line to a frame takes 3 of them."""
         is_numbered = any(link.way for link in self.links)
         between = (BETWEEN if is_down and not is_numbered else BETWEEN_NUMBERED) / self.half
         self.text = "\n".join(
@@ -187,8 +189,8 @@ class _Text:
         yield "}"
 
     def link(self, place: int, link: Link) -> Iterator[str]:
-        """A line between the middle boxes at which its ends are; hidden lines to the others keep all
-        of them before what comes after."""
+        """A line between two boxes. At a frame it joins the middle one of the boxes with which the frame
+        begins or ends; hidden lines to the other ones keep all of them before what comes after."""
         tails = last_boxes(self.box(link.tail))
         heads = first_boxes(self.box(link.head))
         if link.kind == "back":
@@ -201,7 +203,7 @@ class _Text:
         tail = self.name(tails[len(tails) // 2])
         head = self.name(heads[len(heads) // 2])
         is_framed = bool({link.tail, link.head} & self.frames)
-        # One weight for all boxes with which a frame begins: a heavier line makes a chain drift.
+        # A frame that begins or ends with several boxes: a heavier line to one makes a chain drift.
         weight = 1 if len(tails) + len(heads) > 2 else WEIGHT[link.kind]
         length = self.half + (is_framed and link.kind not in ("value", "late"))
         facts = [f"id=e{place}", f"weight={weight}", f"minlen={length}"]
@@ -240,7 +242,7 @@ class _Text:
 def _in_columns(
     every: Sequence[Box], sizes: Mapping[str, Measured]
 ) -> Iterator[tuple[str, Measured]]:
-    """The boxes that stand above each other in a frame are equally wide."""
+    """The sizes of boxes that stand above each other in a frame: all as wide as the widest one."""
     for frame in every:
         if isinstance(frame, Frame) and frame.word.removeprefix("agf.") in BESIDE:
             column = [part for part in frame.parts if part in frame.first]
@@ -296,7 +298,7 @@ def _escaped(text: str) -> str:
 
 
 def _reserved(width: float, points: int, lines: int) -> str:
-    """A text that graphviz finds about so wide."""
+    """Letters ``x`` that take about ``width`` points in each of ``lines`` lines of Courier."""
     return "\\n".join(["x" * ceil(width / (COURIER * points))] * lines)
 
 
@@ -324,7 +326,8 @@ def _loop(box: Rectangle, earlier: int) -> tuple[Point, ...]:
 
 
 def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_down: bool) -> Line:
-    """A straight line where a frame and a box are above each other: graphviz aims at a box inside."""
+    """The line of a frame, straight if its ends are above each other: graphviz's line aims at a box
+    inside the frame."""
     link = line.link
     if link.kind not in ("then", "flow") or not frames & {link.tail, link.head}:
         return line
@@ -336,7 +339,7 @@ def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_d
     end = head.top
     if low > high or not SHORTEST_STRAIGHT < end - begin < LONGEST_STRAIGHT:
         return line
-    # At the middle of the box, as the other one is a frame.
+    # At the middle of the box, where the other end is a frame.
     box = head if link.tail in frames and link.head not in frames else tail
     x = min(max(box.left + box.width / 2, low), high)
     start = Point(x, begin)

@@ -11,11 +11,15 @@ from .. import theme as look
 from ..scene.boxes import SMALL
 from .graphviz import Point
 
-PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
+PLACES = (
+    *(0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85),
+    *(0.44, 0.56, 0.32, 0.68, 0.2, 0.8, 0.1, 0.9),
+)
 """Fractions of an edge's length, the best first."""
 HEIGHT = 15.0
+"""Pixels of the height of a number."""
 WAYS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1))
-"""On the line of an edge, and in which directions beside it, the best first."""
+"""Where a number stands: on the line of its edge (0, 0), or moved across and down, the best first."""
 GAP = 4.0
 """Pixels between the line of an edge and a number beside it."""
 
@@ -64,7 +68,8 @@ CELL = 200.0
 
 
 class Covered:
-    """Areas that are taken, found by their place: a graph has as many numbers as boxes."""
+    """Areas that are taken, in a grid, so that a search looks only at the near ones: a graph may have
+    as many numbers as boxes."""
 
     def __init__(self, areas: Iterable[Area]) -> None:
         self._areas: list[Area] = []
@@ -78,7 +83,7 @@ class Covered:
         self._areas.append(area)
 
     def overlap(self, place: Area) -> float:
-        """How much of ``place`` they cover, each counted alone."""
+        """How many square pixels of ``place`` the areas cover, each area counted alone."""
         near = {number for cell in _cells(place) for number in self._cells.get(cell, ())}
         # In their order: a sum of the same numbers in another order may differ.
         return sum(place.shares(self._areas[number]) for number in sorted(near))
@@ -99,14 +104,14 @@ class NumberPlace(NamedTuple):
 
     @property
     def anchor(self) -> Point:
-        """The middle of its left or right end at the line, or of all of it."""
+        """The point at which a shorter number stays: the middle of the end at the line, or of the area."""
         near = (self.area.right, self.area.middle.x, self.area.left)[self.side + 1]
         return Point(near, self.area.middle.y)
 
 
 def placed(text: str, curve: Sequence[Point], taken: Covered, picture: Area) -> NumberPlace | None:
-    """A place for ``text`` at the edge, inside the ``picture``, that covers nothing ``taken``; None:
-    there is none."""
+    """A place for ``text`` at the edge, inside the ``picture``, that covers nothing ``taken``; None if
+    no such place is free."""
     width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
     points = [_on(curve, part) for part in PLACES]
     across, down = width / 2 + GAP, HEIGHT / 2 + GAP

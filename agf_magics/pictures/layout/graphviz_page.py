@@ -1,7 +1,8 @@
-"""Graphviz in a browser: the module that `layout.positions` runs with wasmtime, run by the page.
+"""Graphviz in a browser: the module that `graphviz_module.py` runs with wasmtime, run by the page.
 
-Pyodide calls it without waiting, because a worker of a page may compile a module at once. A page has
-no fuel, so a text that is too long is refused before. The module gets no file and no time.
+Pyodide runs in a worker of the page, which may compile a module synchronously, so Python just calls it.
+A page has no limit of work as wasmtime has, so a text that is too long is refused before. The module
+gets no file and no time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 LONGEST_IN_PAGE = 200_000
-"""Characters of a text. Nothing can stop a layout here, and a longer one may take minutes."""
+"""The most characters of a graph's text: nothing stops a layout in a page, and a longer text may take
+minutes."""
 
 SCRIPT = """
 (bytes) => {

@@ -1,7 +1,7 @@
 """The places of the labels of lines: where graphviz puts them, or near, where they cover nothing.
 
-Graphviz keeps labels off boxes, and not off the heads of arrows and the states of boxes, which it does
-not know.
+Graphviz keeps labels off boxes. It does not know the heads of arrows and the states of boxes, so its
+labels may cover them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .edge_numbers import Area, Covered, around
 from .graphviz import Point
 
 LONGEST_STATE = "▶ cancelled"
-"""The room that is kept for a state."""
+"""The widest words of a state: labels leave room for them at each box."""
 TITLE_ROOM = 36.0
-"""The pixels of a frame that have its title."""
+"""Pixels at the top of a frame that its title takes."""
 MOVES = sorted(
     product(range(-72, 73, 6), range(-30, 31, 6)),
     key=lambda move: abs(move[0]) + 1.5 * abs(move[1]),
 )
-"""The ways, in pixels, by which a label may move, the shortest first."""
+"""The pixels across and down by which a label may move, the shortest way first."""
 
 
 def with_clear_labels(drawn: Scene, layout: Layout) -> Layout:
@@ -66,6 +66,8 @@ def _is_inside(area: Area, layout: Layout) -> bool:
 
 
 def _area(line: Line, label: Point, is_down: bool) -> Area:
+    # svg.py paints the label 3.5 pixels lower in a picture that goes down, else here; its middle is 3
+    # pixels above the line on which its letters stand.
     middle = Point(label.x, label.y + (0.5 if is_down else -3.0))
     return around(middle, look.width(line.link.label, SMALL), 11)
 

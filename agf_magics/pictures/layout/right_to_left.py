@@ -14,12 +14,14 @@ from functools import cache
 FORMS = range(0xFE70, 0xFF00)
 """The presentation forms of Arabic letters."""
 _TO_THE_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff"
+"""Letters that are written from right to left, as a class of a regular expression."""
 _PART = re.compile(f"[{_TO_THE_LEFT}](?:[^A-Za-z]*[{_TO_THE_LEFT}])?")
 _DIGITS = re.compile(r"\d+(?:[.,:/]\d+)*")
 
 
 def as_seen(text: str) -> str:
-    """
+    """``text`` in the order and with the forms in which Cairo has to draw it.
+
     >>> as_seen("\u0628\u0628 v1") == "\ufe90\ufe91 v1"
     True
     """
@@ -42,7 +44,7 @@ def _joined(text: str) -> str:
             letters.append(letter)
     plain = [place for place, letter in enumerate(letters) if not unicodedata.combining(letter[0])]
     joins = [letters[place] in forms["initial"] for place in plain]
-    """Whether a letter is joined with the one after it, if that can be joined."""
+    """For each letter: whether it joins the next letter, if that one can be joined."""
     for number, place in enumerate(plain):
         letter = letters[place]
         before = number > 0 and joins[number - 1] and letter in forms["final"]

@@ -38,9 +38,11 @@ from .label_places import obstacles
 
 EDGE = 10.0
 """The margin of the picture; a state stands above the border of its box."""
-ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10")
-"""The longest numbers of an edge, and shorter ones or their count: the explorer has the places before
-it has the numbers."""
+ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10", "1")
+"""Texts for which a place at an edge is sought, the longest first: the explorer needs the places
+before a run has the numbers."""
+MOST_TRIES = 3
+"""How often the edges of a graph choose the places of their numbers."""
 DASHED = ' stroke-dasharray="4 3"'
 BOLD = ' font-weight="bold"'
 
@@ -66,22 +68,45 @@ class EdgePlace(NamedTuple):
     """What a page needs to mark an edge that a run took."""
 
     key: str
+    """The key of the edge, `Link.way`."""
     line: int
-    """The number of its line among those of the picture."""
+    """The number of the edge's line among the visible lines of the picture."""
     place: NumberPlace | None = None
-    """Where its numbers stand; None: there is no room."""
+    """Where the numbers of the edge stand; None if there is no room for them."""
     room: int = 0
-    """How many characters there is room for."""
+    """The number of characters for which there is room."""
 
 
-def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[EdgePlace]:
-    """The places of a graph's edges."""
-    covered = Covered(obstacles(drawn, arranged.layout))
-    area = _area_of_picture(arranged.layout)
-    lines = [one for one in arranged.layout.lines if one.link.kind != "hold"]
-    for number, drawn_line in enumerate(lines):
-        if not drawn_line.link.way:
-            continue
+def edge_places(drawn: Scene, arranged: Arranged) -> list[EdgePlace]:
+    """The places of a graph's edges. Edges without room choose again, before the others: these may
+    have taken the only place of a short edge and have others themselves."""
+    order = [
+        (number, one) for number, one in enumerate(_painted_lines(arranged.layout)) if one.link.way
+    ]
+    lacking: set[int] = set()
+    tries = []
+    for _ in range(MOST_TRIES):
+        order.sort(key=lambda numbered: numbered[0] not in lacking)
+        found = [*_edge_places(order, drawn, arranged.layout)]
+        tries.append(sorted(found, key=lambda edge: edge.line))
+        without = {edge.line for edge in found if edge.place is None}
+        if without <= lacking:
+            break
+        lacking |= without
+    return min(tries, key=lambda found: sum(edge.place is None for edge in found))
+
+
+def _painted_lines(layout: Layout) -> list[Line]:
+    return [one for one in layout.lines if one.link.kind != "hold"]
+
+
+def _edge_places(
+    numbered: Sequence[tuple[int, Line]], drawn: Scene, layout: Layout
+) -> Iterator[EdgePlace]:
+    """The places of these lines, of which the first ones choose first."""
+    covered = Covered(obstacles(drawn, layout))
+    area = _area_of_picture(layout)
+    for number, drawn_line in numbered:
         found = EdgePlace(drawn_line.link.way, number)
         for text in ROOMS:
             if place := placed(text, drawn_line.points[:-1], covered, area):
@@ -307,7 +332,7 @@ class _Painter:
         """The numbers on the edges that were taken, or how many there are."""
         covered = Covered(obstacles(self.drawn, self.layout))
         area = _area_of_picture(self.layout)
-        for drawn_line in self.layout.lines:  # where the states of this run move the heads
+        for drawn_line in self.layout.lines:  # the heads, where the states of this run move them
             base, tip = drawn_line.points[-2:]
             if head := shortened(base, tip, self.pills):
                 covered.add(head_area(*head))
@@ -332,8 +357,8 @@ class _Painter:
 
 
 def _lines(x: float, heights: Sequence[float]) -> str:
-    """The beginning of the lines below a name, in whose place the page writes what a running step
-    does: their left end, and the lower end of each."""
+    """The beginning of the group of the lines below a name. The page writes what a running step does
+    in their place, so the group says their left end and the height of each."""
     places = " ".join(f"{number:.1f}" for number in (x, *heights))
     return f'<g class="more" data-lines="{places}">'
 

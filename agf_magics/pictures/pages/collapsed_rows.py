@@ -16,13 +16,13 @@ from ..row_words import count_words, does, shown_name, state_words
 from ..theme import kind, state
 
 GROUP = 100
-"""Steps of a fold."""
+"""Steps of one fold."""
 MOST_BYTES = 700_000
 """Bytes of all folds of a page, as UTF-8."""
 
 
 def totals(rows: Iterable[Row]) -> str:
-    """``9,990 ok, 10 failed``"""
+    """The number of rows in each state: ``9,990 ok, 10 failed``."""
     states = Counter(state(row.look).word for row in rows)
     return ", ".join(f"{count:,} {word}" for word, count in states.items())
 

@@ -49,21 +49,23 @@ LONGEST_ARGUMENT = 20_000
 """Characters of an argument of a call to approve; `Question.arguments` has all."""
 
 MOST_FAILURES = 8
+"""Failures, or groups of failures, that a page lists."""
 MOST_GROUPED = 500
 """Failures that are grouped by their message, if they are more than `MOST_FAILURES`."""
 MOST_ROWS = 500
-"""Rows of a tree of which each may have its own line."""
+"""Rows up to which each row of a tree may have its own line; a tree with more is large."""
 MOST_LOUD = 50
-"""Lines of a larger tree."""
+"""Rows of a large tree that have their own line: rows that need attention."""
 _MOST_OPEN = 24
-"""Rows of a tree above which rows that have nothing new are folded."""
+"""Rows of a tree above which several rows of a quiet state are one line."""
 DIM = "opacity:0.75"
-"""Of text that matters less; fainter text has too little contrast on white."""
+"""The style of text that matters less; fainter text has too little contrast on white."""
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
 
 QUIET = frozenset({"ok", "pending", "skipped"})
 """States of rows that need no attention."""
 URGENT = {"failed": 0, "error": 0, "waiting": 1, "running": 2}
+"""The order of the rows that need attention, by state; rows of other states come last."""
 
 
 def progress_text(progress: Progress, *, now: float) -> str:
@@ -114,8 +116,8 @@ def live_line(progress: Progress, now: float) -> str:
 
 
 class LiveLine:
-    """A line about a run that is written again and again, only into a terminal and only while the
-    run has something to show: what is left is the end of the run, which others write."""
+    """A line about a run that is written again and again into a terminal, and into nothing else. It is
+    cleared when the run asks a question or ends: others write the question and the end."""
 
     SECONDS = 0.25
 
@@ -160,7 +162,7 @@ def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str
         folds = folds_html(listed(progress))
     return bounded(
         '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;'
-        'width:100%;min-width:32em">'  # in a narrow output it scrolls: else names have a letter a line
+        'width:100%;min-width:32em">'  # a narrow output scrolls: else a name has one letter in a line
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{folds}"
     )
 
@@ -208,8 +210,8 @@ def questions_text(progress: Progress) -> list[str]:
 
 
 def failures_html(progress: Progress) -> str:
-    """The failed elements that are missing in the result; only their number where the run allowed
-    them and others succeeded."""
+    """The failed elements that are missing in the result, folded to their number if the run allowed
+    them and other elements succeeded."""
     if not progress.failed:
         return ""
     failures, more = _failures(progress)
@@ -229,7 +231,7 @@ def failures_text(progress: Progress) -> list[str]:
 
 
 def tokens(progress: Progress) -> list[str]:
-    """How many tokens its models used and what they cost, if it asked any."""
+    """How many tokens the models of a run used and what they cost; empty if the run asked no model."""
     used = progress.usage
     if not used.requests:
         return []
@@ -237,8 +239,8 @@ def tokens(progress: Progress) -> list[str]:
 
 
 def cost(used: Usage) -> list[str]:
-    """What models cost: ``≈ $0.0026``; also how many replies have no known price, if others have
-    one."""
+    """What models cost: ``≈ $0.0026``, and how many requests have no known price if others have one;
+    empty if none has one."""
     if used.unpriced == used.requests:
         return []
     text = money(used.known_cost)
@@ -265,9 +267,9 @@ def _fans(progress: Progress, tallied: Mapping[Key, Tally]) -> dict[Key, Tally]:
 
 
 def count_elements(progress: Progress, now: float, tallied: Mapping[Key, Tally]) -> list[str]:
-    """How many elements of the outermost fan-out have ended, if there is one, and their pace; of
-    several that have started those that run, each with its name: ``clean: 12 of 400 elements``.
-    ``tallied``: the elements of all fan-outs, which the rows show too."""
+    """How many elements of the outermost fan-out have ended, and their pace. Of several fan-outs, only
+    those that run are counted, each with its name: ``clean: 12 of 400 elements``. ``tallied``: the
+    elements of all fan-outs, which the rows show, too."""
     fans = {key: tally for key, tally in _fans(progress, tallied).items() if tally.total}
     is_alone = len(fans) == 1
     words = list[str]()
@@ -311,7 +313,7 @@ class _Line(NamedTuple):
     time: str = ""
     id: str = ""
     bar: float | None = None
-    """The share that is done, while it runs."""
+    """The share of the step that is done, while the step runs; None: the line has no bar."""
     arriving: tuple[str, ...] = ()
     """The end of each part of a reply that arrives, or that ended in the middle."""
 
@@ -321,9 +323,9 @@ def _is_large(progress: Progress) -> bool:
 
 
 def _lines(progress: Progress, now: float) -> list[_Line]:
-    """The rows of the tree. In a long tree several steps in a row that are pending, or that went
-    well in a run that did not, are one line. A large tree has the rows that need attention, failed
-    ones first, and the numbers of the others.
+    """The rows of the tree. In a long tree several pending steps in a row are one line; so are steps
+    that ended well, if the run did not. A large tree has the rows that need attention, failed ones
+    first, and the numbers of the others.
     """
     rows = listed(progress)
     quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
@@ -419,7 +421,7 @@ def _line_html(row: _Line) -> str:
 
 def _counts(progress: Progress, now: float) -> list[str]:
     steps, *others = counts(progress)
-    # At the end the rows say it, and a saved page needs no pace.
+    # Only during the run: at the end the rows have these counts, and a saved page needs no pace.
     elements = count_elements(progress, now, tallies(progress)) if progress.ended is None else []
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
     took = [duration(seconds)] if seconds is not None else []

@@ -22,7 +22,7 @@ TIMELINE_WIDTH = 40
 
 
 class PastLike(RunLike, Protocol):
-    """What the page reads of a run of the journal in addition."""
+    """What the page reads of a run of the journal, besides what it reads of every run."""
 
     @property
     def input(self) -> Any: ...
@@ -109,7 +109,7 @@ def _bars(calls: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, float, fl
 
 
 def _state(call: dict[str, Any]) -> str:
-    return "failed" if call["status"] == "failed" else "ok"  # fired, answered
+    return "failed" if call["status"] == "failed" else "ok"  # also fired and answered
 
 
 def _call_html(call: dict[str, Any]) -> str:

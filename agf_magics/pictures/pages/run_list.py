@@ -26,8 +26,9 @@ class PageOfRuns(NamedTuple):
     """The part of a list of runs that is displayed."""
 
     first: int = 0
-    """The number of runs before it."""
+    """The number of runs before this part."""
     most: int = MOST_RUNS
+    """The most runs of this part."""
     more: str = ""
     """The line that lists the next part; empty if there is none."""
     empty: str = _NO_RUNS
@@ -61,7 +62,7 @@ def _all_columns(runs: Sequence[RunLine], listed: PageOfRuns) -> Table:
 def _cell(column: str, run: RunLine) -> str:
     try:
         return RUN_COLUMNS[column](run)
-    except DefinitionError:  # a damaged run is in the list, too
+    except DefinitionError:  # a damaged run stays in the list, with empty cells
         return ""
 
 
@@ -95,7 +96,7 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "shown in": lambda run: line(run.shown_in, 60),
     "": lambda run: line(run.note, 60),
 }
-"""The columns of a list of runs: here only. One that is empty for all runs is not shown."""
+"""All columns of a list of runs. A column that is empty for all runs is not shown."""
 
 
 def _which(runs: Sequence[RunLine], listed: PageOfRuns) -> str:

@@ -19,12 +19,13 @@ from . import parts as page
 
 MOST_STORES = 30
 MOST_SAVED = 240_000
-"""Characters of the HTML of a page, and of its body and its text: a cell saves at most 300 kB
-(decision D58)."""
+"""The most characters of the HTML of a page: a cell saves at most 300 kB (decision D58)."""
 MOST_BODY = 120_000
+"""The most characters of the parts below the header that may be large: output, stores, steps."""
 MOST_PLAIN = 50_000
+"""The most characters of a page as text."""
 _MOST_LINES = 6
-"""Lines of a store in the text."""
+"""The most lines of one store in the text."""
 
 
 class Masks(Protocol):
@@ -67,7 +68,7 @@ def run_text(run: RunLike) -> str:
 
 
 def run_header_html(run: RunLike) -> str:
-    """The line with the status; where a live view has its button."""
+    """The line with the status. A live view has its button beside this line."""
     return page.header_html(run.progress, run.run_id, now=_now(run))
 
 
@@ -78,9 +79,10 @@ def body_html(
     questions: bool = True,
     more: Iterable[tuple[str, str]] = (),
 ) -> str:
-    """Everything below the status: how to continue, the error, the output; stores and the steps of
-    a run that went well are folded. ``error``, ``questions``: False where the cell shows them
-    elsewhere. ``more``: named parts after the output, as far as there is room."""
+    """Everything below the status: how to continue, the error, the output, the stores and the steps.
+    Stores are folded, and so are the steps of a run that ended well. ``error``, ``questions``: False
+    where the cell shows them elsewhere. ``more``: named parts after the output, as far as there is
+    room."""
     parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
     if continuing := run.how_to_continue:
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
@@ -113,8 +115,8 @@ def body_html(
 
 
 def fitted(parts: Iterable[tuple[str, str]], run_id: str, room: int) -> str:
-    """Named parts of a page, as far as they fit; a sentence says where another one is. ``room``: in
-    characters."""
+    """Named parts of a page, as far as they fit. A sentence takes the place of a part that does not
+    fit, and says how to get it. ``room``: the characters that all parts may have."""
     shown = ""
     for name, part in parts:
         if len(shown) + len(part) > room:

@@ -1,7 +1,7 @@
 """A run as messages for a page: the tree of its steps once, then only what changed.
 
-All words, marks and colours come from here, so that the page knows no language. An update is JSON;
-the fold of all updates is the last complete one.
+All words, marks and colours come from here, so that the page knows no language. An update is JSON. A
+page that applies all updates in their order has the same rows as one that gets `Updates.complete` now.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STATE_NAMES = tuple(theme.STATES)
 """The states of rows and runs; an update has their numbers."""
 
 MOST_QUESTIONS = 5
-"""Open questions of an update."""
+"""The most open questions of an update."""
 
 MOST_CHOICES = 100
 """Choices of a question that are offered; a text field takes all others."""
@@ -55,7 +55,7 @@ Update = dict[str, Any]
 
 
 def describe_tree(progress: Progress) -> dict[str, Any]:
-    """The fixed part: the table of states, and a row for each step."""
+    """What never changes during a run: the table of states, and a row for each step."""
     return {
         "name": line(progress.name, 80),
         "states": [
@@ -86,15 +86,16 @@ class Updates:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._counters: dict[int, tuple[Any, ...]] = {}
-        """The counters of each row at its last update: a row with the same ones is not looked
-        at."""
+        """The counters of each row at its last update, by its number: a row whose counters are the same
+        is not compared further."""
+        # What the last update had, to which the next one is compared.
         self._sent: dict[int, UpdateRow] = {}
         self._head: tuple[Any, ...] = ()
         self._edge_count = -1
         self._last_edge: object = None
 
     def complete(self, now: float) -> Update:
-        """All rows. ``now``: on the clock of the events."""
+        """The update with all rows. ``now``: the time on the clock of the events."""
         self._counters.clear()
         self._sent.clear()
         self._edge_count = -1
@@ -102,8 +103,8 @@ class Updates:
 
     def changes(self, now: float, counters: bool = True) -> Update | None:
         """The rows that differ from those of the last update, and the state of the run; None if
-        nothing changed. ``counters``: whether a change of a counter alone is one, else it waits for
-        a later update."""
+        nothing changed. ``counters``: whether the change of a counter alone is a change; else it waits
+        for a later update."""
         progress = self._progress
         tallied = tallies(progress)
         rows = self._rows(tallied, counters, now)
@@ -132,13 +133,13 @@ class Updates:
         }
 
     def _state(self, counters: bool) -> tuple[Any, ...]:
-        """What the head of an update depends on; with ``counters`` also its counts."""
+        """The facts on which the head of an update depends; with ``counters`` also its counts."""
         progress = self._progress
         state = shown_status(progress), len(progress.open_questions), progress.ended
         return (*state, progress.failed, progress.usage) if counters else state
 
     def _rows(self, tallied: Mapping[Key, Tally], counters: bool, now: float) -> list[list[Any]]:
-        """The rows that differ from those that were sent last."""
+        """The rows that differ from the rows that were sent last."""
         changed = []
         for number, row in enumerate(list(self._progress.rows.values())):
             counted = _counters(row)
@@ -155,7 +156,7 @@ class Updates:
         return changed
 
     def _row(self, number: int, row: Row, tally: Tally | None, now: float) -> UpdateRow:
-        """A row in words, marks and numbers. ``tally``: of the elements of a fan-out."""
+        """A row in words, marks and numbers. ``tally``: the counts of a fan-out's elements."""
         shown = corner_of(row, tally)
         start, end = self._times(row)
         ok, failed = _shares(row, shown)
@@ -179,7 +180,13 @@ class Updates:
             brief=brief if brief != counted else None,
             name=line(shown_name(row), 200) if turns_of(row) and row.is_listed else None,
             is_unused=(self._progress.ended is not None and never_ran(row)) or None,
+            has_attempts=self._has_attempts(row) or None,
         )
+
+    def _has_attempts(self, row: Row) -> bool:
+        """Whether the row had a call that was made again: in this session, or after an earlier one."""
+        was_cut = row.key in self._progress.earlier and row.is_made
+        return bool(row.retried or was_cut or (row.failed and row.finished))
 
     def _times(self, row: Row) -> tuple[float | None, float | None]:
         """When a row started and ended, in seconds since the run began."""
@@ -241,7 +248,7 @@ def _question(question: Question, step: str) -> dict[str, Any]:
 
 
 def _counters(row: Row) -> tuple[Any, ...]:
-    """Everything that its update depends on."""
+    """Everything on which the update of a row depends."""
     return (
         *_counts_of(row),
         tails(row),
@@ -258,7 +265,7 @@ def _counters(row: Row) -> tuple[Any, ...]:
 
 
 def _counts_of(row: Row) -> tuple[Any, ...]:
-    """The counters of one row, without those of the rows of its elements."""
+    """The counters of one row, without the counters of the rows of its elements."""
     return (
         row.started,
         row.finished,
@@ -269,6 +276,7 @@ def _counts_of(row: Row) -> tuple[Any, ...]:
         row.dropped,
         row.retried,
         row.earlier,
+        row.is_made,
         row.asks,
         row.excused,
         row.fatal,

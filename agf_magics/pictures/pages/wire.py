@@ -1,8 +1,8 @@
 """The rows in the messages to a page: the names of their fields, which its script gets from here.
 
-A row is sent as a list, since a message may have thousands: so the place of a field is its meaning.
-Kernel and page name the field, and only this file knows the place. Entries of a mapping, which are
-pairs of a key and a value, have no row. Answers of which there is one are objects with names.
+A row is sent as a list, since a message may have thousands of rows: the place of a field says what it
+is. Kernel and page write the name of a field, and only this file knows its place. Entries of a mapping,
+which are pairs of a key and a value, have no row here. Single answers are objects with names.
 """
 
 from __future__ import annotations
@@ -31,39 +31,44 @@ class StepRow(NamedTuple):
     glyph: str
     name: str
     does: str
-    """What it does, beside its name."""
+    """What the step does, beside its name."""
     repeats: bool
     is_inner: bool
-    """Whether the list lacks it, unless an update has a name for it."""
+    """Whether the list leaves the step out until an update has a name for it."""
 
 
 class UpdateRow(NamedTuple):
     """A step in an update: what changes. It is sent without the fields at its end that are None."""
 
     number: int
-    """The number of its row in the tree."""
+    """The number of the step's row in the tree."""
     state: int
-    """The number of its state in the table of states."""
+    """The number of the step's state in the table of states."""
     corner: str
-    """The text of the corner of its box."""
+    """The text in the corner of the step's box."""
     words: str
-    """Its state in words."""
+    """The state in words."""
     counted: str
-    """Its counters."""
+    """The counters of the step, in words."""
     start: float | None
-    """Seconds after the start of the run."""
+    """Seconds from the start of the run to the start of the step."""
     end: float | None
+    """Seconds from the start of the run to the end of the step; None while it runs."""
     tail: str
-    """The end of what it printed, or of a reply that arrives."""
+    """The end of what the step printed, or of a reply that arrives."""
     ok_share: float | None = None
-    """The share of its elements that are ok; None: it is no fan-out."""
+    """The share of elements or calls that are ok; None: the step has no bar."""
     failed_share: float | None = None
+    """The share of elements or calls that failed."""
     brief: str | None = None
-    """Its counters where there is little room, if they are shorter."""
+    """The counters for a place with little room, if they are shorter there."""
     name: str | None = None
-    """Its name, if it changes during the run."""
+    """The name of a step whose name changes during the run; None for every other step."""
     is_unused: bool | None = None
-    """Whether the run has ended and never ran it: the list has such steps at its end."""
+    """True if the run has ended and never ran the step: the list has such steps at its end."""
+    has_attempts: bool | None = None
+    """True if a call of the step failed or broke off and was made again: its bar in the timeline has
+    both."""
 
     def sent(self) -> list[Any]:
         row = [*self]
@@ -77,13 +82,13 @@ class EdgeRow(NamedTuple):
 
     key: str
     line: int
-    """The number of its line among the paths without a fill."""
+    """The number of the edge's line among the paths of the SVG without a fill."""
     room: int
     """The number of characters that cover nothing at the place; 0: the edge has no place for numbers."""
     x: float = 0
     y: float = 0
     side: int = 0
-    """-1: the numbers end at x; 1: they begin there; 0: it is their middle."""
+    """-1: the numbers end at x; 1: they begin at x; 0: x is their middle."""
 
 
 class DroppedRow(NamedTuple):
@@ -116,34 +121,34 @@ class ElementRow(NamedTuple):
     numbers: list[int]
     calls: int
     failed: int
-    """How many of its calls failed."""
+    """How many calls of the element failed."""
     is_failed: bool
     took: str
 
 
 class EvaluationRow(NamedTuple):
-    """What a step that only evaluates read and gave."""
+    """What a step that only evaluates an expression read and returned."""
 
     numbers: list[int]
     given: list[list[str]]
-    """What it read, by its name."""
+    """The values that the step read, each as its name and its text."""
     case: str
     output: str
     error: str
 
 
 class SessionRow(NamedTuple):
-    """One of several sessions of a step."""
+    """One of several sessions of a step with a model."""
 
     numbers: list[int]
     failed: int
 
 
 class StaleRow(NamedTuple):
-    """A step that an edit made stale."""
+    """A step that an edit made stale: its recorded calls no longer fit its text."""
 
     number: int
-    """The number of its row in the tree."""
+    """The number of the step's row in the tree."""
     state: str
     why: str
     calls: int
@@ -159,14 +164,14 @@ class NamedStoreRow(NamedTuple):
 
 
 class StoreRow(NamedTuple):
-    """A value of a moment."""
+    """A store at one moment of a run."""
 
     name: str
     value: Any
     is_new: bool
-    """Whether it differs from that of the moment before."""
+    """Whether the value differs from the value at the moment before."""
     about: str
-    """How large it is, or a short value itself."""
+    """How large the value is, or a short value itself."""
 
 
 class DifferenceRow(NamedTuple):
@@ -202,8 +207,8 @@ class ComparedRunRow(NamedTuple):
 
 
 class ComparedStepRow(NamedTuple):
-    """A step of two runs: its name, its id, how it differs, and its figures in both; what of it was
-    reused, in words."""
+    """A step of two runs: its name, its id, how it differs, its figures in both runs, and how much of
+    its work each run reused, in words."""
 
     name: str
     step: str
@@ -219,7 +224,7 @@ class ComparedStepRow(NamedTuple):
 
 
 class ComparedValueRow(NamedTuple):
-    """A part of a value that differs between two runs; empty for a run that lacks it."""
+    """A part of a value that differs between two runs; an empty text for a run without the part."""
 
     name: str
     first: str
@@ -250,7 +255,7 @@ WIRE: tuple[type[Any], ...] = (
 
 
 def fields_of(row: type[Any]) -> list[str]:
-    """The names of its fields as JavaScript writes them."""
+    """The names of a row's fields as JavaScript writes them: ``ok_share`` is ``okShare``."""
     return [re.sub("_(.)", lambda match: match[1].upper(), name) for name in row._fields]
 
 

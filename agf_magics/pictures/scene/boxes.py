@@ -1,7 +1,7 @@
-"""The sizes of boxes: in which lines the texts of each are written, and how wide it is.
+"""The sizes of boxes: in which lines the texts of a box are written, and how wide the box is.
 
-A value that comes from far away is a small tag in the box that reads it (``◂ raw``), so what a box
-needs is known only when the tags are: `measured` takes them.
+A value that comes from far away is a small tag in the box that reads it (``◂ raw``), so the size of a
+box is known only when its tags are: `measured` takes the tags. A chip is a tag or an output.
 """
 
 from __future__ import annotations
@@ -17,41 +17,44 @@ from ..plain import line
 from .scene import Box, Frame, Tags
 
 INPUT = "input"
-"""The id of the box of the run's input."""
+"""The id of the box of the run's input, and its word."""
 
 LONGEST = 40
-"""Cells of a line of a name, of which a Chinese character has two; a longer name has two lines."""
+"""Cells of a line of a name. A Chinese character takes two cells; a longer name has two lines."""
 LABEL = 40
-"""Characters of the label of an edge or of a case."""
+"""The most characters of the label of an edge or of a case."""
 TOOLTIP = 500
-
+"""The most characters of a line of a tooltip."""
 NAME, SMALL, TITLE = 13.0, 11.0, 12.0
 """The sizes of the name of a box, of all other texts, and of the title of a frame."""
 PADDING = 10.0
+"""Pixels between the left or right border of a box and its texts."""
 LEADING = 15.0
+"""Pixels between two lines of a text that is not a name."""
 GLYPH = 19.0
-"""The room of the sign of a kind, before its name."""
+"""Pixels of the sign of a kind, before the name."""
 OPENS = 14.0
-"""The room of the sign of a box that opens."""
+"""Pixels of the sign of a box that opens."""
 NAME_LEADING = 16.0
-"""Pixels between two lines of a name; `LEADING`: between two of all other texts."""
+"""Pixels between two lines of a name."""
 EDGES = 15.0
-"""The height of a box beside its lines: above the first, and below the last."""
+"""Pixels of the height of a box that its lines do not take: above the first and below the last."""
 ABOVE_CHIPS = 3.0
 """More pixels above the rows of tags."""
 TERMINAL = 54, 24
 """The width and the height of a box where a graph begins or ends."""
 NAME_LINES, DOES_LINES, INPUT_LINES = 2, 2, 8
-"""The most lines of a name, of what a box does, and of what the input has."""
+"""The most lines of a name, of what a box does, and of the fields of the input."""
 GAP = 5.0
-"""Between two tags."""
+"""Pixels between two tags."""
 CHIP_BORDERS = 10.0
-"""The room of a tag beside its text; an output has no border."""
+"""Pixels of a tag beside its text; an output has no border."""
 CHIPS = 180.0
-"""The width of a row of tags; a longer row is broken."""
+"""Pixels of a row of tags; a longer row is broken."""
 NARROWEST = 76.0
+"""The least pixels of the texts of a box."""
 STATE = 92.0
-"""The room of the longest state on the border of a box, beside a case."""
+"""Pixels of the longest state on the border of a box, beside a case."""
 STACK = 6.0
 """Pixels by which a box inside a fan-out is larger: two more borders behind it."""
 PILL = 8.0
@@ -59,7 +62,7 @@ PILL = 8.0
 
 
 REPEATING = (Each, Fold, Repeat)
-"""Steps whose frame keeps a line for how far they are, if it has no other."""
+"""Steps whose frame has a line for how far they are, even if they have no text for it yet."""
 
 
 class Measured(NamedTuple):
@@ -68,13 +71,13 @@ class Measured(NamedTuple):
     names: tuple[str, ...]
     does: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    """The tags and the output below its name: ``("◂ raw", "→ net")``."""
+    """The tags and the output below the name, in rows: ``("◂ raw", "→ net")``."""
     width: float
     height: float
 
 
 def measured(box: Box, tags: Tags) -> Measured:
-    """The texts and the size of a box. For a frame: of its title."""
+    """The texts and the size of a box; for a frame, the texts and the size of its title."""
     if box.word == "end":
         return Measured((box.name,), (), (), *TERMINAL)
     chips = (*(f"◂ {name}" for name in tags), *([f"→ {box.output}"] if box.output else []))
@@ -171,7 +174,7 @@ def _filled(pieces: Sequence[str], room: int, most: int) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    """The begin of a line of more than `LONGEST` cells."""
+    """A line; of a line with more than `LONGEST` cells only the beginning, with an ellipsis."""
     if cells(text) <= LONGEST:
         return text
     while cells(text) >= LONGEST:

@@ -1,9 +1,9 @@
 """The scene of a flow: its steps as boxes and frames, their order and the flow of values as lines.
 
-Only its values place the calls of a plan, only its edges the nodes of a graph; if that is the whole
-flow, it has no frame. The values of a graph are in its boxes, since every node may read and write the
-state. A step that only hands a value on (``collect: pipe``) has no box. A called flow is a box, or a
-frame with its own steps (`opened`).
+The calls of a plan are placed only by its values, the nodes of a graph only by its edges; a plan or a
+graph that is the whole flow has no frame. The values of a graph are in its boxes, since every node may
+read and write the state. A step that only hands a value on (``collect: pipe``) has no box. A called flow
+is a box, or a frame with its own steps (`opened`).
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ of its source, because long edges take graphviz a cubic time."""
 MANY_RANKS = 220
 """Ranks that the edges of a graph pass together, above which it is dense, too."""
 NEAR_NODES = 3
+"""Ranks that an edge of a dense graph may pass without becoming a tag."""
 MANY_ENDS = 3
 """Edges to END above which they are tags of their sources."""
 DOES = 80
-"""Characters of what a box does."""
+"""The most characters of what a box does."""
 
 
 def scene(
@@ -71,8 +72,8 @@ def scene(
     opened: Mapping[str, Flow] | None = None,
 ) -> Scene:
     """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames.
-    ``called``, ``opened``: the paths of the calls of flows that are boxes, and that are frames (see
-    `called_flows.Called`)."""
+    ``called``: the paths of the calls of flows that are boxes. ``opened``: the called flows that are
+    frames, by the path of the call (see `called_flows.Called`)."""
     return _Builder(flow, frozenset(folded), frozenset(called), opened or {}).scene()
 
 
@@ -92,17 +93,17 @@ class _Builder:
         self.called = called
         self.opened = opened
         self.before = before
-        """The calls that lead to this flow: the beginning of the ids of all its boxes."""
+        """The path of the calls that lead to this flow: the ids of all its boxes begin with it."""
         self.data = DataFlow(flow)
         self.links: list[Link] = []
         self.inner_values: dict[tuple[str, str], tuple[str, ...]] = {}
-        """Those of the called flows that are shown."""
+        """The values between the boxes of called flows that are frames."""
         self.box_of: dict[str, Box] = {}
         """The box or frame that shows a step, by the id of the step."""
         self.prefix = ""
-        """The beginning of all paths of a plan; it is not shown."""
+        """The common beginning of all paths of a plan, which is not shown."""
         self.leaving: dict[str, list[str]] = {}
-        """The edges of a graph's nodes that are tags, as they are shown."""
+        """The texts of the edges that are tags, by the id of the box they leave."""
 
     def scene(self) -> Scene:
         parts, _, _ = self.body(None)
@@ -123,8 +124,8 @@ class _Builder:
         return body if isinstance(body, Dag | Walk) and children(body) else None
 
     def body(self, head: Box | None) -> tuple[tuple[Box, ...], Sequence[Box], Sequence[Box]]:
-        """The boxes of the whole flow, and those with which it begins and ends, if they are not the
-        first and the last one. ``head``: of its frame, if it has one."""
+        """The boxes of the whole flow, the boxes with which it begins, and the boxes with which it ends;
+        empty if these are its first and last box. ``head``: the box that becomes its frame, if any."""
         whole = self.whole()
         if whole is None:
             return self.chain(self.flow.body.steps, head is not None and head.many), (), ()
@@ -142,7 +143,8 @@ class _Builder:
         return _framed(head, parts, begin, end)
 
     def step(self, step: Step, many: bool, name: str = "", case: str = "") -> Box:
-        """``name``: that of a branch or a node. ``case``: see `Box.case`."""
+        """The box or frame of a step. ``name``: the name of the branch or node that the step is.
+        ``case``: see `Box.case`."""
         if isinstance(step, Steps) and len(step.steps) == 1:
             box = self.step(step.steps[0], many, name, case)
         else:
@@ -151,7 +153,7 @@ class _Builder:
         return box
 
     def drawn(self, step: Step, many: bool, name: str, case: str) -> Box:
-        """The box of a step, or its frame. A step around one call has the box of the call."""
+        """The box of a step, or its frame. A step around a single call is drawn as the call."""
         call = only_call(step)
         named = call or step
         output = self.short(self.data.writes(step) or step.label.partition(" → ")[2])
@@ -290,7 +292,7 @@ class _Builder:
         return boxes
 
     def free(self, step: Dag | Walk, head: Box | None) -> tuple[Box, ...]:
-        """The calls of a plan, or the nodes of a graph. ``head``: of its frame, if it has one."""
+        """The calls of a plan, or the nodes of a graph. ``head``: the box of its frame, if any."""
         if isinstance(step, Walk):
             return self.walked(step, head)
         self.prefix = self.prefix or _common_prefix(self.data, step)
@@ -339,7 +341,8 @@ class _Builder:
             )
 
     def link_limits(self, step: Walk, boxes: Mapping[str, Box]) -> None:
-        """A line from each node with a limit to where the walk goes above it, unless an edge has it."""
+        """A line from each node with a limit to where the walk goes above the limit, unless an edge
+        leads there already."""
         edges = {(link.tail, link.head) for link in self.links}
         for name in step.limits:
             target = step.exits.get(name, END)
@@ -367,8 +370,8 @@ class _Builder:
         return first, last
 
     def with_leaving(self, box: Box) -> Box:
-        """``box``, and what is in it, with the edges that are tags: these are known when the whole
-        graph has been read."""
+        """``box`` and the boxes in it, with the edges that are tags: these are known only when the
+        whole graph has been read."""
         if isinstance(box, Frame):
             return replace(box, parts=tuple(map(self.with_leaving, box.parts)))
         return replace(box, leaves=tuple(dict.fromkeys(self.leaving.get(box.id, ()))))
@@ -433,7 +436,7 @@ def _framed(head: Box, parts: tuple[Box, ...], begin: Sequence[Box], end: Sequen
 def _frames_around(
     parts: Sequence[Box], outer: frozenset[str] = frozenset()
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """The id of each box and frame with those of the frames around it."""
+    """The id of each box and frame with the ids of the frames around it."""
     for part in parts:
         yield part.id, outer
         if isinstance(part, Frame):
@@ -441,7 +444,8 @@ def _frames_around(
 
 
 def _without_fields(names: Iterable[str]) -> Iterable[str]:
-    """A field is not shown next to its whole value: ``rivers``, and not ``rivers, rivers → name``."""
+    """The names without the fields of a value that is among them: ``rivers``, and not ``rivers, rivers →
+    name``."""
     values = set(names)
     return (name for name in names if (head := name.split(" → ")[0]) == name or head not in values)
 
@@ -460,7 +464,7 @@ def _terminal(walk: str, name: str) -> Box:
 
 
 def _policy(step: Step) -> str:
-    """How a frame repeats and fails; eight at once is the default, and not said."""
+    """How a frame repeats and fails. Eight at once is the default and is left out."""
     text = how(step)
     if isinstance(step, Each) and step.limit is None:
         return re.sub(r"^8 at once( · )?", "", text)

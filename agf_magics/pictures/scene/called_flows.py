@@ -13,23 +13,24 @@ from .scene import Scene
 
 
 class Called(NamedTuple):
-    """The calls of a flow and of the flows that it calls, by the path of each: the ids of the calls
-    that lead to it and its own."""
+    """The calls of a flow and of the flows that it calls. The path of a call has the ids of the calls
+    that lead to it, and its own id."""
 
     opened: Mapping[str, Flow]
-    """Those that are drawn as frames with the steps of their flows."""
+    """The called flows that are drawn as frames with their steps, by the path of the call."""
     closed: frozenset[str]
-    """Those that are boxes."""
+    """The paths of the calls that are drawn as boxes."""
 
 
 def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
     """The calls of written flows, outer ones first, opened as long as the picture has at most
-    ``most`` boxes. A flow of one step says no more than its call. ``callees``: `Linked.callees`."""
+    ``most`` boxes. A flow of one step stays closed: it says no more than its call. ``callees``: what
+    each step of the flow calls, as `Linked.callees` has it."""
     count = _count(scene(flow))
     opened = dict[str, Flow]()
     closed = set[str]()
     waiting = [(flow, callees, "")]
-    for caller, linked, before in waiting:  # it grows
+    for caller, linked, before in waiting:  # the list grows: calls in an opened flow follow
         for call in calls(caller.body):
             path = f"{before}{call.id}"
             inner = [
@@ -48,5 +49,6 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
 
 
 def _count(drawn: Scene, within_a_call: bool = False) -> int:
-    """The boxes of a scene; in a call its flow has no input and no terminals of its own."""
+    """The number of boxes of a scene. The frame of a called flow has no box of the input and no
+    terminals (``within_a_call``)."""
     return sum(not within_a_call or box.step is not None for box in drawn.boxes)

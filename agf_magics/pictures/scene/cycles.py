@@ -1,4 +1,7 @@
-"""The edges of a graph: the condition of one as it is written, and those that close a cycle."""
+"""The edges of a graph: the text of an edge's condition, and which edges are long or close a cycle.
+
+The rank of a node is the length of the longest way to it; the builder draws long edges as tags.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from ..plain import line
 from .step_text import CONDITION
 
 Ends = tuple[str, str]
-"""The names of what a line leaves and of what it enters."""
+"""The two ends of a line, from and to: names of nodes, or ids of boxes."""
 
 
 def condition_of(edge: Edge) -> str:
@@ -22,7 +25,7 @@ def condition_of(edge: Edge) -> str:
 
 
 def edges_far(edges: Sequence[Edge], near: int) -> set[int]:
-    """The edges that close a cycle, and those that pass more than ``near`` ranks."""
+    """The numbers of the edges that close a cycle or pass more than ``near`` ranks."""
     pairs = [(edge.source, edge.target) for edge in edges]
     far, rank = closing(pairs), longest_ways(pairs)
     return far | {
@@ -33,14 +36,14 @@ def edges_far(edges: Sequence[Edge], near: int) -> set[int]:
 
 
 def passed_ranks(edges: Sequence[Edge]) -> int:
-    """How many ranks all edges pass together, each counted as often as edges pass it."""
+    """How many ranks the edges pass together; a rank counts once for each edge that passes it."""
     pairs = [(edge.source, edge.target) for edge in edges]
     rank = longest_ways(pairs)
     return sum(abs(rank.get(head, 0) - rank.get(tail, 0)) for tail, head in pairs)
 
 
 def longest_ways(pairs: Sequence[Ends]) -> dict[str, int]:
-    """The length of the longest way to each name, apart from the pairs that close a cycle."""
+    """The length of the longest way to each name, over the pairs that do not close a cycle."""
     rank: dict[str, int] = {}
     after: dict[str, list[str]] = {}
     before: Counter[str] = Counter()
@@ -50,7 +53,7 @@ def longest_ways(pairs: Sequence[Ends]) -> dict[str, int]:
             after.setdefault(tail, []).append(head)
             before[head] += 1
     ready = [name for name in after if not before[name]]
-    for name in ready:  # it grows: a name is ready after all before it
+    for name in ready:  # the list grows: a name is ready when all names before it are done
         for head in after.get(name, ()):
             rank[head] = max(rank.get(head, 0), rank.get(name, 0) + 1)
             before[head] -= 1
@@ -60,14 +63,14 @@ def longest_ways(pairs: Sequence[Ends]) -> dict[str, int]:
 
 
 def closing(pairs: Sequence[Ends]) -> set[int]:
-    """The pairs that close a cycle. A depth-first search without recursion: a graph may have
-    thousands of nodes."""
+    """The numbers of the pairs that close a cycle. It is a depth-first search without recursion: a
+    graph may have thousands of nodes."""
     out: dict[str, list[tuple[int, str]]] = {}
     for place, (tail, head) in enumerate(pairs):
         out.setdefault(tail, []).append((place, head))
     closing_pairs: set[int] = set()
     on_path: dict[str, bool] = {}
-    """Of each visited node: whether it is on the current path."""
+    """For each visited node: whether the node is on the current path."""
     for first in (START, *out):
         if first in on_path:
             continue

@@ -15,7 +15,7 @@ class DataFlow:
     def __init__(self, flow: Flow) -> None:
         self.wires = wires(flow)
         self.nodes: set[str] = set()
-        """Steps of a graph: they read and write the state that all of them share."""
+        """The ids of the steps of a graph, which read and write the state that all of them share."""
         self._reads: dict[str, dict[str, None]] = {}
         self._writes: dict[str, tuple[str, ...]] = {}
         for wire in self.wires:

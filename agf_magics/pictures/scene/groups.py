@@ -1,6 +1,6 @@
-"""The steps of a long chain in groups, which a person folds and unfolds: frames with no step of their own.
+"""The steps of a long chain in groups, which a person folds and unfolds: frames without a step.
 
-A picture of 200 boxes in a row shows nothing but its length.
+A picture of 200 boxes in a row would show nothing but its length.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from .boxes import INPUT, LONGEST
 from .scene import Box, Frame, Link, Scene, within
 
 LONG_CHAIN = 60
-"""Parts of a chain above which they are grouped: a saved cell has the outline of so many boxes."""
+"""Parts of a chain above which they are grouped. A saved cell has an outline above this number, too."""
 GROUPS = 20
+"""The most groups of a chain."""
 
 
 def with_groups(drawn: Scene, folded: Collection[str]) -> Scene:
@@ -70,7 +71,7 @@ def _group(parts: Sequence[Box], folded: Collection[str]) -> Box:
 def _links(
     links: Sequence[Link], group_of: Mapping[str, str], shown: Mapping[str, str]
 ) -> tuple[Link, ...]:
-    """Groups follow each other, and what is inside a folded one has no lines."""
+    """The lines between groups, and the lines inside groups that are not folded."""
     moved: list[Link] = []
     for link in links:
         tail = group_of.get(link.tail, link.tail)
@@ -85,7 +86,7 @@ def _links(
 def _values(
     values: Mapping[tuple[str, str], tuple[str, ...]], shown: Mapping[str, str]
 ) -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """The values that enter or leave a folded group are those of its steps."""
+    """The values between boxes; the values of the steps in a folded group enter or leave the group."""
     names_by_ends: dict[tuple[str, str], dict[str, None]] = {}
     for (source, reader), names in values.items():
         tail = shown.get(source, source)

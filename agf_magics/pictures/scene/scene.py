@@ -1,6 +1,7 @@
 """The parts of a picture as data: boxes, frames around them, lines between them.
 
-A frame has a title and no box of its own: arrows end at its border.
+A frame has a title and no further box for its step: arrows end at the border of the frame. The builder
+makes a scene from a flow; the room layout gives its parts places and paints them.
 """
 
 from __future__ import annotations
@@ -12,44 +13,48 @@ from typing import Literal, NamedTuple
 from ...flow.step import Step
 
 LineKind = Literal["then", "value", "late", "flow", "back", "limit", "hold"]
-"""``then``: the order alone. ``value``: a value. ``late``: a value that is read much later. ``flow``: a
-value, to the very next step. ``back``: to the next round. ``limit``: from a node that reached its limit.
-``hold`` is not drawn: it keeps a box below another."""
+"""The kind of a line. ``then``: the order alone. ``value``: a value. ``late``: a value that is read much
+later. ``flow``: a value, to the very next step. ``back``: to the next round. ``limit``: from a node that
+reached its limit. ``hold`` is not drawn: it keeps a box below another one."""
 
 Tags = Mapping[str, str]
-"""The values of one box that come from far away, each with the id of the box that writes it."""
+"""The values that one box reads from far away, by name, each with the id of the box that writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
     id: str
     word: str
+    """The word of the step in its language, such as ``for_each``: its look depends on it (theme.py)."""
     name: str
     does: str = ""
-    """What it does, if the name does not say it: the tool of a branch, an expression, a prompt."""
+    """What the box does, if the name does not say it: the tool of a branch, an expression, a prompt."""
     output: str = ""
+    """The name of the value that the box writes, if no other text of the box says it."""
     case: str = ""
-    """The condition of a choice under which it runs, on its upper border."""
+    """The condition of a choice under which the box runs, on its upper border."""
     many: bool = False
-    """Inside a fan-out or a fold: drawn as a stack."""
+    """Whether the box is inside a fan-out or a fold; it is drawn as a stack."""
     opens: bool = False
-    """Whether it is a called flow or a folded frame."""
+    """Whether the box is a called flow or a folded frame, which a person can open."""
     leaves: tuple[str, ...] = ()
-    """The limit of a graph's node, and its edges that are not drawn as lines, ``x > 0 ▸ END``."""
+    """The limit of a graph's node, and the edges from it that are tags, ``x > 0 ▸ END``."""
     tooltip: str = ""
     step: Step | None = None
+    """The step of the box; None for the input, a terminal of a graph and a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame(Box):
     parts: tuple[Box, ...]
     first: tuple[Box, ...]
-    """The boxes with which it begins."""
+    """The boxes with which the frame begins."""
     last: tuple[Box, ...]
-    """The boxes with which it ends."""
+    """The boxes with which the frame ends."""
 
 
 VALUES = frozenset({"value", "late", "flow"})
+"""The kinds of lines that stand for values."""
 
 
 class Link(NamedTuple):
@@ -70,9 +75,9 @@ class Scene:
     links: tuple[Link, ...]
     """The order of the steps, and the edges of a graph."""
     values: Mapping[tuple[str, str], tuple[str, ...]]
-    """The names of the values that a box writes and another one reads."""
+    """The names of the values between two boxes, by the ids of the writer and the reader."""
     is_free: bool
-    """Whether only values place the boxes, or the edges of a graph."""
+    """Whether the whole flow is a plan or a graph: only values or edges place the boxes, not an order."""
 
     @property
     def every(self) -> Iterator[Box]:

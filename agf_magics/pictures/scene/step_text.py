@@ -9,7 +9,7 @@ from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
 from ..plain import line
 
 CONDITION = 52
-"""Characters of a condition that are shown."""
+"""The most characters of a condition that are shown."""
 
 
 def how(step: Step) -> str:
@@ -45,10 +45,11 @@ def how(step: Step) -> str:
 
 
 def _bound(cut: ElementLimit) -> str:
+    """``at most 100`` where more elements are an error, ``the first 100`` where they are cut off."""
     refuses = cut.problem(1).severity == "error"
     return f"{'at most' if refuses else 'the first'} {cut.most:,}"
 
 
 def condition(expr: Expr) -> str:
-    """An expression as its language shows it (its ``text``), else its source."""
+    """An expression as its language shows it (the ``text`` of the expression), else its source."""
     return line(text_of(expr), CONDITION)

@@ -1,4 +1,4 @@
-"""Which values are drawn as lines: those of near steps.
+"""Which values are drawn as lines: the values between near steps.
 
 A value that comes from far away is a tag: a line that runs past many boxes says little and costs
 much room; the name at the reader says it at once (``◂ raw``). Where a value flows from a step to
@@ -16,17 +16,17 @@ from .cycles import Ends, longest_ways
 from .scene import Box, Frame, LineKind, Link, Scene, Tags, first_boxes, last_boxes, within
 
 NEAR = 2
-"""Ranks between a step and a reader that gets a line; a farther one gets a tag."""
+"""The most ranks between a step and a reader that gets a line; a farther reader gets a tag."""
 FAN = 6
-"""Readers of one value in one frame that get lines, and values of one reader that get long ones; more
-get tags."""
+"""The most readers of one value in one frame that get lines, and the most values of one reader that
+get long lines; the others get tags."""
 MOST_OF_NAMES = 32
-"""Characters of the names at a line."""
+"""The most characters of the names at a line."""
 
 
 def wired(scene: Scene, chunks: Sequence[Sequence[Box]]) -> tuple[list[Link], Mapping[str, Tags]]:
     """The lines that are drawn, and the tags of each box by its id. ``chunks``: the parts of the
-    scene, cut where the picture begins a new line or column."""
+    scene, cut where the picture begins a new row or column."""
     return _Wiring(scene, chunks).result()
 
 
@@ -43,7 +43,7 @@ class _Wiring:
         self.order = {(link.tail, link.head) for link in scene.links if link.kind == "then"}
         self.tags: dict[str, dict[str, str]] = {}
         self.near: dict[Ends, list[str]] = {}
-        """The names of the values that are lines, by the ends of each."""
+        """The names of the values that are lines, by the ends of the line."""
         self.late = set[Ends]()
         """Far values that are lines all the same: see `of_dead_ends`."""
 
@@ -64,12 +64,13 @@ class _Wiring:
                 self.tag(*ends, names)
         self.enter_frames()
         lines = [self.line_of(ends, names) for ends, names in self.near.items() if names]
-        drawn = {(line.tail, line.head) for line in lines}
+        drawn = {(link.tail, link.head) for link in lines}
         return [*lines, *self.links_beside(drawn)], self.tags
 
     def of_dead_ends(self) -> Iterable[Ends]:
-        """The far values of the calls of a plan from which no line would lead away."""
+        """The far values of a plan whose writer would otherwise have no line leading away."""
         leading = {INPUT, *(tail for tail, _ in self.near)}
+        # In a free scene (a plan or a graph) no order of steps leads from each box to the next.
         values = self.scene.values if self.scene.is_free else ()
         far = [(tail, head) for tail, head in values if tail not in leading]
         counts = Counter(head for _, head in far)
@@ -90,7 +91,8 @@ class _Wiring:
         return self.is_together(ends)
 
     def is_together(self, ends: Ends) -> bool:
-        """Whether both are in one line of the picture, or it leads from one line to the next."""
+        """Whether both ends are in one row or column of the picture, or follow each other in the order
+        of the steps."""
         tail, head = ends
         return self.chunk_of[tail] == self.chunk_of[head] or ends in self.order
 
@@ -104,8 +106,8 @@ class _Wiring:
         return any(isinstance(self.boxes[id], Frame) for id in between)
 
     def enter_frames(self) -> None:
-        """What all boxes with which a frame begins read enters the frame; it is a tag of the others
-        in it that read it too."""
+        """A value that every first box of a frame reads gets one line to the frame. Other readers inside
+        the frame get a tag."""
         for tail, head in list(self.near):
             frame = self.frame_of.get(head)
             if frame is None or any(inner.id == tail for inner in within([frame])):
@@ -135,7 +137,7 @@ class _Wiring:
             tags[f"{self.boxes[tail].name}.{name}" if is_taken else name] = tail
 
     def line_of(self, ends: Ends, names: Sequence[str]) -> Link:
-        """The line of these values; its label is empty where the box already says it."""
+        """The line of these values; the label is empty where a box already says the names."""
         tail, head = ends
         source = self.boxes[tail]
         text = ", ".join(names)
@@ -158,7 +160,7 @@ class _Wiring:
                 yield link
 
     def flows(self, ends: Ends, drawn: set[Ends]) -> bool:
-        """Whether a line of values leads from one box, or what is in it, to the other."""
+        """Whether a line of values leads from one box, or a box in it, to the other."""
         sources, readers = ({box.id for box in within([self.boxes[id]])} for id in ends)
         return any(tail in sources and head in readers for tail, head in drawn)
 
@@ -168,8 +170,8 @@ class _Wiring:
 
 
 def ranks(scene: Scene) -> Mapping[str, int]:
-    """The length of the longest way to each box: over the order of steps, and over the values where
-    only values decide, as between the calls of a plan."""
+    """The length of the longest way to each box, over the order of steps. Where only values decide, as
+    between the calls of a plan, it is over the values."""
     boxes = {box.id: box for box in scene.every}
     frame_of = {inner.id: frame.id for frame in scene.frames for inner in frame.parts}
     pairs = [(link.tail, link.head) for link in scene.links if link.kind != "back"]

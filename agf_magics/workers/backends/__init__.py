@@ -1,1 +1,1 @@
-"""What sends chunks to workers: executors, own processes, Dask."""
+"""The backends that send chunks of calls to workers: executors, processes of this machine, Dask."""

@@ -1,11 +1,11 @@
 """The program of a worker process (`processes`): reads chunks from its standard input and writes
 their outcomes.
 
-It runs as a script and imports nothing of ours. A frame is 8 bytes of length and a pickle; reading
-that pickle executes the chunk (`sending.applied`). An empty frame asks whether another process
-should take the place of this one: a module that is not installed was edited since it was imported
-here, or a call that took too long is still running. The frame `ALIVE` asks for a sign of life, an
-empty frame. The process ends when its input ends or its parent is gone, whatever a call does.
+It runs as a script and imports nothing of ours. A frame is 8 bytes of length and a pickle; reading the
+pickle executes the chunk (`sending.functions.applied`). An empty frame asks whether a new process should
+take the place of this one: yes if a module that is not installed was edited since it was imported here,
+or if a call that took too long is still running. The frame `ALIVE` asks for a sign of life; the answer
+is an empty frame. The process ends when its input ends or its parent is gone, whatever a call does.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 LOOK = 1.0
-"""Seconds between two looks of a process whether its parent is gone, and of the parent whether the
-process is: one that it forked may hold the pipe open."""
+"""Seconds between two looks: this process looks whether its parent is gone, and the parent whether this
+process is gone. The pipe alone does not tell: a process that a call has forked may hold it open."""
 ALIVE = b"?"
-"""Answered by the thread that reads, so that a call which holds the interpreter's lock, or a
-stopped process, shows by its silence."""
+"""The frame that asks for a sign of life. The thread that reads answers it: if a call holds the
+interpreter's lock, or the process is stopped, there is no answer."""
 PROGRESS = "progress"
-"""The first part of a frame about a call that is running (`engine.failures`)."""
+"""The first part of a frame with what a running call reports (`engine.calls.tool_context.hear`)."""
 SET_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it
 ends."""
 
 
 def main() -> None:
-    # The pipes get other numbers, which a program that a call starts does not inherit: it must
-    # neither take the next chunk as its input nor write into a frame.
+    # The pipes get other numbers. A program that a call starts does not inherit them: it must neither
+    # take the next chunk as its input nor write into a frame.
     source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -52,11 +52,11 @@ def main() -> None:
     threading.Thread(
         target=_read_frames, args=(source, frames, target, writes), daemon=True
     ).start()
-    # Where the system does not end it with its parent (macOS, Windows).
+    # For systems that do not end this process with its parent (macOS, Windows).
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     path = pickle.loads(frames.get())
     here = os.path.realpath(os.getcwd())
-    # First without the folder, which may hold a module of a stranger with this name.
+    # First without the current folder: it may have a stranger's module named cloudpickle.
     sys.path[:] = [part for part in path if os.path.realpath(part) != here]
     with contextlib.suppress(ImportError):
         import cloudpickle  # noqa: F401
@@ -86,7 +86,7 @@ def _outcome(frame: bytes) -> bytes:
     try:
         outcome = pickle.loads(frame)
     except BaseException as error:
-        # Cloudpickle is missing.
+        # For instance, cloudpickle is missing here.
         outcome = error
     try:
         return pickle.dumps(outcome, 5)
@@ -99,7 +99,7 @@ def _outcome(frame: bytes) -> bytes:
 
 
 def _is_busy() -> bool:
-    """Whether a call is running, between two chunks (`chunk`)."""
+    """Whether a call of an earlier chunk is still running (`chunk` notes the threads of calls)."""
     return bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
 
 
@@ -159,8 +159,8 @@ def _read_frames(
 
 
 def _end_with_parent() -> None:
-    """Let Linux end this process with the thread that has started it: `_watch` gets no turn while a
-    call holds the interpreter's lock."""
+    """Let Linux end this process with the thread that has started it: the thread of `_watch` gets no
+    turn while a call holds the interpreter's lock."""
     if sys.platform == "linux":
         import ctypes
 
@@ -168,13 +168,14 @@ def _end_with_parent() -> None:
 
 
 def _watch(parent: int) -> None:
+    """End this process when its parent is gone: it then has another parent."""
     while os.getppid() == parent:
         time.sleep(LOOK)
     os._exit(0)
 
 
 def read_frame(source: BinaryIO) -> bytes | None:
-    """The next frame; None: the other side has closed the pipe."""
+    """The next frame; None if the other side has closed the pipe."""
     size = source.read(8)
     if len(size) < 8:
         return None

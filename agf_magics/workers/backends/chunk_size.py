@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 AIM = 0.5
-"""Seconds that a chunk shall take on its worker."""
+"""Seconds that a chunk should take on its worker."""
 
 CHUNKS_A_SECOND = 400
 """The most chunks in a second, on all lanes together: more would load the kernel and a scheduler."""
@@ -24,7 +24,7 @@ MOST = 1_000
 """The most calls in a chunk."""
 
 GROWTH = 4
-"""The largest ratio of a chunk's calls to those of the chunk before it."""
+"""The largest ratio of the number of calls in a chunk to the number in the chunk before it."""
 
 WANTED = 20_000
 """The most calls of one fan-out that have started and not ended."""
@@ -37,7 +37,7 @@ class ChunkSize:
 
     def __init__(self) -> None:
         self.size = 1
-        # Of one call.
+        # What one call takes, as learned so far.
         self._seconds = self._argument_bytes = self._result_bytes = 0.0
 
     def weigh_given(self, size: float) -> None:
@@ -59,13 +59,13 @@ class ChunkSize:
         self.size = int(max(1, min(in_time, in_bytes, MOST, grown)))
 
     def next(self, remaining: int, lanes: int) -> int:
-        """The number of calls in the next chunk, of those that are ``remaining``: the last ones are
-        shared out among the ``lanes``, but not in tiny chunks."""
+        """The number of calls in the next chunk, if ``remaining`` calls wait. The last calls are shared
+        out among the ``lanes``, but not in tiny chunks."""
         share = math.ceil(remaining / max(lanes, 1))
         return max(1, self.size // GROWTH, min(self.size, share))
 
 
 def _forget_slowly(largest: float, size: float) -> float:
-    """A size of a call, learned from one more. The largest counts at once, and is forgotten slowly:
-    one large call in a chunk is enough to fill the memory."""
+    """The learned size of a call after one more call. A larger size counts at once and is forgotten
+    slowly: one large call in a chunk is enough to fill the memory."""
     return max(size, largest + (size - largest) / 10)

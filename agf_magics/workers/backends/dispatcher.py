@@ -1,6 +1,7 @@
 """Lines of waiting calls, and the dispatcher that sends them as chunks and repeats what was lost.
 
-As many chunks are in flight as keep the lanes busy, and no more.
+A line has the calls of one function; call_queue.py fills lines and reads results. A lane is a place where
+one call can run. As many chunks are in flight as keep the lanes busy, and no more.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ class Parcel(NamedTuple):
 
     data: bytes
     files: str = ""
-    """Where the names of the files of the chunk begin; empty: it has none."""
+    """The beginning of the paths of the chunk's files; empty if the chunk has no files."""
     held: Sequence[Any] = ()
-    """What keeps files that must stay until the chunk is back."""
+    """Objects that keep files alive until the chunk is back."""
     shared: Sequence[SentOnce] = ()
+    """Arguments that other chunks have, too, and that are sent once."""
 
 
 class Entry:
@@ -46,7 +48,7 @@ class Entry:
     def __init__(self) -> None:
         self.losses = 0
         self.workers: list[str] = []
-        """How its workers were lost."""
+        """How the workers of the call were lost, one text for each loss."""
 
 
 E = TypeVar("E", bound=Entry)
@@ -62,44 +64,44 @@ class Flight(ABC, Generic[E]):
         self.shared = False
         """Whether other chunks were in flight at the same time; set by the dispatcher."""
         self.is_suspect = bool(entries[0].losses)
-        """Whether its worker was lost before."""
+        """Whether a worker was lost with these calls before."""
         self.cancel: Cancel = nothing
         """Set by the dispatcher."""
 
     @abstractmethod
     def land(self, outcome: Any) -> None:
-        """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop,
-        once."""
+        """Take the outcome of the chunk, a `Lost`, or the exception with which the backend failed.
+        Called once, on the loop."""
 
 
 class Line(ABC, Generic[E]):
-    """The calls of one function on their way to workers. Makes chunks of what waits, and sends again
-    what a lost worker had."""
+    """The calls of one function on their way to workers. Makes chunks of the calls that wait, and sends
+    the calls of a lost worker again."""
 
     has_effect = False
-    """Whether nothing is sent twice."""
+    """Whether the calls have an effect, so that none is sent twice."""
 
     def __init__(self, dispatcher: Dispatcher, size: ChunkSize, limit: int | None) -> None:
-        """``limit``: the chunks in flight that the author allows; None: two for each lane."""
+        """``limit``: the most chunks in flight that the author allows; None: two for each lane."""
         self.dispatcher, self.backend = dispatcher, dispatcher.backend
         self.size, self.limit = size, limit
         self.waiting: deque[E] = deque()
         self.lost: deque[E] = deque()
-        """Those whose worker was lost: they travel alone, so that the next loss names its cause."""
+        """Calls whose worker was lost. They travel alone, so that the next loss names its cause."""
         self.flights: dict[Flight[E], None] = {}
 
     @property
     @abstractmethod
     def has_more(self) -> bool:
-        """Whether something waits and may be sent."""
+        """Whether a call waits and may be sent."""
 
     @abstractmethod
     def take(self, lanes: int) -> list[E]:
-        """Take what the next chunk has; empty if that was cancelled."""
+        """Take the calls of the next chunk from the line; empty if they were cancelled."""
 
     @abstractmethod
     def pack(self, entries: list[E]) -> Parcel:
-        """Their arguments as bytes. Raises whatever pickling raises."""
+        """The arguments of ``entries`` as bytes. Raises whatever pickling raises."""
 
     @abstractmethod
     def flight(self, entries: list[E], parcel: Parcel) -> Flight[E]:
@@ -107,21 +109,20 @@ class Line(ABC, Generic[E]):
 
     @abstractmethod
     def refuse(self, entry: E, error: Exception) -> None:
-        """One that cannot be packed."""
+        """Give a call that cannot be packed its error."""
 
     @abstractmethod
     def fail(self, entry: E, lost: Lost) -> None:
-        """One whose worker was lost too often."""
+        """Give a call whose worker was lost too often its error."""
 
     def give_back(self, entries: Sequence[E], queue: deque[E]) -> None:
-        """They have not started, and wait again, before the others of ``queue``."""
+        """Let calls that have not started wait again, before the others of ``queue``."""
         queue.extendleft(reversed(entries))
 
     def next(self, lanes: int) -> Flight[E] | None:
-        """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not
-        caught up. While workers were lost: a chunk with one call that was there."""
-        # Those that have landed count until the kernel has read them: a slow kernel is not
-        # flooded.
+        """The next chunk. None if nothing waits, the author's limit is reached, or the kernel has not
+        caught up. After the loss of a worker: a chunk with one call that the worker had."""
+        # Chunks that have landed count until the kernel has read them: a slow kernel is not flooded.
         most = lanes * self.dispatcher.ahead
         while self.has_more and len(self.flights) < min(self.limit or most, most):
             entries = self.take(lanes)
@@ -132,8 +133,8 @@ class Line(ABC, Generic[E]):
         return None
 
     def _packed(self, entries: list[E]) -> Flight[E] | None:
-        """A chunk; None: the only one in it cannot be sent. Of a chunk with such a one, only the
-        first is sent now."""
+        """A chunk of ``entries``. If one of several calls cannot be packed, only the first call is tried
+        now. None if a single call cannot be packed."""
         try:
             parcel = self.pack(entries)
         except Exception as error:
@@ -146,47 +147,47 @@ class Line(ABC, Generic[E]):
         return self.flight(entries, parcel)
 
     def lose(self, flight: Flight[E], lost: Lost) -> None:
-        """The worker of a chunk is lost: what it had is sent again, each alone."""
+        """The worker of a chunk is lost: its calls are sent again, each alone."""
         names_one = self.backend.identifies_lost_chunk
         alone = len(flight.entries) == 1 and (names_one or not flight.shared)
-        # A time limit that is over, or a loss that the backend has repeated by itself,
-        # comes again.
+        # A call alone that passed its time limit, or that the backend has repeated already, would be
+        # lost again.
         is_last = self.has_effect or lost.gone or (alone and (lost.last or lost.late is not None))
         again: list[E] = []
         for entry in flight.entries:
             if not lost.cancelled:
-                # A pool that breaks loses all its chunks: only what was alone is to blame.
+                # A pool that breaks loses all its chunks: only a call that was alone is to blame.
                 entry.losses += alone or names_one
                 entry.workers.append(str(lost))
             if is_last or entry.losses > LOSSES:
                 entry.workers = entry.workers or [str(lost)]
                 self.fail(entry, lost)
             else:
-                # Also after a loss on purpose: it is sent alone, so that it cannot
-                # take others with it.
+                # Also after a loss on purpose: the call is sent alone, so that it cannot take others
+                # with it.
                 entry.losses = max(1, entry.losses)
                 again.append(entry)
         self.give_back(again, self.lost)
 
 
 class Dispatcher:
-    """Takes chunks from its sources in turn and sends them through a backend."""
+    """Takes chunks from its lines in turn and sends them through a backend."""
 
     def __init__(
         self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] = nothing
     ) -> None:
-        """``warn`` receives the warnings of the run."""
+        """``warn``: receives the warnings of the run."""
         self.backend = backend
         self.ahead = int(getattr(backend, "ahead", AHEAD))
         """Chunks in flight for each lane."""
         self.in_flight: dict[Flight[Any], None] = {}
         self.listeners: dict[Callable[[], None], None] = {}
-        """Called after each chunk."""
+        """Functions that are called after each chunk."""
         self.warn = warn
         self.fan_outs: dict[Shown, None] = {}
-        """Those on workers that have not ended."""
+        """The fan-outs on workers that have not ended."""
         self.lines: dict[Line[Any], None] = {}
-        """What chunks are made of, in the order of their turns."""
+        """The lines of which chunks are made, in the order of their turns."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
         self._due = False
@@ -195,12 +196,12 @@ class Dispatcher:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a
         chunk."""
         if self._loop is None:
-            # The context of the run, not of the thread on which a backend reports: its
-            # rights and its prints.
+            # Everything runs in the context of the run, which has its rights and its prints, and not in
+            # the context of the thread on which a backend reports.
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
             getattr(self.backend, "notify_started", nothing)(lambda: self._call(self._show_started))
             getattr(self.backend, "notify_warning", nothing)(self)
-        # Not now: the other calls of this turn belong into the same chunk.
+        # Sent in the next turn: the other calls of this turn belong into the same chunk.
         if not self._due:
             self._due = True
             self._loop.call_soon(self.send)
@@ -217,24 +218,24 @@ class Dispatcher:
                 if flight is None:
                     lines.remove(line)
                     continue
-                # The next turn begins with another one, so that none waits for ever.
+                # The next turn begins with another line, so that no line waits for ever.
                 self.lines[line] = self.lines.pop(line)
                 self._send(flight)
 
     def _room(self) -> int:
-        # Where a loss names no chunk, the call that ends its worker is known if it is alone.
+        # If a loss does not name its chunk, a call that ends its worker is known only if it is alone.
         if not self.backend.identifies_lost_chunk and (
             any(flight.is_suspect for flight in self.in_flight)
             or any(line.lost and line.has_more for line in self.lines)
         ):
-            # One at a time, until the calls that were lost have ended: with two in
-            # flight, the next loss would blame both.
+            # One chunk at a time, until the calls that were lost have ended: with two chunks in flight,
+            # the next loss would blame both.
             return 1 - len(self.in_flight)
         return max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
 
     def _send(self, flight: Flight[Any]) -> None:
         self.in_flight[flight] = None
-        # Both ways: a loss can be the fault of whatever was in flight at any moment of it.
+        # For this chunk and for the others: a loss can be the fault of any chunk that was in flight.
         for other in self.in_flight:
             other.shared = len(self.in_flight) > 1
 
@@ -243,7 +244,7 @@ class Dispatcher:
 
         try:
             flight.cancel = self.backend.submit(flight.run, flight.order, done)
-            # Its arguments, up to 8 MB, belong to the backend now.
+            # The arguments, up to 8 MB, belong to the backend now.
             flight.order = ()
         except Exception as error:  # of the backend
             done(error)
@@ -268,7 +269,7 @@ class Dispatcher:
             return  # the first outcome counts
         del self.in_flight[flight]
         flight.land(outcome)
-        # It refers to the chunk: a circle would keep its arguments until the next collection.
+        # The function refers to the chunk: a circle would keep the arguments until the next collection.
         flight.cancel = nothing
         self.wake()
         for listener in list(self.listeners):
@@ -276,8 +277,8 @@ class Dispatcher:
 
 
 class Shown:
-    """What the live row says about an open fan-out on workers: how many of its elements they have,
-    and whether the workers are still being started. Reports each change."""
+    """What the live row says about an open fan-out on workers: how many of its elements are with
+    workers, and whether the workers are still being started. Reports each change."""
 
     def __init__(self, dispatcher: Dispatcher, show: Callable[[Placement], None]) -> None:
         self.dispatcher, self._show = dispatcher, show
@@ -286,7 +287,7 @@ class Shown:
         dispatcher.fan_outs[self] = None
 
     def show(self, count: int) -> None:
-        """``count`` elements are with workers."""
+        """Show that ``count`` elements are with workers."""
         self.count = count
         backend = self.dispatcher.backend
         now = Placement(count, backend.name, getattr(backend, "starting", 0) if count else 0)

@@ -18,13 +18,13 @@ class ExecutorBackend:
     """Sends chunks through ``submit`` of an executor."""
 
     identifies_lost_chunk = False
-    """An executor that breaks loses all chunks in flight."""
+    """False: an executor that breaks loses all chunks in flight."""
 
     def __init__(
         self, executor: Executor, lanes: int | None = None, name: str | None = None
     ) -> None:
-        """``lanes``: its concurrent calls; None: its ``_max_workers``, or the number of
-        processors."""
+        """``lanes``: the number of calls that the executor makes at the same time; None: its
+        ``_max_workers``, or the number of processors."""
         self.executor = executor
         self.name = name or type(executor).__name__
         self.lanes = lanes or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
@@ -34,7 +34,7 @@ class ExecutorBackend:
     ) -> Cancel:
         try:
             future = self.executor.submit(pickle.loads, applied(run, order))
-        except RuntimeError as error:  # it was shut down, or is broken
+        except RuntimeError as error:  # the executor was shut down, or is broken
             done(Lost(f"{self.name}: {error}", gone=True))
             return nothing
         future.add_done_callback(lambda ended: done(outcome_of(ended)))

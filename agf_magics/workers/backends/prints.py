@@ -1,4 +1,4 @@
-"""Prints in this process what a worker has printed."""
+"""Prints in this process the texts that a worker has printed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def write_print(stream: str, text: str) -> None:
-    """Print what a worker has printed to ``stdout`` or ``stderr``."""
+    """Print a text that a worker has printed to ``stdout`` or ``stderr``, named by ``stream``."""
     target = sys.stderr if stream == "stderr" else sys.stdout
     if target is not None:
         target.write(text)

@@ -1,9 +1,9 @@
 """Processes of this machine as workers: one pipe and one thread of the kernel for each.
 
-A loss names its chunk, one process alone can be ended, and a script needs no guard around its main
-part, as it would with `multiprocessing`. Processes start on first use, end after a minute without
-work, and end with the kernel, also after a SIGKILL of the kernel: see `child`. docs/design.md has
-the figures of the comparison with loky.
+A loss names its chunk, a single process can be ended, and a script needs no guard around its main part,
+as it would with `multiprocessing`. Processes start on first use, end after a minute without work, and end
+with the kernel, also after a SIGKILL of the kernel. child.py is the program that they run. docs/design.md
+has the figures of the comparison with loky.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .status import BackendStatus, WorkerStatus
 IDLE = 60.0
 """Seconds without work after which a process ends."""
 SILENCE = 3.0
-"""Seconds, at least, in which a process that is asked must give a sign of life."""
+"""The least seconds that a process has to answer the question for a sign of life."""
 
 
 class Processes:
@@ -48,7 +48,7 @@ class Processes:
     kills = True
 
     def __init__(self, count: int | None = None, idle: float = IDLE) -> None:
-        """``count``: of processes; None: one for each processor that this process may use.
+        """``count``: the number of processes; None: one for each processor that this process may use.
         ``idle``: seconds without work after which a process ends."""
         self.lanes = count or _processors()
         self.name = f"{self.lanes} process{'es' * (self.lanes != 1)}"
@@ -61,14 +61,14 @@ class Processes:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = self._waiting = 0
-        """The threads, and those that have no chunk, less the chunks that wait for one."""
+        """The number of threads, and the number of threads without a chunk less the waiting chunks."""
         self._children: set[_Child] = set()
         self._files: dict[str, tuple[str, int]] = {}
-        """The files of large functions, by digest, and the last run that used each."""
+        """The file of each large function and the last run that used it, by the function's digest."""
         self._runs = 0
-        """Runs that were started."""
+        """The number of runs that were started."""
         self._folders = FileFolders()
-        # A TemporaryDirectory warns of a program that ends without closing its workers.
+        # Not a TemporaryDirectory, which warns if a program ends without closing its workers.
         weakref.finalize(self, self._folders.close)
 
     @property
@@ -79,7 +79,7 @@ class Processes:
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
-        # A fork has none of the threads.
+        # A forked process has none of the threads.
         if self._pid != os.getpid():
             self._start()
         if run is chunk.run and len(order[0]) > HEAVY:
@@ -103,8 +103,8 @@ class Processes:
         return job.cancel
 
     def look(self) -> None:
-        """A run begins. Before its first chunk, each process is asked whether it is still fit;
-        files of functions that the last runs did not use are removed."""
+        """Note that a run begins. Each process is asked before its next chunk whether it is still fit.
+        Files of functions that the last runs did not use are removed."""
         with self._lock:
             self._runs += 1
             is_idle = self._waiting == self._threads
@@ -140,7 +140,7 @@ class Processes:
         self._folders.close()
 
     def folder(self) -> str:
-        """A folder for what several chunks need. It goes with this process."""
+        """A folder for files that several chunks need. It is removed when this process ends."""
         return self._folders.folder()
 
     def _file(self, digest: str, program: bytes) -> str:
@@ -164,7 +164,7 @@ class Processes:
                         job.done(Lost(CLOSED, gone=True))
                     else:
                         process = self._perform(job, process)
-                # While this thread waits, it must not keep what its last calls have returned.
+                # A waiting thread must not keep the results of its last calls alive.
                 del job
                 with self._lock:
                     self._waiting += 1
@@ -173,14 +173,14 @@ class Processes:
                 self._end(process)
 
     def _next(self, jobs: SimpleQueue[_Job | None]) -> _Job | None:
-        """The next chunk. None: this thread ends."""
+        """The next chunk; None if this thread ends."""
         while True:
             try:
                 job = jobs.get(timeout=self.idle)
             except Empty:
                 job = None
             with self._lock:
-                # With nobody counted as waiting, a chunk is on its way to this thread.
+                # If no thread is counted as waiting, a chunk is on its way to this one.
                 if job is None and (self.closed or self._waiting > 0):
                     self._threads -= 1
                     self._waiting -= 1
@@ -189,7 +189,8 @@ class Processes:
                 return job
 
     def _perform(self, job: _Job, process: _Child | None) -> _Child | None:
-        """Execute a chunk and report it. Returns the process for the next one, if it is running."""
+        """Execute a chunk and report its outcome. Returns the process for the next chunk; None if it has
+        ended."""
         outcome: Any
         try:
             if process is not None and not process.is_fit(self._runs):
@@ -204,7 +205,7 @@ class Processes:
             outcome = process.execute(job.frame, job.limit)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             if process is None:
-                # It could not be started.
+                # The process could not be started.
                 outcome = Lost(f"no process could be started: {error}")
             else:
                 how, late = self._end(process), job.limit if isinstance(error, _Silent) else None
@@ -213,7 +214,7 @@ class Processes:
                     outcome = Lost(CLOSED, gone=True)
                 process = None
         except BaseException as error:
-            # Of unpickling: nobody knows what is left in the pipe.
+            # An error of unpickling: nobody knows what is left in the pipe, so the process ends.
             outcome = error
             if process is not None:
                 self._end(process)
@@ -231,8 +232,7 @@ class _Job:
     """A chunk on its way."""
 
     def __init__(self, frame: bytes, limit: float | None, done: Callable[[Any], None]) -> None:
-        """``limit``: seconds that each of its calls may take at most; None: one of them has no
-        limit."""
+        """``limit``: the most seconds that each call of the chunk may take; None: no limit."""
         self.frame = frame
         self.limit = limit
         self.done = done
@@ -247,7 +247,7 @@ class _Job:
         """See `backend.Cancel`."""
         if self.take():
             self.done(Lost("cancelled", cancelled=True))
-        # The second time, after the grace period.
+        # The chunk is cancelled the second time, after the grace period.
         elif self._cancelled:
             self.killed = True
             process = self.process
@@ -261,14 +261,14 @@ class _Silent(OSError):
 
 
 class _Child:
-    """A process.
+    """A worker process and its pipes.
 
-    Its death is noticed by looking at the process and not only at the pipe, which a process that a
-    call has forked keeps open. Where the system cannot wait for a pipe (Windows), no call can
+    The end of the process is noticed by looking at the process, not only at the pipe: a process that a
+    call has forked keeps the pipe open. Where the system cannot wait for a pipe (Windows), no call can
     fork."""
 
     def __init__(self, runs: int) -> None:
-        """``runs``: how many were started."""
+        """``runs``: the number of runs that were started until now."""
         self._runs = runs
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             # ``-P``: the folder of `child` must not be on the path, or its neighbours
@@ -288,12 +288,12 @@ class _Child:
             # whether the child lives.
             os.set_blocking(self._input.fileno(), False)
         self._asked: float | None = None
-        """When it was asked for a sign of life that it has not given yet."""
+        """When the process was asked for a sign of life that it has not given yet; None: not asked."""
         self._write(pickle.dumps([os.path.abspath(path or ".") for path in sys.path]))
 
     def is_fit(self, runs: int) -> bool:
-        """Whether it may execute the next chunk: it was not restarted while it had no work, and
-        when the last run started, none of its modules was edited and no call was left running."""
+        """Whether the process may execute the next chunk: it still runs, and since the last run started,
+        it has answered that none of its modules was edited and that no call is left running."""
         if self.process.poll() is not None:
             return False
         if runs == self._runs:
@@ -313,7 +313,7 @@ class _Child:
         while True:
             size = int.from_bytes(self._read(8, limit), "big")
             content = self._read(size, limit) if size else b""
-            with for_the_person():  # of a class of theirs
+            with for_the_person():  # may run the code of a user's class
                 outcome = pickle.loads(content) if size else None
             self._asked = None
             if type(outcome) is tuple and outcome[:1] == (child.PROGRESS,):
@@ -339,7 +339,8 @@ class _Child:
         return data
 
     def _wait(self, pipe: RawIOBase, event: str, limit: float | None) -> None:
-        """Wait until ``pipe`` can be used; see `execute`."""
+        """Wait until ``pipe`` can be used. After ``limit`` seconds the process is asked for a sign of
+        life; for what is raised, see `execute`."""
         if not hasattr(select, "poll"):
             return
         poll = select.poll()
@@ -362,7 +363,7 @@ class _Child:
             self.process.kill()
 
     def end(self) -> str:
-        """End it, and say how it ended."""
+        """End the process, and return the words for how it ended."""
         for pipe in (self._input, self._output):
             with contextlib.suppress(OSError):
                 pipe.close()
@@ -371,7 +372,7 @@ class _Child:
         except subprocess.TimeoutExpired:
             self.kill()
             code = self.process.wait()
-        # Negative: the number of the signal that ended it.
+        # A negative code is the number of the signal that ended the process.
         if code >= 0:
             return f"the process ended with status {code}"
         if code == -getattr(signal, "SIGKILL", 0):

@@ -1,4 +1,4 @@
-"""What the tools of a run need of its workers."""
+"""What the tools of a run need of the run's workers, and the problems if the workers lack it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Need(NamedTuple):
     """A tool whose calls may go to workers."""
 
     name: str
-    """Empty: all tools."""
+    """The name of the tool; empty: the need of all tools."""
     resources: Mapping[str, float]
     secret: bool
-    """Whether it is sent although one of its arguments is a secret."""
+    """Whether calls of the tool are sent although one of its arguments is a secret."""
     span: Span | None
 
 
 def find_problems(backend: WorkerBackend, needs: Sequence[Need]) -> list[Diagnostic]:
-    """Why these tools cannot run on ``backend``, and warnings about it. Waits for no worker."""
+    """Errors that say why tools cannot run on ``backend``, and warnings. Waits for no worker."""
     find = getattr(backend, "find_problems", None)
     if find is not None:
         problems: list[Diagnostic] = find(needs)

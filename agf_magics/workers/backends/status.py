@@ -14,9 +14,9 @@ class WorkerStatus(NamedTuple):
     name: str
     lanes: int
     working: int | None = None
-    """The number of chunks that it executes; None: not known."""
+    """The number of chunks that the worker executes; None: not known."""
     memory: int | None = None
-    """Bytes; None: not known."""
+    """The bytes of memory that the worker uses; None: not known."""
     memory_limit: int | None = None
     versions: Mapping[str, str] = {}
     """The versions of Python and of packages; empty: not known."""
@@ -32,15 +32,15 @@ class BackendStatus(NamedTuple):
     """Chunks that were sent and have not ended; None: not known."""
     workers: tuple[WorkerStatus, ...] = ()
     dashboard: str = ""
-    """The address of a page about it; empty: there is none."""
+    """The address of a page about the workers; empty if there is no such page."""
     restarts: bool = False
-    """Whether its workers can be restarted."""
+    """Whether the workers can be restarted."""
     starting: int = 0
     """The number of workers that are being started."""
 
 
 def describe(backend: WorkerBackend) -> BackendStatus:
-    """The state of a backend; of one that does not report it, its name and its lanes."""
+    """The status of a backend; for a backend that reports no status, its name and its lanes."""
     describe_itself: Callable[[], BackendStatus] | None = getattr(backend, "describe", None)
     if describe_itself is not None:
         return describe_itself()

@@ -1,8 +1,8 @@
 """Large arguments for workers of this machine: each is a file, of which a call gets a private map.
 
-A page that a call changes becomes its own, so no call changes what another one gets, here or there.
-What another worker has returned, and nobody has changed here since, is not written again: the file
-names that of the result (`sealed_files`).
+A page that a call changes becomes a copy of that call, so no call changes what another call gets, here or
+there. A part of an argument that a worker has returned, and that nobody has changed here since, is not
+written again: the file names the result file with that part (`sealed_files`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LARGE = 200_000
 
 
 class Dump(Protocol):
-    """What makes a pickle for a worker: `functions.Program.dump`."""
+    """The type of the function that makes a pickle for a worker: `functions.Program.dump`."""
 
     def __call__(
         self, value: Any, *, reduce: Callable[[Any], Any] = ..., buffers: list[Any] | None = None
@@ -41,7 +41,7 @@ class _Known(NamedTuple):
     path: str
     size: int
     named: list[Any]
-    """What keeps the files that its own one names."""
+    """Objects that keep the result files named by this file alive."""
 
 
 class ArgumentFiles:
@@ -49,17 +49,17 @@ class ArgumentFiles:
     A file goes with its value: a sequence whose elements are dropped needs no more room here than
     in memory.
 
-    The calls that share files are concurrent: none can rely on what another one, or somebody here,
-    does to its arguments. So each is sent as it was when it was first needed."""
+    The calls that share files are concurrent: no call can rely on what another call, or code in the kernel,
+    does to its arguments. So each argument is sent as it was when it was first needed."""
 
     def __init__(self, prefix: str) -> None:
-        """``prefix``: where the names of the files begin."""
+        """``prefix``: the beginning of the paths of the files."""
         self._prefix = prefix
         self._known: dict[int, _Known] = {}
 
     def packed(self, arguments: Sequence[Mapping[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
-        """The arguments of calls as a pickle that names the files, and what keeps them until it is
-        read."""
+        """The arguments of calls as a pickle that names the files, and the objects that keep the files
+        until the pickle is read."""
         held: list[Any] = []
 
         def apart(value: Any) -> Any:
@@ -73,7 +73,7 @@ class ArgumentFiles:
             found = apart(thing)
             return reduce_known(thing) if found is None else (_MAPPED, found)
 
-        # An argument is its own object for each call. Pickle would make one for all.
+        # Each call gets an object of its own for an argument. Pickle would make one object for all.
         own = [
             {
                 name: value if (found := apart(value)) is None else Later(_MAPPED, *found)
@@ -84,7 +84,8 @@ class ArgumentFiles:
         return dump(own, reduce=reduce), held
 
     def _file(self, value: Any, dump: Dump) -> _Known | None:
-        """The file of a value; None: it is small, bytes, or there is no room."""
+        """The file of a value. None if the value is small, if its type has no weak references (such as
+        bytes), or if there is no room."""
         if not type(value).__weakrefoffset__ or bytes_of_data(value) < LARGE:
             return None
         # By identity, and not by content: comparing large arrays costs more than writing one
@@ -97,8 +98,8 @@ class ArgumentFiles:
             except OSError:
                 _remove(path)
                 return None
-            # Weak: the file must not keep a table of 1 GB in memory, and its id is free once it
-            # is gone.
+            # A weak reference: the file must not keep a table of 1 GB in memory. When the value is gone,
+            # its id may belong to another value, so the entry is removed.
             look = weakref.ref(value, lambda _: self._forget(key))
             self._known[key] = _Known(look, path, size, named)
         return self._known[key]
@@ -114,15 +115,19 @@ class ArgumentFiles:
 
 
 def write_apart(value: Any, path: str, dump: Dump) -> tuple[int, list[Any]]:
-    """Write ``value`` to a new file, its buffers as they are and at places that fit any type: see
-    `chunk._mapped`. A buffer of a result that is as its worker has written it is named only.
-    Returns the size of the file, and what keeps the files that it names."""
+    """Write ``value`` to a new file, with its buffers as they are, at places that fit any type; on the worker
+    `chunk._mapped` reads it. An unchanged buffer of an earlier result is not written: the file names the
+    result file. Returns the size of the file, and the objects that keep the named files alive."""
     buffers: list[Any] = []
     head = dump(value, buffers=buffers)
     views = [buffer.raw() for buffer in buffers]
     parts = [sealed_files.find(view) if view.nbytes >= LARGE else None for view in views]
     pairs = list(zip(views, parts, strict=True))
-    index = dump((head, [view.nbytes if part is None else part[:4] for view, part in pairs]))
+    places = [
+        view.nbytes if part is None else (part.path, part.size, part.start, part.length)
+        for view, part in pairs
+    ]
+    index = dump((head, places))
     with open(path, "xb", opener=_private) as file:
         file.write(len(index).to_bytes(8, "little"))
         file.write(index)
@@ -136,8 +141,8 @@ def write_apart(value: Any, path: str, dump: Dump) -> tuple[int, list[Any]]:
 
 
 def in_file(data: bytes, path: str) -> bytes | tuple[str, int]:
-    """Large ``data`` as a new file and its size; itself if it is small, or if there is no folder or
-    no room."""
+    """The path and the size of a new file with ``data``; ``data`` itself if it is small, or if there is no
+    folder or no room."""
     if len(data) < IN_FILE or not path:
         return data
     try:
@@ -155,9 +160,9 @@ def _private(path: str, flags: int) -> int:
 
 def _remove(path: str) -> None:
     with contextlib.suppress(OSError):
-        # Windows: a worker still maps it; the folder goes at our end.
+        # On Windows this fails while a worker maps the file; the folder is removed when we end.
         os.unlink(path)
 
 
 _MAPPED = Later(operator.attrgetter("mapped"), Later(importlib.import_module, "_agf_chunk"))
-"""On a worker `chunk._mapped`, which that has put into its module."""
+"""On a worker, the function `chunk._mapped`, which `chunk.run` puts into the worker's ``_agf_chunk``."""

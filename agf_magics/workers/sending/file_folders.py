@@ -1,8 +1,8 @@
-"""Where the files of large arguments and results are: folders of this process alone.
+"""Where the files of large arguments and results are: folders that belong to this process alone.
 
-In memory (``/dev/shm``) where there is room, as joblib does: a file on a disk costs three times the
-CPU. A folder goes with its process. That of a process that was killed goes when the next process of
-this user needs one.
+They are in memory (``/dev/shm``) where there is room, as joblib does it: a file on a disk costs three
+times the CPU. A folder is removed when its process ends. The folder of a killed process is removed when
+the next process of this user needs a folder.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from pathlib import Path
 from ...journal.database.locks import NAME, ProcessLock, alive
 
 ROOM = 2_000_000_000
-"""Bytes that must be free in the memory file system, as for joblib: a container often has 64 MB."""
+"""Bytes that must be free in the memory file system, as joblib asks: a container often has only 64 MB."""
 IN_MEMORY = "/dev/shm"
 PREFIX, FILES = "agf-workers-", "files"
-"""A folder has a lock, and a folder with the files."""
+"""The beginning of a folder's name, and the name of the folder in it that has the files. Beside it is the
+lock of the process."""
 
 
 class FileFolders:
@@ -33,7 +34,7 @@ class FileFolders:
         self._lock = threading.Lock()
 
     def folder(self) -> str:
-        """A folder that only this user can read, with room."""
+        """A folder that only this user can read, in a file system with room."""
         base = IN_MEMORY if _has_room(IN_MEMORY) else tempfile.gettempdir()
         with self._lock:
             if base not in self._made:
@@ -42,7 +43,7 @@ class FileFolders:
             return str(self._made[base][0] / FILES)
 
     def close(self) -> None:
-        """Remove them, if they are of this process and not of the one that it was forked from."""
+        """Remove the folders, unless this process was forked from the process that they belong to."""
         made, self._made = self._made, {}
         for path, lock in made.values() if self._pid == os.getpid() else ():
             shutil.rmtree(path / FILES, ignore_errors=True)
@@ -58,7 +59,8 @@ def _make(base: str) -> tuple[Path, ProcessLock]:
 
 
 def _user(owner: int) -> int:
-    """This user; on Windows, where a temporary folder is of one user, the owner of the file."""
+    """The number of this user. Windows has none: there ``owner`` is returned, as a temporary folder has
+    only one user."""
     return os.getuid() if hasattr(os, "getuid") else owner
 
 
@@ -77,7 +79,7 @@ def remove_dead(base: str) -> None:
             facts = os.lstat(path)
             if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != _user(facts.st_uid):
                 continue
-            # Before it has a lock it is being made.
+            # A folder without a lock is just being made.
             locks = [name for name in os.listdir(path) if NAME.fullmatch(name)]
             if locks and not any(alive(path, name) for name in locks):
                 shutil.rmtree(path, ignore_errors=True)

@@ -1,7 +1,8 @@
 """Functions and arguments as bytes for a worker, and the errors of those that cannot be sent.
 
-A function of the notebook or of a file that is not installed travels by value, with what it uses;
-one of an installed package by its name. cloudpickle is imported when the first function is sent.
+A function of the notebook or of a file that is not installed travels by value, with the globals that it
+uses; a function of an installed package travels by its name. cloudpickle is imported when the first
+function is sent.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .later import Later
 
 _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()
-"""Held while modules are registered: cloudpickle has one registry for the process."""
+"""Held while modules are registered: cloudpickle has a single registry for the process."""
 
 
 class Program:
@@ -49,8 +50,8 @@ class Program:
         reduce: Callable[[Any], Any] = reduce_known,
         buffers: list[Any] | None = None,
     ) -> bytes:
-        """Its arguments, or a part of them: see `dumped`. An object that several calls share is
-        written once."""
+        """The pickle of the function's arguments, or of a part of them: see `dumped`. An object that
+        several calls share is written once."""
         return dumped(value, self.modules, reduce, buffers)
 
 
@@ -68,17 +69,17 @@ def own_modules() -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _is_own(name: str, module: types.ModuleType) -> bool:
-    # By the module too: another one with this name may be in its place later. Asking for each of
+    # Cached by name and module: another module may have the name later. Without the cache, asking for
     # 1,700 modules took a third of the time in which a run of few calls starts.
     return name != "__main__" and is_ours(name)
 
 
 PYTHON = sysconfig.get_python_version()
-"""``3.12``."""
+"""The minor version of Python here: ``3.12``."""
 
 _LOADS = Later(operator.getitem, {PYTHON: pickle.loads}, Later(sysconfig.get_python_version))
-"""On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the
-compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
+"""On a worker this becomes ``pickle.loads``, or raises a KeyError if the worker has another minor version
+of Python, which compiled code can crash. Pickle evaluates this before it comes to the code."""
 
 
 def dumped(
@@ -87,9 +88,9 @@ def dumped(
     reduce: Callable[[Any], Any] = reduce_known,
     buffers: list[Any] | None = None,
 ) -> bytes:
-    """Plain pickle, and cloudpickle for what only this process knows, such as the notebook's own
-    ``modules``. ``reduce``: asked first. ``buffers``: gets the large buffers, which are then not in
-    the pickle; default None: they are."""
+    """``value`` by plain pickle, or by cloudpickle if it has something that only this process knows, such as
+    the notebook's own ``modules``. ``reduce``: asked first how to pickle an object. ``buffers``: receives
+    the large buffers, which are then not in the pickle; None: they are in the pickle."""
     aside = None if buffers is None else buffers.append
     with contextlib.suppress(Exception):
         file = io.BytesIO()
@@ -103,7 +104,7 @@ def dumped(
 
 
 def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
-    """A pickler that asks ``reduce`` first."""
+    """The class of a pickler that asks ``reduce`` first how to pickle an object."""
 
     class Asking(pickler):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
@@ -120,9 +121,9 @@ def dumped_by_value(
     most: int = sys.maxsize,
     aside: Callable[[Any], None] | None = None,
 ) -> bytes:
-    """``pickler``: default `by_value_pickler`; ``aside``: gets the buffers that are then not in the
-    pickle, default None: all are. Raises ValueError as soon as there are more than ``most``
-    bytes."""
+    """``value`` pickled by cloudpickle, with ``modules`` by value. ``pickler``: the class; by default
+    `by_value_pickler`. ``aside``: receives the buffers, which are then not in the pickle; None: they are
+    in the pickle. Raises ValueError as soon as there are more than ``most`` bytes."""
     file = _Bounded(most)
     with by_value([sys.modules[name] for name in modules if name in sys.modules]):
         (pickler or by_value_pickler())(file, 5, aside or file.has_room).dump(value)
@@ -139,7 +140,7 @@ class _Bounded(io.BytesIO):
         return super().write(data)
 
     def has_room(self, data: Any) -> bool:
-        """True, or ValueError. Pickle asks it before it copies the data of an array."""
+        """Return True, or raise ValueError. Pickle calls this before it copies the data of an array."""
         if self.tell() + memoryview(data).nbytes > self._most:
             raise ValueError(f"it has more than {self._most:,} bytes")
         return True
@@ -147,14 +148,15 @@ class _Bounded(io.BytesIO):
 
 @cache
 def by_value_pickler() -> Any:
-    """cloudpickle's class, for code with its file: the traceback of a worker names the cell."""
+    """cloudpickle's class, changed so that code keeps its file name: so the traceback of a worker names the
+    cell."""
     import cloudpickle
 
     table = cloudpickle.Pickler.dispatch_table
 
     def reduced(code: types.CodeType) -> Any:
         make, parts = table[types.CodeType](code)
-        # What cloudpickle 3.1.3 writes instead of the file.
+        # cloudpickle 3.1.3 writes this text instead of the file name.
         return make, tuple(code.co_filename if part == "<dynamic-code>" else part for part in parts)
 
     overrides = {"dispatch_table": ChainMap({types.CodeType: reduced}, table)}
@@ -180,7 +182,7 @@ def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
 
 
 def other_python(error: BaseException) -> str:
-    """``Python 3.12 there, 3.11 here`` for the error of `_Loads`; empty for every other one."""
+    """``Python 3.12 there, 3.11 here`` for the error of `_LOADS`; empty for every other error."""
     version = error.args[0] if isinstance(error, KeyError) and error.args else None
     is_python = isinstance(version, str) and re.fullmatch(r"[0-9]+\.[0-9]+", version) is not None
     return f"Python {version} there, {PYTHON} here" if is_python else ""
@@ -188,8 +190,8 @@ def other_python(error: BaseException) -> str:
 
 @cache
 def loadable(run: Callable[..., Any]) -> Later:
-    """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle
-    there; any other one needs this package."""
+    """A function for a worker. A function of a module in `BY_VALUE` needs only Python and cloudpickle
+    there; any other function needs this package there."""
     return Later(_LOADS, dumped_by_value(run, [*BY_VALUE & {run.__module__}]))
 
 
@@ -199,7 +201,7 @@ def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
 
 
 class Apart(NamedTuple):
-    """A part of an order that travels next to the pickle, without a copy into it."""
+    """A part of an order that travels beside the pickle and is not copied into it."""
 
     data: Any
     """Bytes, or a future that the backend replaces by bytes on the worker."""
@@ -215,10 +217,11 @@ def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[byte
         else part
         for part in order
     ]
-    # Pickle asks whether it writes a buffer: `append` says no.
+    # Pickle asks its callback whether to write a buffer; `append` returns None, which means no.
     left_out: list[pickle.PickleBuffer] = []
     return pickle.dumps(Later(loadable(run), *inside), 5, buffer_callback=left_out.append), buffers
 
 
-BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "dask.tasks"))
-"""Modules of ours that import nothing of ours."""
+BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "backends.dask.tasks"))
+"""The modules of ours that import nothing of ours. What is in them is sent to workers by value, since
+a worker may lack this package."""

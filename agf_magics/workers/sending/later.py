@@ -1,4 +1,4 @@
-"""What pickle makes on the other side, without our package: `Later`."""
+"""A call that pickle makes on the other side, where our package may be missing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 
 class Later:
-    """What pickle reads as ``make(*parts)``, without our package: the parts, and what makes them,
-    may be `Later` too. One object for each call that must have a value of its own: pickle writes
-    an object that calls share only once."""
+    """An object that pickle reads as the result of ``make(*parts)``, without our package. ``make`` and the
+    parts may themselves be `Later`. Calls that must each have their own value need an object each: pickle
+    writes a shared object only once."""
 
     def __init__(self, make: Callable[..., Any], *parts: Any) -> None:
         self.make, self.parts = make, parts
 
     def __call__(self) -> None:
-        """Pickle asks for something that can be called."""
+        """Never called: pickle wants the first part of a reduction to be callable."""
 
     def __reduce__(self) -> Any:
         return self.make, self.parts

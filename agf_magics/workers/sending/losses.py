@@ -22,20 +22,20 @@ def lacking_module(function: str, where: str, error: ImportError) -> Diagnostic:
     message = f"{function!r} needs the module {error.name!r}, which a worker of {where} lacks"
     top = str(error.name).partition(".")[0]
     hint = f"install {top!r} on the workers"
-    # A module of the notebook is sent with a function that uses it as a global.
+    # A module of the notebook is sent along if the function uses it as a global variable.
     if is_here(error) and is_ours(top):
         hint = f"import {top!r} outside of the function: it is then sent with the function"
     return Diagnostic("step.worker-lacks", message, hint=f"{hint}; or {STAY}")
 
 
 def is_worker() -> bool:
-    """Whether this process makes calls for a kernel, and is none itself."""
+    """Whether this process makes calls for a kernel and is no kernel itself."""
     held = sys.modules.get("_agf_chunk")
     return held is not None and not hasattr(held, "kernel")
 
 
 def is_here(error: BaseException | None) -> TypeGuard[ModuleNotFoundError]:
-    """Whether ``error`` says that a module is missing which this process has."""
+    """Whether ``error`` is about a missing module that this process has."""
     top = text_of(attribute(error, "name")).partition(".")[0]
     if not is_a(error, ModuleNotFoundError) or not top.isidentifier():
         return False
@@ -43,7 +43,7 @@ def is_here(error: BaseException | None) -> TypeGuard[ModuleNotFoundError]:
         with for_the_person():
             return find_spec(top) is not None
     except (ImportError, ValueError):
-        # A module that was made by code.
+        # A module that was made by code and has no place.
         return False
 
 
@@ -59,8 +59,8 @@ GONE_HINT = (
 
 
 def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False) -> Diagnostic:
-    """The failure of a call. ``losses``: how its workers were lost; ``gone``: now
-    there are none."""
+    """The failure of a call of ``name`` whose workers were lost. ``losses``: how each worker was lost.
+    ``gone``: whether there are no workers any more."""
     if gone:
         return Diagnostic(
             "step.worker-lost", f"no worker can run {name!r}: {losses[-1]}", hint=GONE_HINT

@@ -1,9 +1,8 @@
-"""The large results of a chunk of a worker of this machine, which come in a file: see `chunk._File`.
+"""Large results from a worker of this machine, which come in a file that `chunk._File` has written.
 
-The file is one that the kernel made, in memory; or, where the system has none, one that the worker
-made, under a name that the kernel has given, in the folder of the backend, which only this user can
-read. A worker has run the code of a tool, so what has that name may be anything: a link, a pipe, a
-file that grows.
+The kernel makes the file, in memory. Where the system has no files in memory, the worker makes the file,
+under a name from the kernel, in the folder of the backend, which only this user can read. A worker has
+run the code of a tool, so the thing with that name may be anything: a link, a pipe, a file that grows.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from . import sealed_files
 from .file_folders import IN_MEMORY
 
 MAPPED_FROM = 8_000_000
-"""Bytes from which on a result is mapped: below, to read it costs less than to have its file."""
+"""Bytes from which on a result is mapped: to read a smaller one costs less than to keep its file."""
 
 Place = tuple[int, int]
-"""Where a buffer begins in the file, and its size."""
+"""The offset of a buffer in the file, and the size of the buffer."""
 
 
 def prefix_in(share: Callable[[], str] | None) -> str:
-    """Where the names of the files of a chunk begin; ``share`` makes the folder of its backend.
-    Empty: it has none."""
+    """The beginning of the paths of a new chunk's files. ``share``: returns the folder of the backend; None:
+    the backend has no folder, and the result is empty."""
     return os.path.join(share(), f"{secrets.token_hex(8)}-") if share is not None else ""
 
 
 def remove_files(prefix: str) -> None:
-    """Remove what a chunk has left."""
+    """Remove the files of a chunk that are left."""
     folder, name = os.path.split(prefix)
     for path in Path(folder).glob(f"{name}*") if prefix else ():
         with contextlib.suppress(OSError):
@@ -44,28 +43,28 @@ def remove_files(prefix: str) -> None:
 
 
 class ResultFile:
-    """The file of one chunk."""
+    """The file with the results of one chunk."""
 
     def __init__(self, prefix: str, is_alone: bool) -> None:
-        """``prefix``: of the files of the chunk; empty: there can be none. ``is_alone``: whether the
-        chunk has one call."""
+        """``prefix``: the beginning of the paths of the chunk's files; empty if there can be no files.
+        ``is_alone``: whether the chunk has only one call."""
         self._named = f"{prefix}results" if prefix else ""
-        # Only where there is room: see `file_folders`.
+        # The folder is in memory only where there is room (`file_folders`), so the file may be, too.
         self._memory = sealed_files.create() if prefix.startswith(IN_MEMORY) else None
         self._is_alone = is_alone
 
     @property
     def paths(self) -> tuple[str, str]:
-        """For the worker: the file of the kernel, and that which the worker makes if it cannot open
-        the former. Empty: there is none."""
+        """The two paths for the worker: the file of the kernel, and the file that the worker makes if it
+        cannot open the first. An empty path: there is no such file."""
         return self._memory.path if self._memory is not None else "", self._named
 
     def close(self) -> None:
-        """The chunk is back. What is mapped stays, as long as a value has it."""
+        """Let the file go, as the chunk is back. A part that is mapped stays as long as a value has it."""
         self._memory = None
 
     def read(self, place: Place) -> bytearray:
-        """A copy of a part. Raises ValueError and OSError for what the worker has not written."""
+        """A copy of a part. Raises ValueError or OSError if the file is not as the worker wrote it."""
         with contextlib.ExitStack() as opened:
             if self._is_in_memory:
                 assert self._memory is not None
@@ -78,7 +77,7 @@ class ResultFile:
         """The parts at ``places``, in the order in which they were written: mapped if they are large,
         else copied."""
         end = sum(places[-1]) if places else 0
-        # The results of several calls may go at different times, and would keep each other.
+        # The results of several calls are copied: as maps, a single one would keep the file of all.
         if not self._is_alone or end < MAPPED_FROM or not self._is_in_memory:
             return [self.read(place) for place in places]
         assert self._memory is not None
@@ -97,7 +96,7 @@ class ResultFile:
 
 
 def packed_size(packed: Any) -> int:
-    """The bytes of what `chunk._packed` returns."""
+    """The number of bytes in the data that `chunk._packed` returns."""
     if type(packed) is list:
         return sum(map(packed_size, packed))
     return len(packed) if type(packed) is bytes else len(packed[0]) + sum(map(_size, packed[1]))
@@ -108,7 +107,7 @@ def _size(place: Place) -> int:
 
 
 def unpacked(packed: Any, results: ResultFile) -> Value:
-    """The values. Raises what reading them raises."""
+    """The values of results as `chunk._packed` has packed them. Raises what reading a pickle raises."""
     if type(packed) is list:
         return [unpacked(one, results) for one in packed]
     if type(packed) is bytes:

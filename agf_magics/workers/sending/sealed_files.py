@@ -1,9 +1,9 @@
-"""Files in memory that nobody can change any more, and what this process has mapped of them.
+"""Files in memory that nobody can change any more, and the maps of them in this process.
 
-The system refuses to cut or to write a sealed file, whoever has it open. What this process writes
-into its map of one becomes a page of its own, and the system tells which pages are: a part of a map
-that has none is still as in the file. Such a file is in no folder, and goes with the last process
-that has it. Only Linux has them.
+The system refuses to cut or to write a sealed file, whoever has it open. If this process writes into its
+private map of such a file, the page becomes a copy, and the system tells which pages are copies: a part
+of a map without copies is still as in the file. A sealed file is in no folder, and disappears with the
+last process that has it open. Only Linux has such files.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from typing import NamedTuple
 from ...compat.imports import module_if_loaded
 
 _FEWEST, _MOST = 16, 1_000
-"""Files at the same time; between them, a sixteenth of the descriptors that this process may have."""
+"""Bounds for the number of files at the same time, which is a sixteenth of the descriptors that this
+process may have."""
 
 _CLOSED_BY_EXEC, _SEALABLE = 1, 2
 _ADD_SEALS = 1033
 _NO_OTHER_SEAL, _NO_CUT, _NO_GROWTH, _NO_WRITE = 1, 2, 4, 8
-"""Of Linux, by their numbers: a Python that was built for an older one has no names for them."""
+"""Flags, a command and seals of Linux, by their numbers: a Python that was built on an older Linux has no
+names for them."""
 
 _PRESENT, _SWAPPED, _OF_FILE = 0x80, 0x40, 0x20
 """Bits of the last byte of an entry of ``/proc/self/pagemap``."""
 
 
 class MemoryFile:
-    """A file that has no name."""
+    """A file in memory, which has no name in any folder."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -40,19 +42,20 @@ class MemoryFile:
 
     @property
     def path(self) -> str:
-        """Where another process of this user opens it, as long as this process has it."""
-        # The number is the same in a process that was forked from this one.
+        """The path by which another process of this user can open the file, as long as this process has it
+        open."""
+        # A process that was forked from this one has the same descriptor.
         return f"/proc/{os.getpid()}/fd/{self.descriptor}"
 
     def map(self, size: int) -> mmap.mmap | None:
-        """Cut what is behind ``size`` bytes, let nobody change the file any more, and map it. None:
-        it is shorter, or another process can still write it."""
+        """Cut the file to ``size`` bytes, let nobody change it any more, and map it. None if the file is
+        shorter, or if another process can still write it."""
         whole: mmap.mmap | None = None
         if sys.platform == "linux":
             import fcntl
 
             with contextlib.suppress(OSError):
-                # First of all: a file that was cut meanwhile must not get zeros for what is lost.
+                # Growth is forbidden first: a file that was cut must not get zeros for the lost part.
                 fcntl.fcntl(self.descriptor, _ADD_SEALS, _NO_GROWTH)
                 os.ftruncate(self.descriptor, size)
                 fcntl.fcntl(self.descriptor, _ADD_SEALS, _NO_CUT | _NO_WRITE | _NO_OTHER_SEAL)
@@ -65,7 +68,7 @@ class MemoryFile:
 
 class _Map(NamedTuple):
     look: weakref.ref[mmap.mmap]
-    """Returns it, as long as a value has it."""
+    """Returns the map, as long as a value has it."""
     file: MemoryFile
 
 
@@ -74,15 +77,19 @@ class Part(NamedTuple):
 
     path: str
     size: int
-    """Of the file."""
+    """The bytes of the file."""
     start: int
+    """The offset of the part in the file."""
     length: int
+    """The bytes of the part."""
     whole: mmap.mmap
-    """As long as somebody has it, the file is there."""
+    """The map of the file: as long as somebody has the map, the file exists."""
 
 
 _files = weakref.WeakSet[MemoryFile]()
+"""The files that this process has open."""
 _maps: dict[int, _Map] = {}
+"""The maps of sealed files that values have, by the id of the map."""
 
 
 def _forget(number: int, _: object) -> None:
@@ -90,7 +97,7 @@ def _forget(number: int, _: object) -> None:
 
 
 def create() -> MemoryFile | None:
-    """An empty file; None: the system has no such files, or this process has too many."""
+    """An empty file; None if the system has no such files, or if this process has too many."""
     if sys.platform != "linux" or len(_files) >= _most() or not sees_changes():
         return None
     try:
@@ -100,8 +107,8 @@ def create() -> MemoryFile | None:
 
 
 def find(view: memoryview) -> Part | None:
-    """The part of a sealed file that has the bytes of ``view``, which is in a map of it and was not
-    written; None: there is none."""
+    """The part of a sealed file that has the bytes of ``view``. None if ``view`` is not in the map of a sealed
+    file, or if this process has written to it."""
     numpy = module_if_loaded("numpy")
     if numpy is None or not view.nbytes:
         return None
@@ -119,13 +126,13 @@ def find(view: memoryview) -> Part | None:
 
 
 def _address_of_map(whole: mmap.mmap) -> int:
-    import ctypes  # only where there are such files
+    import ctypes  # imported here: only Linux has such files
 
     return ctypes.addressof(ctypes.c_char.from_buffer(whole))
 
 
 def _is_unwritten(place: int, size: int) -> bool:
-    """Whether all pages of a private map that have these bytes are those of its file."""
+    """Whether all pages of a private map with these bytes are still pages of the file, not copies."""
     first, last = place // mmap.PAGESIZE, (place + size - 1) // mmap.PAGESIZE
     count = last - first + 1
     try:
@@ -134,7 +141,7 @@ def _is_unwritten(place: int, size: int) -> bool:
             states = pages.read(count * 8)[7::8]
     except OSError:
         return False
-    # Of a page that was never read, nothing is known here: it is in the file alone.
+    # A page that was never read is neither present nor swapped: only the file has it.
     return len(states) == count and all(
         state & _OF_FILE or not state & (_PRESENT | _SWAPPED) for state in set(states)
     )
@@ -165,8 +172,8 @@ def _most() -> int:
 
 @cache
 def sees_changes() -> bool:
-    """Whether this system tells which pages of a map were written: one that only looks like Linux may
-    not."""
+    """Whether this system really tells which pages of a map were written: a system that only looks like
+    Linux may not."""
     page = mmap.PAGESIZE
     try:
         tried = MemoryFile(_new())

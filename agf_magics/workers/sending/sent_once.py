@@ -11,16 +11,16 @@ from ...journal.codec.pickles import bytes_of_data
 from .later import Later
 
 SHARED_FROM = 1_000_000
-"""Bytes from which on a shared argument is sent once: below, a task of its own costs more."""
+"""Bytes from which on a shared argument is sent once: for a smaller one, the further task costs more."""
 
 
 class SentOnce:
-    """A part of the order of a chunk, which other chunks have too."""
+    """An argument in the order of a chunk that other chunks have, too."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.future: Any = None
-        """Where it is on the cluster; the backend sets it, and has the bytes then."""
+        """The future of the argument on the cluster; None until the backend has sent the bytes."""
 
     def sent(self, send: Callable[[bytes], Any]) -> Any:
         if self.future is None:
@@ -29,8 +29,8 @@ class SentOnce:
 
 
 class SharedValues:
-    """The large arguments that several calls of a fan-out get, each as it was when it was first
-    needed: its calls are concurrent."""
+    """The large arguments that several calls of a fan-out get. Each is sent as it was when it was first
+    needed: the calls are concurrent, so none can rely on a later change."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, SentOnce]] = {}
@@ -41,8 +41,8 @@ class SharedValues:
         after: Mapping[str, Any],
         dump: Callable[[Any], bytes],
     ) -> tuple[bytes, list[SentOnce]]:
-        """The arguments of calls as a pickle, and the shared ones that are not in it. ``after``: the
-        arguments of the call after them."""
+        """The arguments of calls as a pickle, and the shared arguments that are not in it. ``after``: the
+        arguments of the next call, with which the last of these calls may share a value."""
         shared: list[SentOnce] = []
         own = [dict(each) for each in arguments]
         for each, following in zip(own, [*arguments[1:], after], strict=True):
@@ -63,7 +63,7 @@ class SharedValues:
 
     def _once(self, value: Any, dump: Callable[[Any], bytes]) -> SentOnce:
         if id(value) not in self._known:
-            # With the value, whose id is then that of no other one.
+            # The value is kept, so that no other value can get its id.
             self._known[id(value)] = value, SentOnce(dump(value))
         return self._known[id(value)][1]
 
@@ -76,4 +76,4 @@ def _is_long(value: Any) -> bool:
 
 
 _SHARED = Later(operator.attrgetter("shared"), Later(importlib.import_module, "_agf_chunk"))
-"""On a worker `chunk._shared`, which that has put into its module."""
+"""On a worker, the function `chunk._shared`, which `chunk.run` puts into the worker's ``_agf_chunk``."""

@@ -11,7 +11,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from .functions import Program, dumped_by_value
 
 HEAVY = 1_000_000
-"""Bytes from which on a function is heavy."""
+"""Bytes of a pickled function above which it is heavy: a warning says so."""
 
 STAY = "@tool(where='thread') makes the calls of the tool in the kernel"
 
@@ -53,7 +53,7 @@ def unsendable_arguments(
 
 
 def heavy_function(program: Program) -> Diagnostic:
-    """The warning about a function that weighs much, and what makes it heavy."""
+    """The warning about a heavy function, with the name of the variable that makes it heavy."""
     function = name_of(program.function)
     sizes = {name: _size(value, program.modules) for name, value in _used(program.function)}
     sizes = {name: size for name, size in sizes.items() if size > HEAVY / 2}

@@ -29,21 +29,21 @@ def made() -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def registry(made: list[tuple[Any, ...]]) -> agf.Registry:
-    found = agf.Registry()
+    registry = agf.Registry()
 
-    @agf.tool(registry=found)
+    @agf.tool(registry=registry)
     def price(fruit: str) -> float:
         """The price of a kilo."""
         made.append(("price", fruit))
         return {"pear": 2.5, "fig": 7.0}[fruit]
 
-    @agf.tool(registry=found)
+    @agf.tool(registry=registry)
     def times(a: float, b: float) -> float:
         """A product."""
         made.append(("times", a, b))
         return a * b
 
-    return found
+    return registry
 
 
 def run(planner: Planner, registry: agf.Registry, **options: Any) -> agf.planning.PlannerResult:
@@ -63,7 +63,7 @@ def test_a_model_is_asked_until_a_plan_with_an_output_has_run(registry: agf.Regi
     planner = Planner(plan(PRICE), plan(TOTAL), DONE)
     done = run(planner, registry)
     assert (done.output, done.error) == (14.0, None)
-    assert [one.output for one in done.runs] == [None, None, 14.0]
+    assert [run.output for run in done.runs] == [None, None, 14.0]
     assert [one.status for one in done.asked] == ["ok"] * 3
     assert done.usage.requests == 3
     assert done.usage.tokens == sum(one.usage.tokens for one in done.asked) > 0
@@ -77,7 +77,7 @@ def test_a_model_sees_the_task_the_input_and_what_failed(registry: agf.Registry)
     planner = Planner(plan(call("price", "†state.price", fruit="†input.fruit")), plan(PRICE, output="†state.price"))
     done = run(planner, registry, input={"fruit": "kiwi"})
     assert done.output == 7.0
-    assert [one.status for one in done.runs] == ["error", "ok"]
+    assert [run.status for run in done.runs] == ["error", "ok"]
     assert planner.prompts[0].startswith("Task: What do two kilos of figs cost?")
     assert '{"type": "data", "kind": "input", "data": {"fruit": "kiwi"}}' in planner.prompts[0]
     assert '"error": {"code": "KeyError"' in planner.prompts[1]
@@ -99,9 +99,9 @@ def test_a_planner_continues_the_context_of_the_one_before(registry: agf.Registr
 
 def test_a_model_that_plans_in_circles_ends_after_max_ticks(registry: agf.Registry) -> None:
     done = run(Planner(plan(PRICE)), registry, max_ticks=3)
-    (found,) = (one for one in done.runs[-1].warnings if one.code == "run.max-ticks")
+    (warning,) = (warning for warning in done.runs[-1].warnings if warning.code == "run.max-ticks")
     assert (len(done.runs), done.output, done.error) == (3, None, None)
-    assert found.hint == "the last two plans are equal: say in the task when it is done"
+    assert warning.hint == "the last two plans are equal: say in the task when it is done"
 
 
 def test_a_flow_can_be_offered_like_a_tool(registry: agf.Registry) -> None:
@@ -255,9 +255,9 @@ def test_a_hostile_model_is_asked_twice_more_and_then_refused(
         done = run(planner, registry, raises=False)
         assert done.error.code == "planner.reply"
         assert message in str(done.error)
-        found = done.error.diagnostic
-        assert found.span.source.name == "tick 1"
-        assert found.span.text.startswith(caret)
+        diagnostic = done.error.diagnostic
+        assert diagnostic.span.source.name == "tick 1"
+        assert diagnostic.span.text.startswith(caret)
         assert (len(planner.asked), made, done.runs) == (3, [], ())
         assert message in planner.prompts[1] or "deep" in planner.prompts[1]
         journaled = find_past_run(done.asked[0].run_id)
@@ -471,7 +471,7 @@ def test_a_planner_without_tools_is_refused(registry: agf.Registry) -> None:
 def test_an_unknown_tool_is_refused_before_the_model_is_asked(registry: agf.Registry) -> None:
     planner = Planner(DONE)
     error = refusal(planner, registry, tools=["prise", "tmes", "times"])
-    assert [(one.code, one.hint) for one in error.diagnostics] == [
+    assert [(diagnostic.code, diagnostic.hint) for diagnostic in error.diagnostics] == [
         ("flow.unknown-tool", "did you mean price? tools are price, times"),
         ("flow.unknown-tool", "did you mean times? tools are price, times"),
     ]

@@ -177,7 +177,7 @@ def test_a_csv_file_with_an_ambiguous_cell_is_refused(
     (folder / "rows.csv").write_bytes(content)
     with pytest.raises(agf.DefinitionError, match=reason) as error:
         over(registry, folder / "rows.csv")
-    assert [found.code for found in error.value.diagnostics] == ["over.file"]
+    assert [diagnostic.code for diagnostic in error.value.diagnostics] == ["over.file"]
     assert not calls
 
 

@@ -46,7 +46,7 @@ def combine(sign: str, left: Value, right: Value) -> Value:
 
 def check_number(sign: str, left: Value, right: Value) -> None:
     """Raise ValueError if one of two numbers is NaN, which has no sum and no order (decision
-    A1′)."""
+    A1)."""
     for side, name in ((left, "left"), (right, "right")):
         if _is_nan(side):
             raise ValueError(

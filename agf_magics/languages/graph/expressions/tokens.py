@@ -43,7 +43,7 @@ class Path:
         object.__setattr__(self, "names", tuple(map(same_name, self.names)))
 
     def of(self, state: Any) -> Any:
-        """The value in the state; None if there is none."""
+        """The value at the path in the state; None if the state has no value there."""
         value = find(state, self.names)
         return None if value is MISSING else value
 

@@ -5,7 +5,7 @@ The whole text is parsed first. Text that the grammar does not allow is refused,
 write instead (decision Y3). A text that is exactly one placeholder keeps the type of its value; in
 any other text each placeholder is replaced (decision Y10). By the seed's rule, braces that do not
 begin with ``state.`` are text, and so are doubled braces (decision Y13). The method `of` of a node
-computes its value from the state, and raises one of the CANNOT of operators.py if that is
+computes its value from the state, and raises one of `CANNOT` (value_errors.py) if that is
 impossible.
 """
 

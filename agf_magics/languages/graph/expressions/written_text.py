@@ -21,7 +21,7 @@ LONGEST_WRITTEN = 1_000_000
 
 def format_value(value: Value, name: str = "a value") -> str:
     """A value as it is written into a text: as Python's ``str`` does, but NaN, an infinity and NaT
-    as null, and a duration of numpy in ISO 8601 (decisions A1′, A1″). ``name``: what a warning calls
+    as null, and a duration of numpy in ISO 8601 (decision A1). ``name``: what a warning calls
     it."""
     if type(value) is str:
         return value

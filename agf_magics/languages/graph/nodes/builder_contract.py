@@ -34,7 +34,7 @@ class WrittenKey(NamedTuple):
     type: str = "any"
     reducer: str | None = None
     option: str = ""
-    """The option of the node that names the key; empty: none does."""
+    """The option of the node that names the key; empty: no option names it."""
     sure: bool = True
     """Whether the node writes the key whenever it runs."""
 

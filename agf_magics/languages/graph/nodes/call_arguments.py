@@ -31,7 +31,8 @@ Wanted = Mapping[str, Any] | None
 
 
 def state_ref(names: tuple[str, ...], span: Span | None, certain: bool = True) -> Ref:
-    """``certain``: whether braces with this name are surely meant as a key of the state."""
+    """A reference to a path in the state. ``certain``: whether braces with this name are surely
+    meant as a key of the state."""
     return Ref((*ROOT, *names), span, certain)
 
 
@@ -110,8 +111,9 @@ def check_required(requires: Sequence[Name], state: Mapping[str, Value]) -> None
 class WithState:
     """The arguments of the function of a python node.
 
-    A parameter ``state``, or the only one, gets the state with the variables over it; any other
-    gets the variable or the key of its name. A flow gets all of it.
+    A parameter named ``state``, or the only parameter, gets the state with the variables added. Any
+    other parameter gets the variable or the key of its name. A flow gets the state with the
+    variables.
     """
 
     values: Values
@@ -184,7 +186,8 @@ def pass_keys(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Comput
 
 
 def check_slots(reader: Reader, code: str, slots: tuple[Slot, ...], values: Values | None) -> None:
-    """Warn about a slot that names no variable; None: every key of the state is one."""
+    """Warn about a slot that names no variable. ``values``: the variables; None: every key of the
+    state is a variable."""
     if values is None:
         return
     variables = [name.text for name, _ in values]

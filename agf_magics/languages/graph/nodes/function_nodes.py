@@ -18,6 +18,7 @@ from .writes import write_object, write_output
 
 
 def build_tool(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
+    """A node ``tool``: the call of a tool, or of a command that the graph declares."""
     name: Name = fields["tool"]
     site.tools.used.add(name.text)
     command = site.tools.commands.get(name.text)
@@ -46,6 +47,7 @@ def build_tool(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode
 
 
 def build_python(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
+    """A node ``python``: the call of a function, which may read the whole state."""
     name: Name | None = fields.get("tool") or fields.get("function")
     if name is None:
         reader.refuse("graph.missing-key", "python needs 'tool'", site.span, "tool: score")
@@ -66,8 +68,8 @@ def build_python(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNo
     declares = reader.declared is None or key.name in reader.declared or "state_key" in fields
 
     def note_undeclared(value: Value) -> Diagnostic | None:
-        """The note that the result is no object, so that it is stored under the name of the
-        node."""
+        """The warning that a result that is no object was stored under the name of the node, which
+        is not a declared key."""
         if type(value) is Failed or write({}, value).keys() != {key.name}:
             return None
         message = f"{key.name!r} is not declared in the state"

@@ -192,7 +192,7 @@ def _map_body(inner: BuiltNode, span: Span) -> Step:
     step = inner.step
     if not inner.collects:
         return step
-    # The parts of other steps may have the id of a call.
+    # Inside a step that is no call, another step may already have the id that ends in `call`.
     inside = "call" if isinstance(step, Invoke) else "steps"
     call = replace(step, id=f"{step.id}.{inside}", target=keep)
     value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))

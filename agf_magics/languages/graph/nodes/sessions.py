@@ -262,7 +262,7 @@ def parse_answer(answer: Value) -> Value:
 
 
 def _has_calls(answer: Value) -> bool:
-    """Whether ``value`` is the value of a session with its tool calls."""
+    """Whether ``answer`` is the value of a session that keeps its tool calls."""
     return type(answer) is dict and answer.keys() == {"answer", "calls"}
 
 

@@ -14,6 +14,7 @@ from .writes import write_key, write_object
 
 
 def at(site: NodeSite) -> dict[str, Any]:
+    """The fields of a step that tell its place."""
     return {"id": site.id, "word": site.kind, "span": site.span}
 
 
@@ -25,6 +26,8 @@ def common(site: NodeSite, fields: FieldValues, label: str) -> dict[str, Any]:
 def state_key(
     fields: FieldValues, site: NodeSite, how: Callable[[str], Write] = write_key
 ) -> tuple[Write, WrittenKey]:
+    """The write of a node's ``state_key`` (default: the node's name), and the key that it writes.
+    ``how``: makes the write for the name of a key."""
     key = name_at(fields, "state_key", Name(site.name, site.span))
     is_object = how is write_object  # the keys of its result are written, not this key
     written = WrittenKey(

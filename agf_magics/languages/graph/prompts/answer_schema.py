@@ -50,6 +50,7 @@ _CONSTRAINTS = {
 }
 """The keyword of each constraint."""
 _OF_LISTS = {"minLength": "minItems", "maxLength": "maxItems"}
+"""The keyword of a list for each keyword of a text, because one constraint serves both."""
 
 _LENGTH = Takes("an integer", "3", {"type": "integer"}, number_of(int))
 _CONSTRAINED = mapping_spec(

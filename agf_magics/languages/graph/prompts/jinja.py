@@ -1,4 +1,4 @@
-"""Checks the Jinja2 templates in prompts: texts with ``{{``, ``{%`` or ``{#`` (decision Y12′).
+"""Checks the Jinja2 templates in prompts: texts with ``{{``, ``{%`` or ``{#`` (decision Y12).
 
 jinja2 is an extra and is imported with the first template. Without it a graph can be defined, but
 not run. This module only parses a template, to report errors in its text and to find the names that
@@ -118,7 +118,7 @@ class JinjaPrompt(NamedTuple):
 
 def _as_json(value: Value, met_missing: list[Value]) -> Value:
     """``value`` for a template: dates and durations as texts, NaT as NaN, which with the infinities
-    is a number for it and null in its text (decisions A1′, A1″). Raises TypeError for another opaque
+    is a number for it and null in its text (decision A1). Raises TypeError for another opaque
     value."""
     if type(value) is list:
         return [_as_json(part, met_missing) for part in value]
@@ -184,8 +184,8 @@ class _Template:
                 yield Slot(f"{{{{ {'.'.join(names)} }}}}", rest, in_state, place, certain)
 
     def reads(self, tree: nodes.Template) -> Iterator[tuple[tuple[str, ...], int, bool]]:
-        """Each name that is read with the keys that are read of it, its line, and whether the
-        template fails without a value."""
+        """Each name that the template reads, with the keys below the name that it reads, the line,
+        and whether the template fails without a value."""
         from jinja2 import nodes
 
         queue: list[tuple[nodes.Node, tuple[str, ...], bool]] = [(tree, (), True)]

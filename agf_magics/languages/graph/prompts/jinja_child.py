@@ -22,8 +22,8 @@ from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, Un
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 if __name__ == "__main__":
-    # Before jinja2 is imported. `-I` leaves out the user's own packages, where it may be; at the
-    # end of the path these folders hide no module of the standard library.
+    # This comes before the import of jinja2, which may be among the user's own packages: `-I`
+    # leaves these out. At the end of the path the folders hide no module of the standard library.
     sys.path += sys.argv[4:]
 
 
@@ -36,7 +36,7 @@ class TooLong(Exception):
 
 
 class Missing(StrictUndefined):
-    """A name without a value: false where it is tested, an error where it is finalize_value or computed
+    """A name without a value: false where it is tested, an error where it is written or computed
     with."""
 
     __slots__ = ()
@@ -77,7 +77,7 @@ class Environment(ImmutableSandboxedEnvironment):
 
 
 class NoNumber(float):
-    """NaN or an infinity: a number in computations, null in a text (decision A1′)."""
+    """NaN or an infinity: a number in computations, null in a text (decision A1)."""
 
     def __str__(self) -> str:
         return "null"
@@ -107,7 +107,8 @@ ENVIRONMENT.filters["__method"] = ENVIRONMENT.method
 
 
 def tojson(value: Any, indent: int | None = None) -> str:
-    """Jinja2's own sorts the keys, escapes < > & ' for web pages, and writes NaN."""
+    """The filter ``tojson``. Jinja2's own filter sorts the keys, escapes < > & ' for web pages, and
+    writes NaN."""
     try:
         return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     except ValueError:
@@ -196,8 +197,8 @@ def limit_memory(size: int) -> None:
 
 
 def limit_time(seconds: int) -> None:
-    """The system ends this process after that much more time of the processor, also if the kernel,
-    which watches it, is gone."""
+    """Let the system end this process after ``seconds`` more of processor time, even if the kernel,
+    which watches the process, is gone."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -61,7 +61,8 @@ class Renderer:
     def render(self, text: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of the process; jinja_child.py has its form. Raises NoProcess, Killed."""
         if IN_BROWSER:
-            # A page is a box of its own, and its person can close it (decision D59).
+            # A browser starts no processes. Its page is a sandbox that a person can close, so the
+            # template is rendered in it (decision D59).
             from .jinja_child import NoNumber
             from .jinja_child import answer as answer_here
 
@@ -98,11 +99,12 @@ class Renderer:
                 cwd=PROGRAM.parent,
                 env={name: os.environ[name] for name in _INHERITED if name in os.environ},
             )
-        except (OSError, ValueError) as error:  # a browser has none, a sandbox may refuse it
+        except (OSError, ValueError) as error:  # a sandbox may refuse to start a process
             raise NoProcess(str(error)) from error
 
     def _await_start(self, process: subprocess.Popen[bytes]) -> None:
-        """An empty template: what the first rendering costs more is not counted as its own time."""
+        """Render an empty template, so that the time of the start does not count for the first
+        one."""
         try:
             self._ask(process, b'{"text": "", "values": {}}\n', START_SECONDS)
         except Killed as error:
@@ -158,7 +160,7 @@ class _Watch:
 
 
 RENDERER = Renderer()
-"""One for the whole process, whatever registry a run has: a child process costs 20 MB."""
+"""The renderer of this process for all registries, because a child process costs 20 MB."""
 
 atexit.register(RENDERER.close)
 if hasattr(os, "register_at_fork"):  # Windows has no fork

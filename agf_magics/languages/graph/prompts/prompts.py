@@ -1,5 +1,4 @@
-"""Reads ``prompt:`` of a node: a text, ``{system, user}``, or a file's name (decisions Y12, Y12′,
-A16).
+"""Reads ``prompt:`` of a node: a text, ``{system, user}``, or a file's name (decisions Y12, A16).
 
 prompt_files.py finds the file for a name.
 """
@@ -75,7 +74,7 @@ def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> F
     if slotted.slots:
         single = slotted.slots[0]
         doubled = f"{{{{ {single.text.strip('{} ')} }}}}"
-        # As YAMLGraph reads the prompts of its agents.
+        # YAMLGraph reads the prompts of its agents in this way.
         if kind == "agent" and "{%" not in text.text:
             message = (
                 f"{single.text} is replaced, and doubled braces stay text: a prompt has one of the "
@@ -92,7 +91,8 @@ def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> F
 def _from_fields(
     reader: Reader, node: Fields, kind: str, named_by: Span | None = None
 ) -> NodePrompt:
-    """``named_by``: where the graph names the file that has it; None: the graph has it itself."""
+    """The prompt of a mapping. ``named_by``: the place where the graph names the file of the
+    mapping; None: the mapping is in the graph."""
     in_file = named_by is not None
     for name in sorted(node.fields.keys() - PROMPT_FILE.keys.keys()):
         hint = suggest(name, PROMPT_FILE.keys, "keys of a prompt")

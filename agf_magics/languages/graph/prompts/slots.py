@@ -84,8 +84,9 @@ class Prompt(NamedTuple):
 def no_value(
     names: tuple[str, ...], span: Span, values: Mapping[str, Value], state: Mapping[str, Value]
 ) -> StepError:
-    """A placeholder in a text for a tool, a command or a person has no value (decision Y13).
-    ``values``: those that it may name, the state or variables."""
+    """The error for a placeholder without a value in a text for a tool, a command or a person
+    (decision Y13). ``values``: the values that the placeholder may name: the state or the
+    variables."""
     first, *_ = names
     kind = "keys of the state" if values is state else "variables"
     hint = suggest(first, values, kind) or f"there are no {kind}"

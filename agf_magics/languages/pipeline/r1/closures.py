@@ -44,7 +44,7 @@ LARGEST = 10**1_000
 SMALL = 10**15
 """A product below it is not checked."""
 BinaryOperation = Callable[[Value, Value, Env], Value]
-"""An operator with its place: the value for two operands."""
+"""Computes an operator at its place in the text: the value of two operands in a frame."""
 
 NOTHING: dict[Any, Value] = {}
 """The names of a value that is not an object."""
@@ -197,8 +197,9 @@ def _arithmetic(node: Arithmetic) -> Closure:
 
 
 def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
-    """Two numbers are computed here: a call of `step` for each takes half as long again. `step`
-    says what is wrong, also for NaN: it has no order, and every result with it is NaN."""
+    """The closure of one operator with its operands. It computes two numbers itself, because a call
+    of `step` for each takes half as long again. `step` computes everything else, and reports
+    errors, also for NaN: it has no order, and every result with it is NaN."""
     step = _step(op, at, _operand_words(first), _operand_words(second))
     compute = _COMPUTE[op]
     left = closure(first)
@@ -339,7 +340,7 @@ _TYPES: dict[str, frozenset[type]] = {
     "number": frozenset({int, float}),
     "text": frozenset({str}),
 }
-"""By the kind of an argument or of its elements."""
+"""The types of values, by the kind of an argument or of its elements."""
 
 
 def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:

@@ -1,4 +1,7 @@
-"""The failures of an evaluation: their codes, messages and places."""
+"""The failures of an evaluation of R1: their codes, messages and places in the expression.
+
+The module `operands` has the failures whose hints need the tables of the language.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from ....values.value import Value, type_name
 
 
 class Failure(Exception):
-    """The reason why there is no value. The place is an offset and a width in the expression.
+    """The reason why an expression has no value. The place is an offset and a width in the
+    expression.
 
-    ``part``: which name of the path at this place; only the text knows where it is.
+    ``part``: the number of a name in the path at this place, which the error points at; -1: the
+    error points at the whole place. Blanks may be between names, so only the text tells where a
+    name is.
     """
 
     def __init__(
@@ -27,7 +33,7 @@ class Failure(Exception):
 
 
 def not_a_number(op: str, names: Sequence[str], at: int) -> Failure:
-    """The error for NaN as an operand (decision A1′). ``names``: the names of the operands that are
+    """The error for NaN as an operand (decision A1). ``names``: the names of the operands that are
     NaN; empty for a computed operand."""
     hint = "NaN stands for a missing number: let a tool drop or replace it"
     name = next(filter(None, names), "a value")
@@ -35,6 +41,7 @@ def not_a_number(op: str, names: Sequence[str], at: int) -> Failure:
 
 
 def list_needed(name: str, value: Value, at: int) -> Failure:
+    """The error for the argument of the function ``name`` that is no list."""
     hint = None
     if hasattr(type(value), "to_dict"):  # a data frame, of which list(…) has the column names
         hint = "let the tool return its rows: return frame.to_dict('records')"
@@ -54,5 +61,6 @@ def element_needed(
 
 
 def no_float(at: int, width: int) -> Failure:
+    """The error for a number that is too large for an operation of floats."""
     message = "the numbers are larger than a float can be"
     return Failure("r1.too-large", message, at, width)

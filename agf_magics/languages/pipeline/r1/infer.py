@@ -73,7 +73,8 @@ class Inference:
         """The shape of the parameter of each lambda around."""
 
     def shape(self, node: Node, certain: bool) -> Shape | None:
-        """``certain``: whether ``node`` is evaluated whenever the expression is."""
+        """The shape of the value of ``node``; None: unknown. ``certain``: whether ``node`` is
+        evaluated whenever the expression is."""
         return SHAPES[type(node)](self, node, certain or self.repeated)
 
     def error(
@@ -266,7 +267,7 @@ def _similar(left: Shape, right: Shape) -> str | None:
 
 
 def _comparable(shape: Shape) -> frozenset[str]:
-    """true equals 1 (decision P17)."""
+    """The kinds of values that may equal a value of this shape: true equals 1 (decision P17)."""
     return shape.kinds | {"number"} if "bool" in shape.kinds else shape.kinds
 
 

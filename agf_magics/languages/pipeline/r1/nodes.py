@@ -55,10 +55,10 @@ class Path(NamedTuple):
     parts: tuple[str, ...]
     """The text of the path, for messages."""
     read: tuple[str | int, ...]
-    """The path in the frame. The parameter of a lambda is the number of lambdas around its own: no
-    name of a frame is equal to it.
+    """The path in the frame. The parameter of a lambda is written as a number, the number of
+    lambdas around that lambda, because no name in a frame is equal to a number.
     """
-    hidden: str | None = None
+    hidden_hint: str | None = None
     """The hint how to pass a name that is not visible here."""
 
 
@@ -181,12 +181,12 @@ _CHILDREN: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """In the order of the text."""
+    """The nodes directly inside ``node``, in the order of the text."""
     return _CHILDREN[type(node)](node)
 
 
 def nodes_in(node: Node) -> Iterator[Node]:
-    """``node`` and all below it, in the order of the text."""
+    """``node`` and all nodes inside it, in the order of the text."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -207,7 +207,8 @@ class Read(NamedTuple):
 
 
 def reads(node: Node, certain: bool = True) -> Iterator[Read]:
-    """In the order of the text, without the parameters of lambdas."""
+    """The paths that ``node`` reads from the frame, in the order of the text. ``certain``: whether
+    every evaluation of the expression evaluates ``node``."""
     match node:
         case Path():
             if (path := _in_frame(node)) is not None:
@@ -228,5 +229,5 @@ def reads(node: Node, certain: bool = True) -> Iterator[Read]:
 
 
 def _in_frame(path: Path) -> tuple[str, ...] | None:
-    # Only its first name can be the parameter of a lambda.
+    # Only the first name of a path can be the parameter of a lambda, which is a number.
     return None if isinstance(path.read[0], int) else path.read  # type: ignore[return-value]

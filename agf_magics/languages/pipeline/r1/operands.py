@@ -48,14 +48,16 @@ def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
     while type(value) is dict and path.read[index] in value:
         value = value[path.read[index]]
         index = index + 1
-    part = max(0, index - (len(path.read) - len(path.parts)))  # in the text of the path
+    # `read` may begin with the store, which the author did not write.
+    part = max(0, index - (len(path.read) - len(path.parts)))
     if type(value) is dict:
         code, message, hint = _missing(path.parts, part, value, env)
     else:
         code, message, hint = _not_an_object(path.parts, part, value)
-    if part == 0 and path.hidden:
-        hint = path.hidden
+    if part == 0 and path.hidden_hint:
+        hint = path.hidden_hint
     failure = Failure(code, message, path.at, path.end - path.at, hint, part)
+    # The store, or the first name in it, is not there: a wrong text, not a wrong element (P24).
     failure.is_unknown_name = index < 2 and path.read[: len(STORES)] == STORES
     return failure
 

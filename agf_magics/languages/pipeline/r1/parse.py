@@ -92,8 +92,9 @@ class R1:
 
     @cached_property
     def evaluate(self) -> Callable[[Frame], Value]:
-        """Returns the value in a frame. Raises a StepError at the very token, and nothing else."""
-        # Made by the first evaluation: many are only checked.
+        """The function that computes the value in a frame. It raises only StepError, at the exact
+        token."""
+        # Compiled at the first evaluation, because many expressions are only checked.
         return evaluator(self.node, self._text)
 
     @property
@@ -439,7 +440,8 @@ class _Parser:
         )
 
     def refuse_tall(self, node: Node) -> None:
-        """Operators of different strength make a tree that is deeper than its brackets."""
+        """Refuse a tree that is too deep: operators of different precedence make it deeper than its
+        brackets."""
         level: tuple[Node, ...] = (node,)
         for _ in range(DEEPEST):
             level = tuple(

@@ -15,7 +15,8 @@ from ....schemas.shapes import Shape
 from ....values.value import Value
 
 Env = dict[Any, Value]
-"""A frame; inside lambdas a copy that also has the parameters, by level, and the account."""
+"""A frame; inside lambdas a copy that also has the parameters, by level, and the
+account of work (`account.py`)."""
 Closure = Callable[[Env], Value]
 """A node's closure."""
 Kind = Literal["any", "list", "text", "lambda", "path"]
@@ -47,11 +48,12 @@ class Function:
     arguments: tuple[Argument, ...]
     returns: Callable[..., Shape | None]
     """Infers the shape of the value from the shapes of the arguments. The shape of a lambda is the
-    shape of its body, the shape of a path that of the field."""
+    shape of its body, the shape of a path is the shape of the field."""
     meaning: Callable[..., Callable[..., Value]]
-    """Builds the closure from the node and the closures of the arguments, which check their types.
-    For a function with a lambda: builds a function of frame and list from the level of the
-    parameter, the closure of the body, and that of the body's truth."""
+    """Builds what computes the value. ``meaning(node, *arguments)`` returns a `Closure`; the
+    arguments are closures that check their types. For a function with a lambda, ``meaning(level,
+    body, truth)`` returns a function of frame and list; ``level`` is the parameter's key in the
+    frame, ``body`` the closure of the lambda's body, ``truth`` the closure of the body's truth."""
     doc: str
     """The meaning of the value, in the words of the reference."""
     foreign: tuple[str, ...] = ()

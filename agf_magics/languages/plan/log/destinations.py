@@ -33,7 +33,8 @@ class Destination(NamedTuple):
 
 
 Alternatives = tuple[tuple[Destination, ...], ...]
-"""One is selected; the result is written to all its destinations."""
+"""The alternatives of an output path. One alternative is selected, and the result is written to all
+its destinations."""
 
 
 def parse_output(text: Text, sign: str = SIGNS[0]) -> Alternatives:
@@ -84,7 +85,7 @@ def _distribute(expression: Expression, whole: Span) -> Alternatives:
     ways: Iterable[tuple[Destination, ...]] = chain(*inner)
     if isinstance(expression, Both):
         ways = map(tuple, map(chain.from_iterable, product(*inner)))
-    # A product of short lists is long: no more of it is made than is refused.
+    # The product of short lists may be very long, so it is computed only until it is too long.
     alternatives = tuple(islice(ways, MOST_DESTINATIONS + 1))
     if sum(map(len, alternatives)) > MOST_DESTINATIONS:
         _refuse(f"an output path may have at most {MOST_DESTINATIONS} destinations", whole)

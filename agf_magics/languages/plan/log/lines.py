@@ -15,6 +15,7 @@ from ....values.unread import Unread
 from ....values.value import Room, Value, copy_parts, is_json, parts_of
 
 MARK: Final = "$opaque"
+"""The key of the object that stands for a value that is not JSON."""
 _MARKS = re.compile(r"\$++opaque")
 _LONGEST: Final = 200
 """The most characters of a repr that are written."""
@@ -38,13 +39,14 @@ def format_lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
 
 
 def parse_lines(source: Source) -> list[dict[str, Value]]:
-    """Parse such a text. Raises DefinitionError for a line that is not a message."""
+    """Parse a text that `format_lines` wrote. Raises DefinitionError for a line that is not a
+    message."""
     messages = []
     start = 0
     for line in source.text.split("\n"):
         if line.strip():
             try:
-                # A value of a message may have the deepest nesting itself.
+                # The bound is above the deepest value, because the message around it nests, too.
                 message = _decode(_isolate(json.loads(line)))
             except (ValueError, RecursionError) as error:
                 _refuse(source, start, line, f"this line is not JSON: {error}")
@@ -56,7 +58,8 @@ def parse_lines(source: Source) -> list[dict[str, Value]]:
 
 
 def lost_in(value: Value) -> Lost | None:
-    """The first value in it that was lost when the log was saved as text."""
+    """The first part of ``value`` that was lost when the log was saved as text; None: no part
+    was."""
     if isinstance(value, Lost):
         return value
     return next((lost for part in parts_of(value) if (lost := lost_in(part)) is not None), None)
@@ -67,7 +70,7 @@ def _isolate(message: Any) -> Any:
 
 
 def _encode(value: Any) -> Any:
-    """A value as JSON, with `MARK` in the place of a part that is none."""
+    """A value as JSON, with a `MARK` in the place of a part that is not JSON."""
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {
             "$" + key if _MARKS.fullmatch(key) else key: _encode(part)

@@ -17,7 +17,7 @@ from ....values.value import Value
 from ...descend import MISSING
 from .lines import lost_in
 from .messages import COVERING, SOUGHT, Writing, inline, kind_of, read_content
-from .paths import NO_PATHS, Paths
+from .paths import NO_PATHS, PathIndex
 from .reference import EVERY, Reference, as_written, is_index
 from .writes import Conflict, find, replay
 
@@ -32,12 +32,12 @@ class _Index:
 
     def __init__(self, loses: bool) -> None:
         self.loses = loses
-        """Whether saving may have lost values of it."""
+        """Whether the messages were read from text, so that some values may have been lost."""
         self.messages: list[Mapping[str, Value]] = []
         self.writings: list[Writing] = []
         self.wrote: list[int] = []
         """The number of the message of each writing."""
-        self.layers: dict[Layer, Paths] = {}
+        self.layers: dict[Layer, PathIndex] = {}
         self.first: dict[Layer, int] = {}
         """The number of the first writing of each layer, in increasing order."""
 
@@ -46,7 +46,7 @@ class _Index:
         if content is not None:
             layer = content.kind, content.instance
             self.first.setdefault(layer, len(self.writings))
-            paths = self.layers.setdefault(layer, Paths())
+            paths = self.layers.setdefault(layer, PathIndex())
             for writing in content.writings:
                 paths.add(writing.path, len(self.writings))
                 self.writings.append(writing)
@@ -109,7 +109,7 @@ class Log(Sequence[Mapping[str, Value]]):
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """In the order of their first appearance."""
+        """The kinds with their instances, in the order of their first appearance."""
         first = self._index.first.copy().items()
         return tuple(layer for layer, writing in first if writing < self._writes)
 
@@ -120,7 +120,7 @@ class Log(Sequence[Mapping[str, Value]]):
 
     @property
     def instances(self) -> tuple[str, ...]:
-        """In the order of their first appearance."""
+        """The names of the instances, in the order of their first appearance."""
         return tuple(dict.fromkeys(instance for _, instance in self.layers if instance is not None))
 
     def read(self, reference: Reference, instance: str | None = None) -> Value:
@@ -185,9 +185,9 @@ class Log(Sequence[Mapping[str, Value]]):
         self, kind: str, path: tuple[str, ...], instance: str | None, below: bool = True
     ) -> dict[int, Writing]:
         """The writes that affect ``path``, from the newest write that covers it, by their numbers:
-        oldest first, those of the instance last.
+        oldest first, the writes of the instance last.
 
-        ``below``: whether to include those below it.
+        ``below``: whether to include the writes below ``path``.
         """
         newest: dict[int, Writing] = {}
         for owner in dict.fromkeys((instance, None)):

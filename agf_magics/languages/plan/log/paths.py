@@ -1,4 +1,4 @@
-"""Lists the paths at which a log has values."""
+"""An index from paths to the numbers of the writings at them; finds those that overlap a path."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import defaultdict
 from typing import Final
 
 
-class Paths:
-    """One place and everything below it, each with the numbers of what is written there."""
+class PathIndex:
+    """One place and everything below it, each with the numbers of the writings there."""
 
     __slots__ = ("below", "numbers")
 
     def __init__(self) -> None:
-        self.below: defaultdict[str, Paths] = defaultdict(Paths)
+        self.below: defaultdict[str, PathIndex] = defaultdict(PathIndex)
         self.numbers: list[int] = []
 
     def add(self, path: tuple[str, ...], number: int) -> None:
@@ -31,11 +31,11 @@ class Paths:
             place = place.below[segment]
             numbers += place.numbers
         inside = [*place.below.values()]
-        for place in inside:  # grows
+        for place in inside:  # the loop also visits what it appends
             numbers += place.numbers
             inside += place.below.values()
         return sorted(numbers)
 
 
-NO_PATHS: Final = Paths()
+NO_PATHS: Final = PathIndex()
 """The paths of a kind of message that writes nothing. They are only read."""

@@ -69,7 +69,8 @@ class Stores(Mapping[str, Value]):
     def _all(self) -> dict[str, Value]:
         values = {}
         for kind in self._log.kinds:
-            # One that cannot be read as a whole is left out; a part of it may be readable.
+            # A kind that cannot be read as a whole is left out, although parts of it may be
+            # readable.
             with suppress(StepError, TooDeep):
                 values[kind] = isolate_unread(self._log.read(Reference(kind)))
         return values

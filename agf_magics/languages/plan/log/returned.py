@@ -21,7 +21,7 @@ class Message(ReadAtOnce):
     kind: str | None = None
     """The kind of the message; None: the kind that the call's output path declares."""
     method: str | None = None
-    """``set``, ``merge``, ``assign``, ``push``, ``concat``; None: the call's."""
+    """``set``, ``merge``, ``assign``, ``push``, ``concat``; None: the method of the call."""
 
     @property
     def content(self) -> dict[str, Value]:

@@ -20,7 +20,7 @@ from ....values.value import Value
 from ...descend import MISSING
 from ..calls import Call
 from ..log.log import Log
-from ..log.paths import NO_PATHS, Paths
+from ..log.paths import NO_PATHS, PathIndex
 from ..log.reference import EVERY, Reference, references
 
 Verdict = Literal["go", "wait", "never"]
@@ -28,8 +28,8 @@ Verdict = Literal["go", "wait", "never"]
 
 
 MOST_PAIRS, MOST_PAIRS_PER_TURN = 300_000, 300
-"""Pairs of a turn and one that writes what it reads, of a plan: 500 calls that revise one draft take
-a second."""
+"""The most pairs of a reading turn and a writing turn in a plan, or for each turn of the plan if
+that is more: 500 calls that revise one draft take a second."""
 
 
 class Turn(NamedTuple):
@@ -45,10 +45,11 @@ class Dependency(NamedTuple):
     """The turns that a reference depends on, by their numbers."""
 
     awaited: tuple[int, ...]
-    """The last one first: it most likely ends last, so a look at the first one tells to wait."""
+    """The turns that the reader waits for, the last turn first: it most likely ends last, so a look
+    at the first entry usually tells that the reader must wait."""
     writers: tuple[int, ...]
-    """The other turns that write what it reads. All are awaited, or those that are listed earlier,
-    or none."""
+    """The other turns that write what the reference reads. All of them are awaited, or only those
+    that are listed before the reader, or none."""
 
 
 def _too_many(turn: Turn, reference: Reference, limit: int) -> Diagnostic:
@@ -118,7 +119,7 @@ class Dependencies:
             for number, reference, is_there in self.assumed
         )
 
-    def visible(self, reference: Reference, turn: Turn) -> list[Paths]:
+    def visible(self, reference: Reference, turn: Turn) -> list[PathIndex]:
         """The layers of the kind that the reader sees."""
         if reference.instance == EVERY:
             return [layer for (kind, _), layer in self.layers.items() if kind == reference.kind]
@@ -129,15 +130,15 @@ class Dependencies:
         """Whether ``number`` waits for ``other``, directly or not."""
         waiting = [number]
         before = set[int]()
-        for turn in waiting:  # grows
+        for turn in waiting:  # the loop also visits the turns that it appends
             waiting += self.after[turn] - before
             before |= self.after[turn]
         return other in before
 
     @cached_property
     def ranks(self) -> Mapping[int, int]:
-        """The order of the list, but a turn that waits for a later one follows it. Requires that
-        there is no cycle."""
+        """The rank of each turn: the order of the list, except that a turn that waits for a later
+        turn follows it. Requires that there is no cycle."""
         ranks: dict[int, int] = {}
         waiting = [*reversed(range(len(self.turns)))]
         while waiting:
@@ -181,7 +182,8 @@ def dependencies_of(calls: Sequence[Call], log: Log, before: Dependencies) -> De
 
 
 def exists(reference: Reference, log: Log, instance: str | None) -> bool:
-    """Whether a value exists. One that cannot be read exists, and fails its reader."""
+    """Whether a value exists. A value that cannot be read counts as existing: the call that reads
+    it fails."""
     try:
         value: Value = log.read(reference, instance)
     except StepError:
@@ -189,7 +191,7 @@ def exists(reference: Reference, log: Log, instance: str | None) -> bool:
     return value is not MISSING
 
 
-Layers = dict[tuple[str, str | None], Paths]
+Layers = dict[tuple[str, str | None], PathIndex]
 """The turns that write each path, by the kind and the instance."""
 
 
@@ -197,7 +199,7 @@ def layers_of(turns: Sequence[Turn], numbers: Iterable[int]) -> Layers:
     layers: Layers = {}
     for number in numbers:
         for kind, path in turns[number].call.output.destinations:
-            layers.setdefault((kind, turns[number].instance), Paths()).add(path, number)
+            layers.setdefault((kind, turns[number].instance), PathIndex()).add(path, number)
     return layers
 
 

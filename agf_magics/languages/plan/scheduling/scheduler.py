@@ -45,7 +45,7 @@ class TurnOutcome(NamedTuple):
     ``lazy``."""
     why: str = ""
     diagnostic: Diagnostic | None = None
-    """Reported at the end of the run; None: not reported."""
+    """The problem that is reported at the end of the run; None: nothing is reported."""
     error: StepError | None = None
 
 
@@ -66,7 +66,7 @@ class PlanScheduler:
             for number, turn in enumerate(self.turns)
             if len(turn.call.output.alternatives) > 1
         }
-        """Turns of which the call selects where its result is written."""
+        """The turns whose call has alternative destinations, one of which its result selects."""
 
     @cached_property
     def order(self) -> StoringOrder:

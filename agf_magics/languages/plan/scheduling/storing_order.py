@@ -39,7 +39,7 @@ class StoringOrder:
         last: dict[Place, int] = {}
         """The last turn that writes to each place."""
         since: dict[Place, list[int]] = {}
-        """The turns after that one that write below the place."""
+        """The turns that write below each place, after the last turn that writes to the place."""
         for number in sorted(range(len(turns)), key=ranks.__getitem__):
             before: set[int] = set()
             for place in places(turns[number]):
@@ -59,7 +59,7 @@ class StoringOrder:
         return not self._waits[number]
 
     def ended(self, number: int) -> None:
-        """The turn has finished."""
+        """Note that a turn has finished."""
         self._finished[number] = len(self._finished)
         if self.is_next(number):
             heappush(self._next, (self._finished[number], number))
@@ -80,7 +80,7 @@ class StoringOrder:
             if number not in waits:
                 continue
             waits.remove(number)
-            # Stored early: the turns after it wait for what it has not waited for.
+            # The turn was stored early, so the turns after it wait for the turns that it skipped.
             for blocker in overlapping(self._turns[other], inherited) - waits:
                 waits.add(blocker)
                 self._frees[blocker].append(other)

@@ -1,8 +1,7 @@
 """A worker backend on a Dask client.
 
-Everything that asks the scheduler or changes the state of a `Dask` runs on the loop of its client,
-which is never the engine's: the engine only reads ``lanes`` and calls ``submit``, and neither
-waits.
+Everything that asks the scheduler or changes the state of a `Dask` runs on the loop of its client, which
+is never the loop of the engine. The engine only reads ``lanes`` and calls ``submit``; neither waits.
 """
 
 from __future__ import annotations
@@ -54,20 +53,20 @@ from .versions import compare_versions
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""
 PATIENCE = 60.0
-"""Seconds without a worker after which the run ends. It warns after a twelfth of them, since a
-worker that ended may be restarted sooner."""
+"""Seconds without a worker after which the run ends. The run warns after a twelfth of this time, since
+a worker that ended may be restarted meanwhile."""
 HEAVY = 1_000_000
 """Bytes of a function above which it is sent once to the cluster instead of with each chunk."""
 
 
 class Dask:
-    """A worker backend on a Dask client. Dask's scheduler places the chunks, and repeats those of
+    """A worker backend on a Dask client. Dask's scheduler places the chunks, and repeats the chunks of
     lost workers."""
 
-    # Dask names all chunks that were queued on the worker.
+    # When a worker ends, Dask names all chunks that were queued on it, not the one that ended it.
     identifies_lost_chunk = False
     sends_once = True
-    """It keeps a `SentOnce` on the cluster; its workers get the bytes from each other."""
+    """Whether it keeps a `SentOnce` on the cluster, where the workers get the bytes from each other."""
 
     def __init__(
         self,
@@ -77,9 +76,9 @@ class Dask:
         kills: bool = False,
         close: Callable[[], None] | None = None,
     ) -> None:
-        """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers
-        are our own, so that a call can be ended by ending its worker. ``close``: ends the cluster
-        and the connection."""
+        """``lanes``: the expected number of lanes until there is a client (`open`). ``kills``: whether
+        the workers are our own, so that a call can be ended by ending its worker. ``close``: ends the
+        cluster and the connection."""
         self.name = name
         self.lanes = lanes
         self.kills = kills
@@ -88,7 +87,7 @@ class Dask:
         """Starts the missing workers of a cluster in this process: Dask gives up a worker that ends
         again and again."""
         self.planned: Callable[[], int] = lambda: lanes
-        """The number of workers that such a cluster should have."""
+        """The number of workers that a cluster in this process should have."""
         self.end_worker: Callable[[str], object] = nothing
         """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
         self.patience = PATIENCE
@@ -97,19 +96,19 @@ class Dask:
         self.ahead = AHEAD
         self.client: Any = None
         self.is_local = kills
-        """Whether all workers are processes of this machine: their results need no detour by the
-        scheduler."""
+        """Whether all workers are processes of this machine: their results then come directly, not by
+        way of the scheduler."""
         self._closed = False
         self.tokens: dict[str, str] = {}
         """The process token of each worker, by its address."""
         self._prefix = f"agf-{secrets.token_hex(4)}"
-        # Never used twice: Dask gives the result of a key that it knows, instead of a call.
+        # The numbers in keys. No key is used twice: for a key that Dask knows it makes no call.
         self._numbers = itertools.count(1)
         self._outlet = Outlet()
         self._deserted = False
-        """Whether it had no worker for so long that chunks fail at once."""
+        """Whether the cluster had no worker for so long that new chunks fail at once."""
         self._flights: dict[str, DaskFlight] = {}
-        """The chunks in flight, by key. Only the client's loop uses it."""
+        """The chunks in flight, by key. Only code on the client's loop uses this."""
         self._arrived: list[DaskFlight] = []
         self._cancelled: list[DaskFlight] = []
         self._programs: dict[str, Any] = {}
@@ -118,7 +117,7 @@ class Dask:
         """Set on the client's loop when a chunk has ended."""
         self._looking = False
         self.addresses: tuple[str, ...] = ()
-        """The addresses of the scheduler, then of the workers, when they were last looked at."""
+        """The addresses of the scheduler, then of the workers, as `look` has seen them last."""
         self.resources: Mapping[str, Mapping[str, float]] = {}
         self.versions: Mapping[str, Mapping[str, str]] = {}
         self._findings: list[Diagnostic] = []
@@ -129,7 +128,7 @@ class Dask:
 
     @property
     def closed(self) -> bool:
-        """Whether it cannot be used again."""
+        """Whether the backend cannot be used again."""
         return self._closed or (
             self.client is not None and self.client.status in ("closing", "closed")
         )
@@ -152,7 +151,7 @@ class Dask:
         self._outlet.call_when_open(call)
 
     def notify_warning(self, run: Dispatcher) -> None:
-        """Call its ``warn_soon`` on any thread with each later warning, as long as it exists."""
+        """Call ``run.warn_soon`` on any thread with each later warning, as long as ``run`` exists."""
         self._warned.add(run)
 
     def submit(
@@ -176,7 +175,7 @@ class Dask:
         if flight.ended or flight.cancels:
             flight.end(Lost("cancelled", cancelled=True))
             return
-        # The run has been told; a chunk that comes now must not wait another minute.
+        # The run knows already that no worker came: a chunk of now must not wait another minute.
         if self._deserted:
             flight.end(no_worker_came(self.patience, self.kills))
             return
@@ -189,7 +188,7 @@ class Dask:
             if flight.cancels:
                 self._finish(flight, Lost("cancelled", cancelled=True))
                 return
-            # Its future would never end.
+            # Without a connection the future of the chunk would never end.
             if self.client.status not in CONNECTED:
                 self._finish(flight, lost_connection(self.client.status, self._closed))
                 return
@@ -201,11 +200,10 @@ class Dask:
             self._finish(flight, error)
 
     async def _prepared(self, flight: DaskFlight) -> tuple[bytes, list[Any], dict[str, Any]]:
-        """What to submit for a chunk, and where it may run.
+        """The head and the buffers to submit for a chunk, and the options that say where it may run.
 
-        The scheduler reads a task and writes it again. A task of bytes costs it little; with
-        functions that travel by value, cloudpickle took a third of the kernel's time for a
-        chunk."""
+        The scheduler reads a task and writes it again. A task of bytes costs it little; with functions
+        inside, cloudpickle took a third of the kernel's time for a chunk."""
         program, digest, *rest = flight.order
         options = options_of(flight.order)
         if len(program) > HEAVY:
@@ -219,9 +217,9 @@ class Dask:
         if options.get("effect"):
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
-        # Any other chunk may go to any worker, also to one of another Python, which refuses it. Dask
-        # never starts a task that only prefers workers (`allow_other_workers`) if no worker was left
-        # and the next one has another address.
+        # Any other chunk may go to any worker, also to a worker with another Python, which refuses it.
+        # Preferring workers (`allow_other_workers`) is no way out: if no worker was left and the next
+        # one has another address, Dask never starts such a task.
         parts = [
             Apart(part.sent(self._send_bytes) if type(part) is SentOnce else part)
             if type(part) in (bytes, SentOnce)
@@ -243,9 +241,10 @@ class Dask:
         return submit_bytes(self.client, f"{self._prefix}-bytes-{next(self._numbers)}", data)
 
     async def _free_worker(self) -> tuple[str, str]:
-        """A worker with a lane that has no pinned chunk, and its token.
+        """A worker with a lane that has no pinned chunk, and the worker's token. A pinned chunk may run
+        only on its worker, so that its effect cannot happen twice.
 
-        A chunk that waited for its worker would be lost with it, although it did not start."""
+        A chunk that waited for its worker would be lost with the worker, although it did not start."""
         if not self.tokens:
             await self._update()
         while True:
@@ -254,12 +253,12 @@ class Dask:
                 if pinned[worker] < self._threads.get(worker, 1):
                     return worker, token
             self._freed.clear()
-            # Or a new worker comes meanwhile.
+            # After `LOOK` seconds the workers are looked at again: a new one may have come.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._freed.wait(), LOOK)
 
     def _arrive(self, flight: DaskFlight) -> None:
-        """A chunk has ended. Those that end in one turn of the loop are fetched together."""
+        """A chunk has ended. Chunks that end in one turn of the loop are fetched together."""
         self._arrived.append(flight)
         if len(self._arrived) == 1:
             self._loop.add_callback(self._fetch)
@@ -273,7 +272,7 @@ class Dask:
             futures = [flight.future for flight in finished]
             outcomes = await self.client.gather(futures, direct=self.is_local)
         except Exception as error:
-            # Each chunk fails by itself: the run decides what that means.
+            # Each chunk gets the error as its outcome: the run decides what that means.
             outcomes = [error] * len(finished)
         for flight, outcome in zip(finished, outcomes, strict=True):
             if outcome is None:
@@ -296,7 +295,7 @@ class Dask:
         wanted = [flight for flight in self._cancelled if flight.future and not flight.ended]
         self._cancelled = []
         if wanted:
-            # The scheduler was lost: its chunks end by themselves.
+            # If this fails, the scheduler is lost: its chunks then end by themselves.
             with giving_up(__name__, "calls on Dask could not be cancelled"):
                 seconds = ANSWER_HERE if self.kills else ANSWER
                 await cancel_flights(self.client, wanted, self.end_worker, seconds)
@@ -326,14 +325,14 @@ class Dask:
                     await self._give_up(flight, no_worker_came(self.patience, self.kills))
                 elif flight.worker and flight.worker not in self.tokens and flight.future:
                     await self._give_up(flight, Lost(await explain_end(self.client, flight.worker)))
-            # Only while chunks are in flight: a cluster that is not used is not asked.
+            # The loop ends with the last chunk: a cluster that is not used is not asked.
             await asyncio.sleep(LOOK)
         self._looking = False
 
     async def _give_up(self, flight: DaskFlight, outcome: Exception) -> None:
         future = flight.future
         self._finish(flight, outcome)
-        # The scheduler was lost.
+        # If this fails, the scheduler is lost.
         with giving_up(__name__, "a call on Dask could not be cancelled", DEBUG):
             await self.client.cancel([future] if future is not None else [], force=True)
 
@@ -352,11 +351,11 @@ class Dask:
     # --- on any other thread: these wait, so they are not for an event loop ---
 
     def look(self) -> None:
-        """Ask the scheduler for the workers, now."""
+        """Ask the scheduler for the workers and their resources, now, when a run begins."""
         if self.client is None:
             return
         self._deserted = False
-        # Large functions of earlier runs leave the cluster.
+        # Large functions of earlier runs leave the cluster when nobody refers to them.
         self._loop.add_callback(self._programs.clear)
         self.client.sync(self._update)
         workers = self._workers()
@@ -371,7 +370,7 @@ class Dask:
         self.versions, self._findings = compare_versions(self.client, self.name)
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
-        """See `needs.find_problems`."""
+        """See `requirements.find_problems`."""
         if self.client is None or self.kills:
             return [lacking_resource(need, self.name) for need in needs if need.resources]
         return [*self._findings, *find_problems(needs, self.name, self.addresses, self.resources)]
@@ -414,8 +413,8 @@ class Dask:
         )
 
     def restart(self) -> None:
-        """End the processes of all workers and start new ones. Calls that they execute are repeated
-        elsewhere."""
+        """End the processes of all workers and start new ones. The calls that they execute are
+        repeated."""
         self.client.restart_workers(list(self._workers()), raise_for_error=False)
 
     def _workers(self) -> Mapping[str, Any]:
@@ -431,8 +430,8 @@ class Dask:
 
 
 def _receive(event: tuple[float, Any]) -> None:
-    """Write the prints of a chunk that still runs, ``(call, stream, text)`` each, or pass on what a
-    call of it reports."""
+    """Take an event of a chunk that still runs: write its prints, ``(call, stream, text)`` each, or pass
+    on the report of a call, which begins with a number."""
     if event[1] and type(event[1][0]) is int:
         return hear(*event[1])
     for _, stream, text in event[1]:

@@ -1,5 +1,4 @@
-"""Questions to a Dask cluster: what a run needs to know of it before its first step, and what its
-workers answer.
+"""Questions to a Dask cluster: the facts that a run needs before its first step, and its workers' answers.
 
 A question must not wait for ever: a worker answers nothing while a call holds its interpreter's
 lock (a slow regular expression, an extension module).
@@ -23,16 +22,16 @@ from .flights import DaskFlight
 ANSWER = 2.0
 """Seconds in which a worker must answer."""
 ANSWER_HERE = 0.5
-"""The same for a worker of this machine that is about to be ended: the run waits for that."""
+"""Seconds in which a worker of this machine must answer before it may be ended: the run waits for it."""
 FEW = 16
-"""Workers that are asked one by one, so that one without an answer keeps no other answer."""
+"""Workers up to which each is asked alone, so that a worker without an answer delays no other answer."""
 
 
 async def ask_workers(
     client: Any, function: Callable[[], Any], workers: Sequence[str], seconds: float = ANSWER
 ) -> dict[str, Any]:
-    """What ``function`` returns on each of ``workers``. Those that do not answer in ``seconds`` are
-    left out."""
+    """What ``function`` returns on each of ``workers``, by address. A worker that does not answer in
+    ``seconds`` is left out."""
 
     async def ask(some: Sequence[str]) -> dict[str, Any]:
         question = client.run(loadable(function), workers=list(some), on_error="ignore")
@@ -40,7 +39,7 @@ async def ask_workers(
             return dict(await asyncio.wait_for(question, seconds))
         return {}
 
-    # All at once first: a thousand questions would take the loop of the client.
+    # Many workers get one question together: a thousand questions would occupy the client's loop.
     answers = await ask(workers) if len(workers) > FEW else {}
     if not answers:
         for answer in await asyncio.gather(*(ask([worker]) for worker in workers)):
@@ -49,8 +48,8 @@ async def ask_workers(
 
 
 async def find_versions(client: Any) -> Mapping[str, Any]:
-    """The versions that each worker reports, by its address; empty if one of them does not answer
-    in time."""
+    """The versions that each worker reports, by its address; empty if any worker does not answer in
+    time."""
     with contextlib.suppress(TimeoutError):
         versions: Mapping[str, Any] = (await asyncio.wait_for(client.get_versions(), ANSWER))[
             "workers"
@@ -62,23 +61,23 @@ async def find_versions(client: Any) -> Mapping[str, Any]:
 async def cancel_flights(
     client: Any, wanted: Sequence[DaskFlight], end_worker: Callable[[str], object], seconds: float
 ) -> None:
-    """Drop the chunks that no worker executes. One that is executed ends by itself; if it is
-    cancelled again, after the grace period, ``end_worker`` ends its worker: only our own workers
-    are cancelled twice. ``seconds``: in which a worker must say what it executes."""
+    """Drop the chunks that no worker executes. A chunk that is executed ends by itself; if it is
+    cancelled again, after the grace period, ``end_worker`` ends its worker. Only chunks on our own
+    workers are cancelled twice. ``seconds``: the time in which a worker must say what it executes."""
     placed: Mapping[str, Sequence[str]] = await client.processing()
     named = {flight.key for flight in wanted}
     asked = [worker for worker, keys in placed.items() if not named.isdisjoint(keys)]
     found = await ask_workers(client, tasks.running_tasks, asked, seconds)
     running = {
         key: worker for worker in asked for key in found.get(worker, placed[worker])
-    }  # a silent one is busy
+    }  # a worker without an answer is busy
     late = {running[each.key] for each in wanted if each.key in running and each.cancels > 1}
     dropped = [
         each.future for each in wanted if each.key not in running or running[each.key] in late
     ]
     if dropped:
         await client.cancel(dropped, force=True)
-    # Its other chunks are repeated elsewhere, without blame.
+    # The other chunks of such a worker are repeated elsewhere, without blame.
     for worker in late:
         end_worker(worker)
 
@@ -91,8 +90,8 @@ def find_problems(
 ) -> list[Diagnostic]:
     """The problems of sending the calls of these tools to a cluster.
 
-    ``addresses``: of the scheduler, then of the workers. ``resources``: of each worker, by its
-    address.
+    ``addresses``: the addresses of the scheduler, then of the workers. ``resources``: the resources of
+    each worker, by its address.
     """
     problems = list[Diagnostic]()
     is_public = not all(map(is_private, addresses))
@@ -125,8 +124,8 @@ def without_workers(why: str) -> Diagnostic:
 
 
 def no_worker_came(seconds: float, is_own: bool) -> LimitReached:
-    """The error that ends a run whose workers are all lost. ``is_own``: the cluster is one of this
-    process."""
+    """The error that ends a run whose workers are all lost. ``is_own``: whether the cluster belongs to
+    this process."""
     message = f"all workers are lost, and no new one has joined within {seconds:g} s"
     hint = "start workers: dask worker ADDRESS"
     if is_own:
@@ -143,8 +142,8 @@ def counted(count: int) -> str:
 
 
 def find_dashboard(client: Any) -> str:
-    """The address of Dask's page about a cluster; empty: there is none, or the person's
-    ``distributed.dashboard.link`` names a variable that is not set."""
+    """The address of Dask's page about a cluster; empty if there is no such page, or if the person's
+    setting ``distributed.dashboard.link`` names a variable that is not set."""
     try:
         return client.dashboard_link or ""
     except (LookupError, ValueError):
@@ -152,8 +151,8 @@ def find_dashboard(client: Any) -> str:
 
 
 def is_private(address: str) -> bool:
-    """Whether nothing between here and this address can read the data: it stays on this machine, or
-    is encrypted.
+    """Whether nothing between here and this address can read the data, because the data stay on this
+    machine or are encrypted.
 
     >>> is_private("tcp://127.0.0.1:8786"), is_private("tls://10.0.0.5:8786"), is_private("tcp://10.0.0.5:8786")
     (True, True, False)

@@ -1,9 +1,9 @@
 """What the Dask backend knows of a chunk that it sent, or that waits for the cluster.
 
-A chunk never raises: a task of Dask that did not finish is a loss. A large function, or an argument
-that chunks share, is sent once to the cluster and not with each chunk. It is the result of a task,
-because Dask repeats a task whose worker was lost. Scattered data, and all chunks that need it,
-would be lost.
+A chunk never raises: a task of Dask that did not finish is a loss. A large function, or an argument that
+chunks share, is sent once to the cluster and not with each chunk. It becomes the result of a task of its
+own, because Dask repeats a task whose worker was lost. With Dask's ``scatter`` the data, and all chunks
+that need them, would be lost with the worker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DaskFlight:
         self.done = done
         self.future: Any = None
         self.worker = ""
-        """The only worker that may run it."""
+        """The only worker that may run the chunk; empty if any worker may."""
         self.cancels = 0
         self.ended = False
 
@@ -42,10 +42,11 @@ class DaskFlight:
 
 
 MEMORY_TOPIC = "worker-restart-memory"
-"""Where a nanny reports a worker that it ends because of its memory."""
+"""The topic of Dask's events in which a nanny reports a worker that it ends because of its memory. A
+nanny is Dask's process that watches and restarts a worker."""
 
 CONNECTED = ("running", "connecting")
-"""The status of a client that sends its chunks, now or when it has connected again."""
+"""The statuses of a client that can send chunks, now or when it has connected again."""
 
 SOON = 5.0
 """Seconds in which the scheduler must answer."""
@@ -69,24 +70,24 @@ async def find_failure(
             why = f"{error.allowed_failures + 1} workers ended during it; the last one: {why}"
         return Lost(why, last=True)
     if python := other_python(error):
-        # Such a worker came after the first look; another one can run the chunk.
+        # A worker with another Python came after the check of versions; another one can run the chunk.
         return Lost(f"a worker cannot read it: {python}")
     return error
 
 
 def lost_connection(status: str, is_closed: bool) -> Lost:
-    """The outcome of a chunk that was sent when the client had this status; while it connects
-    again, it can succeed. ``is_closed``: whether the person has closed the workers; Dask closes a
-    client that cannot connect again."""
+    """The outcome of a chunk that was sent when the client had this status. While the client connects
+    again, the chunk can be repeated. ``is_closed``: whether the person has closed the workers; Dask
+    itself closes a client that cannot connect again."""
     why = CLOSED if is_closed else "the connection to the scheduler was lost"
     return Lost(why, gone=status not in CONNECTED)
 
 
 async def explain_end(client: Any, worker: str) -> str:
-    """How a worker ended, by its address: its nanny reports one that it ends because of its
-    memory."""
+    """The words for how the worker at an address ended. Only the end because of its memory is known: the
+    worker's nanny reports it."""
     events: Sequence[Any] = ()
-    # The scheduler is lost too.
+    # If this fails, the scheduler is lost, too.
     with giving_up(__name__, "the Dask scheduler did not say how a worker ended", DEBUG):
         events = await asyncio.wait_for(client.get_events(MEMORY_TOPIC), SOON)
     for _, event in reversed(events):
@@ -103,5 +104,5 @@ def submit_bytes(client: Any, key: str, data: bytes) -> Any:
     from dask import config
 
     with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-        # `on.heavy` has the warning.
+        # Our own warning `on.heavy` says it.
         return client.submit(bytes, data, key=key, pure=False)

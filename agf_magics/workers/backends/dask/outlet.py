@@ -1,4 +1,4 @@
-"""The way of chunks to a Dask client: they are kept until there is one, and sent at once from then on."""
+"""The way of chunks to a Dask client: chunks wait until there is a client, and then go at once."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ class Outlet:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._send: Callable[[DaskFlight], object] | None = None
-        """None: there is no client yet."""
+        """Sends a chunk; None until there is a client."""
         self._kept: list[DaskFlight] = []
         self._to_call: list[Callable[[], None]] = []
-        """What waits for the client."""
+        """The functions to call when there is a client."""
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a client, or there will be none."""
+        """Whether there is a client, or it is sure that there will be none."""
         return self._send is not None
 
     @property
     def kept(self) -> int:
-        """The number of chunks that are kept."""
+        """The number of chunks that wait for the client."""
         return len(self._kept)
 
     def take(self, flight: DaskFlight) -> None:
-        """Send a chunk, or keep it until then."""
-        # In the lock: a chunk that is kept after the others were sent would wait for ever.
+        """Send a chunk, or keep it until there is a client."""
+        # In the lock: a chunk that is kept after the kept ones were sent would wait for ever.
         with self._lock:
             if self._send is None:
                 self._kept.append(flight)
@@ -39,7 +39,7 @@ class Outlet:
                 self._send(flight)
 
     def open(self, send: Callable[[DaskFlight], object]) -> None:
-        """Send the chunks that were kept, and from now on each at once."""
+        """Send the chunks that were kept, and from now on each chunk at once."""
         with self._lock:
             self._send = send
             kept, self._kept = self._kept, []
@@ -50,7 +50,7 @@ class Outlet:
             call()
 
     def call_when_open(self, call: Callable[[], None]) -> None:
-        """Call ``call`` on any thread when it opens; not at all if it is open already."""
+        """Call ``call`` on any thread when the outlet opens; not at all if it is open already."""
         with self._lock:
             if self._send is None:
                 self._to_call.append(call)

@@ -1,9 +1,9 @@
 """What a worker of our own cluster does first: Dask imports this file in its process (``preload``),
 sometimes twice.
 
-An interrupt of the kernel goes to all processes of its group, so the worker leaves the group. If
-the kernel is killed, Dask ends the worker from a thread, which gets no turn while a call holds the
-interpreter's lock: Linux ends it.
+An interrupt of the kernel goes to all processes of its group, so the worker leaves the group. If the
+kernel is killed, Dask ends the worker from one of the worker's threads, which gets no turn while a call
+holds the interpreter's lock. So Linux is asked to end the worker.
 """
 
 from __future__ import annotations

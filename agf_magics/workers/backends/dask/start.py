@@ -22,18 +22,18 @@ from ....text.giving_up import giving_up, note_given_up
 from .backend import Dask
 
 OWN_WORKER = str(Path(__file__).with_name("own_worker.py"))
-"""What a worker of our own cluster does first."""
+"""The file that a worker of our own cluster runs first."""
 STARTS = 3
 """The number of attempts to start a cluster if one of its workers dies meanwhile."""
 REACH = 5.0
-"""Seconds in which the scheduler of an address must answer."""
+"""Seconds in which the scheduler at an address must answer."""
 
 
 def start_cluster(count: int | None = None) -> Dask:
-    """A LocalCluster of this process, with ``count`` workers of one thread; None: one per core.
+    """A backend on a LocalCluster of this process, with ``count`` workers; None: one worker per core.
 
-    It starts on a thread of its own, and is closed with the backend."""
-    # One thread each: Python code in two threads of a worker would take turns.
+    The cluster starts on a thread of its own, and is closed with the backend."""
+    # One thread in each worker: Python code in two threads of a worker would take turns.
     count = count or os.cpu_count() or 1
     ends = list[Callable[[], object]]()
     backend = Dask(
@@ -55,7 +55,7 @@ def start_cluster(count: int | None = None) -> Dask:
                 threads_per_worker=1,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
-                # Encrypted where that is possible; distributed refuses False.
+                # Encrypted where that is possible, else None: distributed refuses False.
                 security=True if find_spec("cryptography") is not None else None,
                 silence_logs=logging.CRITICAL,
                 preload=preload,
@@ -75,8 +75,8 @@ def start_cluster(count: int | None = None) -> Dask:
 
 
 def _started(kind: Callable[..., Any], **options: Any) -> Any:
-    """A cluster. One worker that dies while it starts fails the whole cluster, so it is started
-    again: in a script without a guard, and with another fault, it fails again."""
+    """A cluster that has started. A single worker that dies while it starts fails the whole cluster, so
+    the cluster is started again. A lasting fault, such as a script without a guard, fails again."""
     for _ in range(STARTS - 1):
         try:
             return kind(**options)
@@ -88,9 +88,9 @@ def _started(kind: Callable[..., Any], **options: Any) -> Any:
 def _grow(cluster: Any, count: int) -> None:
     """Start the workers that are missing.
 
-    Dask takes away a worker that is not back after ``distributed.deploy.lost-worker-timeout``. The
-    cluster keeps the nanny of a worker that died while it started, and opens no other one in its
-    place."""
+    Dask removes a worker that is not back after ``distributed.deploy.lost-worker-timeout``. For a worker
+    that died while it started, the cluster keeps the nanny (Dask's process that watches the worker) and
+    starts no worker in its place, so such nannies are removed here."""
     for name, nanny in list(cluster.workers.items()):
         if nanny.status.name in ("failed", "closed"):
             cluster.workers.pop(name, None)
@@ -98,16 +98,16 @@ def _grow(cluster: Any, count: int) -> None:
 
 
 def _end_worker(cluster: Any, address: str) -> None:
-    """Kill the process of a worker; its nanny starts another one."""
+    """Kill the process of a worker; the worker's nanny starts another one."""
     for nanny in list(cluster.workers.values()):
         if nanny.worker_address == address and nanny.pid:
-            with contextlib.suppress(OSError):  # it has ended
+            with contextlib.suppress(OSError):  # the process has ended already
                 os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def connect_address(address: str) -> Dask:
-    """The scheduler at an address. Raises DefinitionError if none answers within `REACH`
-    seconds."""
+    """A backend on the scheduler at an address. Raises DefinitionError if no scheduler answers within
+    `REACH` seconds."""
     host, _, port = address.partition("://")[2].rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), REACH).close()
@@ -124,8 +124,8 @@ def connect_address(address: str) -> Dask:
 
 
 def _client_in_time(address: str) -> Any:
-    """A client, on a thread of its own: with a server that accepts and never answers, distributed
-    waits for ever."""
+    """A client of the scheduler at an address. It is made on another thread: distributed waits for ever
+    for a server that accepts a connection and never answers."""
     from distributed import Client
 
     outcome: list[Any] = []
@@ -147,7 +147,7 @@ def _client_in_time(address: str) -> Any:
 
 
 def connect_client(client: Any) -> Dask:
-    """The cluster of a client of the person. Raises DefinitionError if it is closed or
+    """A backend on a Dask client of the person. Raises DefinitionError if the client is closed or
     asynchronous."""
     address = client.scheduler.address if client.scheduler is not None else ""
     if client.status != "running" or not address:
@@ -165,8 +165,8 @@ def connect_client(client: Any) -> Dask:
     backend = Dask(f"dask {address}")
     if isinstance(cluster := client.cluster, LocalCluster):
         backend.is_local = True
-        # It would lose all of them to one call that always ends its worker. Other clusters open
-        # machines or jobs, which is not for us to decide.
+        # Lost workers are started again, else one call that always ends its worker would end them all.
+        # Other clusters open machines or jobs, which is not for us to decide.
         backend.planned = lambda: len(cluster.plan)
         backend.grow = lambda: _grow(cluster, len(cluster.plan))
     return _opened(backend, client)

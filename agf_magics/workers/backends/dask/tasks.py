@@ -1,4 +1,4 @@
-"""What runs on a Dask worker around a chunk. It is sent by value, so it imports nothing of ours."""
+"""What runs on a Dask worker around a chunk. It imports nothing of ours, as workers may lack it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST_PRINTS = 5.0
 
 
 def describe_process() -> dict[str, Any]:
-    """The Python of this process and the versions of `PACKAGES`; the empty text: not installed."""
+    """The versions of Python and of `PACKAGES` in this process; empty for a package that is missing."""
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -41,12 +41,11 @@ def process_token() -> str:
 
 
 def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: Any) -> Any:
-    """``run(*order)``; None if ``token`` is that of another process, because the scheduler has
-    repeated the task.
+    """The result of ``run(*order)``. None if ``token`` names another process: the scheduler has then
+    repeated a task that must not run twice.
 
     Prints become events of ``topic`` if the chunk takes more than `FIRST_PRINTS` seconds."""
-    # Here and not in the scheduler: it has moved the task to another worker before it tells
-    # anybody.
+    # Checked on the worker: the scheduler has moved a task to another worker before it tells anybody.
     if token and process_token() != token:
         return None
     held, ended = _held(), threading.Event()
@@ -63,7 +62,7 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
         return run(*order)
     finally:
         ended.set()
-        # The kernel asks for it before it ends a worker that is busy.
+        # The kernel asks for the running tasks before it ends a worker that is busy.
         held.running.pop(key, None)
         held.captures.pop(threading.get_ident(), None)
         held.tellers.pop(threading.get_ident(), None)
@@ -83,7 +82,7 @@ def _report(worker: Any, topic: str, captures: list[Any], ended: threading.Event
 
 
 def _held() -> Any:
-    """What this process keeps between chunks, in the module that `chunk` uses too."""
+    """The state of this process between chunks, in the module ``_agf_chunk`` that `chunk` uses, too."""
     held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
     if not hasattr(held, "running"):
         held.captures = {}

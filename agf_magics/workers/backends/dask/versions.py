@@ -1,4 +1,4 @@
-"""The versions of Python and packages on the workers, compared with those here."""
+"""The versions of Python and of packages on the workers, compared with the versions in the kernel."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from . import tasks
 from .cluster import ask_workers, counted, find_versions
 
 Versions = Mapping[str, str]
-"""Of Python and of `tasks.PACKAGES`."""
+"""The versions of Python and of `tasks.PACKAGES`, by name."""
 
 
 def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[Diagnostic]]:
-    """The versions of each worker by its address, and a warning about those that differ from the
+    """The versions of each worker by its address, and a warning about versions that differ from the
     kernel's.
 
     Raises DefinitionError ``on.versions`` for another minor version of Python: compiled code cannot
@@ -56,8 +56,8 @@ def _minor(version: str) -> str:
 
 
 def _difference(package: str, here: Versions, workers: Sequence[Versions]) -> str:
-    """``numpy 1.26.0 on 2 workers, 2.1.0 here``; empty if they have the same version, or one side
-    has none."""
+    """``numpy 1.26.0 on 2 workers, 2.1.0 here``; empty if the versions are the same, or if one side does
+    not have the package."""
     version_here = here[package]
     if not version_here or package == "python":
         return ""
