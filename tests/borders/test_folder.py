@@ -33,6 +33,13 @@ nodes:
   n: {type: subgraph, graph: inner.yaml, output_mapping: {answer: answer}}
 edges: [{from: START, to: n}]
 """
+INNER = """\
+name: i
+state: {answer: any}
+nodes:
+  n: {type: passthrough, output: {answer: '1'}}
+edges: [{from: START, to: n}]
+"""
 PLACES = {
     "file__read": ("pipeline", "{pipeline: p, steps: [{tool: {name: file__read, args: {path: here.txt}}}]}"),
     "shell": (
@@ -115,8 +122,7 @@ def test_a_tool_that_goes_elsewhere_changes_no_later_step(two: Shell) -> None:
 
 def test_a_file_that_was_defined_before_still_finds_its_own_files(two: Shell, tmp_path: Path) -> None:
     (tmp_path / "flows").mkdir()
-    (tmp_path / "flows/inner.yaml").write_text("name: i\nstate: {answer: any}\nnodes:\n"
-        "  n: {type: passthrough, output: {answer: '1'}}\nedges: [{from: START, to: n}]\n")  # fmt: skip
+    (tmp_path / "flows/inner.yaml").write_text(INNER)
     (tmp_path / "flows/outer.yaml").write_text(SUBGRAPH)
     two.good("%define flows/outer.yaml")
     os.chdir("data")
@@ -124,6 +130,46 @@ def test_a_file_that_was_defined_before_still_finds_its_own_files(two: Shell, tm
     agf.define(Path("../flows/outer.yaml"), name="t")  # the user's path is relative to the current folder
     os.chdir("..")
     assert agf.run("t").stores["answer"] == "1"
+
+
+def write_two(outer: Path, named: str) -> None:
+    """Write a graph, and the other graph that it names."""
+    for file, text in ((outer, SUBGRAPH.replace("inner.yaml", named)), (outer.parent / named, INNER)):
+        place = Path(os.path.normpath(file))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("outer", "named"),
+    [
+        ("data/flows/outer.yaml", "../inner.yaml"),
+        ("data/outer.yaml", "flows/inner.yaml"),
+        ("flows/outer.yaml", "inner.yaml"),
+        ("flows/outer.yaml", "below/inner.yaml"),
+    ],
+)
+def test_a_file_names_files_of_the_notebooks_folder_and_one_from_elsewhere_those_beside_it(
+    two: Shell, tmp_path: Path, outer: str, named: str
+) -> None:
+    two.good("%config AgfMagics.folder = 'data'")
+    write_two(tmp_path / outer, named)
+    agf.define(tmp_path / outer)
+    assert agf.run("s").stores["answer"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("outer", "named"), [("data/flows/outer.yaml", "../../inner.yaml"), ("flows/outer.yaml", "../inner.yaml")]
+)
+def test_a_file_names_no_file_above_its_folder_and_that_of_the_notebook(
+    two: Shell, tmp_path: Path, outer: str, named: str
+) -> None:
+    two.good("%config AgfMagics.folder = 'data'")
+    write_two(tmp_path / outer, named)
+    agf.define(tmp_path / outer)
+    with pytest.raises(agf.DefinitionError, match=named) as caught:
+        agf.run("s")
+    assert caught.value.code == "file.outside"
 
 
 def test_only_the_user_changes_the_folder(two: Shell, tmp_path: Path) -> None:

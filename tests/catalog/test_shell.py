@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,15 +29,30 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 held = open("held", "w")
 fcntl.flock(held, fcntl.LOCK_EX)
 open("ready", "w").close()
-time.sleep(60)
+time.sleep(600)
 '''])
 while not os.path.exists("ready"):
     time.sleep(0.01)
 for word in sys.argv[1:]:
     os.kill(os.getppid(), getattr(signal, word))
-time.sleep(60)
+time.sleep(600)
 """
-"""A command whose own child holds a lock, cannot be asked to end, and which then sends its parent signals."""
+"""A command whose own child holds a lock, cannot be asked to end, and which then sends its parent signals. Both last
+longer than a test may: one that waits for the lock then fails."""
+
+KERNEL = """
+import sys, threading, time
+from pathlib import Path
+from agf_magics.catalog import Registry, install
+registry = Registry()
+install(registry, folder=Path.cwd, allow_shell=lambda: True)
+shell = registry.tools["shell"]
+given = shell.check({"command": sys.argv[1:]})
+threading.Thread(target=lambda: shell.function(**given), daemon=True).start()
+while not Path("ready").exists():
+    time.sleep(0.01)
+"""
+"""A program that ends while a thread of it waits for a command."""
 
 
 @pytest.fixture
@@ -62,6 +80,19 @@ def test_the_shell_is_off_and_says_how_to_turn_it_on(tmp_path: Path) -> None:
     problem = caught.value.diagnostic
     assert (problem.code, problem.hint) == ("tool.shell-off", "%config AgfMagics.allow_shell = True")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("code", "given"), [("pass", {}), ("exit(3)", {}), ("import time; time.sleep(60)", {"timeout": 0.1})]
+)
+def test_nothing_of_a_command_stays_in_memory(shell: Callable[..., Any], code: str, given: dict[str, Any]) -> None:
+    """What ends a command at the exit of the kernel is forgotten with the command."""
+    command = [*PYTHON, code, "forgotten"]
+    with contextlib.suppress(StepError):
+        shell(command, **given)
+    gc.collect()
+    kept = [each.args for each in gc.get_objects() if isinstance(each, subprocess.Popen)]
+    assert command not in kept
 
 
 def test_a_command_gives_what_it_printed(shell: Callable[..., Any]) -> None:
@@ -155,6 +186,12 @@ def test_a_call_on_a_thread_that_no_interrupt_reaches_asks_whether_it_is_stopped
     with pytest.raises(StepError, match="was stopped") as caught:
         stopped([*PYTHON, FAMILY])
     assert caught.value.code == "tool.shell-stopped"
+    _nothing_is_left(tmp_path)
+
+
+@posix
+def test_the_exit_of_the_kernel_ends_it_and_what_it_started(tmp_path: Path) -> None:
+    subprocess.run([*PYTHON, KERNEL, *PYTHON, FAMILY], cwd=tmp_path, check=True, timeout=60)
     _nothing_is_left(tmp_path)
 
 

@@ -52,6 +52,18 @@ class Client:
 
 agf.tool(Client().search, name="search")
 """,
+    "all names": """
+from agf_magics import *
+
+@tool
+def fetch(url: str): ...
+
+@agent
+def writer(prompt: str) -> str: ...
+
+@transform
+def joined(outputs): ...
+""",
 }
 
 

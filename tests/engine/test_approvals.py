@@ -10,6 +10,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
+from agf_magics.flow.progress.events import QuestionAnswered
 from tests.engine import kept
 
 PLAN = """\
@@ -130,6 +131,20 @@ edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {f
     assert tokens == ["t0ken-of-ann"] * 4
     question = 'call use(token="•••", then="now")?'
     assert asked == ["Your token?", "When?", "Your token?", question, question]
+
+
+@pytest.mark.parametrize("then", ["t0ken-of-ann", ["with t0ken-of-ann"], {"of": "t0ken-of-ann"}], ids=str)
+def test_a_secret_that_a_person_gives_is_masked_wherever_it_stands_in_the_answer(then: Any) -> None:
+    registry, given, told = agf.Registry(), list[Any](), list[agf.Event]()
+    agf.tool(lambda token, then: given.append(then), name="use", registry=registry, secret=["token"], where="loop")
+    plan = "name: p\nconfirm: true\ncalls:\n- {_tool: use, token: †input.token, then: now, _outputPath: †state.said}\n"
+    agf.define(plan, "plan", registry=registry)
+    answer = {"token": "t0ken-of-ann", "then": then}
+    agf.run("p", {"token": "t0ken-of-bob"}, registry=registry, ask=lambda question: answer, on_event=told.append)
+    assert given == [then]
+    [answered] = [event for event in told if isinstance(event, QuestionAnswered)]
+    assert "•••" in str(answered)
+    assert "t0ken" not in str(told)
 
 
 DOCUMENT = """\

@@ -149,6 +149,23 @@ def test_a_process_that_was_killed_is_replaced() -> None:
     assert renderer.process is None
 
 
+@pytest.mark.parametrize(
+    ("limit", "value", "reason"),
+    [("seconds", 0.1, "takes longer than 0.1 s"), ("memory", 1 << 20, "needs more than 1 MB of memory")],
+)
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="POSIX")
+def test_a_process_that_does_not_end_itself_is_killed_with_a_reason(limit: str, value: float, reason: str) -> None:
+    """A stopped process uses no CPU time, so only the kernel can see that it takes too long."""
+    renderer = Renderer()
+    renderer.render("{{ 1 }}", {})
+    assert renderer.process is not None
+    renderer.process.send_signal(signal.SIGSTOP)
+    setattr(renderer, limit, value)
+    with pytest.raises(Killed, match=reason):
+        renderer.render("{{ 2 }}", {})
+    assert renderer.process is None
+
+
 def test_where_no_process_starts_a_template_is_refused_with_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
     renderer = Renderer()
     monkeypatch.setattr(sys, "executable", "/nowhere/python")

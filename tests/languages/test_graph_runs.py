@@ -50,6 +50,25 @@ def test_a_key_that_the_other_flow_does_not_return_is_reported() -> None:
     assert warning == ("graph.subgraph-mapping", "z")
 
 
+@pytest.mark.parametrize(
+    ("before", "inside", "after"),
+    [
+        ([1], [1, 2], [1, 2]),
+        ([1], [7], [1, 7]),
+        ("a", "ab", "ab"),
+        ("a", "b", "ab"),
+        (3, 5, 5),
+        (3, 2.5, 2.5),
+    ],
+)
+def test_a_key_with_a_reducer_gets_what_the_other_graph_has_added(before: Any, inside: Any, after: Any) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: inside, name="change", registry=registry)
+    agf.define(f"name: other\n{one('{type: tool, tool: change, state_key: k}')}", "graph", registry=registry)
+    text = one("{type: subgraph, graph: other, mode: direct}", "state: {k: {type: any, reducer: add}}\n")
+    assert graph(text, registry, {"k": before}).output["k"] == after
+
+
 def test_an_answer_that_is_not_a_choice_fails_the_node() -> None:
     node = '{type: interrupt, message: "Publish?", choices: ["yes", "no"], resume_key: said}'
     flow = agf.load(one(node), "graph")

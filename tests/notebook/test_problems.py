@@ -139,3 +139,11 @@ def test_a_flow_that_calls_itself_is_reported_even_if_only_the_line_names_it() -
     registry = Registry()
     define(cell.partition("\n")[2], "graph", name="g", registry=registry)
     assert ("flow.call-cycle", "g") in marked(cell, registry)
+
+
+def test_a_circle_of_schemas_that_another_cell_closes_is_reported() -> None:
+    registry = Registry()
+    define("schema: A\nfields: {b: {type: ref, schema: B}}\n", registry=registry)
+    cell = "%%pipeline\nschema: B\nfields: {a: {type: ref, schema: A}}\n"
+    assert marked(cell, registry) == [("schema.cycle", "A")]
+    assert marked(cell.replace("schema: A", "schema: C"), registry) == []
