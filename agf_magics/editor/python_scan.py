@@ -119,7 +119,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Mapping[str, str]:
     words = dict[str, str]()
     for alias in node.names if node.module == "agf_magics" else ():
         if alias.name == "*":
-            words |= {word: word for word in DECORATORS}
+            words |= {word: word for word in (*DECORATORS, *OPEN)}
         elif alias.name in DECORATORS or alias.name in OPEN:
             words[alias.asname or alias.name] = alias.name
     return words

@@ -21,7 +21,7 @@ from ..flow.progress.rows import Row
 from ..flow.steps import Invoke
 from ..journal.secrets.masking import LEAST, Secrets
 from ..lifecycle.past.calls_of_run import calls_of
-from ..lifecycle.past.comparison import Comparison
+from ..lifecycle.past.comparison_tables import Comparison
 from ..lifecycle.past.named_run import find_named
 from ..lifecycle.past.past_run import PastRun
 from ..lifecycle.run_internals import linked_flow

@@ -139,6 +139,8 @@ def test_the_scan_finds_what_the_text_registers_when_it_runs(name: str, tmp_path
             [],
         ),
         ("import agf_magics as agf\nshop = agf.mcp.connect('shop', ['python', 's.py'])", [("", None)]),
+        ("from agf_magics import *\nshop = mcp.connect('shop', ['python', 's.py'])", [("", None)]),
+        ("from agf_magics import *\ndefine(text)", [("", None)]),
         ("from agf_magics import define as d\nd('pipeline: p')", [("", None)]),
         ("import agf_magics as agf\nf = agf.load('pipeline: p')\nagf.run(f)", []),
         ("from agf_magics import tool\ndef f(:", []),

@@ -44,7 +44,8 @@ from ..storage.manifest import DefinitionText, Manifest, read_manifest
 from ..storage.relink import load_texts
 from ..storage.run_notes import describe_lost, describe_resumed
 from ..storage.saved_progress import restore_calls, restore_rows
-from .comparison import ComparedRun, Comparison, compare
+from .comparison import ComparedRun, compare
+from .comparison_tables import Comparison
 from .find_call import find_call
 
 if TYPE_CHECKING:

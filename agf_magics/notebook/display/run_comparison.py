@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from ...lifecycle.past import past_run
-from ...lifecycle.past.comparison import FIRST, NOT_COMPARED, SECOND, Comparison
+from ...lifecycle.past.comparison_tables import FIRST, NOT_COMPARED, SECOND, Comparison
 from ...pictures.amounts import duration, money
 from ...pictures.difference import diff_text
 from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
