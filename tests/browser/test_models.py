@@ -48,7 +48,7 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     page = opened(MODEL, ASK)
     page.run_all(wait=False)
     page.explorer(1).locator(".row", has_text="A kilo of figs costs").wait_for()
-    page.open_step(1, "call of ").locator("text=looks up fig").wait_for()
+    page.open_step(1, "looks up fig").locator("pre", has_text="looks up fig").wait_for()
     page.picture("a reply that arrives", 1)
     panel = page.open_step(1, "answer agent What do figs cost?")
     panel.locator(".said:has-text('arriving') >> text=A kilo of figs costs").wait_for()
