@@ -240,7 +240,7 @@ export default base => {
       const bar = (seconds, cost, calls, reused, which) => element("div", { class: `bar ${which}` },
         calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost, reused].filter(Boolean).join(" · ") : "not called"));
       const rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls, reused, otherReused }) => element("tr", {},
-        element("th", { scope: "row", title: step }, name || step, both.filter(other => other.name === name).length > 1 ? element("small", {}, ` ${step}`) : ""),
+        element("th", { scope: "row", title: step }, name || step, both.filter(({ name: other }) => other === name).length > 1 ? element("small", {}, ` ${step}`) : ""),
         element("td", {}, differs === "yes" ? "≠ differs" : differs || "= same"),
         element("td", { class: "bars" }, bar(seconds, cost, calls, reused, "first"), bar(otherSeconds, otherCost, otherCalls, otherReused, "other"))));
       const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
