@@ -393,8 +393,11 @@ def too_large(size: int, most: int) -> str:
 
 def reduce_known(thing: Any) -> Any:
     """How pickle should write an exception or an array of dates or durations, for which pickle itself
-    would make no buffer. NotImplemented for everything else."""
+    would make no buffer. NotImplemented for everything else. Raises TypeError for what cloudpickle would
+    turn into another type: a memoryview into bytes, an open text file into its text."""
     kind: Any = type(thing)
+    if kind is memoryview or (kind is io.TextIOWrapper and thing not in (sys.stdout, sys.stderr)):
+        raise TypeError(f"cannot pickle {kind.__name__!r} object")
     if kind.__name__ != "ndarray" or kind.__module__ != "numpy" or thing.dtype.kind not in "mM":
         return _reduce_exception(thing)
     if not thing.flags.c_contiguous and not thing.flags.f_contiguous:

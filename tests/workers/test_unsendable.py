@@ -4,8 +4,10 @@ it."""
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import threading
+import types
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -72,6 +74,31 @@ def test_a_result_that_cannot_be_sent_fails_alone() -> None:
     assert output == [1, 3]
     error = "TypeError: cannot pickle '_thread.lock' object"
     assert found == [("step.unsent-result", f"the result of 'work' cannot be sent to the kernel: {error}")]
+
+
+CHANGED = {
+    "a memoryview": lambda: memoryview(b"pear"),
+    "a memoryview in a list": lambda: [memoryview(b"pear")],
+    "a memoryview in an object": lambda: types.SimpleNamespace(data=memoryview(b"pear")),
+    "an open text file": lambda: open(os.devnull),  # noqa: SIM115
+}
+"""Values that would arrive as another type: cloudpickle sends a memoryview as bytes, a file as a StringIO."""
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_result_that_would_come_back_as_another_type_fails_alone(what: str) -> None:
+    make = CHANGED[what]
+    output, found = messages(lambda x: make() if x == 2 else x, [1, 2, 3])
+    assert output == [1, 3]
+    assert [code for code, _ in found] == ["step.unsent-result"]
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_an_argument_that_would_arrive_as_another_type_is_refused(what: str) -> None:
+    _, found = messages(lambda x: type(x).__name__, [CHANGED[what]()])
+    ((code, message),) = found
+    assert code == "step.unsendable"
+    assert "the argument 'x' of" in message
 
 
 def test_an_exception_that_cannot_be_sent_keeps_its_name_and_text() -> None:

@@ -136,7 +136,7 @@ def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
 
 def as_now(lines: Iterable[RunLine]) -> list[RunLine]:
     """The runs of a list as they are now; a run that is gone stays as it was."""
-    current = {one.run_id: one for one in kept_runs.runs()}
+    current = {run.run_id: run for run in kept_runs.runs()}
     return [placed(current.get(one.run_id, one)) for one in lines]
 
 

@@ -34,7 +34,7 @@ class Dump(Protocol):
     ) -> bytes: ...
 
 
-class _Known(NamedTuple):
+class _ValueFile(NamedTuple):
     """A value that has a file."""
 
     look: weakref.ref[Any]
@@ -55,7 +55,7 @@ class ArgumentFiles:
     def __init__(self, prefix: str) -> None:
         """``prefix``: the beginning of the paths of the files."""
         self._prefix = prefix
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _ValueFile] = {}
 
     def packed(self, arguments: Sequence[Mapping[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
         """The arguments of calls as a pickle that names the files, and the objects that keep the files
@@ -63,11 +63,11 @@ class ArgumentFiles:
         held: list[Any] = []
 
         def apart(value: Any) -> Any:
-            known = self._file(value, dump)
-            if known is None:
+            value_file = self._file(value, dump)
+            if value_file is None:
                 return None
-            held.extend((value, *known.named))
-            return known.path, known.size
+            held.extend((value, *value_file.named))
+            return value_file.path, value_file.size
 
         def reduce(thing: Any) -> Any:
             found = apart(thing)
@@ -83,7 +83,7 @@ class ArgumentFiles:
         ]
         return dump(own, reduce=reduce), held
 
-    def _file(self, value: Any, dump: Dump) -> _Known | None:
+    def _file(self, value: Any, dump: Dump) -> _ValueFile | None:
         """The file of a value. None if the value is small, if its type has no weak references (such as
         bytes), or if there is no room."""
         if not type(value).__weakrefoffset__ or bytes_of_data(value) < LARGE:
@@ -101,13 +101,13 @@ class ArgumentFiles:
             # A weak reference: the file must not keep a table of 1 GB in memory. When the value is gone,
             # its id may belong to another value, so the entry is removed.
             look = weakref.ref(value, lambda _: self._forget(key))
-            self._known[key] = _Known(look, path, size, named)
+            self._known[key] = _ValueFile(look, path, size, named)
         return self._known[key]
 
     def _forget(self, key: int) -> None:
-        known = self._known.pop(key, None)
-        if known is not None:
-            _remove(known.path)
+        value_file = self._known.pop(key, None)
+        if value_file is not None:
+            _remove(value_file.path)
 
     def close(self) -> None:
         self._known.clear()

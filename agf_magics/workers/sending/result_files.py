@@ -109,7 +109,7 @@ def _size(place: Place) -> int:
 def unpacked(packed: Any, results: ResultFile) -> Value:
     """The values of results as `chunk._packed` has packed them. Raises what reading a pickle raises."""
     if type(packed) is list:
-        return [unpacked(one, results) for one in packed]
+        return [unpacked(part, results) for part in packed]
     if type(packed) is bytes:
         return pickle.loads(packed)
     data, places = packed

@@ -185,5 +185,5 @@ def sees_changes() -> bool:
         return False
     place = _address_of_map(whole)
     whole[page] = whole[0] + 1
-    found = [_is_unwritten(place + number * page, page) for number in range(3)]
-    return found == [True, False, True]
+    are_unwritten = [_is_unwritten(place + number * page, page) for number in range(3)]
+    return are_unwritten == [True, False, True]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...engine.threads.call_threads import name_of
 from ...text.diagnostics import Diagnostic, StepError
-from .functions import Program, dumped_by_value
+from .functions import Program, dumped, dumped_by_value
 
 HEAVY = 1_000_000
 """Bytes of a pickled function above which it is heavy: a warning says so."""
@@ -22,7 +22,12 @@ STAY = "@tool(where='thread') makes the calls of the tool in the kernel"
 def unsendable_function(function: Callable[..., Any], error: BaseException) -> StepError:
     """The failure of calls whose function cannot be pickled."""
     part = next(
-        (f" uses {name!r}, which" for name, value in _used(function) if not _is_sendable(value)), ""
+        (
+            f" uses {name!r}, which"
+            for name, value in _used(function)
+            if not _is_sendable(value, dump=dumped_by_value)
+        ),
+        "",
     )
     message = f"the function {name_of(function)!r}{part} cannot be sent to a worker: {_why(error)}"
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
@@ -99,9 +104,14 @@ def _used(function: Any) -> Iterator[tuple[str, Any]]:
             yield name, globals_of_function[name]
 
 
-def _is_sendable(value: Any, modules: Sequence[str] = ()) -> bool:
+def _is_sendable(
+    value: Any,
+    modules: Sequence[str] = (),
+    dump: Callable[[Any, Sequence[str]], bytes] = dumped,
+) -> bool:
+    """``dump``: how the value is pickled: by default as an argument."""
     try:
-        dumped_by_value(value, modules)
+        dump(value, modules)
     except Exception:
         return False
     return True
