@@ -46,16 +46,16 @@ def command_line(folder: Path, *words: str, **environment: str) -> subprocess.Co
 def printed(text: str, folder: Path, *arguments: str) -> list[str]:
     """Run a script, which must succeed, and return the lines that it prints. ``folder`` becomes a project."""
     (folder / "pyproject.toml").touch()
-    done = script(text, folder, *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    completed = script(text, folder, *arguments)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.splitlines()
 
 
 @cache
 def forks() -> Forks:
-    made = Forks()
-    atexit.register(made.close)
-    return made
+    forked = Forks()
+    atexit.register(forked.close)
+    return forked
 
 
 class Forks:

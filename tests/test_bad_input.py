@@ -61,13 +61,13 @@ def registry() -> agf.Registry:
 def test_a_bad_text_is_an_error_with_a_code_and_a_place_and_registers_nothing(
     registry: agf.Registry, name: str
 ) -> None:
-    text, code, at = BAD_TEXTS[name]
+    text, code, marked = BAD_TEXTS[name]
     before = repr(registry)
     with pytest.raises(agf.DefinitionError) as caught:
         agf.define(text, registry=registry)
-    found = next(d for d in caught.value.diagnostics if d.code == code)
-    assert found.span is not None
-    assert at is None or found.span.text == at
+    diagnostic = next(d for d in caught.value.diagnostics if d.code == code)
+    assert diagnostic.span is not None
+    assert marked is None or diagnostic.span.text == marked
     assert len(str(caught.value)) < 20_000
     assert repr(registry) == before
 
@@ -92,8 +92,8 @@ class Mute(Exception):
 
 
 class TwoArguments(agf.StepError):
-    def __init__(self, one: str, two: str) -> None:
-        super().__init__(agf.Diagnostic("own.code", f"{one} {two}"))
+    def __init__(self, subject: str, problem: str) -> None:
+        super().__init__(agf.Diagnostic("own.code", f"{subject} {problem}"))
 
 
 class Lazy(agf.StepError):
@@ -238,14 +238,14 @@ def test_no_secret_is_shown_when_its_tool_fails(registry: agf.Registry, secret: 
     steps = STEPS + "- tool: {name: sign, args: {token: !expr ctx.key}}"
     run = agf.run(steps, {"key": secret}, registry=registry, on_event=events.append, raises=False)
     failed = [repr(event) for event in events if isinstance(event, ev.StepFailed)]
-    shown = "".join([*failed, str(run.error), repr(run.trace)])
+    texts = "".join([*failed, str(run.error), repr(run.trace)])
     error: BaseException | None = run.error
     while error is not None:
-        shown += repr(error)
+        texts += repr(error)
         error = error.__cause__ or error.__context__
-    assert "cannot sign with" in shown
-    assert "hunter2" not in shown
-    assert "1002003" not in shown
+    assert "cannot sign with" in texts
+    assert "hunter2" not in texts
+    assert "1002003" not in texts
 
 
 @pytest.mark.parametrize(
@@ -256,16 +256,16 @@ def test_calls_of_calls_of_calls_are_bounded(registry: agf.Registry, flows: int,
     for n in range(1, flows):
         agf.define(f"pipeline: p{n}\nsteps:\n" + f"- call: {{pipeline: p{n - 1}}}\n" * calls, registry=registry)
     try:
-        found = agf.run(f"p{flows - 1}", registry=registry, dry=True).output
+        outcome = agf.run(f"p{flows - 1}", registry=registry, dry=True).output
     except agf.DefinitionError as error:
-        found = [d.code for d in error.diagnostics]
-    assert found == ([code] if code else 1)
+        outcome = [d.code for d in error.diagnostics]
+    assert outcome == ([code] if code else 1)
 
 
-@pytest.mark.parametrize("given", [[1], "x", {1: 2}, {"a": Closed(b=1)}], ids=str)
-def test_an_input_that_is_no_mapping_of_names_is_refused(registry: agf.Registry, given: Any) -> None:
+@pytest.mark.parametrize("odd_input", [[1], "x", {1: 2}, {"a": Closed(b=1)}], ids=str)
+def test_an_input_that_is_no_mapping_of_names_is_refused(registry: agf.Registry, odd_input: Any) -> None:
     with pytest.raises(agf.DefinitionError, match=r"run\.input"):
-        agf.run("kept", given, registry=registry)
+        agf.run("kept", odd_input, registry=registry)
 
 
 @pytest.mark.parametrize("text", [3, None, b"pipeline: p"], ids=str)

@@ -112,11 +112,11 @@ def asked(ids: Runs) -> list[Answer]:
     """Everything that a person may ask of the journal of the current settings. Raises what is not an AgfError."""
     answers: list[Answer] = []
 
-    def ask(what: str, do: Callable[[], Any]) -> None:
+    def ask(question: str, look: Callable[[], Any]) -> None:
         try:
-            answers.append(Answer(what, "ok", do()))
+            answers.append(Answer(question, "ok", look()))
         except agf.AgfError as error:
-            answers.append(Answer(what, error.code, str(error)))
+            answers.append(Answer(question, error.code, str(error)))
         assert CODE.fullmatch(answers[-1].code) or answers[-1].code == "ok", answers[-1]
 
     ask("list", lambda: {run.run_id: run.status for run in agf.runs()})

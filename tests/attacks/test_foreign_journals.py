@@ -58,12 +58,12 @@ def loaded(ip: InteractiveShell) -> str:
     """The output of ``%load_ext agf_magics`` and ``%runs --prune`` in a real shell in the current folder."""
     with capture_output() as captured:
         try:
-            shown = [ip.run_cell("%load_ext agf_magics"), ip.run_cell("%runs"), ip.run_cell("%runs --prune 36500")]
+            results = [ip.run_cell("%load_ext agf_magics"), ip.run_cell("%runs"), ip.run_cell("%runs --prune 36500")]
         finally:
             ip.run_cell("%unload_ext agf_magics")
-    assert shown[0].success, captured.stdout
-    for one in shown[1:]:
-        error = one.error_in_exec or one.error_before_exec
+    assert results[0].success, captured.stdout
+    for result in results[1:]:
+        error = result.error_in_exec or result.error_before_exec
         assert error is None or isinstance(error, agf.AgfError), repr(error)
     return str(captured.stdout)
 
@@ -181,18 +181,18 @@ def test_a_row_that_is_damaged_or_forged_affects_its_own_run_only(
     loaded(ip)
     Store.close_all()
     with opened(project):
-        found = by_name(asked(ids))
-    assert found["list"].code == found["page of runs"].code == found["begin"].code == "ok"
-    assert found["list"].value[ids.healthy] == "ok"
-    assert found["load healthy"].value == found["run"].value == found["reuse healthy"].value == WANT
-    assert found["show healthy"].value[:2] == ("ok", WANT)
-    assert found["prune"].code == found["delete"].code == "ok"
-    for what in ("resume failed", "resume cut"):  # each was refused, or has the right result
-        assert found[what].code != "ok" or found[what].value in (WANT, None), found[what]
+        answers = by_name(asked(ids))
+    assert answers["list"].code == answers["page of runs"].code == answers["begin"].code == "ok"
+    assert answers["list"].value[ids.healthy] == "ok"
+    assert answers["load healthy"].value == answers["run"].value == answers["reuse healthy"].value == WANT
+    assert answers["show healthy"].value[:2] == ("ok", WANT)
+    assert answers["prune"].code == answers["delete"].code == "ok"
+    for question in ("resume failed", "resume cut"):  # each was refused, or has the right result
+        assert answers[question].code != "ok" or answers[question].value in (WANT, None), answers[question]
     if not seal:
         table = CELLS[name][0]
-        shown = [found[f"show {run}"].code for run in ("failed", "cut")]
-        assert table == "records" or shown == ["journal.damaged"] * 2, shown
+        codes = [answers[f"show {run}"].code for run in ("failed", "cut")]
+        assert table == "records" or codes == ["journal.damaged"] * 2, codes
 
 
 def test_damage_is_reported_with_its_code_when_the_extension_is_loaded(
@@ -201,8 +201,8 @@ def test_damage_is_reported_with_its_code_when_the_extension_is_loaded(
     put(project, whole[1].failed, ("runs", "owner", b"\x00"), False)
     assert "1 run in the journal cannot be read [journal.damaged]" in loaded(ip)
     with opened(project):
-        (one,) = (run for run in agf.runs() if run.status == "damaged")
-        assert (one.run_id, one.note) == (whole[1].failed, "journal.damaged: %runs --delete RUN")
+        (damaged,) = (run for run in agf.runs() if run.status == "damaged")
+        assert (damaged.run_id, damaged.note) == (whole[1].failed, "journal.damaged: %runs --delete RUN")
 
 
 def test_deleting_a_run_with_a_forged_number_deletes_nothing_of_another(
@@ -223,8 +223,8 @@ def test_deleting_a_run_with_a_forged_number_deletes_nothing_of_another(
 
 @pytest.mark.parametrize(("start", "end"), [(-5, 1), (2, 1), (0, 4), (2**70, 2**70)])
 def test_a_failure_has_no_place_outside_of_its_text(start: int, end: int) -> None:
-    told = {"said": [["a.b", "m", None, ["t", start, end], "error"]], "at": None}
-    assert error_from(json.dumps(told), [Source("t", "abc")]).diagnostic.span is None
+    error = {"said": [["a.b", "m", None, ["t", start, end], "error"]], "at": None}
+    assert error_from(json.dumps(error), [Source("t", "abc")]).diagnostic.span is None
 
 
 def test_a_reader_sees_the_journal_of_one_moment(project: Path, whole: tuple[Path, Runs]) -> None:
@@ -422,13 +422,13 @@ def test_a_file_that_is_not_a_journal_is_refused_and_left_as_it_is(
 ) -> None:
     change(project / "runs.sqlite")
     before = contents(project)
-    said = loaded(ip)
+    printed = loaded(ip)
     Store.close_all()
     with opened(project):
-        found = by_name(asked(whole[1]))
-    assert found["list"].code in FILES[change], found["list"]
-    assert found["run"].value == WANT  # the run continues without a journal
-    assert found["list"].code == "ok" or f"[{found['list'].code}]" in said
+        answers = by_name(asked(whole[1]))
+    assert answers["list"].code in FILES[change], answers["list"]
+    assert answers["run"].value == WANT  # the run continues without a journal
+    assert answers["list"].code == "ok" or f"[{answers['list'].code}]" in printed
     after = contents(project)
     if change not in MAY_CHANGE:
         assert after == before, after.keys() ^ before.keys()
@@ -538,7 +538,9 @@ ANY = st.one_of(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
-    st.sampled_from([("runs", name) for name in RUN_COLUMNS] + [("records", one) for one in COLUMNS.split(", ")[1:]]),
+    st.sampled_from(
+        [("runs", name) for name in RUN_COLUMNS] + [("records", column_name) for column_name in COLUMNS.split(", ")[1:]]
+    ),
     ANY,
     st.integers(0, 30),
 )
@@ -569,20 +571,20 @@ def test_any_cell_replaced_by_any_value_gives_a_coded_error_or_what_was_written(
             return
     with opened(folder):
         for run_id in whole[1]:
-            for what, look in LOOKS.items():
+            for view, look in LOOKS.items():
                 try:
-                    found = look(run_id)
+                    seen_now = look(run_id)
                 except agf.AgfError as error:
-                    found = error.code
-                wanted = (truth[f"{what} {run_id}"], DAMAGED, "journal.damaged", "journal.unknown-run")
-                assert found in wanted, what
+                    seen_now = error.code
+                allowed = (truth[f"{view} {run_id}"], DAMAGED, "journal.damaged", "journal.unknown-run")
+                assert seen_now in allowed, view
 
 
 def _listed(run_id: str) -> Any:
     """The run as the list shows it, or that the list calls it damaged."""
-    found = {run.run_id: tuple(run) for run in agf.runs()}
+    rows = {run.run_id: tuple(run) for run in agf.runs()}
     damaged = any(run.status == "damaged" for run in agf.runs())
-    return found[run_id] if run_id in found and found[run_id][2] != "damaged" else damaged and DAMAGED
+    return rows[run_id] if run_id in rows and rows[run_id][2] != "damaged" else damaged and DAMAGED
 
 
 DAMAGED = "a run is damaged"
@@ -601,7 +603,7 @@ def truth(whole: tuple[Path, Runs], tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("truth") / "copy"
     shutil.copytree(whole[0], folder)
     with opened(folder):
-        return {f"{what} {run_id}": look(run_id) for run_id in whole[1] for what, look in LOOKS.items()}
+        return {f"{view} {run_id}": look(run_id) for run_id in whole[1] for view, look in LOOKS.items()}
 
 
 # --- a run that somebody else started ---
@@ -613,16 +615,16 @@ def test_a_run_that_somebody_else_began_is_resumed_only_where_that_is_trusted(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "another person"))
     ids, plain = whole[1], "pipeline: plain\nsteps:\n- tool: {name: fetch}\n"
     called: list[str] = []
-    theirs = registry()
-    agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=theirs)  # type: ignore[func-returns-value]
+    their_registry = registry()
+    agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=their_registry)  # type: ignore[func-returns-value]
     with opened(project):
         for run_id in (ids.failed, ids.cut):
             with pytest.raises(agf.DefinitionError) as caught:
-                agf.resume(run_id, registry=theirs)
+                agf.resume(run_id, registry=their_registry)
             assert caught.value.code == "journal.unreadable"
             assert "--trust" in str(caught.value)
-        assert agf.resume(ids.failed, registry=theirs, trust=True).output == WANT
-        assert agf.run(plain, registry=theirs).output == "done"
+        assert agf.resume(ids.failed, registry=their_registry, trust=True).output == WANT
+        assert agf.run(plain, registry=their_registry).output == "done"
     assert called == ["theirs"]
 
 

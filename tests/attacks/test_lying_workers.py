@@ -38,8 +38,8 @@ def _raise(kind: type[BaseException]) -> None:
     raise kind
 
 
-def replaced(at: int, value: Any) -> Callable[[Any], Any]:
-    return lambda outcome: (*outcome[:at], value, *outcome[at + 1 :])
+def replaced(index: int, value: Any) -> Callable[[Any], Any]:
+    return lambda outcome: (*outcome[:index], value, *outcome[index + 1 :])
 
 
 def raised(error: Any) -> Callable[[Any], Any]:
@@ -177,6 +177,6 @@ def test_an_answer_after_the_cancellation_is_not_journaled() -> None:
     handle.cancel()
     ended = handle.wait(20)
     assert ended.status == "cancelled"
-    for data, done in held:
-        done(backend.execute(data))
+    for chunk, report in held:
+        report(backend.execute(chunk))
     assert not outcomes(handle)

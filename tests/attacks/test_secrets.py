@@ -477,10 +477,10 @@ def test_a_digest_warning_codes_with_a_secret_needs_the_key_of_the_user(
         with contextlib.closing(sqlite3.connect(folder / "runs.sqlite")) as connection:
             return [row[0] for row in connection.execute("SELECT digest FROM records ORDER BY line")]
 
-    one, other, none = digests(b"1" * 32), digests(b"2" * 32), digests(None)
-    assert none == [None, None]
-    assert all(one)
-    assert set(one).isdisjoint(other)
+    with_key, with_another_key, without_key = digests(b"1" * 32), digests(b"2" * 32), digests(None)
+    assert without_key == [None, None]
+    assert all(with_key)
+    assert set(with_key).isdisjoint(with_another_key)
 
 
 def test_a_key_of_the_environment_is_masked_and_not_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -499,8 +499,8 @@ def test_a_key_of_the_environment_is_masked_and_not_stored(monkeypatch: pytest.M
     failed = agf.run(flow, {"q": "bad"}, registry=registry, raises=False)
     assert f"key={MASK}" in str(failed.error)
     assert failed.error.__cause__ is None
-    done = agf.run(flow, {"q": "good"}, registry=registry)
-    assert key in str(done.output), "the value itself is not changed"
+    run = agf.run(flow, {"q": "good"}, registry=registry)
+    assert key in str(run.output), "the value itself is not changed"
     assert key.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 

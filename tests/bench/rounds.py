@@ -52,6 +52,6 @@ def paired(
     base = next(iter(taken.values()))
     median = statistics.median
     return [
-        Row(name, median(each), median(a / b for a, b in zip(each, base, strict=True)), median(used[name]))
-        for name, each in taken.items()
+        Row(name, median(seconds), median(a / b for a, b in zip(seconds, base, strict=True)), median(used[name]))
+        for name, seconds in taken.items()
     ]

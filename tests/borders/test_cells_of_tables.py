@@ -68,8 +68,8 @@ CELLS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", CELLS)
 def test_a_cell_becomes_json_by_one_rule(name: str) -> None:
-    given, cell = CELLS[name]
-    row = table_of([{"v": given}])[0]
+    value, cell = CELLS[name]
+    row = table_of([{"v": value}])[0]
     assert [row["v"], row["output"]] == [cell, cell]
 
 

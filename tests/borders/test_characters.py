@@ -40,9 +40,9 @@ def told(text: str, language: str = "pipeline") -> str:
 @pytest.mark.parametrize("place", PLACES)
 def test_a_character_that_looks_like_a_blank_is_named(place: str, char: str) -> None:
     text = PLACES[place].replace("@", char)
-    shown = told(text)
-    assert f"(U+{ord(char):04X}, " in shown
-    assert ("write an ordinary blank" if char in BLANKS.values() else "delete it") in shown
+    message = told(text)
+    assert f"(U+{ord(char):04X}, " in message
+    assert ("write an ordinary blank" if char in BLANKS.values() else "delete it") in message
 
 
 @pytest.mark.parametrize("char", [BLANKS["no-break"], HIDDEN["zero width"]], ids=["no-break", "zero width"])
@@ -106,12 +106,12 @@ def test_only_characters_near_the_error_are_named() -> None:
     assert "no-break space" in told(far.replace("nonsense: 1", "nonsense:\u00a01"))
 
 
-@pytest.mark.parametrize(("language", "text", "said"), SIGNS)
-def test_a_character_is_named_once(language: str, text: str, said: str) -> None:
-    assert told(text, language).count(said) <= told(text, language).count(" [")
+@pytest.mark.parametrize(("language", "text", "message"), SIGNS)
+def test_a_character_is_named_once(language: str, text: str, message: str) -> None:
+    assert told(text, language).count(message) <= told(text, language).count(" [")
     with pytest.raises(DefinitionError) as caught:
         agf.load(text, language)
     for diagnostic in caught.value.diagnostics:
-        assert (diagnostic.hint or "").count(said) <= 1
+        assert (diagnostic.hint or "").count(message) <= 1
     again = DefinitionError(*caught.value.diagnostics)  # as the command line and %define combine errors
     assert str(again) == str(caught.value)

@@ -117,7 +117,7 @@ LINKS = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", LINKS)
 def test_a_link_leads_to_no_protected_file(folder: Path, kind: str, place: str) -> None:
-    name, target = (each.format(ENDINGS.get(place, ".yaml")) for each in LINKS[kind])
+    name, target = (part.format(ENDINGS.get(place, ".yaml")) for part in LINKS[kind])
     file = folder / target
     file.parent.mkdir(exist_ok=True)
     file.write_text(f"user: {SECRET}\n" if place != "python" else f"def u():\n    return '{SECRET}'\n")
@@ -134,10 +134,10 @@ def check_is_refused(folder: Path, text: str, language: str) -> None:
         run = agf.run(
             agf.load(text, language, registry=model.registry), {"a": "x"}, registry=model.registry, raises=False
         )
-        error, shown = run.error, f"{run.output} {dict(run.stores)} {run.error}"
+        error, texts = run.error, f"{run.output} {dict(run.stores)} {run.error}"
     except agf.DefinitionError as refused:
-        error, shown = refused, str(refused)  # type: ignore[assignment]
-    assert SECRET not in shown
+        error, texts = refused, str(refused)  # type: ignore[assignment]
+    assert SECRET not in texts
     assert not any(SECRET in heard for heard in model.heard)
     is_text = error is None and model.heard  # a text that cannot be the name of a file is itself the prompt
     assert is_text or (error is not None and error.diagnostic.span is not None)

@@ -75,7 +75,7 @@ def mixed() -> Any:
     return value
 
 
-KINDS: dict[str, Callable[[], Any]] = {one.__name__: one for one in (pairs, mappings, wide, rows, mixed)}
+KINDS: dict[str, Callable[[], Any]] = {make.__name__: make for make in (pairs, mappings, wide, rows, mixed)}
 
 
 @dataclass

@@ -61,9 +61,9 @@ KEPT: dict[str, tuple[str, Any, list[Any]]] = {
 @pytest.mark.parametrize("name", KEPT)
 def test_a_query_gives_the_values_of_its_frames(name: str) -> None:
     query, frame, expected = KEPT[name]
-    found = cells(sql(query, t=frame))
-    assert found == expected
-    assert list(map(type, found)) == list(map(type, expected))
+    cells_found = cells(sql(query, t=frame))
+    assert cells_found == expected
+    assert list(map(type, cells_found)) == list(map(type, expected))
 
 
 ONE, TWO, PAIR = [{"v": 1}], [{"v": 2}], {"v": [1], "V": [2]}

@@ -105,14 +105,14 @@ def is_journaled() -> bool:
     return current.settings.journal is not None
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, pd.DataFrame):
-        return isinstance(other, pd.DataFrame) and one.equals(other)
-    if isinstance(one, np.ndarray):
-        return type(other) is np.ndarray and one.dtype == other.dtype and one.tolist() == other.tolist()
-    if isinstance(one, dict):
-        return type(other) is dict and one.keys() == other.keys() and all(same(one[n], other[n]) for n in one)
-    return type(one) is type(other) and bool(one == other or (one != one and other != other))
+def same(first: Any, second: Any) -> bool:
+    if isinstance(first, pd.DataFrame):
+        return isinstance(second, pd.DataFrame) and first.equals(second)
+    if isinstance(first, np.ndarray):
+        return type(second) is np.ndarray and first.dtype == second.dtype and first.tolist() == second.tolist()
+    if isinstance(first, dict):
+        return type(second) is dict and first.keys() == second.keys() and all(same(first[n], second[n]) for n in first)
+    return type(first) is type(second) and bool(first == second or (first != first and second != second))
 
 
 def output_of(row: Any) -> Any:
@@ -127,14 +127,14 @@ ABOUT = ("row", "which", "status", "error", "error_text", "seconds", "tokens", "
 def test_a_row_has_the_value_that_the_flow_returned(name: str) -> None:
     table = given([name])
     tables = [table, find_past_run(table.run.run_id).table] if is_journaled() else [table]
-    for one in tables:
-        assert same(output_of(one[0]), VALUES[name])
-        assert same(next(one.rows()).output, VALUES[name])
-        seen: list[Any] = []
-        agf.score_over(one, lambda output, row, seen=seen: seen.append(output))
-        assert same(seen[0], VALUES[name])
+    for one_table in tables:
+        assert same(output_of(one_table[0]), VALUES[name])
+        assert same(next(one_table.rows()).output, VALUES[name])
+        outputs: list[Any] = []
+        agf.score_over(one_table, lambda output, row, outputs=outputs: outputs.append(output))
+        assert same(outputs[0], VALUES[name])
         assert table._repr_html_()
-        frame = one.to_pandas()
+        frame = one_table.to_pandas()
         cells = {column: frame[column].iloc[0] for column in output_cells(name)}
         assert all(alike(cells[column], value) for column, value in output_cells(name).items())
 
@@ -228,16 +228,16 @@ READ: dict[str, Callable[[Path], Any]] = {"csv": read_csv, "jsonl": read_jsonl, 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_file_has_the_value_or_is_not_written(folder: Path, name: str, suffix: str) -> None:
     table, path = given([name]), folder / f"rows.{suffix}"
-    wanted = FORMS[name][suffix]
-    if wanted is REFUSED:
+    expected = FORMS[name][suffix]
+    if expected is REFUSED:
         with pytest.raises(agf.DefinitionError) as error:
             table.save(path)
         assert error.value.code == "over.cannot-hold"
         assert "row 0 'output'" in error.value.diagnostic.message
         assert not path.exists()
     else:
-        found = READ[suffix](table.save(path))
-        assert found == wanted or (found != found and wanted != wanted)
+        value_read = READ[suffix](table.save(path))
+        assert value_read == expected or (value_read != value_read and expected != expected)
 
 
 @pytest.mark.parametrize("suffix", READ)
@@ -256,18 +256,18 @@ def test_a_value_that_the_journal_does_not_hold_is_an_error_where_it_is_read(fol
     if not is_journaled():
         assert [row["output"] for row in table] == list(values.values())
         return
-    for one in (table, find_past_run(table.run.run_id).table):
-        assert one[0]["output"] == "a"
-        assert [row["status"] for row in one] == ["ok"] * 3
-        assert "xxx" in repr(one)  # a display shows a preview
-        assert one[1]["output"] == values["large"]
+    for one_table in (table, find_past_run(table.run.run_id).table):
+        assert one_table[0]["output"] == "a"
+        assert [row["status"] for row in one_table] == ["ok"] * 3
+        assert "xxx" in repr(one_table)  # a display shows a preview
+        assert one_table[1]["output"] == values["large"]
         reads: list[Callable[[], Any]] = [
-            lambda one=one: one[2]["output"],  # type: ignore[misc]
-            lambda one=one: dict(one[2]),  # type: ignore[misc]
-            lambda one=one: one.to_pandas(),  # type: ignore[misc]
-            lambda one=one: one.to_polars(),  # type: ignore[misc]
-            lambda one=one: one.to_arrow(),  # type: ignore[misc]
-            *(lambda one=one, end=end: one.save(folder / f"rows.{end}") for end in READ),
+            lambda one_table=one_table: one_table[2]["output"],  # type: ignore[misc]
+            lambda one_table=one_table: dict(one_table[2]),  # type: ignore[misc]
+            lambda one_table=one_table: one_table.to_pandas(),  # type: ignore[misc]
+            lambda one_table=one_table: one_table.to_polars(),  # type: ignore[misc]
+            lambda one_table=one_table: one_table.to_arrow(),  # type: ignore[misc]
+            *(lambda one_table=one_table, end=end: one_table.save(folder / f"rows.{end}") for end in READ),
         ]
         for read in reads:
             with pytest.raises(agf.DefinitionError) as error:
@@ -275,7 +275,7 @@ def test_a_value_that_the_journal_does_not_hold_is_an_error_where_it_is_read(fol
             assert error.value.code == "over.not-stored"
         assert "row 2 'output'" in error.value.diagnostic.message
         assert "row 1" not in error.value.diagnostic.message
-        scores = agf.score_over(one, len)
+        scores = agf.score_over(one_table, len)
         assert [scores["len"].rows, scores["len"].missing] == [2, 1]
 
 

@@ -110,17 +110,17 @@ def measure(lab: Lab, browser: Any, flow: str, view: str, number: int) -> Cost:
 
 
 def main(rounds: int) -> None:
-    found: dict[tuple[str, str], list[Cost]] = {}
+    costs_of: dict[tuple[str, str], list[Cost]] = {}
     with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "notebooks") as lab, chromium() as browser:
         number = 0
         for _ in range(rounds):
             for flow in FLOWS:
                 for view in ("off", "widget"):
                     number += 1
-                    found.setdefault((flow, view), []).append(measure(lab, browser, flow, view, number))
-    for key, costs in found.items():
+                    costs_of.setdefault((flow, view), []).append(measure(lab, browser, flow, view, number))
+    for key, costs in costs_of.items():
         medians = [statistics.median(column) for column in zip(*costs, strict=True)]
-        print(*key, *(f"{name} {one:.2f}" for name, one in zip(Cost._fields, medians, strict=True)), flush=True)
+        print(*key, *(f"{name} {median:.2f}" for name, median in zip(Cost._fields, medians, strict=True)), flush=True)
 
 
 if __name__ == "__main__":

@@ -37,9 +37,9 @@ steps:
 - tool: {name: step, args: {x: !expr ctx.two, n: 6}, output: end}"""
 
 
-def corner(thing: Locator) -> tuple[float, float]:
+def corner(locator: Locator) -> tuple[float, float]:
     """The place at which the border of a box or a frame begins."""
-    place = thing.locator("rect:not([stroke-opacity])").first.bounding_box()
+    place = locator.locator("rect:not([stroke-opacity])").first.bounding_box()
     assert place is not None
     return place["x"], place["y"]
 

@@ -146,9 +146,9 @@ def test_what_the_caller_hands_over_is_not_held_to_annotations() -> None:
 def test_everything_that_is_missing_is_told_with_what_there_is() -> None:
     def reviewer(prompt: str, doc: str, limit: int): ...
 
-    found = refused(reviewer, {"docs": "d"})
-    assert found.message == "agent 'reviewer' needs 'doc'; needs 'limit'"
-    assert found.hint == (
+    error = refused(reviewer, {"docs": "d"})
+    assert error.message == "agent 'reviewer' needs 'doc'; needs 'limit'"
+    assert error.hint == (
         "did you mean docs? a parameter is prompt, input, schema, tools, identity or a field of the input; "
         "its input has docs"
     )

@@ -33,8 +33,8 @@ def opened(*cells: str) -> TextGroup:
     return group
 
 
-def of(file: WrittenFile, one: PlacedProblem, group: TextGroup) -> list[Repair]:
-    return [each for each in repairs_of(file, one.start, one.end, group) if each.problem == one]
+def of(file: WrittenFile, problem: PlacedProblem, group: TextGroup) -> list[Repair]:
+    return [repair for repair in repairs_of(file, problem.start, problem.end, group) if repair.problem == problem]
 
 
 def told() -> Iterator[tuple[str, WrittenFile, PlacedProblem, TextGroup]]:
@@ -42,15 +42,15 @@ def told() -> Iterator[tuple[str, WrittenFile, PlacedProblem, TextGroup]]:
     for case in cases():
         group = opened(*(part.text for part in case.parts if part.language == "python"))
         for file in [*group.files.values()][case.first :]:
-            for one in file.problems or ():
-                if any(texts_of(one.hint)):
-                    yield case.title, file, one, group
+            for problem in file.problems or ():
+                if any(texts_of(problem.hint)):
+                    yield case.title, file, problem, group
 
 
 def test_what_a_hint_says_to_write_is_a_quick_fix() -> None:
-    found = [(title, bool(of(file, one, group))) for title, file, one, group in told()]
-    assert len(found) > 200
-    assert {title for title, is_fixed in found if not is_fixed} == NOT_A_FIX.keys()
+    offered = [(title, bool(of(file, problem, group))) for title, file, problem, group in told()]
+    assert len(offered) > 200
+    assert {title for title, is_fixed in offered if not is_fixed} == NOT_A_FIX.keys()
 
 
 P = "%%pipeline\npipeline: p\nsteps:\n"
@@ -71,8 +71,8 @@ TOOLS = "import agf_magics as agf\n@agf.tool\ndef fetch(url: str) -> str: ...\n"
 def test_an_edit_takes_the_problem_away(wrong: str, right: str | None) -> None:
     group = opened(TOOLS, wrong)
     file = group.files["1"]
-    made = [each.edit.applied(wrong) for one in file.problems or () for each in of(file, one, group)]
-    assert made[:1] == ([right] if right is not None else [])
+    repaired = [repair.edit.applied(wrong) for problem in file.problems or () for repair in of(file, problem, group)]
+    assert repaired[:1] == ([right] if right is not None else [])
 
 
 def test_what_was_found_is_kept_until_the_text_changes() -> None:

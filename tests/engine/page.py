@@ -28,11 +28,11 @@ import pydantic  # noqa: F401
 import yaml  # noqa: F401
 
 
-def refuse(*given: object, **named: object) -> NoReturn:
+def refuse(*kwargs: object, **named: object) -> NoReturn:
     raise RuntimeError("can't start new thread")
 
 
-def refuse_call(*given: object, **named: object) -> NoReturn:
+def refuse_call(*kwargs: object, **named: object) -> NoReturn:
     raise OSError(138, "emscripten does not support this")
 
 

@@ -117,8 +117,8 @@ def tell(name: str, do: Callable[[], object]) -> None:
     print(json.dumps({name: answer}), flush=True)
 
 
-def ran(flow: object, given: Any = GIVEN, **options: Any) -> object:
-    return agf.run(flow, given, **options).output  # type: ignore[arg-type]
+def ran(flow: object, fields: Any = GIVEN, **options: Any) -> object:
+    return agf.run(flow, fields, **options).output  # type: ignore[arg-type]
 
 
 def cancelled() -> object:

@@ -53,9 +53,9 @@ class Tools:
     def function(self, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any]:
         answer = eval(source, dict(names))
 
-        def call(**given: Any) -> Any:
-            self.calls.append([name, given])
-            return answer(given)
+        def call(**arguments: Any) -> Any:
+            self.calls.append([name, arguments])
+            return answer(arguments)
 
         return call
 

@@ -23,11 +23,11 @@ PLACES: tuple[Place, ...] = ("loop", "kernel", "thread")
 RAISED = (ValueError, StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, TimeoutError)
 
 
-def called(place: Place, function: Callable[..., Any], timeout: float | None = None, **given: Any) -> Any:
+def called(place: Place, function: Callable[..., Any], timeout: float | None = None, **arguments: Any) -> Any:
     """Make one call at this place, from a run that this thread waits for."""
 
     async def main(host: Host) -> Any:
-        return await host.call(place, function, given, timeout)
+        return await host.call(place, function, arguments, timeout)
 
     return start(main).wait()
 
@@ -138,19 +138,19 @@ def test_asyncio_run_works_on_a_waiting_thread_whose_own_loop_is_running() -> No
 
 @pytest.mark.parametrize("timeout", [2, 0.5])
 def test_an_awaited_call_that_takes_too_long_is_cancelled(timeout: float) -> None:
-    seen: list[str] = []
+    notes: list[str] = []
 
     async def tool() -> None:
         try:
             await asyncio.sleep(3600)
         finally:
-            seen.append("cleaned up")
+            notes.append("cleaned up")
 
     ok, value = run_virtual(here(lambda host: host.call("loop", tool, {}, timeout)))
     assert not ok
     assert type(value) is TimedOut
     assert str(value) == f"took longer than {timeout:g} s"
-    assert seen == ["cleaned up"]
+    assert notes == ["cleaned up"]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -261,14 +261,14 @@ def test_a_call_can_be_made_while_its_task_is_being_cancelled() -> None:
             try:
                 await asyncio.sleep(3600)
             finally:
-                done.append(await host.call("loop", lambda: asyncio.sleep(1, "saved"), {}))
+                results.append(await host.call("loop", lambda: asyncio.sleep(1, "saved"), {}))
 
-        done: list[Any] = []
+        results: list[Any] = []
         task = asyncio.get_running_loop().create_task(body())
         await asyncio.sleep(1)
         task.cancel()
         await asyncio.wait([task])
-        return done
+        return results
 
     assert run_virtual(here(main)) == [(True, "saved")]
 
@@ -299,13 +299,13 @@ def test_a_call_thrown_away_after_its_loop_ends_quietly() -> None:
 
 
 def test_a_call_that_is_thrown_away_ends_quietly() -> None:
-    seen: list[str] = []
+    notes: list[str] = []
 
     async def tool() -> None:
         try:
             await asyncio.sleep(3600)
         except GeneratorExit:
-            seen.append("closed")
+            notes.append("closed")
             raise
 
     async def main(host: Host) -> None:
@@ -316,7 +316,7 @@ def test_a_call_that_is_thrown_away_ends_quietly() -> None:
         task.cancel()
 
     run_virtual(here(main))
-    assert seen == ["closed"]
+    assert notes == ["closed"]
 
 
 def test_a_long_chain_of_calls_that_never_wait_gives_the_loop_turns() -> None:

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_vendors_policy_may_call_the_agents_of_the_definition() -> None:
-    registry = registry_of(x=lambda given: 1, y=lambda given: 2, z=lambda given: 1)
+    registry = registry_of(x=lambda fields: 1, y=lambda fields: 2, z=lambda fields: 1)
 
     @agf.policy("x-acme.vote", registry=registry)
     async def vote(config, input, agents):  # type: ignore[no-untyped-def]
@@ -37,12 +37,12 @@ def test_a_vendors_policy_may_call_the_agents_of_the_definition() -> None:
         return max(set(votes), key=votes.count)
 
     text = "id: x-acme.vote\nconfig: {voters: [x, y, z]}\n"
-    made = run(text, registry=registry)
-    assert made.output == 1
+    ended = run(text, registry=registry)
+    assert ended.output == 1
 
 
 def test_the_steps_of_a_builder_are_those_of_the_policy() -> None:
-    registry = registry_of(a=lambda given: given["n"] + 1)
+    registry = registry_of(a=lambda fields: fields["n"] + 1)
 
     @agf.policy("x-acme.one", builder=True, registry=registry)
     def one(config):  # type: ignore[no-untyped-def]
@@ -57,9 +57,9 @@ def test_the_steps_of_a_builder_are_those_of_the_policy() -> None:
         def reads(self) -> tuple[()]:
             return ()
 
-    made = run("id: x-acme.one\nconfig: {agent: a}\n", {"n": 1}, registry=registry)
-    assert made.output == 2
-    assert "policy/it" in made.steps
+    ended = run("id: x-acme.one\nconfig: {agent: a}\n", {"n": 1}, registry=registry)
+    assert ended.output == 2
+    assert "policy/it" in ended.steps
 
 
 def test_a_policy_nobody_registered_is_named_before_the_run() -> None:
@@ -131,17 +131,17 @@ def test_an_agent_runs_when_a_person_approves(approval: str) -> None:
 
 def test_the_text_of_a_question_shows_the_first_600_characters_of_a_long_input_and_how_many_there_are() -> None:
     text = definition(sequential("a"), APPROVED.format("true"))
-    for length, shown in ((592, f'{{"q":"{"x" * 592}"}}'), (599, f'{{"q":"{"x" * 599}… (601 characters)}}')):
+    for length, expected in ((592, f'{{"q":"{"x" * 592}"}}'), (599, f'{{"q":"{"x" * 599}… (601 characters)}}')):
         questions, yes = asked(True)
         run(text, {"q": "x" * length}, registry=registry_of(a=echo), ask=yes)
-        assert questions == [f"may agent 'a' with {shown} run?"]
+        assert questions == [f"may agent 'a' with {expected} run?"]
 
 
 @pytest.mark.parametrize("answer", [False, "no", NoUser])
 def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
     calls: list[Any] = []
     text = definition(sequential("a"), APPROVED.format("true"))
-    error = failure(text, {"n": 1}, registry=registry_of(a=lambda given: calls.append(given)), ask=asked(answer)[1])
+    error = failure(text, {"n": 1}, registry=registry_of(a=lambda fields: calls.append(fields)), ask=asked(answer)[1])
     assert (error.code, calls) == ("step.denied", [])
     assert (
         failure(text, {"n": 1}, registry=registry_of(a=echo)).code == "step.denied"
@@ -185,7 +185,7 @@ def test_a_vendors_policy_cannot_bypass_an_approval() -> None:
 
 
 def test_a_definition_may_bound_its_own_time() -> None:
-    async def slow(given):  # type: ignore[no-untyped-def]
+    async def slow(fields):  # type: ignore[no-untyped-def]
         await asyncio.sleep(10)
 
     text = definition(
@@ -202,7 +202,7 @@ def test_a_definition_may_bound_how_deep_it_delegates(depth: int, fine: bool) ->
     limits = f"constraints: {{limits: {{max_delegation_depth: {depth}}}}}\n"
     text = definition(sequential("a"), "{alias: a, source: x, source_type: kernel}", more=limits)
     if fine:
-        assert run(text, registry=registry_of(a=lambda given: 1)).output == 1
+        assert run(text, registry=registry_of(a=lambda fields: 1)).output == 1
     else:
         assert failure(text, registry=registry_of(a=echo)).code == "limit.delegation-depth"
 

@@ -161,17 +161,17 @@ def test_every_shape_reads_a_sequence(xs: Any) -> None:
     assert played(FOLD, xs).output == 6
     run = played(MAP % "", xs)
     assert run.error is None
-    assert [one["sum"] for one in run.output["sums"]] == [2, 3, 4]
-    assert [one["_map_index"] for one in run.output["sums"]] == [0, 1, 2]
+    assert [row["sum"] for row in run.output["sums"]] == [2, 3, 4]
+    assert [row["_map_index"] for row in run.output["sums"]] == [0, 1, 2]
 
 
 def test_the_journal_has_no_sequence_for_a_list(tmp_path: Path) -> None:
     for number, text in enumerate((each(), FOLD, MAP % "")):
         with kept.journal_in(tmp_path / str(number)) as path:
             played(text, [1, 2, 3])
-            assert "sequence" not in [what for what, _, _ in kept.lines(path)]
+            assert "sequence" not in [kind for kind, _, _ in kept.lines(path)]
             played(text, range(1, 4))
-            assert "sequence" in [what for what, _, _ in kept.lines(path)]
+            assert "sequence" in [kind for kind, _, _ in kept.lines(path)]
 
 
 def test_a_policy_reads_the_elements_of_a_sequence() -> None:
@@ -210,12 +210,12 @@ def test_a_sequence_gives_what_its_list_gives(
     text = fan_out(tool, limit=limit, on_error=on_error)
     listed: list[Any] = numbered(xs)
     rows: Any = SlicedRows(listed)
-    found, wanted = (observed(remote, text, elements, None, reuse) for elements in (rows, listed))
-    rest = found._replace(records=[row for row in found.records if row[0] != "sequence"])
-    assert len(found.records) - len(rest.records) == 1
-    assert by_place(rest) == by_place(wanted)
-    found, wanted = (unjournaled(remote, text, elements) for elements in (rows, listed))
-    assert by_place(found) == by_place(wanted)
+    of_sequence, of_list = (observed(remote, text, elements, None, reuse) for elements in (rows, listed))
+    rest = of_sequence._replace(records=[row for row in of_sequence.records if row[0] != "sequence"])
+    assert len(of_sequence.records) - len(rest.records) == 1
+    assert by_place(rest) == by_place(of_list)
+    of_sequence, of_list = (unjournaled(remote, text, elements) for elements in (rows, listed))
+    assert by_place(of_sequence) == by_place(of_list)
 
 
 class SlicedRows(Rows):
@@ -311,13 +311,13 @@ def test_a_range_of_ten_million_has_no_objects() -> None:
     run = agf.run(flow, {"xs": range(10_000_000)}, registry=agf.Registry())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [one["sum"] for one in run.output["sums"]] == [1, 2, 3]
+    assert [row["sum"] for row in run.output["sums"]] == [1, 2, 3]
     assert "drops 9999997" in next(warning.message for warning in run.progress.warnings)
     assert peak < 2_000_000, "a list of them takes 80 MB"
 
 
 def test_a_numpy_element_is_a_number_and_a_row_is_an_array() -> None:
-    assert all(type(one) is float for one in played(each(), np.arange(2) / 2).output)
+    assert all(type(number) is float for number in played(each(), np.arange(2) / 2).output)
     rows = played(each(), np.eye(2)).output
     assert [type(row) for row in rows] == [np.ndarray, np.ndarray]
     assert played(each(), Rows([(1, 2)])).output == [[1, 2]]
@@ -350,7 +350,7 @@ def test_the_fragments_of_a_parquet_data_set_can_be_elements(tmp_path: Path) -> 
 
     do = "{tool: {name: count, args: {part: !expr item}}}"
     assert played(each(do), list(data.get_fragments()), registry).output == [10, 20, 30]
-    groups = [one for part in data.get_fragments() for one in part.split_by_row_group()]
+    groups = [group for part in data.get_fragments() for group in part.split_by_row_group()]
     assert played(each(do), groups, registry).output == [10] * 6
 
 
@@ -368,15 +368,15 @@ def fails_at(*numbers: int) -> Callable[[int], Any]:
 @pytest.mark.parametrize("do", [SAME, "{tool: {name: same, args: {x: !expr item}}}"])
 @pytest.mark.parametrize("limit", [1, 3])
 def test_an_element_that_cannot_be_read_fails_alone(do: str, limit: int) -> None:
-    registry, seen = agf.Registry(), list[ev.Event]()
+    registry, events = agf.Registry(), list[ev.Event]()
     agf.tool(lambda x: x, name="same", registry=registry)
     rows = Rows(range(5), fails_at(2))
-    run = played(each(do, "continue", limit), rows, registry, on_event=seen.append)
+    run = played(each(do, "continue", limit), rows, registry, on_event=events.append)
     assert run.output == [0, 1, 3, 4]
     (failure,) = run.progress.failures
     assert error_of(failure).diagnostic.message == "element 2 of the Rows cannot be read: OSError: no row 2"
-    starts = Counter(event.at for event in seen if isinstance(event, ev.StepStarted))
-    assert starts == Counter(e.at for e in seen if isinstance(e, (ev.StepFinished, ev.StepFailed)))
+    starts = Counter(event.at for event in events if isinstance(event, ev.StepStarted))
+    assert starts == Counter(e.at for e in events if isinstance(e, (ev.StepFinished, ev.StepFailed)))
 
     run = played(each(do, "abort", limit), rows, registry)
     assert (error_of(run).code, error_of(run).path) == ("step.unread-element", ("steps[0].do", 2))
@@ -478,7 +478,7 @@ def resumed(xs: Any, then: Any, tmp_path: Path, after: int) -> tuple[agf.Run, li
     """Cut a run over ``xs`` after so many rows of the journal, and resume it over ``then``. Returns the resumed run and
     its calls."""
     registry, calls = agf.Registry(), list[int]()
-    given = [xs]
+    sequences = [xs]
 
     @agf.tool(registry=registry, where="loop", reuse=True)
     def work(x: int) -> int:
@@ -487,7 +487,7 @@ def resumed(xs: Any, then: Any, tmp_path: Path, after: int) -> tuple[agf.Run, li
 
     @agf.tool(registry=registry, where="loop")
     def source() -> Any:
-        return Opaque(given[0]) if isinstance(given[0], Rows) else given[0]
+        return Opaque(sequences[0]) if isinstance(sequences[0], Rows) else sequences[0]
 
     text = each("{tool: {name: work, args: {x: !expr item}}}", limit=2)
     text = text.replace("steps:", "steps:\n- tool: {name: source, output: xs}").replace("ctx.xs", "xs")
@@ -496,7 +496,7 @@ def resumed(xs: Any, then: Any, tmp_path: Path, after: int) -> tuple[agf.Run, li
         agf.run("main", registry=registry)
         path = kept.cut(whole, after, tmp_path / "cut")
     calls.clear()
-    given[0] = then
+    sequences[0] = then
     with kept.journal_in(path.parent):
         return agf.resume("main", registry=registry, raises=False), calls
 
@@ -543,11 +543,11 @@ def changed(array: Any) -> Any:
 )
 def test_a_resumed_run_refuses_other_elements(xs: Any, tmp_path: Path) -> None:
     """The lock cannot be stored, so the resumed run calls its tool again."""
-    registry, calls, given = agf.Registry(), list[int](), [xs]
+    registry, calls, sequences = agf.Registry(), list[int](), [xs]
 
     @agf.tool(registry=registry)
     def source() -> Any:
-        return {"xs": given[0], "lock": threading.Lock()}
+        return {"xs": sequences[0], "lock": threading.Lock()}
 
     @agf.tool(registry=registry, where="loop")
     def work(x: Any) -> int:
@@ -564,7 +564,7 @@ def test_a_resumed_run_refuses_other_elements(xs: Any, tmp_path: Path) -> None:
     with kept.journal_in(paths[0].parent):
         assert agf.resume("main", registry=registry).output == [1] * 10
     assert len(calls) == 6, "the other four are in the journal"
-    given[0] = range(1, 11) if isinstance(xs, range) else changed(xs)
+    sequences[0] = range(1, 11) if isinstance(xs, range) else changed(xs)
     with kept.journal_in(paths[1].parent):
         run = agf.resume("main", registry=registry, raises=False)
     assert (error_of(run).code, len(calls)) == ("step.sequence-changed", 6)
@@ -582,10 +582,10 @@ def test_reuse_takes_the_results_of_equal_elements(tmp_path: Path) -> None:
     assert flow is not None
     with kept.journal_in(tmp_path):
         for xs, reused in ((range(5), 0), (range(10), 5), (np.arange(12), 10), (Rows(range(12)), 12)):
-            seen = list[ev.Event]()
-            run = agf.run(flow, {"xs": xs}, registry=registry, reuse=reused > 0, on_event=seen.append)
+            events = list[ev.Event]()
+            run = agf.run(flow, {"xs": xs}, registry=registry, reuse=reused > 0, on_event=events.append)
             assert run.output == list(range(len(xs)))
-            assert sum(isinstance(event, ev.StepReplayed) for event in seen) == reused
+            assert sum(isinstance(event, ev.StepReplayed) for event in events) == reused
 
 
 def test_a_page_of_the_run_shows_the_sequence_without_reading_it() -> None:

@@ -47,9 +47,9 @@ def told(events: Told) -> Turns:
     return turns
 
 
-@pytest.mark.parametrize("what", SESSIONS)
-def test_the_turns_of_a_session(what: str) -> None:
-    events, listed, tools = SESSIONS[what]
+@pytest.mark.parametrize("case", SESSIONS)
+def test_the_turns_of_a_session(case: str) -> None:
+    events, listed, tools = SESSIONS[case]
     turns = told(events)
     assert ([*turns], turns.tools) == (listed, tools)
     assert turns.requests == sum(event == ("begin", "") for event in events)

@@ -87,11 +87,11 @@ def test_a_part_is_deleted_with_the_last_run_that_begins_with_it(tmp_path: Path)
             agf.run("daily", registry=registry)
         third, second, first = (run.run_id for run in agf.runs())
         asked(path, "UPDATE parts SET used=0")  # as if the runs had been written long ago
-        left = []
+        parts_left = []
         for run_id in (second, third, first):
             past_runs.delete([run_id])
-            left.append(asked(path, "SELECT count(*) FROM parts"))
-        assert left == [(2,), (0,), (0,)]
+            parts_left.append(asked(path, "SELECT count(*) FROM parts"))
+        assert parts_left == [(2,), (0,), (0,)]
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,10 @@ def test_rows_are_read_as_they_were_written(names: list[str]) -> None:
         return
     assert isinstance(records, list)
     for line, (name, record) in enumerate(zip(names, records, strict=True), 1):
-        wanted = PLAIN | SOUND[name] | {"line": line}
-        wanted["at"] = tuple(json.loads(wanted["at"]))
-        of_arguments, of_value = [wanted.pop(key) for key in ARGUMENTS], [wanted.pop(key) for key in VALUE]
-        assert {key: getattr(record, key) for key in wanted} == wanted
+        expected = PLAIN | SOUND[name] | {"line": line}
+        expected["at"] = tuple(json.loads(expected["at"]))
+        of_arguments, of_value = [expected.pop(key) for key in ARGUMENTS], [expected.pop(key) for key in VALUE]
+        assert {key: getattr(record, key) for key in expected} == expected
         assert record.arguments == (*of_arguments, {}, None)
         assert record.result == (*of_value, None)
 
@@ -94,8 +94,8 @@ def test_a_cell_that_was_changed_is_found(column: str, cell: Any, name: str) -> 
     before = row(SOUND[name])
     changed = row(SOUND[name] | {column: cell}, before[-1])
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        (there,) = stored(connection, (changed,))
-    if row_crc(there[:-1]) != before[-1]:
+        (stored_cell,) = stored(connection, (changed,))
+    if row_crc(stored_cell[:-1]) != before[-1]:
         assert "row 7 has changed" in str(read(row({"line": 6}), changed))
 
 

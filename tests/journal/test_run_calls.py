@@ -99,9 +99,9 @@ def test_a_call_is_found_by_its_number_and_only_in_its_run(run: agf.Run) -> None
 def test_elements_are_grouped_by_their_numbers(run: agf.Run) -> None:
     calls, rows = found(run), run.steps
     outer = elements_of(calls, rows["steps[0]"], run.flow)
-    assert [(one.numbers, one.calls, one.failed) for one in outer] == [((i,), 6, 2) for i in range(4)]
+    assert [(group.numbers, group.calls, group.failed) for group in outer] == [((i,), 6, 2) for i in range(4)]
     inner = elements_of(calls, rows["steps[0].do"], run.flow)
-    assert [one.numbers for one in inner] == [(i, j) for i in range(4) for j in range(2)]
+    assert [group.numbers for group in inner] == [(i, j) for i in range(4) for j in range(2)]
     assert calls.count(rows["steps[0]"], (2,)) == (6, 2)
     assert all(record.at[1] == 2 for record in calls.page(rows["steps[0]"], 100, index=(2,)))
     assert elements_of(calls, rows["steps[1]"], run.flow) == []
@@ -169,11 +169,11 @@ PATHS = st.lists(st.tuples(STEPS, st.lists(st.integers(0, 3), max_size=3)), min_
 
 @given(PATHS, st.lists(STEPS, min_size=1, max_size=3).map(tuple))
 def test_a_call_belongs_to_the_steps_above_its_path(parts: list[tuple[str, list[int]]], key: tuple[str, ...]) -> None:
-    at = tuple(bit for step, numbers in parts for bit in (step, *numbers))
+    path = tuple(bit for step, numbers in parts for bit in (step, *numbers))
     bare = tuple(step for step, _ in parts)
-    assert is_of(at, key) is is_within(bare, key)  # type: ignore[arg-type]
-    numbers = numbers_in(at, key, 1)  # type: ignore[arg-type]
-    assert numbers is None or is_of(at, key, numbers)  # type: ignore[arg-type]
+    assert is_of(path, key) is is_within(bare, key)  # type: ignore[arg-type]
+    numbers = numbers_in(path, key, 1)  # type: ignore[arg-type]
+    assert numbers is None or is_of(path, key, numbers)  # type: ignore[arg-type]
 
 
 def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Run) -> None:

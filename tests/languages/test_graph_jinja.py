@@ -203,11 +203,11 @@ print(RENDERER.process.pid, flush=True)
 )
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
 def test_the_process_ends_with_the_kernel(more: str, last: str) -> None:
-    done = subprocess.Popen(
+    kernel = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM.replace("{more}", more).replace("{last}", last)], stdout=subprocess.PIPE
     )
-    pid = int(done.stdout.readline())
-    done.wait()
+    pid = int(kernel.stdout.readline())
+    kernel.wait()
     # Only the end of the process ends the loop. The time limit of pytest ends a test that hangs.
     while is_running(pid):
         threading.Event().wait(0.1)

@@ -50,8 +50,8 @@ class Model:
             return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, reply)])
         return ModelResponse(parts=[TextPart(reply if isinstance(reply, str) else json.dumps(reply))])
 
-    def run(self, text: str, given: dict[str, Any] | None = None) -> agf.Run:
-        return agf.run(agf.load(text, "graph", registry=self.registry), given or {}, registry=self.registry)
+    def run(self, text: str, fields: dict[str, Any] | None = None) -> agf.Run:
+        return agf.run(agf.load(text, "graph", registry=self.registry), fields or {}, registry=self.registry)
 
 
 # --- files ---
@@ -185,12 +185,12 @@ def test_a_model_is_asked_again_until_its_answer_conforms() -> None:
 
 
 def test_the_schema_of_the_node_is_used_in_place_of_the_prompts() -> None:
-    registry, wanted = agf.Registry(), list[Any]()
+    registry, expected = agf.Registry(), list[Any]()
     agf.define("schema: S\nfields: {x: {type: string, required: true}}", registry=registry)
-    agf.agent(lambda prompt, schema: wanted.append(schema) or {"x": "y"}, name="f", registry=registry, default=True)  # type: ignore[func-returns-value]
+    agf.agent(lambda prompt, schema: expected.append(schema) or {"x": "y"}, name="f", registry=registry, default=True)  # type: ignore[func-returns-value]
     text = RATED.replace("state_key: r", "schema: S, state_key: r")
     assert agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry).output["r"] == {"x": "y"}
-    assert [schema["title"] for schema in wanted] == ["S"]
+    assert [schema["title"] for schema in expected] == ["S"]
 
 
 @pytest.mark.parametrize(
@@ -369,6 +369,6 @@ def test_the_keys_around_a_request_can_be_combined(kind: str, how: str, more: st
     ids = [step.id for step in every(flow.body)]
     assert len(ids) == len(set(ids))
     output = agf.run(flow, {}, registry=registry).output
-    found = output["c"][0] if in_map else output["r_answer" if "router" in kind else "r"]
+    answer_kept = output["c"][0] if in_map else output["r_answer" if "router" in kind else "r"]
     read = {"v": 1} if "parse_json" in more else 'good {"v": 1}'
-    assert json.dumps(read)[1:-1] in json.dumps(found)
+    assert json.dumps(read)[1:-1] in json.dumps(answer_kept)

@@ -21,8 +21,8 @@ ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "graph_runs.json").re
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
 def test_a_graph_runs_as_its_vector_says(row: dict[str, Any]) -> None:
-    wanted = {key: row[key] for key in ("ok", "order", "warnings", "error") if key in row}
-    assert typed(run_case(row)) == typed(wanted)
+    expected = {key: row[key] for key in ("ok", "order", "warnings", "error") if key in row}
+    assert typed(run_case(row)) == typed(expected)
 
 
 # --- cases that rows cannot describe ---
@@ -136,18 +136,18 @@ def test_a_function_that_reads_a_key_of_yamlgraph_gets_a_hint() -> None:
 @pytest.mark.parametrize("idempotent", [True, False])
 @pytest.mark.parametrize("question", ["message: 'Which {word}?'", "prompt: Ask them now"])
 def test_an_idempotent_question_is_not_made_again(question: str, idempotent: bool) -> None:
-    registry, asked = agf.Registry(), list[str]()
+    registry, questions = agf.Registry(), list[str]()
     agf.agent(lambda prompt: "Which pear?", name="asker", registry=registry, default=True)
     node = f"{{type: interrupt, {question}, state_key: q, resume_key: r, idempotent: {str(idempotent).lower()}}}"
     flow = agf.load("state: {word: str}\n" + ONE.format(node=node), "graph", registry=registry)
 
     def ask(asked_now: Any) -> str:
-        asked.append(asked_now.text)
+        questions.append(asked_now.text)
         return "that"
 
     run = agf.run(flow, {"word": "pear", "q": "Which fig?"}, registry=registry, ask=ask)
-    wanted = "Which fig?" if idempotent else "Which pear?"
-    assert (asked, run.output["q"], run.output["r"]) == ([wanted], wanted, "that")
+    expected = "Which fig?" if idempotent else "Which pear?"
+    assert (questions, run.output["q"], run.output["r"]) == ([expected], expected, "that")
 
 
 def test_commands_go_through_the_shell_tool_and_its_switch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +172,9 @@ edges: [{{from: START, to: a}}]
 """
 
 
-def answer_with(tools: Any, wanted: str) -> Any:
+def answer_with(tools: Any, tool_names: str) -> Any:
     offered = {name: (call.__doc__ or "").split("\n")[0] for name, call in tools.items()}
-    return [offered, tools[wanted](who="Ann; ls") if wanted == "say" else tools[wanted](n=4)]
+    return [offered, tools[tool_names](who="Ann; ls") if tool_names == "say" else tools[tool_names](n=4)]
 
 
 def test_an_agent_may_use_the_tools_of_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,9 +183,9 @@ def test_an_agent_may_use_the_tools_of_its_graph(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(current, "settings", Settings(allow_shell=True, allow_import=True))
     registry = default_registry().with_tools(())
     agf.agent(lambda prompt, tools: answer_with(tools, sorted(tools)[-1]), name="own", registry=registry, default=True)
-    found = [graph(OWN.format(tools=tools), registry).output["r"] for tools in ("[say]", "[double]", "[say, double]")]
+    offered = [graph(OWN.format(tools=tools), registry).output["r"] for tools in ("[say]", "[double]", "[say, double]")]
     hello = "hello Ann; ls"
-    assert found == [[{"say": "Says hello"}, hello], [{"double": "Doubles."}, 8],
+    assert offered == [[{"say": "Says hello"}, hello], [{"double": "Doubles."}, 8],
                      [{"double": "Doubles.", "say": "Says hello"}, hello]]  # fmt: skip
 
 
@@ -229,10 +229,10 @@ def test_an_agent_has_no_command_of_its_graph_where_the_shell_is_not_allowed(mon
     registry = default_registry().with_tools(())
     agf.agent(lambda prompt, tools: sorted(tools), name="own", registry=registry, default=True, tools=["say"])
     agf.define(OWN.format(tools="[say]").replace("state:", "name: inner\nstate:", 1), "graph", registry=registry)
-    for capabilities, found in (("", ["say"]), (", capabilities: {tools: [file__read]}", [])):
+    for capabilities, offered in (("", ["say"]), (", capabilities: {tools: [file__read]}", [])):
         outer = f"pipeline: p\nsteps: [{{agent: {{prompt: x, identity: inner{capabilities}}}}}]"
         run: agf.Run = run_virtual(agf.arun(outer, registry=registry))
-        assert run.output["r"] == found
+        assert run.output["r"] == offered
 
 
 def test_a_command_of_a_graph_needs_a_value_for_each_placeholder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,8 +284,8 @@ def test_a_question_that_nobody_answers_leaves_the_run_waiting() -> None:
     text = one("{type: interrupt, message: 'Publish {state.n}?', resume_key: said}")
     run = graph(text, registry, {"n": 3}, raises=False)
     assert (run.status, {row.state for row in run.progress.rows.values()}) == ("waiting", {"waiting"})
-    said = graph(text, registry, {"n": 3}, ask=lambda question: f"to {question.text}: yes")
-    assert said.output == {"n": 3, "interrupt_message": "Publish 3?", "said": "to Publish 3?: yes"}
+    ended = graph(text, registry, {"n": 3}, ask=lambda question: f"to {question.text}: yes")
+    assert ended.output == {"n": 3, "interrupt_message": "Publish 3?", "said": "to Publish 3?: yes"}
 
 
 def test_a_number_that_grows_too_large_is_the_cause_of_its_nodes_error() -> None:

@@ -45,12 +45,12 @@ def sequential(*steps: str, more: str = "") -> str:
 
 
 def codes(text: str) -> list[tuple[str, str | None]]:
-    return [(found.code, found.span.text if found.span else None) for found in load("policy", text)[1]]
+    return [(problem.code, problem.span.text if problem.span else None) for problem in load("policy", text)[1]]
 
 
 def only(flow: agf.Flow, kind: type[Step]) -> Any:
-    (found,) = (step for step in every(flow.body) if type(step) is kind)
-    return found
+    (only_step,) = (step for step in every(flow.body) if type(step) is kind)
+    return only_step
 
 
 # --- the steps of each policy ---
@@ -82,9 +82,9 @@ def test_a_loop_is_bounded_and_says_when_its_bound_ended_it() -> None:
     step = only(flow, Repeat)
     assert (step.limit, step.label) == (3, "a")
     assert step.over is not None
-    told = step.over(3, {"a": {"output": {"n": "5"}}})
-    assert (told.code, told.severity) == ("policy.loop-limit", "warning")
-    assert told.hint == "a.output.n > 1 needs a number, but the value is text '5'"
+    outcome = step.over(3, {"a": {"output": {"n": "5"}}})
+    assert (outcome.code, outcome.severity) == ("policy.loop-limit", "warning")
+    assert outcome.hint == "a.output.n > 1 needs a number, but the value is text '5'"
     assert only(loaded(document("{id: agf.loop, config: {steps: [{agent: a}]}}")), Repeat).limit == 10
 
 
@@ -120,10 +120,10 @@ def test_a_vendors_policy_is_called_with_its_configuration() -> None:
 
 def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
     steps = "{agent: a, input_mapping: {n: b.output.n}}, {agent: b}"
-    (found,) = load("policy", document(f"{{id: agf.loop, config: {{steps: [{steps}]}}}}"))[1]
-    assert found.code == "policy.dependency-order"
-    assert found.hint is not None
-    assert "fold" in found.hint
+    (problem,) = load("policy", document(f"{{id: agf.loop, config: {{steps: [{steps}]}}}}"))[1]
+    assert problem.code == "policy.dependency-order"
+    assert problem.hint is not None
+    assert "fold" in problem.hint
 
 
 # --- missing servers and agents ---
@@ -132,12 +132,12 @@ def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
 def test_an_impossible_requirement_refuses_the_run() -> None:
     governance = "[{policy_ref: acme.pii}, {policy_ref: acme.log, required: false}]"
     head = f"memory: {{required: true}}\nconstraints: {{governance_policies: {governance}}}\n"
-    definition, found = load("policy", document(sequential("{agent: a}"), head=head))
+    definition, problems = load("policy", document(sequential("{agent: a}"), head=head))
     assert [(d.code, d.span and d.span.text) for d in definition.flow.declared.refuses] == [
         ("policy.memory", "true"),
         ("policy.governance", "acme.pii"),
     ]
-    assert [(d.code, d.severity, d.span and d.span.text) for d in found] == [
+    assert [(d.code, d.severity, d.span and d.span.text) for d in problems] == [
         ("policy.governance", "warning", "acme.log")
     ]
 

@@ -73,7 +73,7 @@ def graph(**nodes: str) -> str:
         f"  {node}: {{type: tool_call, tool: {name}, args: {{x: k}}, state_key: out}}\n" for node, name in nodes.items()
     ]
     names = ["START", *nodes, "END"]
-    edges = [f"- {{from: {one}, to: {two}}}\n" for one, two in pairwise(names)]
+    edges = [f"- {{from: {source}, to: {target}}}\n" for source, target in pairwise(names)]
     return f"state: {{start: str, items: list, out: str}}\nnodes:\n{''.join(lines)}edges:\n{''.join(edges)}"
 
 
@@ -152,15 +152,15 @@ def test_a_step_is_compared_with_itself_at_any_place(
         calls = row["calls"], row["calls of the other"]
         lacks = {FIRST: calls[1], SECOND: calls[0]}.get(row["differs"])
         assert (lacks == 0) if lacks is not None else calls[0] == calls[1] > 0
-    shown = {row["value"].split("#")[0].split(" ")[0] for row in compared.values if row["value"].startswith("steps[")}
-    assert shown <= {row["step"] for row in compared if row["differs"] == "yes"}
+    steps = {row["value"].split("#")[0].split(" ")[0] for row in compared.values if row["value"].startswith("steps[")}
+    assert steps <= {row["step"] for row in compared if row["differs"] == "yes"}
 
 
 def test_different_flows_share_the_steps_that_are_the_same(registry: agf.Registry) -> None:
-    one = ran(registry, "pipeline", pipeline(LOAD, tool("clean", "enriched"), TEXT), "main")
+    first_run = ran(registry, "pipeline", pipeline(LOAD, tool("clean", "enriched"), TEXT), "main")
     text = pipeline(LOAD, tool("since", "since"), TEXT).replace("main", "second")
     two = ran(registry, "pipeline", text, "second")
-    rows = {row["name"]: row["differs"] for row in one.compare(two)}
+    rows = {row["name"]: row["differs"] for row in first_run.compare(two)}
     assert rows == {"raw": "", "enriched": FIRST, "said": "", "since": SECOND}
 
 
@@ -172,8 +172,8 @@ def test_flows_of_different_languages_are_compared(registry: agf.Registry) -> No
 
 
 def test_a_value_that_differs_has_the_path_of_the_first_run(registry: agf.Registry) -> None:
-    one = ran(registry, "pipeline", pipeline(LOAD, CLEAN))
-    compared = one.compare(ran(registry, "pipeline", pipeline(NEW, LOAD, tool("clean", "tidy", "v"))))
+    first_run = ran(registry, "pipeline", pipeline(LOAD, CLEAN))
+    compared = first_run.compare(ran(registry, "pipeline", pipeline(NEW, LOAD, tool("clean", "tidy", "v"))))
     values = {row["value"]: (row["first"], row["other"]) for row in compared.values}
     assert values["steps[1] input.x"] == ("k", "v")
     assert values["steps[1] output"] == ("clean(k)", "clean(v)")
@@ -183,9 +183,9 @@ def test_differences_are_displayed_first(registry: agf.Registry) -> None:
     names = ["load", "clean", "dedupe"]
     before = ran(registry, "pipeline", pipeline(*(tool(name, name) for name in names)))
     after = ran(registry, "pipeline", pipeline(*(tool(name, name, "j" if name == "dedupe" else "k") for name in names)))
-    found = before.compare(after)
-    assert [row["name"] for row in found] == names  # the data is in the order of the flow
-    head, *rows = repr(found).split("\n\n")[0].split("\n")[1:]
+    comparison = before.compare(after)
+    assert [row["name"] for row in comparison] == names  # the data is in the order of the flow
+    head, *rows = repr(comparison).split("\n\n")[0].split("\n")[1:]
     assert head.split()[:2] == ["name", "differs"]
     assert [row.split()[0] for row in rows] == ["dedupe", "load", "clean"]
 
@@ -195,10 +195,10 @@ def test_the_page_lists_steps_in_the_order_of_the_flow_and_no_element_twice(regi
 
     text = pipeline(LOAD, each("clean", "cleaned"), TEXT)
     edited = pipeline(LOAD, NEW, each("dedupe", "cleaned"), tool("text", "said", "other"))
-    one, two = ran(registry, "pipeline", text), ran(registry, "pipeline", edited)
-    found = compare_runs({"runs": [one.run_id, two.run_id]})
-    assert [row.name for row in found["steps"]] == ["raw", "fresh", "clean → dedupe", "said"]
-    names = [row.name for row in found["values"]]
+    first_run, second_run = ran(registry, "pipeline", text), ran(registry, "pipeline", edited)
+    comparison = compare_runs({"runs": [first_run.run_id, second_run.run_id]})
+    assert [row.name for row in comparison["steps"]] == ["raw", "fresh", "clean → dedupe", "said"]
+    names = [row.name for row in comparison["values"]]
     assert not any("#" in name or "steps[" in name for name in names)
     assert "said input.x" in names
 
@@ -215,8 +215,11 @@ steps:
 - transform: {value: ctx.items, output: loaded}
 - tool: {name: listed, args: {items: !expr ctx.loaded}, output: result}
 """
-    one, two = ran(registry, "pipeline", text), ran(registry, "pipeline", text.replace("ctx.items", "'[1, 2, 3, 4]'"))
-    rows = compare_runs({"runs": [one.run_id, two.run_id]})["values"]
+    first_run, second_run = (
+        ran(registry, "pipeline", text),
+        ran(registry, "pipeline", text.replace("ctx.items", "'[1, 2, 3, 4]'")),
+    )
+    rows = compare_runs({"runs": [first_run.run_id, second_run.run_id]})["values"]
     values = {row.name: (row.first, row.other) for row in rows}
     assert list(values) == [
         "output.n (also stores.result, result output)",

@@ -54,8 +54,8 @@ def test_a_user_signs_in_once_and_the_token_is_shown_nowhere(
     server.restart()
     assert len(opened) == 1
     assert service.grants == ["authorization_code"]
-    told = capsys.readouterr()
-    assert "t0ken" not in f"{told.out}{told.err}{server.log}{server!r}{server.problems}"
+    printed = capsys.readouterr()
+    assert "t0ken" not in f"{printed.out}{printed.err}{server.log}{server!r}{server.problems}"
 
 
 def test_an_expired_token_is_renewed_without_the_user(service: State, opened: list[str]) -> None:
@@ -139,9 +139,9 @@ def test_a_pasted_address_with_a_wrong_state_is_refused(service: State, monkeypa
 
 def test_a_refused_sign_in_is_reported(service: State, monkeypatch: pytest.MonkeyPatch) -> None:
     def browse(address: str) -> bool:
-        asked = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
-        back = urllib.parse.urlencode({"error": "access_denied", "state": asked["state"]})
-        page = urllib.request.urlopen(f"{asked['redirect_uri']}?{back}").read()
+        query = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
+        back = urllib.parse.urlencode({"error": "access_denied", "state": query["state"]})
+        page = urllib.request.urlopen(f"{query['redirect_uri']}?{back}").read()
         assert page == b"The sign-in was refused. Close this page."
         return True
 
@@ -163,8 +163,8 @@ def test_with_a_browser_on_another_computer_the_user_pastes_the_address(
 
     def paste(prompt: str) -> str:
         page = capsys.readouterr().out.split("sign in: ")[1].split()[0]
-        asked = dict(urllib.parse.parse_qsl(page.partition("?")[2]))
-        return f"{asked['redirect_uri']}?code=c0de&state={asked['state']}"
+        query = dict(urllib.parse.parse_qsl(page.partition("?")[2]))
+        return f"{query['redirect_uri']}?code=c0de&state={query['state']}"
 
     monkeypatch.setattr("builtins.input", paste)
     agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)

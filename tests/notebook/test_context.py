@@ -73,7 +73,7 @@ def test_a_value_that_is_read_cannot_change_the_log(ran_report: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("line", "case"),
     [
         ("%context nowhere", "magic.unknown-context"),
         ("%context report †state.nowhere", "plan.not-found"),
@@ -83,8 +83,8 @@ def test_a_value_that_is_read_cannot_change_the_log(ran_report: Shell) -> None:
         ("%context --load nothing.jsonl", "magic.missing"),
     ],
 )
-def test_a_mistake_is_reported_at_its_word(ran_report: Shell, line: str, what: str) -> None:
-    assert code(ran_report.run(line)) == what
+def test_a_mistake_is_reported_at_its_word(ran_report: Shell, line: str, case: str) -> None:
+    assert code(ran_report.run(line)) == case
 
 
 def test_clearing_begins_a_new_log_and_does_not_change_the_old_one(ran_report: Shell) -> None:

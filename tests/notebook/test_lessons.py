@@ -31,8 +31,8 @@ def shell() -> Iterator[Shell]:
 def said(shell: Shell, cell: str) -> str:
     with capture_output() as captured:
         shell.run_cell(cell, store_history=True)
-    shown = [output.data.get("text/plain", "") for output in captured.outputs]
-    return "".join([captured.stdout, *shown])
+    texts = [output.data.get("text/plain", "") for output in captured.outputs]
+    return "".join([captured.stdout, *texts])
 
 
 @pytest.mark.parametrize("language", lessons.NOTEBOOKS)
@@ -166,5 +166,5 @@ def test_the_input_of_a_check_is_that_of_the_notebook(shell: Shell) -> None:
     with session(shell):
         said(shell, ANSWER.format(name="sunbeam", step="transform: {value: '500'}"))
         with capture_output() as captured:
-            done = shell.run_cell("%lesson pipeline.1 --check")
-        assert "magic.unknown-variable" in str(done.error_in_exec), captured.stdout
+            result = shell.run_cell("%lesson pipeline.1 --check")
+        assert "magic.unknown-variable" in str(result.error_in_exec), captured.stdout

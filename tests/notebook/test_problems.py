@@ -20,8 +20,10 @@ from tests.notebook.conftest import Kernel
 def marked(cell: str, registry: Registry | None = None) -> list[tuple[str, str]]:
     """The code of each problem and the text that is underlined."""
     units = cell.encode("utf-16-le")
-    found = problems_of(cell, registry or Registry())
-    return [(one["code"], units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le")) for one in found]
+    problems = problems_of(cell, registry or Registry())
+    return [
+        (problem["code"], units[2 * problem["start"] : 2 * problem["end"]].decode("utf-16-le")) for problem in problems
+    ]
 
 
 @pytest.mark.parametrize(
@@ -91,32 +93,34 @@ def test_a_long_cell_is_not_read() -> None:
 def test_any_text_has_places_in_the_text(text: str) -> None:
     for cell in (text, f"%%pipeline p\n{text}", f"%%graph {text}", f"%%plan p\n- _tool: {text}"):
         size = len(cell.encode("utf-16-le", "surrogatepass")) // 2
-        for one in problems_of(cell, Registry()):
-            assert 0 <= one["start"] <= one["end"] <= size
+        for problem in problems_of(cell, Registry()):
+            assert 0 <= problem["start"] <= problem["end"] <= size
 
 
 @pytest.mark.kernel
-def test_a_page_finds_the_comm_by_its_target_and_asks_also_while_a_cell_runs(seen: Kernel) -> None:
-    found = seen.reply(seen.client.comm_info(target_name=TARGET))["comms"]
-    (comm,) = found
+def test_a_page_finds_the_comm_by_its_target_and_asks_also_while_a_cell_runs(page_kernel: Kernel) -> None:
+    comms = page_kernel.reply(page_kernel.client.comm_info(target_name=TARGET))["comms"]
+    (comm,) = comms
     assert (
-        ask(seen, comm, "a", "%%pipeline p\npipeline: p\nsteps:\n- tol: {}")["problems"][0]["code"]
+        ask(page_kernel, comm, "a", "%%pipeline p\npipeline: p\nsteps:\n- tol: {}")["problems"][0]["code"]
         == "pipeline.step-kind"
     )
-    assert ask(seen, comm, "b", "x = 1") == {"id": "b", "problems": []}
-    seen.client.control_channel.send(seen.client.session.msg("create_subshell_request", {}))
-    subshell = seen.client.get_control_msg(timeout=60)["content"].get("subshell_id")
+    assert ask(page_kernel, comm, "b", "x = 1") == {"id": "b", "problems": []}
+    page_kernel.client.control_channel.send(page_kernel.client.session.msg("create_subshell_request", {}))
+    subshell = page_kernel.client.get_control_msg(timeout=60)["content"].get("subshell_id")
     if subshell is None:
         pytest.skip("this kernel has no subshells: it answers when the cell has ended")
-    cell = seen.begin("open('gate').read()")
+    cell = page_kernel.begin("open('gate').read()")
     assert (
-        ask(seen, comm, "c", "%%plan p\n- _tool: nix", subshell)["problems"][0]["message"]
+        ask(page_kernel, comm, "c", "%%plan p\n- _tool: nix", subshell)["problems"][0]["message"]
         == "no tool 'nix' is registered"
     )
-    (seen.folder / "gate").write_text("open")
+    (page_kernel.folder / "gate").write_text("open")
     cell.end()
-    seen.client.control_channel.send(seen.client.session.msg("delete_subshell_request", {"subshell_id": subshell}))
-    seen.client.get_control_msg(timeout=60)
+    page_kernel.client.control_channel.send(
+        page_kernel.client.session.msg("delete_subshell_request", {"subshell_id": subshell})
+    )
+    page_kernel.client.get_control_msg(timeout=60)
 
 
 def ask(kernel: Kernel, comm: str, id: str, text: str, subshell: str | None = None) -> dict[str, Any]:

@@ -102,20 +102,20 @@ def test_a_graph_is_its_nodes_and_edges_with_conditions_limits_and_ways_back() -
 
 
 @settings(max_examples=20)
-@given(said=HOSTILE)
-def test_no_condition_wire_or_node_is_markup(said: str) -> None:
+@given(label=HOSTILE)
+def test_no_condition_wire_or_node_is_markup(label: str) -> None:
     (walk,) = shapes.GRAPH.body.steps
     assert isinstance(walk, Walk)
-    edges = tuple(edge._replace(label=said) for edge in walk.edges)
-    named = replace(walk, edges=edges, nodes={**walk.nodes, "x" + said: shapes.node("x", "tool" + said)})
+    edges = tuple(edge._replace(label=label) for edge in walk.edges)
+    named = replace(walk, edges=edges, nodes={**walk.nodes, "x" + label: shapes.node("x", "tool" + label)})
     graph = replace(shapes.GRAPH, body=replace(shapes.GRAPH.body, steps=(named,)))
-    wired = shapes.plan(*shapes.PLAN.body.steps[0].steps, feeds=(("calls.load", "calls.clean", said),))  # type: ignore[attr-defined]
+    wired = shapes.plan(*shapes.PLAN.body.steps[0].steps, feeds=(("calls.load", "calls.clean", label),))  # type: ignore[attr-defined]
     for flow in (graph, wired):
         diagram = Diagram(flow)
         assert {item.tag for item in ElementTree.fromstring(diagram.svg()).iter()} <= {SVG + tag for tag in SHAPES}
-        for shown in (diagram.svg(), diagram.to_dot(), diagram.outline()):
-            assert not UNSAFE.search(shown)
-            shown.encode()
+        for text in (diagram.svg(), diagram.to_dot(), diagram.outline()):
+            assert not UNSAFE.search(text)
+            text.encode()
 
 
 def test_a_long_graph_is_drawn_without_recursion() -> None:
@@ -142,10 +142,10 @@ class Clock:
         self.round += 1
 
     def node(self, name: str, visit: int, value: object = None) -> None:
-        at = (f"nodes.{name}", visit)
-        self.events.append(ev.StepStarted(at, self.now))
+        path = (f"nodes.{name}", visit)
+        self.events.append(ev.StepStarted(path, self.now))
         self.now += 0.5
-        self.events.append(ev.StepFinished(at, self.now, value))
+        self.events.append(ev.StepFinished(path, self.now, value))
 
 
 def walked() -> Progress:
@@ -179,11 +179,11 @@ def test_a_number_stands_on_no_box_no_label_and_no_other_number() -> None:
     root = ElementTree.fromstring(Diagram(shapes.GRAPH, walked()).svg())
     marks = [covers(item) for item in root if item.tag == SVG + "rect" and item.get("rx") == "7.5"]
     groups = [group for group in root.iter(SVG + "g") if group.get("class") == "box"]
-    others = [covers(next(item for item in group if item.tag == SVG + "rect")) for group in groups]
-    others += [covers(item) for item in root if item.tag == SVG + "text" and item.get("paint-order")]
+    covered_areas = [covers(next(item for item in group if item.tag == SVG + "rect")) for group in groups]
+    covered_areas += [covers(item) for item in root if item.tag == SVG + "text" and item.get("paint-order")]
     assert marks
     for a in marks:
-        for b in [*others, *(mark for mark in marks if mark is not a)]:
+        for b in [*covered_areas, *(mark for mark in marks if mark is not a)]:
             assert not (b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3])
 
 

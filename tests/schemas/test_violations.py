@@ -52,7 +52,7 @@ SENTENCES: list[tuple[Any, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("schema", "value", "sentence"), SENTENCES, ids=[one[2] for one in SENTENCES])
+@pytest.mark.parametrize(("schema", "value", "sentence"), SENTENCES, ids=[case[2] for case in SENTENCES])
 def test_a_violation_is_reported_in_our_words(schema: Any, value: Any, sentence: str) -> None:
     assert describe_all(judge(schema)(value)) == sentence
 

@@ -30,18 +30,18 @@ def read(text: str, /, **bounds: int) -> tuple[list[Any], list[Diagnostic]]:
     return [plain(node) for node in nodes], list(problems)
 
 
-def at(found: Diagnostic) -> str:
-    return found.span.text
+def at(node: Diagnostic) -> str:
+    return node.span.text
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
 def test_a_text_reads_as_its_row_says(row: dict[str, Any]) -> None:
     if row.get("c_parser_only") and not C_PARSER:
         pytest.skip("the C parser is missing here")
-    values, found = read(row["text"], **row.get("bounds", {}))
-    errors = [problem for problem in found if problem.severity == "error"]
+    values, problems = read(row["text"], **row.get("bounds", {}))
+    errors = [problem for problem in problems if problem.severity == "error"]
     assert [{"code": e.code, "at": at(e)} for e in errors] == row.get("errors", [])
-    warnings = [{"code": w.code, "at": at(w)} for w in found if w.severity == "warning"]
+    warnings = [{"code": w.code, "at": at(w)} for w in problems if w.severity == "warning"]
     assert warnings == row.get("warnings", [])
     if "values" in row:
         assert values == row["values"]
@@ -71,10 +71,10 @@ TREE = st.recursive(
 @given(TREE, st.booleans())
 def test_json_reads_as_itself(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
-    values, found = read(text)
-    if not ascii_only and [problem.code for problem in found] == ["yaml.character"]:
+    values, problems = read(text)
+    if not ascii_only and [problem.code for problem in problems] == ["yaml.character"]:
         return  # JSON allows them unescaped, YAML does not
-    assert not found
+    assert not problems
     assert values == ([] if value is None else [value])
 
 
@@ -103,8 +103,8 @@ def printed(value: Any, style: str, width: int, unicode: bool) -> str:
 
 @given(TREE.filter(same_in_both), st.sampled_from(STYLES), st.sampled_from([8, 80]), st.booleans())
 def test_what_a_yaml_printer_writes_reads_as_itself(value: Any, style: str, width: int, unicode: bool) -> None:
-    values, found = read(printed(value, style, width, unicode))
-    assert not found
+    values, problems = read(printed(value, style, width, unicode))
+    assert not problems
     assert values == ([] if value is None else [value])
 
 
@@ -169,14 +169,14 @@ LOCATED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "part", "there"), LOCATED)
-def test_a_part_of_a_text_is_found_in_the_source(text: str, part: str, there: str) -> None:
+@pytest.mark.parametrize(("text", "part", "expected"), LOCATED)
+def test_a_part_of_a_text_is_found_in_the_source(text: str, part: str, expected: str) -> None:
     [node] = documents(Source("a text", text), Diagnostics())
     assert isinstance(node, Fields)
     scalar = node.fields["a"]
     assert isinstance(scalar, Scalar)
     start = scalar.text.index(part)
-    assert scalar.locate(start, start + len(part)).text == there
+    assert scalar.locate(start, start + len(part)).text == expected
 
 
 @pytest.mark.parametrize("text", ["a: 'x'", "a: x", 'a: "x\\n"', "a: |\n  x\n", "a: !expr x", "a: ''", "a:"])
@@ -203,9 +203,9 @@ def test_an_expression_that_is_empty_is_its_tag() -> None:
 @pytest.mark.parametrize("around", ["{}: 1", "'{}': 1", '{{"{}": 1}}', "a: 1\n{}: 1\n", '{{"a": 1, "{}": 1}}'])
 def test_a_key_may_be_as_long_as_yaml_lets_it(around: str) -> None:
     key = "k" * 1020
-    [value], found = read(around.format(key))
+    [value], problems = read(around.format(key))
     assert key in value
-    assert not found
+    assert not problems
     _, [problem] = read(around.format(key + "k" * 20))
     assert problem.message == "a key is longer than 1,024 characters"
     assert at(problem).strip("'\"") == key + "k" * 20
@@ -271,13 +271,13 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_no_text_can_exhaust_the_kernel(name: str) -> None:
     text, code = ENDLESS[name]
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     # A thread's stack is a fraction of the main one's.
-    reading = threading.Thread(target=lambda: found.extend(read(text)[1]))
+    reading = threading.Thread(target=lambda: problems.extend(read(text)[1]))
     reading.start()
     reading.join()
-    assert [problem.code for problem in found] == [code]
-    assert len(str(found[0])) < 1000
+    assert [problem.code for problem in problems] == [code]
+    assert len(str(problems[0])) < 1000
 
 
 PIECES = [
@@ -317,6 +317,6 @@ def test_the_parser_in_python_gives_the_same() -> None:
         slow,
         __file__,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert "the C parser is missing here" in done.stdout  # as the skipped rows found
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout[-3000:]
+    assert "the C parser is missing here" in completed.stdout  # as the skipped rows found
