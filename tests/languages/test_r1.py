@@ -472,7 +472,7 @@ def plain(node: Any) -> Any:
     """A node without its places."""
     if not hasattr(node, "_fields"):
         return tuple(map(plain, node)) if isinstance(node, tuple) else strictly(node)
-    places = ("at", "end", "key_at", "weight")
+    places = ("offset", "end", "key_at", "weight")
     return type(node).__name__, *(plain(getattr(node, name)) for name in node._fields if name not in places)
 
 
