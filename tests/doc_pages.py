@@ -76,10 +76,14 @@ class Finding(NamedTuple):
 
 
 class Entry(NamedTuple):
+    """The entry of a code in the error reference."""
+
     code: str
     whens: frozenset[str]
+    """The moments at which the code is reported, in the words of the page."""
     text: str
     start: int
+    """The position of the entry in its page."""
     top: str
     """What stands before the first entry of its page."""
 

@@ -39,6 +39,7 @@ class Use(NamedTuple):
     """A pattern and how it is used."""
 
     where: str
+    """The module and the name of the constant, or the module and the line of the call."""
     pattern: str
     flags: int
     anchored: bool

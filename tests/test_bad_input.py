@@ -45,6 +45,7 @@ BAD_TEXTS = {
     "a cyclic schema": ("schema: A\nfields: {a: {type: ref, schema: A}}", "schema.cycle", "A"),
     "half a character": ("pipeline: \ud800", "yaml.character", "\ud800"),
 }
+"""For each mistake: a text, the code of its error, and the text at the place of the error (None: any)."""
 
 
 @pytest.fixture

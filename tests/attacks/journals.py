@@ -66,8 +66,11 @@ class Runs(NamedTuple):
     """The ids of the three runs of a journal."""
 
     healthy: str
+    """A run that ended well."""
     failed: str
+    """A run of which a call failed."""
     cut: str
+    """A run whose process ended in the middle."""
 
 
 def made(folder: Path) -> Runs:

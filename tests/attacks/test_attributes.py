@@ -213,6 +213,7 @@ READABLE: dict[str, tuple[Any, str, Any]] = {
     "key of any name": ({"gi_frame": 5}, "gi_frame", 5),
     "key that begins with _": ({"_x": 5}, "_x", 5),
 }
+"""For each case: an object, the path that is read of it, and the expected value."""
 
 
 @pytest.mark.parametrize("readable", READABLE)
@@ -234,6 +235,7 @@ ELSEWHERE: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "path": ("path", "parent.input.x.{}", lambda x: {"parent": {"input": {"x": x}}}),
     "path over a list": ("path", "parent.input.l.[].{}", lambda x: {"parent": {"input": {"l": [x]}}}),
 }
+"""For each place without attributes: its language, a text with a hole for the path, and the context of a value."""
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)

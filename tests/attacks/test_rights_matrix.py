@@ -212,6 +212,7 @@ FLOWS: Sequence[tuple[str, str, str]] = (
         NODE.format("react", "nodes: {n: {type: agent, prompt: please do, identity: model, tools: [a], state_key: x}}"),
     ),
 )
+"""Flows that call a tool, each with its language and its name."""
 
 
 def thread(work: Callable[[], Any]) -> Any:

@@ -33,6 +33,7 @@ TEXTS = {
     "plan: a call, none needs another": (plan_of_independent(CALLS), "plan", {}),
     "graph: a node": (graph(CALLS), "graph", {"n": 0}),
 }
+"""For each row of the table: a text, its language, and its input."""
 
 
 def rows() -> list[tuple[str, Row, Row]]:

@@ -59,9 +59,13 @@ CASES: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 class Ratio(NamedTuple):
+    """The cost of an evaluation of an expression."""
+
     text: str
     evaluated: float
+    """The ratio to the cost of a Python lambda that does the same."""
     micros: float
+    """Microseconds of an evaluation."""
 
 
 def rows(rounds: int = 31) -> list[Ratio]:

@@ -31,11 +31,15 @@ from tests.fans import fan_out
 
 
 class Felt(NamedTuple):
+    """A wait or a cost that a user notices, as measured, and its goal."""
+
     what: str
+    """The words of its row in the table of goals."""
     most: float
     """The goal."""
     measured: float
     unit: str
+    """The unit of the goal and of the measured value: ``ms``, ``×``, ``kB`` …"""
     beside: str = ""
     """What the same takes in another tool."""
 

@@ -193,10 +193,13 @@ class Resumed(NamedTuple):
     """A run with two tables that failed and was resumed by another process, which needs one of the tables."""
 
     calls: int
+    """The number of calls that the resumed run made."""
     cpu: float
+    """Seconds of user CPU."""
     read: float
     """The GB that the process read from all files. Linux only."""
     stored: float
+    """The GB of the store when the run failed."""
 
 
 def resumed(megabytes: int) -> Resumed:

@@ -49,6 +49,8 @@ def loops_of_a_millisecond() -> int:
 
 
 class Case(NamedTuple):
+    """A fan-out that is measured in several ways: the heading of its table, its function and its elements."""
+
     name: str
     work: Callable[[Any], Any]
     xs: list[Any]

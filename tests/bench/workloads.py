@@ -45,6 +45,8 @@ Do = Callable[[], object]
 
 
 class Candidate(NamedTuple):
+    """A library that does the same work: its name, and a function that does it."""
+
     name: str
     keeps: str
     """What is on the disk after the run."""
@@ -54,11 +56,16 @@ class Candidate(NamedTuple):
 
 
 class Workload(NamedTuple):
+    """Work that is measured in several libraries, with the texts of its section."""
+
     title: str
     about: str
     candidates: Callable[[Path, ExitStack], Iterable[Candidate]]
+    """Makes the candidates, with their files in a folder. The stack closes what they open."""
     units: int
+    """The number of parts of the work, for the column "µs a unit"."""
     unit: str
+    """The word for one part: ``call``, ``session`` …"""
 
 
 LIBRARY = "library "
@@ -559,8 +566,11 @@ def _module(name: str, text: str, **globals_of_module: Any) -> types.ModuleType:
 
 
 class Taken(NamedTuple):
+    """The row of a candidate in the table of its workload, with medians over all rounds."""
+
     name: str
     keeps: str
+    """What is on the disk after the run."""
     seconds: float
     cpu: float
     """The CPU seconds of this process."""

@@ -45,6 +45,7 @@ class Said(NamedTuple):
     message: str = ""
     severity: str = "error"
     part: int | None = None
+    """The number of the part. None means that the message has no place in a part; ``start`` and ``end`` are 0 then."""
     start: int = 0
     end: int = 0
 
@@ -54,6 +55,8 @@ class Said(NamedTuple):
 
 
 class Case(NamedTuple):
+    """A mistake of a page: the blocks that a user runs one after another, and what is reported."""
+
     title: str
     parts: tuple[Block, ...]
     first: int
@@ -350,8 +353,10 @@ class Cell(NamedTuple):
 
     language: str
     name: str | None
+    """The name in the line of its magic; None if the line has none."""
     text: str
     latent: tuple[str, ...]
+    """The names of the tools that the cell declares as latent."""
 
     def again(self, parts: tuple[Block, ...]) -> list[Said]:
         """The messages about the cell with a changed text."""

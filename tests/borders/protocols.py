@@ -22,7 +22,9 @@ class Call:
     """A call that a model asks for."""
 
     tool: str | None
+    """None means that the call names no tool."""
     arguments: Mapping[str, Any] | str
+    """The arguments, or a text that is sent for them as it is."""
     id: str = ""
 
 

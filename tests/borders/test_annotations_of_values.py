@@ -41,6 +41,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "a key that is no number": (dict[int, str], {"x": "a"}, "refuses 'x.x': a key is a whole number"),
     "two keys of one number": (dict[int, str], {"01": "a"}, "refuses 'x.01': a key is a whole number"),
 }
+"""For each annotation: the annotation, a value that does not fit it, and the words of the error."""
 
 CALLS = {
     "pipeline": "{pipeline: p, steps: [{tool: {name: look, args: {x: !expr ctx.v}}}]}",

@@ -109,6 +109,7 @@ NO_ROWS: dict[str, tuple[Any, str, str]] = {
     "named tuples": ([Point(1)], "row 0 of the table is an opaque Point", "_asdict()"),
     "dataclasses": ([Weight(1)], "row 0 of the table is an opaque Weight", "dataclasses.asdict(row)"),
 }
+"""For each case: what is given as a table, the message, and the hint."""
 
 
 @pytest.mark.parametrize("name", NO_ROWS)

@@ -65,6 +65,7 @@ SIGNS = [
     ("graph", "name: g\nstate:｛a: any｝\n", "fullwidth left curly bracket): write {"),
     ("plan", "calls: [{_tool： x}]\n", "fullwidth colon): write :"),
 ]
+"""A language, a text with a character that looks like a sign of it, and the hint."""
 
 
 @pytest.mark.parametrize(("language", "text", "hint"), SIGNS)

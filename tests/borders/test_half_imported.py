@@ -54,6 +54,7 @@ CASES = {
     "an annotation": ("numpy", "numpy._globals", "numpy_json_type(Point) is None"),
     "a pickled value": ("polars", "polars.lazyframe", "type(agf.run(flow).output) is Point"),
 }
+"""For each case: a package, its module that is imported halfway, and an expression that must hold then."""
 
 
 @pytest.mark.parametrize("case", CASES)

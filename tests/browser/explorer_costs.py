@@ -57,6 +57,7 @@ FLOWS = {
     "500 steps": "%run_pipeline steps --out r",
 }
 
+# Counts the frames and the long tasks of the page, and waits for the explorer.
 WATCH = """() => {
   const found = window.agfCosts = { frames: 0, long: 0, since: performance.now() };
   new PerformanceObserver(list => { for (const entry of list.getEntries()) found.long += entry.duration; })
@@ -70,6 +71,7 @@ WATCH = """() => {
   start();
 }"""
 
+# Ends the count, and returns it.
 COSTS = """() => {
   const { frames, long, since, paint, id } = window.agfCosts;
   cancelAnimationFrame(id);
@@ -78,13 +80,21 @@ COSTS = """() => {
 
 
 class Cost(NamedTuple):
+    """The cost of one run."""
+
     cpu: float
+    """The kernel's seconds of CPU."""
     memory: float
+    """The MB by which the kernel grew."""
     messages: int
+    """The messages on the connection of the page."""
     kilobytes: float
     frames: float
+    """The frames that the page painted in a second."""
     long: float
+    """Milliseconds of long tasks in the page."""
     paint: float
+    """Milliseconds until the explorer was there; 0 without one."""
 
 
 def measure(lab: Lab, browser: Any, flow: str, view: str, number: int) -> Cost:

@@ -86,6 +86,7 @@ KEYS: list[tuple[str, str, str]] = [
     ("a…c", "has the character U+2026 (horizontal ellipsis)", COPY),
     ("a\x01c", "has the character U+0001 (a control character)", COPY),
 ]
+"""A key, what is wrong with it, and the hint; empty: nothing is wrong."""
 
 
 @pytest.mark.parametrize(("key", "wrong", "hint"), KEYS, ids=repr)

@@ -116,6 +116,7 @@ ERRORS: dict[str, tuple[Exception, str, str, str | None, bool]] = {
     ),
     "an error without words": (error("Odd"), "model.failed", "the request to openai:m failed: Odd: Odd", None, False),
 }
+"""For each failure: the exception, its code, message and hint, and whether the model is asked again."""
 
 
 @pytest.mark.parametrize("case", ERRORS)

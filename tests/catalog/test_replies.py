@@ -26,13 +26,17 @@ class Sent:
     """A reply as its provider sent it."""
 
     parts: Any = "hi"
+    """The parts of the reply; a text stands for one part with this text."""
     finish: Any = None
+    """The reason of the end as pydantic-ai names it; None if it has none."""
     why: str | None = "stop"
+    """The reason of the end as the provider names it; None if it sent none."""
     system: str = "openai"
     kind: str = "json"
     streamed: bool = False
     is_done: bool = False
     heard: str | None = None
+    """The text of the answer of the server; None if it was not read."""
     details: Any = ()
     usage: RequestUsage = field(default_factory=RequestUsage)
     request: Request = field(default_factory=lambda: Request(()))

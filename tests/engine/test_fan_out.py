@@ -85,9 +85,12 @@ class Seen(NamedTuple):
     output: Any
     error: str | None
     calls: Counter[str]
+    """How often the tool was called with each value."""
     made: int
+    """The number of calls that the run says it made."""
     events: list[Any]
     records: list[Any]
+    """The lines of the journal."""
 
 
 def _told(events: list[Any]) -> Iterator[Any]:

@@ -34,6 +34,7 @@ SESSIONS: dict[str, tuple[Told, list[Turn], dict[str, list[int]]]] = {
         {"price": [1, 1]},
     ),
 }
+"""For each session: its events, the turns that are listed, and the calls and failures of each tool."""
 
 
 def told(events: Told) -> Turns:

@@ -32,8 +32,11 @@ class Kept(NamedTuple):
     """A stored value as the journal has it."""
 
     form: str | None
+    """The form in which the value is stored: ``json``, ``pickle`` … With ``again`` only its preview is stored."""
     data: str | bytes | None
+    """The stored value; None if it is not stored."""
     shown: str | None = None
+    """The preview of the value as JSON; None if it has none."""
 
 
 class Point:
@@ -211,6 +214,7 @@ JSON: list[tuple[str | None, str | None, bool]] = [
     (None, "null", False),
     ("null", None, False),
 ]
+"""Two texts of JSON, and whether they stand for the same value."""
 
 
 @pytest.mark.parametrize(("first", "other", "same"), JSON)
@@ -240,6 +244,7 @@ PREVIEWS: list[tuple[Kept, Kept, bool | None]] = [
     (Kept("again", None, encode(MASK)), Kept("again", None, "2"), None),
     (Kept("again", None, "2"), Kept("again", None, encode(MASK)), None),
 ]
+"""Two stored values, and whether they are the same; None: nobody can tell."""
 
 
 @pytest.mark.parametrize(("first", "other", "same"), PREVIEWS)
@@ -289,6 +294,7 @@ PARTS: dict[str, tuple[Any, Any, bool | None]] = {
         None,
     ),
 }
+"""For each case: two large values, and whether they are the same; None: nobody can tell."""
 
 
 @pytest.mark.parametrize("case", PARTS)

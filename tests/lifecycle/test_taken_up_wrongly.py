@@ -25,7 +25,8 @@ def registry(tmp_path: Path) -> Iterator[agf.Registry]:
 
     @agf.tool(registry=registry)
     def sell(pears: Any) -> Any:
-        if closed.pop() if closed else False:
+        if closed:  # at the first call only
+            closed.clear()
             raise LookupError("closed")
         return pears
 

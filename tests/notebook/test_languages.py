@@ -15,12 +15,17 @@ class Example(NamedTuple):
     """A definition in one language, and the expected outcome."""
 
     body: str
+    """The cell below its first line."""
     set: str
+    """The input, as words of the line."""
     gives: object
+    """The output of the run."""
     size: str
+    """The words about the size of the definition."""
     wrong: str
     """The same definition with a misspelt word."""
     code: str
+    """The code of the error of ``wrong``, and its line in the cell."""
     line: int
 
 

@@ -27,6 +27,8 @@ TOUCH = 0.5
 
 
 class Area(NamedTuple):
+    """A rectangle in pixels of the picture. The vertical axis points down."""
+
     left: float
     top: float
     right: float
@@ -68,8 +70,11 @@ class Drawn:
     """``text``, ``rect`` or ``head``."""
     area: Area
     says: str = ""
+    """The text of a ``text``; empty for other kinds."""
     border: float = 0.0
+    """The width of its border; 0 if it has none."""
     fills: bool = False
+    """Whether it hides what is painted before it."""
 
 
 def drawn_things(svg: str) -> list[Drawn]:

@@ -337,6 +337,7 @@ PACES: dict[str, tuple[dict[str, int], float, str]] = {
     "some of another run": ({"finished": 100, "earlier": 50}, 10.0, "5/s, 3 min 0 s left"),
     "of an earlier session": ({"finished": 100, "earlier": 98, "is_own": True}, 10.0, "10/s, 1 min 30 s left"),
 }
+"""For each case: counts of a fan-out of 1,000 elements, the seconds since its start, and the words."""
 
 
 @pytest.mark.parametrize("case", PACES)
@@ -373,6 +374,7 @@ REPORTS: dict[str, tuple[bool, list[Progressed], str, float | None]] = {
         *("#7: 3 of 10, and 1 more", None),
     ),
 }
+"""For each case: whether the row has many calls, their reports, the words of the row, and the share of its bar."""
 
 
 @pytest.mark.parametrize("case", REPORTS)

@@ -50,6 +50,7 @@ SENTENCES: list[tuple[Any, Any, str]] = [
     ({"items": {"type": "null"}}, [1] * 7, "; ".join(f"[{i}]: needs null, not the number 1" for i in range(5))
      + "; and 2 more"),
 ]  # fmt: skip
+"""A schema, a value that violates it, and the sentence of the violation."""
 
 
 @pytest.mark.parametrize(("schema", "value", "sentence"), SENTENCES, ids=[case[2] for case in SENTENCES])

@@ -167,6 +167,7 @@ LOCATED = [
     ("\ufeffa: 😀 x", "x", "x"),
     ("a: 'p\u2028q'", "q", "q"),
 ]
+"""A text, a part of its value, and the text at the place of this part."""
 
 
 @pytest.mark.parametrize(("text", "part", "expected"), LOCATED)

@@ -61,6 +61,7 @@ ARROW: dict[str, tuple[list[Any], str, list[Any]]] = {
     "arrays of dates": ([np.array(["2024-03-01"], "M8[D]")], "list<item: timestamp[s]>", [[MIDNIGHT]]),
     "matrices": ([np.eye(1)], "list<item: list<item: double>>", [[[1.0]]]),
 }
+"""For each case: the values, the type of their column in Arrow, and the values that it has."""
 
 
 @pytest.mark.parametrize("case", ARROW)

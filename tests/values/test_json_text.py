@@ -37,6 +37,7 @@ WRITTEN: dict[str, tuple[Any, str, bool]] = {
     "a date": ([DAY], '["2026-01-02"]', False),
     "a duration": (datetime.timedelta(hours=1), '"PT1H"', False),
 }
+"""For each case: a value, its text, and whether a number became null."""
 
 
 @pytest.mark.parametrize("case", WRITTEN)

@@ -150,6 +150,7 @@ NO_TABLE: dict[str, tuple[type[Any], str, str, str]] = {
     "cases that are no list": (Cases, "cases: {a: 1}\n", "over.file", "is not a data set"),
     "an empty file": (Cases, "", "over.file", "is not a data set"),
 }
+"""For each case: the reader, the content of a file, the code of the error, and its message."""
 
 
 @pytest.mark.parametrize("case", NO_TABLE)

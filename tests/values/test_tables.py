@@ -110,6 +110,7 @@ NO_TABLE: dict[str, tuple[Any, str, str, str]] = {
     ),
     "two of Arrow": (pa.table([[1], [2]], names=["n", "n"]), "over.columns", "two columns are called 'n'", "rename"),
 }
+"""For each case: what is given as a table, the code of the error, and texts in its message and in its hint."""
 
 
 @pytest.mark.parametrize("case", NO_TABLE)

@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[2]
 
 
 class Killed(NamedTuple):
+    """How many processes died until a run had ended, and how many chunks were sent."""
+
     workers: int
     kernels: int
     chunks: int

@@ -244,6 +244,7 @@ HOSTILE: list[tuple[str, Turn, str, str]] = [
     ("plans depth", plan(call("price", "†state.p", fruit=_deep(150))), "", ""),
     ("plans half", '{"calls": [{"_tool": "pri', "the reply is not JSON", ""),
 ]  # fmt: skip
+"""For each case: its name, the reply of the model, the message, and the text under the caret."""
 
 
 @pytest.mark.parametrize(("turn", "message", "caret"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])

@@ -66,6 +66,7 @@ FAULTY: list[tuple[list[Any], int, str]] = [
     ([1, 10**400], 1, "the score is infinite, or larger than a float can be"),
     ([1, ERRED], 1, "it failed"),
 ]
+"""The values of the rows, the number of the first faulty row, and the message."""
 
 
 @pytest.mark.parametrize(("values", "row", "message"), FAULTY, ids=lambda value: repr(value)[:30])
