@@ -33,8 +33,8 @@ def script(text: str, folder: Path, *arguments: str, **environment: str) -> subp
         order = {"text": textwrap.dedent(text), "arguments": arguments, "folder": str(folder.absolute())}
         order |= {"environment": {**os.environ, **environment}, "outputs": [str(out), str(err)]}  # type: ignore[dict-item]
         status = forks().run(order)
-        printed_there, told = out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
-    return subprocess.CompletedProcess(["python", "-c", text, *arguments], status, printed_there, told)
+        output, errors = out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+    return subprocess.CompletedProcess(["python", "-c", text, *arguments], status, output, errors)
 
 
 def command_line(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:

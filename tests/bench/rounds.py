@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
+    """The cost of a candidate."""
+
     name: str
     micros: float
     """Microseconds for one unit of work, the median over the rounds."""

@@ -32,6 +32,8 @@ CHOICES = re.compile(r"(?:^|; |\? )(?!a parameter)[\w' ]+? are (?P<text>\S+?(?:,
 
 
 class Piece(NamedTuple):
+    """A part of a hint that a user can use."""
+
     do: str
     """What to do with the text: ``write`` it in its place, ``fill`` it in with a value of the user's, ``remove`` it,
     ``close`` what is open, ``rename`` it everywhere, run it ``before`` as a line, run it as a line to ``show``

@@ -36,7 +36,7 @@ class Sent:
     streamed: bool = False
     is_done: bool = False
     heard: str | None = None
-    """The text of the answer of the server; None if it was not read."""
+    """The text of a reply of the Chat protocol in one piece; None for another kind of reply."""
     details: Any = ()
     usage: RequestUsage = field(default_factory=RequestUsage)
     request: Request = field(default_factory=lambda: Request(()))

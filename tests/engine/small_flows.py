@@ -52,8 +52,8 @@ class Put:
         return (Ref((self.name,)),)
 
 
-def call(id: str, name: str, given: Callable[[Frame], Any], kind: CalleeKind = "tool", **more: Any) -> Invoke:
-    return Invoke(id=id, word=kind, label=name, kind=kind, name=Name(name, SPAN), args=Says(given), **more)
+def call(id: str, name: str, arguments: Callable[[Frame], Any], kind: CalleeKind = "tool", **more: Any) -> Invoke:
+    return Invoke(id=id, word=kind, label=name, kind=kind, name=Name(name, SPAN), args=Says(arguments), **more)
 
 
 def flow(*steps: Step, name: str = "by_hand", **more: Any) -> agf.Flow:

@@ -100,7 +100,7 @@ class HandClient:
         return state
 
     def told(self, method: str) -> str:
-        """The next line of stderr that contains ``wanted``."""
+        """The next line of stderr that contains ``method``."""
         while True:
             line = self._told.get(timeout=PATIENCE)
             assert line is not None, f"the server has not told {method!r}"

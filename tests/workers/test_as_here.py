@@ -97,15 +97,14 @@ def calls(path: Path) -> list[Record]:
     """The calls of the only run in the file. A damaged record raises."""
     Store.at(path).flush()
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        call_records = list(
-            read_records(connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall())
-        )  # type: ignore[arg-type]
+        rows = connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall()
+        call_records = list(read_records(rows))  # type: ignore[arg-type]
     return [record for record in call_records if record.kind]
 
 
 def told(events: list[Any]) -> Any:
     """The events of each path, in their order."""
-    attributes: dict[Any, list[Any]] = {}
+    events_of: dict[Any, list[Any]] = {}
     for event in events:
         if type(event).__name__ == "Placed" or isinstance(event, ev.RunStarted):
             continue
@@ -114,8 +113,8 @@ def told(events: list[Any]) -> Any:
         path = fields.pop("at", ())
         if "error" in fields:
             fields["error"] = (str(fields["error"]), *cause_of(fields["error"]))
-        attributes.setdefault(path, []).append((type(event).__name__, ADDRESS.sub("", repr(fields))))
-    return attributes
+        events_of.setdefault(path, []).append((type(event).__name__, ADDRESS.sub("", repr(fields))))
+    return events_of
 
 
 VECTORS = Path(__file__).parents[1] / "vectors"
