@@ -256,7 +256,7 @@ DOCUMENTS = {
 }
 
 
-def shown(bundle: Mapping[str, str]) -> None:
+def check_shown(bundle: Mapping[str, str]) -> None:
     for kind, text in bundle.items():
         assert not set("\0\x1b\u202e") & set(text), kind
         assert "<script" not in text or kind in ("text/plain", "text"), kind
@@ -285,15 +285,15 @@ def test_signs_that_are_code_are_shown_and_never_obeyed(language: str, name: str
         agf.agent(lambda input, function=function: function(**input), name=function.__name__, registry=registry)
     with kept.journal_in(tmp_path):
         flow = agf.load(DOCUMENTS[language].replace("TOOL", name), language, registry=registry)
-        shown(agf.draw(flow)._repr_mimebundle_())
+        check_shown(agf.draw(flow)._repr_mimebundle_())
         run = agf.run(flow, {"x": EVIL}, registry=registry, raises=False)
         assert (run.status == "error") == (name == "boom")
-        shown(run._repr_mimebundle_() | {"text": str(run.error)})
-        shown(agf.draw(run)._repr_mimebundle_())
-        shown({"text": repr(run.trace), "html": run.trace._repr_html_()} | {"runs": agf.runs()._repr_html_()})
+        check_shown(run._repr_mimebundle_() | {"text": str(run.error)})
+        check_shown(agf.draw(run)._repr_mimebundle_())
+        check_shown({"text": repr(run.trace), "html": run.trace._repr_html_()} | {"runs": agf.runs()._repr_html_()})
         (one_line,) = agf.runs()
         past = agf.runs(one_line.run_id)
-        shown(past._repr_mimebundle_() | {"calls": past.calls._repr_html_()})
+        check_shown(past._repr_mimebundle_() | {"calls": past.calls._repr_html_()})
         assert json.loads(past.export(tmp_path / "run.json").read_text("utf-8"))
 
 

@@ -29,7 +29,7 @@ GITHUB = ROOT / ".github"
 in_checkout = pytest.mark.skipif(not GITHUB.is_dir(), reason="the sdist has no .github")
 
 
-def read(path: str) -> Any:
+def read_file(path: str) -> Any:
     # BaseLoader reads every scalar as a text: `on:` is a key of a workflow, and 3.10 a version.
     return yaml.load((ROOT / path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
 
@@ -45,7 +45,7 @@ def extras_in(text: str) -> set[str]:
 
 @in_checkout
 def test_the_workflow_tests_every_declared_python_on_linux_and_one_on_the_other_systems() -> None:
-    jobs = read(".github/workflows/ci.yml")["jobs"]
+    jobs = read_file(".github/workflows/ci.yml")["jobs"]
     declared = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
     assert jobs["linux"]["strategy"]["matrix"]["python"] == declared
     other_systems = jobs["portable"]["strategy"]["matrix"]["include"]
@@ -55,7 +55,7 @@ def test_the_workflow_tests_every_declared_python_on_linux_and_one_on_the_other_
 
 @in_checkout
 def test_a_release_is_published_by_the_workflow_alone_after_the_checks() -> None:
-    workflow = read(".github/workflows/release.yml")
+    workflow = read_file(".github/workflows/release.yml")
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
     targets = [step["run"] for step in build["steps"] if step.get("run", "").startswith("make ")]
     assert targets == ["make wheel-check", "make extras"]
@@ -66,7 +66,7 @@ def test_a_release_is_published_by_the_workflow_alone_after_the_checks() -> None
 
 
 def test_the_recipe_for_conda_has_the_dependencies_of_the_package() -> None:
-    recipe = read("conda/recipe.yaml")
+    recipe = read_file("conda/recipe.yaml")
     assert recipe["context"]["version"] == PROJECT["version"]
     needs = {line.replace(" ", "").partition("#")[0] for line in recipe["requirements"]["run"]}
     our_dependencies = {line.partition(";")[0].replace(" ", "") for line in PROJECT["dependencies"]}
@@ -85,7 +85,7 @@ def test_every_address_of_the_project_is_one_of_its_two_sites() -> None:
 
 @in_checkout
 def test_the_workflow_runs_commands_that_exist_and_may_only_read() -> None:
-    workflow = read(".github/workflows/ci.yml")
+    workflow = read_file(".github/workflows/ci.yml")
     commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     paths = [word for command in commands for word in command.split() if word.startswith(".ci/")]
     assert paths == [".ci/run", ".ci/portable.py"]
@@ -118,7 +118,7 @@ def test_make_installs_extras_that_exist() -> None:
 
 @in_checkout
 def test_the_weekly_workflow_runs_targets_that_exist_and_mutants_with_another_seed_each_time() -> None:
-    jobs = read(".github/workflows/weekly.yml")["jobs"]
+    jobs = read_file(".github/workflows/weekly.yml")["jobs"]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert {entry["target"] for entry in jobs["targets"]["strategy"]["matrix"]["include"]} <= targets
     reached, command = (step["run"] for step in jobs["mutants"]["steps"] if "run" in step)
@@ -164,7 +164,7 @@ def test_the_news_are_well_formed_and_the_changelog_compares_with_nothing_that_n
 
 
 def test_a_subject_may_begin_with_each_room() -> None:
-    hooks = {hook["id"]: hook for repo in read(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]}
+    hooks = {hook["id"]: hook for repo in read_file(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]}
     pattern = re.compile(hooks["subject"]["entry"].replace(r"\A", "^"))
     rooms = [*MAY, "labextension", "docs", "tests", "notebooks", "lite", "conda", "binder", "ci", "project"]
     assert [room for room in rooms if not pattern.match(f"{room}: what changes")] == []
@@ -174,7 +174,7 @@ def test_a_subject_may_begin_with_each_room() -> None:
 @in_checkout
 @pytest.mark.parametrize("form", ["bug", "feature"])
 def test_an_issue_form_has_what_github_requires(form: str) -> None:
-    issue_form = read(f".github/ISSUE_TEMPLATE/{form}.yml")
+    issue_form = read_file(f".github/ISSUE_TEMPLATE/{form}.yml")
     assert issue_form["name"]
     assert issue_form["description"]
     ids = [field["id"] for field in issue_form["body"] if field["type"] != "markdown"]
@@ -183,7 +183,7 @@ def test_an_issue_form_has_what_github_requires(form: str) -> None:
 
 
 def test_read_the_docs_builds_the_documentation_with_extras_that_exist() -> None:
-    config = read(".readthedocs.yaml")
+    config = read_file(".readthedocs.yaml")
     assert config["version"] == "2"
     assert (ROOT / config["sphinx"]["configuration"]).is_file()
     (install,) = config["python"]["install"]
@@ -200,7 +200,7 @@ def test_binder_installs_this_checkout_with_extras_that_exist_on_a_python_that_i
 
 
 def test_the_citation_has_the_projects_name_version_and_licence() -> None:
-    citation = read("CITATION.cff")
+    citation = read_file("CITATION.cff")
     assert (citation["title"], citation["version"], citation["license"]) == tuple(
         PROJECT[k] for k in ("name", "version", "license")
     )

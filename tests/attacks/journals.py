@@ -73,7 +73,7 @@ class Runs(NamedTuple):
     """A run whose process ended in the middle."""
 
 
-def made(folder: Path) -> Runs:
+def make_journal(folder: Path) -> Runs:
     """A journal in ``folder`` with a run that is ok, one that failed and one whose process died."""
     with kept.journal_in(folder) as path:
         ids = Runs(
@@ -111,7 +111,7 @@ class Answer(NamedTuple):
     value: Any = None
 
 
-def asked(ids: Runs) -> list[Answer]:
+def ask_everything(ids: Runs) -> list[Answer]:
     """Everything that a person may ask of the journal of the current settings. Raises what is not an AgfError."""
     answers: list[Answer] = []
 
@@ -147,7 +147,7 @@ def looked_at(run_id: str) -> Any:
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[Path]:
+def open_journal(folder: Path) -> Iterator[Path]:
     """The journal of ``folder`` in use, and closed afterwards whatever became of it."""
     try:
         with kept.journal_in(folder) as path:

@@ -31,7 +31,17 @@ from agf_magics.journal.records.records import COLUMNS
 from agf_magics.journal.runs import END
 from agf_magics.lifecycle.past import past_runs as kept_runs
 from agf_magics.text.source import Source
-from tests.attacks.journals import WANT, Answer, Runs, asked, changed, looked_at, made, opened, registry
+from tests.attacks.journals import (
+    WANT,
+    Answer,
+    Runs,
+    ask_everything,
+    changed,
+    looked_at,
+    make_journal,
+    open_journal,
+    registry,
+)
 from tests.engine import kept
 from tests.shells import only_shell
 
@@ -43,7 +53,7 @@ VICTIM = b"three years of work"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
     """A correct journal: its folder, and the ids of its runs."""
     folder = tmp_path_factory.mktemp("whole")
-    ids = made(folder)
+    ids = make_journal(folder)
     return folder, ids
 
 
@@ -54,7 +64,7 @@ def ip() -> Iterator[InteractiveShell]:
         yield shell
 
 
-def loaded(ip: InteractiveShell) -> str:
+def load_extension(ip: InteractiveShell) -> str:
     """The output of ``%load_ext agf_magics`` and ``%runs --prune`` in a real shell in the current folder."""
     with capture_output() as captured:
         try:
@@ -178,10 +188,10 @@ def test_a_row_that_is_damaged_or_forged_affects_its_own_run_only(
     ids = whole[1]
     for run_id in (ids.failed, ids.cut):
         put(project, run_id, CELLS[name], seal)
-    loaded(ip)
+    load_extension(ip)
     Store.close_all()
-    with opened(project):
-        answers = by_name(asked(ids))
+    with open_journal(project):
+        answers = by_name(ask_everything(ids))
     assert answers["list"].code == answers["page of runs"].code == answers["begin"].code == "ok"
     assert answers["list"].value[ids.healthy] == "ok"
     assert answers["load healthy"].value == answers["run"].value == answers["reuse healthy"].value == WANT
@@ -199,8 +209,8 @@ def test_damage_is_reported_with_its_code_when_the_extension_is_loaded(
     project: Path, whole: tuple[Path, Runs], ip: InteractiveShell
 ) -> None:
     put(project, whole[1].failed, ("runs", "owner", b"\x00"), False)
-    assert "1 run in the journal cannot be read [journal.damaged]" in loaded(ip)
-    with opened(project):
+    assert "1 run in the journal cannot be read [journal.damaged]" in load_extension(ip)
+    with open_journal(project):
         (damaged,) = (run for run in agf.runs() if run.status == "damaged")
         assert (damaged.run_id, damaged.note) == (whole[1].failed, "journal.damaged: %runs --delete RUN")
 
@@ -213,7 +223,7 @@ def test_deleting_a_run_with_a_forged_number_deletes_nothing_of_another(
         (num,) = connection.execute("SELECT num FROM runs WHERE run=?", (ids.healthy,)).fetchone()
         connection.execute("UPDATE runs SET num=? WHERE run=?", (num + 1, ids.failed))
         kept.seal(connection)
-    with opened(project):
+    with open_journal(project):
         before = list(agf.runs(ids.healthy).calls)
         assert {run.run_id: run.status for run in agf.runs()}[ids.failed] == "damaged"
         assert kept_runs.delete([ids.failed]) == [ids.failed]
@@ -228,7 +238,7 @@ def test_a_failure_has_no_place_outside_of_its_text(start: int, end: int) -> Non
 
 
 def test_a_reader_sees_the_journal_of_one_moment(project: Path, whole: tuple[Path, Runs]) -> None:
-    with opened(project) as path:
+    with open_journal(project) as path:
         with Store.at(path).reading() as connection:
             before = connection.execute("SELECT count(*) FROM runs").fetchone()
             agf.run("main", registry=registry())
@@ -422,10 +432,10 @@ def test_a_file_that_is_not_a_journal_is_refused_and_left_as_it_is(
 ) -> None:
     change(project / "runs.sqlite")
     before = contents(project)
-    printed = loaded(ip)
+    printed = load_extension(ip)
     Store.close_all()
-    with opened(project):
-        answers = by_name(asked(whole[1]))
+    with open_journal(project):
+        answers = by_name(ask_everything(whole[1]))
     assert answers["list"].code in FILES[change], answers["list"]
     assert answers["run"].value == WANT  # the run continues without a journal
     assert answers["list"].code == "ok" or f"[{answers['list'].code}]" in printed
@@ -569,7 +579,7 @@ def test_any_cell_replaced_by_any_value_gives_a_coded_error_or_what_was_written(
             connection.execute(sql, (value, keys[number % len(keys)]))
         except (sqlite3.Error, ValueError):  # SQLite itself refuses the value
             return
-    with opened(folder):
+    with open_journal(folder):
         for run_id in whole[1]:
             for view, look in LOOKS.items():
                 try:
@@ -602,7 +612,7 @@ def truth(whole: tuple[Path, Runs], tmp_path_factory: pytest.TempPathFactory) ->
     """The answers of the correct journal."""
     folder = tmp_path_factory.mktemp("truth") / "copy"
     shutil.copytree(whole[0], folder)
-    with opened(folder):
+    with open_journal(folder):
         return {f"{view} {run_id}": look(run_id) for run_id in whole[1] for view, look in LOOKS.items()}
 
 
@@ -617,7 +627,7 @@ def test_a_run_that_somebody_else_began_is_resumed_only_where_that_is_trusted(
     called: list[str] = []
     their_registry = registry()
     agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=their_registry)  # type: ignore[func-returns-value]
-    with opened(project):
+    with open_journal(project):
         for run_id in (ids.failed, ids.cut):
             with pytest.raises(agf.DefinitionError) as caught:
                 agf.resume(run_id, registry=their_registry)
@@ -632,7 +642,7 @@ def test_a_work_order_that_was_changed_is_not_resumed(project: Path, whole: tupl
     with changed(project / "runs.sqlite") as connection:
         connection.execute("UPDATE runs SET work=replace(work, 'grade', 'shell')")
         kept.seal(connection)
-    with opened(project):
+    with open_journal(project):
         for run_id in (whole[1].failed, whole[1].cut):
             with pytest.raises(agf.DefinitionError) as caught:
                 agf.resume(run_id, registry=registry())

@@ -125,7 +125,7 @@ def outcomes(handle: Any) -> list[Any]:
     ]
 
 
-def holds(handle: Any) -> None:
+def check_run(handle: Any) -> None:
     """Check what must be true of a run, whatever its workers answered."""
     ended = handle.wait(30)
     assert ended.status in ("ok", "error"), ended.status
@@ -144,7 +144,7 @@ def holds(handle: Any) -> None:
 def test_a_lie_about_calls(lie: str, on_error: str) -> None:
     backend = InProcess()
     backend.change = CALLS[lie]
-    holds(start(backend, on_error))
+    check_run(start(backend, on_error))
 
 
 class Repeats(InProcess):
@@ -166,7 +166,7 @@ class Repeats(InProcess):
 def test_a_second_outcome_of_a_chunk_is_ignored(second: Any) -> None:
     handle = start(Repeats(second))
     assert handle.result().output == [x * 2 for x in XS]
-    holds(handle)
+    check_run(handle)
 
 
 def test_an_answer_after_the_cancellation_is_not_journaled() -> None:

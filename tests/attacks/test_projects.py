@@ -57,7 +57,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable(name), raising=False)
 
 
-def own(text: str) -> None:
+def write_user_file(text: str) -> None:
     path = user_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -125,7 +125,7 @@ def test_a_project_keeps_its_runs_in_its_own_folder(journal: str) -> None:
     with pytest.raises(DefinitionError, match="outside its folder") as caught:
         read(Path.cwd())
     assert caught.value.code == "settings.person-only"
-    own(f"journal = {json.dumps(journal)}\n")  # the user may
+    write_user_file(f"journal = {json.dumps(journal)}\n")  # the user may
     Path("pyproject.toml").unlink()
     assert read(Path.cwd()).journal == journal
 
@@ -148,7 +148,9 @@ def test_a_project_may_still_limit_and_move_its_journal_below() -> None:
 
 
 def test_the_users_own_file_sets_everything_and_a_project_what_it_may() -> None:
-    own('allow-shell = true\nallow_import = true\nmodel-base-url = "http://127.0.0.1:1"\ntimeout = 7\nmax-text = 5\n')
+    write_user_file(
+        'allow-shell = true\nallow_import = true\nmodel-base-url = "http://127.0.0.1:1"\ntimeout = 7\nmax-text = 5\n'
+    )
     Path("pyproject.toml").write_text("[tool.agf-magics]\ntimeout = 6\n")
     settings = read(Path.cwd())
     assert (settings.allow_shell, settings.allow_import, settings.model_base_url) == (True, True, "http://127.0.0.1:1")
@@ -159,7 +161,7 @@ def test_the_users_own_file_sets_everything_and_a_project_what_it_may() -> None:
     "text", ["allow-shell = 1\n", "allow-shel = true\n", "=", "[a\n", "\udc80", "x = " + "[" * 9999]
 )
 def test_a_wrong_file_of_the_user_is_reported(text: str) -> None:
-    own("")
+    write_user_file("")
     path = user_file()
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(DefinitionError) as caught:
@@ -181,7 +183,7 @@ def test_the_environment_sets_what_opens_something(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_environment_overrides_the_file_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    own("allow-shell = true\n")
+    write_user_file("allow-shell = true\n")
     monkeypatch.setenv("AGF_MAGICS_ALLOW_SHELL", "no")
     assert not read(Path.cwd()).allow_shell
 
@@ -220,7 +222,7 @@ def test_the_shell_is_allowed_by_the_one_who_types_the_command() -> None:
     assert "[tool.shell-off]" in command("run", "p.yaml")[1]
     assert command("run", "p.yaml", "--allow-shell", "--quiet")[0] == 0
     assert command("run", "p.yaml", "--quiet", AGF_MAGICS_ALLOW_SHELL="1")[0] == 0
-    own("allow-shell = true\n")
+    write_user_file("allow-shell = true\n")
     assert command("run", "p.yaml", "--quiet")[0] == 0
     assert "[tool.shell-off]" in command("run", "p.yaml", AGF_MAGICS_ALLOW_SHELL="0")[1]
     Path("pyproject.toml").write_text("[tool.agf-magics]\nallow-shell = true\n")
@@ -274,7 +276,7 @@ def test_the_users_own_files_are_protected_where_the_notebook_is_in_the_home_fol
 ) -> None:
     (tmp_path / "home").mkdir()
     monkeypatch.chdir(tmp_path / "home")
-    own("timeout = 3\n")
+    write_user_file("timeout = 3\n")
     path = user_file()
     below = path.relative_to(Path.cwd()).as_posix()  # without a dot in front, which would protect the file
     assert not below.startswith(".")

@@ -243,7 +243,7 @@ def became(work: Callable[[], Any]) -> str | None:
     return None
 
 
-def told(answer: Mapping[str, Any]) -> str | None:
+def code_of(answer: Mapping[str, Any]) -> str | None:
     """The code in the answer to a launch."""
     match = re.search(r"\[([a-z]+\.[a-z-]+)\]", str(answer["data"].get("error", "")))
     return match[1] if match else None
@@ -254,7 +254,7 @@ def told(answer: Mapping[str, Any]) -> str | None:
 
 def by_identity(house: House, tools: Sequence[str]) -> str | None:
     agf.agent(lambda prompt: prompt, name="clerk", tools=[*tools, *HELPERS, *LAUNCHES], registry=house.registry)
-    return told(launch_tools(identity="clerk", registry=house.registry)["run_pipeline"]("uses"))
+    return code_of(launch_tools(identity="clerk", registry=house.registry)["run_pipeline"]("uses"))
 
 
 def by_identity_behind(house: House, tools: Sequence[str]) -> str | None:
@@ -263,15 +263,15 @@ def by_identity_behind(house: House, tools: Sequence[str]) -> str | None:
     started = launch["run_pipeline_async"]("uses")
     run = live.find(started["data"].get("run_id", ""))
     if run is None:
-        return told(started)
+        return code_of(started)
     run.wait()
-    return told(launch["run_result"](run.run_id))
+    return code_of(launch["run_result"](run.run_id))
 
 
 def by_identity_inline(house: House, tools: Sequence[str]) -> str | None:
     agf.agent(lambda prompt: prompt, name="clerk", tools=[*tools, *HELPERS, *LAUNCHES], registry=house.registry)
     launch = launch_tools(identity="clerk", registry=house.registry)["run_pipeline_inline"]
-    return told(launch("pipeline: outer\nsteps:\n- call: {pipeline: uses}\n"))
+    return code_of(launch("pipeline: outer\nsteps:\n- call: {pipeline: uses}\n"))
 
 
 def by_action_space(house: House, tools: Sequence[str]) -> str | None:
@@ -364,7 +364,9 @@ def test_every_call_of_an_inline_definition(row: str) -> None:
     for form in ("- STEP", "- call: {pipeline: uses}"):
         house = House(kind)
         steps = kind.step if form == "- STEP" else form
-        outcome = told(launch_tools(registry=house.registry)["run_pipeline_inline"](f"pipeline: i\nsteps:\n{steps}\n"))
+        outcome = code_of(
+            launch_tools(registry=house.registry)["run_pipeline_inline"](f"pipeline: i\nsteps:\n{steps}\n")
+        )
         expected = kind.always or (kind.gate if form == "- STEP" else None)
         assert outcome == expected
         assert house.reached == ([] if expected else [kind.target])
@@ -409,7 +411,7 @@ def test_nothing_is_imported_while_imports_are_off(named: str, around: str, monk
         registry = agf.Registry()
         agf.define(text, "graph", registry=registry)
         if around == "inline":
-            outcome = told(launch_tools(registry=registry)["run_pipeline_inline"](outer))
+            outcome = code_of(launch_tools(registry=registry)["run_pipeline_inline"](outer))
         else:
             outcome = became(lambda: agf.run(outer, registry=registry))  # noqa: B023
         assert (outcome, Path("imported").exists()) == ((None, True) if allowed else ("file.import-off", False))

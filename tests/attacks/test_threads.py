@@ -181,7 +181,7 @@ class House:
         return asyncio.run(agf.arun(DANGER, registry=self.registry, raises=False))
 
 
-def said(work: Work) -> str:
+def code_of(work: Work) -> str:
     try:
         return str(work())
     except (agf.DefinitionError, agf.StepError) as error:
@@ -215,7 +215,7 @@ def test_a_run_started_by_a_thread_of_a_tool_launches_nothing(way: Way, where: s
         lambda: agf.resume(registry=house.registry),
     )
     codes: list[str] = []
-    run = house.sneaks(lambda: way(lambda: codes.extend(said(launch) for launch in launches)), where)
+    run = house.sneaks(lambda: way(lambda: codes.extend(code_of(launch) for launch in launches)), where)
     assert run.status == "ok", run.error
     assert (codes, house.reached) == (["flow.launch"] * len(launches), [])
 
@@ -267,7 +267,7 @@ def test_a_thread_that_outlives_its_call_has_the_rights_of_that_call() -> None:
 
     def later() -> None:
         launched_later.wait()
-        codes.append(said(lambda: agf.run(DANGER, registry=house.registry)))
+        codes.append(code_of(lambda: agf.run(DANGER, registry=house.registry)))
 
     def leave() -> None:
         threads.append(threading.Thread(target=later))

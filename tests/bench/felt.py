@@ -171,13 +171,13 @@ HANDED = (
 )
 
 
-def made() -> list[dict[str, Any]]:
+def value_of_one_mb() -> list[dict[str, Any]]:
     """A value of 1 MB."""
     return [{"id": n, "text": "x" * 50} for n in range(12_500)]
 
 
 def large() -> Iterator[Felt]:
-    rows = made()
+    rows = value_of_one_mb()
 
     def bump(state: dict[str, Any]) -> dict[str, Any]:
         return {"n": state["n"] + 1}
@@ -187,7 +187,7 @@ def large() -> Iterator[Felt]:
 
     registry = agf.Registry()
     agf.tool(bump, name="node", registry=registry)
-    agf.tool(made, name="make", registry=registry)
+    agf.tool(value_of_one_mb, name="make", registry=registry)
     agf.tool(count, registry=registry)
     flows = {number: agf.load(_with_rows(graph(number)), "graph", registry=registry) for number in (20, 60)}
     handed = agf.load(HANDED, registry=registry)

@@ -79,7 +79,7 @@ def installed(name: str) -> bool:
     """Whether a library can be measured. The candidates after this call belong to it."""
     if name in without or importlib.util.find_spec(name) is None:
         return False
-    tell(name)
+    announce(name)
     return True
 
 
@@ -87,7 +87,7 @@ _running = [""]
 """The library that was announced last."""
 
 
-def tell(library: str) -> None:
+def announce(library: str) -> None:
     """Announce that ``library`` runs from now on; empty: no library."""
     _running.append(library)
     print(LIBRARY + library, flush=True)
@@ -600,17 +600,17 @@ def _measured(libraries: list[tuple[Candidate, str]]) -> Iterator[Taken]:
     figures: dict[str, object] = {}
     for candidate, library in libraries:
         if candidate.rounds > 1:
-            tell(library)
+            announce(library)
             figures[candidate.name] = candidate.do()
     for number in range(max(candidate.rounds for candidate in candidates)):
         for candidate, library in libraries:
             if number < candidate.rounds:
-                tell(library)
+                announce(library)
                 gc.collect()
                 start, cpu = time.perf_counter(), time.process_time()
                 figures[candidate.name] = candidate.do()
                 taken[candidate.name].append((time.perf_counter() - start, time.process_time() - cpu))
-    tell("")
+    announce("")
     assert len(set(figures.values())) == 1, figures
     first = taken[candidates[0].name]
     for candidate in candidates:

@@ -120,12 +120,12 @@ class Reader(Session):
         self.printed.append((completed.stdout + completed.stderr).replace(f"{Path.cwd()}/", ""))
 
 
-def said(case: Case, shell: Shell) -> list[Said]:
+def messages_of(case: Case, shell: Shell) -> list[Said]:
     """All messages about a case after its preparing parts, in a new folder."""
     messages: list[Said] = []
     with reading(shell) as reader:
         for number, block in enumerate(case.parts):
-            new = read(reader, block, case.parts[: number + 1])
+            new = messages_about(reader, block, case.parts[: number + 1])
             messages += new if number >= case.first else ()
     return messages
 
@@ -136,7 +136,7 @@ def reading(shell: Shell) -> Iterator[Reader]:
         yield Reader(plain.shell)
 
 
-def read(reader: Reader, block: Block, parts: Sequence[Block]) -> list[Said]:
+def messages_about(reader: Reader, block: Block, parts: Sequence[Block]) -> list[Said]:
     """All messages about the last of ``parts``."""
     if block.language == "command":
         reader.command(block)
@@ -294,7 +294,7 @@ def tried_in(case: Case, shell: Shell) -> Tried:
                             elsewhere[message.code, message.hint] = failures
                         else:
                             seen.add((message.code, message.hint))
-            new = read(reader, block, case.parts[: number + 1])
+            new = messages_about(reader, block, case.parts[: number + 1])
             messages += new if number >= case.first else ()
             for message in new if number >= case.first else ():
                 failed += [
@@ -302,7 +302,7 @@ def tried_in(case: Case, shell: Shell) -> Tried:
                 ]
 
     def again(parts: tuple[Block, ...]) -> list[Said]:
-        return said(case._replace(parts=parts, first=len(parts) - len(case.parts) + case.first), shell)
+        return messages_of(case._replace(parts=parts, first=len(parts) - len(case.parts) + case.first), shell)
 
     for message in messages:
         if (message.code, message.hint) not in seen:

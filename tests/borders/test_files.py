@@ -198,21 +198,21 @@ FINE = (
 WRITE = "pipeline: w\nsteps: [{tool: {name: file__write, args: {path: !expr ctx.p, content: x}}}]"
 
 
-def written(path: str) -> str:
+def error_of_writing(path: str) -> str:
     run = agf.run(WRITE, {"p": path}, raises=False)
     return "" if run.error is None else str(run.error.code)
 
 
 @pytest.mark.parametrize("path", RUN)
 def test_a_file_that_a_program_would_run_is_not_written(folder: Path, path: str) -> None:
-    assert written(path) == "tool.file-path"
+    assert error_of_writing(path) == "tool.file-path"
     assert [path for path in folder.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no colon in a name")
 @pytest.mark.parametrize("path", FINE)
 def test_texts_and_data_are_written(folder: Path, path: str) -> None:
-    assert written(path) == ""
+    assert error_of_writing(path) == ""
     assert (folder / path).read_text() == "x"
 
 
@@ -220,7 +220,7 @@ def test_texts_and_data_are_written(folder: Path, path: str) -> None:
 def test_a_file_is_not_written_by_another_name(folder: Path) -> None:
     (folder / ".bashrc").write_text("mine")
     os.link(folder / ".bashrc", folder / "notes.txt")
-    assert written("notes.txt") == "tool.file-path"
+    assert error_of_writing("notes.txt") == "tool.file-path"
     assert (folder / ".bashrc").read_text() == "mine"
 
 

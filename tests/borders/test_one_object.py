@@ -111,13 +111,13 @@ DERIVED: dict[str, tuple[Callable[[], Any], Derive]] = {
 }
 
 
-def seen(x: Any) -> Any:
+def plain_form(x: Any) -> Any:
     if isinstance(x, Box):
-        return [x.items[:], sorted(x.tags), seen(x.inner)]
+        return [x.items[:], sorted(x.tags), plain_form(x.inner)]
     if isinstance(x, pd.DataFrame):
         return list(x.columns)
     if isinstance(x, list):
-        return [seen(element) for element in x]
+        return [plain_form(element) for element in x]
     return x.tolist() if isinstance(x, np.ndarray) else sorted(x) if isinstance(x, set) else repr(x)
 
 
@@ -144,7 +144,7 @@ class World:
             return 1
 
         def look(x: Any, g: Any = None) -> Any:
-            return seen(x)
+            return plain_form(x)
 
         def gate(x: Any = None) -> int:
             if shut:
@@ -160,7 +160,7 @@ class World:
         a = self.make()
         b = self.derive(a)
         push({"a": a, "b": b}[changed])
-        return [seen(a), seen(b)]
+        return [plain_form(a), plain_form(b)]
 
     def ended(self, run: agf.Run) -> list[Any]:
         assert run.status == "ok", run.error
@@ -244,7 +244,7 @@ def test_a_reused_result_goes_to_the_call_with_the_same_object(tmp_path: Path) -
 
     @agf.tool(registry=registry)
     def look(xs: list[Any]) -> list[Any]:
-        return [seen(x) for x in xs]
+        return [plain_form(x) for x in xs]
 
     fan = "for_each: {items: [1, 2, 3], on_error: abort, do: {tool: {name: make, args: {n: !expr item}}}"
     agf.define(
@@ -322,7 +322,7 @@ def test_random_steps_give_the_same_as_plain_python(tmp_path: Path, seed: int) -
         values[f"v{number}"] = functions[name](values.get(of))
         arguments = f"x: !expr {of}, " if of else ""
         lines.append(f"- tool: {{name: {name}, args: {{{arguments}n: {number}}}, output: v{number}}}")
-    expected = {name: seen(values[name]) for name in names}
+    expected = {name: plain_form(values[name]) for name in names}
 
     def registered(name: str) -> None:
         def call(n: int, x: Any = None) -> Any:
@@ -340,7 +340,7 @@ def test_random_steps_give_the_same_as_plain_python(tmp_path: Path, seed: int) -
         run = agf.run("p", registry=registry, raises=False)
         broken.clear()
         for ended in (agf.resume(run.run_id, registry=registry), agf.run("p", registry=registry, reuse=True)):
-            assert {name: seen(ended.stores[name]) for name in names} == expected, program
+            assert {name: plain_form(ended.stores[name]) for name in names} == expected, program
 
 
 def _made_again(run: agf.Run) -> set[str]:

@@ -23,7 +23,7 @@ TEX = ("from $5 to $6", "$$x^2$$", r"\(a_b\)", r"\[c^d\]", r"\begin{equation}e\e
 # --- mathematics (tests/browser/test_mathematics.py sees it in JupyterLab) ---
 
 
-def shown(tmp_path: Path) -> dict[str, Any]:
+def texts_shown(tmp_path: Path) -> dict[str, Any]:
     """Everything that a cell can show, with texts that look like mathematics."""
     registry = agf.Registry()
 
@@ -63,7 +63,7 @@ def html_of(value: Any) -> str:
 
 
 def test_nothing_that_a_cell_shows_is_read_as_mathematics(tmp_path: Path) -> None:
-    for name, page in shown(tmp_path).items():
+    for name, page in texts_shown(tmp_path).items():
         assert page.startswith(UNTYPESET), name
         assert page.endswith("</div>"), name
 

@@ -92,7 +92,7 @@ def world(value: Any, got: list[Any] | None = None) -> agf.Registry:
     return registry
 
 
-def same(first: Any, second: Any) -> bool:
+def is_same(first: Any, second: Any) -> bool:
     alike = first == second or (first != first and second != second)
     return type(first) is type(second) and bool(alike)
 
@@ -105,9 +105,9 @@ def test_a_step_gets_the_value_of_a_step(language: str, name: str) -> None:
     name = "flow" if language == "plan" else None
     flow = agf.define(FLOWS[language], language=language, name=name, registry=registry)
     run = agf.run(flow, registry=registry)
-    assert same(got[0], value)
+    assert is_same(got[0], value)
     past = agf.runs(run.run_id)
-    assert same(past.load(past.calls[0]["step"]), value)
+    assert is_same(past.load(past.calls[0]["step"]), value)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -120,7 +120,7 @@ def test_a_node_of_a_graph_gets_the_value_of_a_node(name: str) -> None:
         "edges: [{from: START, to: a}, {from: a, to: b}, {from: b, to: END}]}"
     )
     agf.run(agf.define(text, language="graph", registry=registry), registry=registry)
-    assert same(got[0], value)
+    assert is_same(got[0], value)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -141,7 +141,7 @@ def test_a_step_of_a_policy_gets_the_value_of_a_step(name: str) -> None:
         "{id: agf.sequential, config: {steps: [{agent: giver}, {agent: looker, input_mapping: {v: giver.output.v}}]}}"
     )
     agf.run(agf.define(text, language="policy", name="two", registry=registry), {}, registry=registry)
-    assert same(got[0], value)
+    assert is_same(got[0], value)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -153,7 +153,7 @@ def test_an_element_of_a_fan_out_is_the_element(name: str) -> None:
         "do: {tool: {name: look, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}}]}"
     )
     agf.run(text, registry=registry)
-    assert same(got[0], value)
+    assert is_same(got[0], value)
 
 
 def test_elements_of_an_array_of_times_are_times() -> None:
@@ -371,10 +371,10 @@ def test_a_resumed_run_and_a_reused_result_have_the_value(name: str) -> None:
     failed = agf.run(RESUMED, registry=broken, raises=False)
     assert failed.status == "error"
     run = agf.resume(failed.run_id, registry=world("another one", got))
-    assert same(got[0], value)
+    assert is_same(got[0], value)
     again: list[Any] = []
     assert agf.run(RESUMED, registry=world(value, again), reuse=run.run_id).status == "ok"
-    assert not again or same(again[0], value)
+    assert not again or is_same(again[0], value)
 
 
 def kind_of(x: Any) -> list[Any]:
@@ -391,7 +391,7 @@ def test_a_worker_gets_the_value_and_returns_it(name: str) -> None:
     )
     with ProcessPoolExecutor(1) as pool:
         ((returned,),) = agf.run(text, registry=registry, on=pool).output
-    assert same(returned, value)
+    assert is_same(returned, value)
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -128,7 +128,7 @@ def scene(pictures: list[bytes], milliseconds: int) -> list[Frame]:
     return [Frame(frame, end - start) for frame, (start, end) in zip(chosen, pairwise(ends), strict=True)]
 
 
-def played() -> nbformat.NotebookNode:
+def quickstart_notebook() -> nbformat.NotebookNode:
     """The beginning of the quickstart, up to its last cell that is played, without outputs."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     code = [index for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
@@ -141,13 +141,13 @@ def played() -> nbformat.NotebookNode:
 
 def made_from() -> str:
     """A digest of what the movie shows: the cells and this script."""
-    sources = [cell.source for cell in played().cells]
+    sources = [cell.source for cell in quickstart_notebook().cells]
     return hashlib.sha256("\0".join([Path(__file__).read_text("utf-8"), *sources]).encode()).hexdigest()[:20]
 
 
 def film(page: Notebook) -> list[Frame]:
     """Play the cells."""
-    function, run = (index for index, cell in enumerate(played().cells) if cell.cell_type == "code")
+    function, run = (index for index, cell in enumerate(quickstart_notebook().cells) if cell.cell_type == "code")
     page.command("application:toggle-left-area")
     page.select(function)
     recorded = Film(page)
@@ -213,7 +213,7 @@ def last_frame(target: Path = TARGET) -> Image.Image:
 def play() -> list[Frame]:
     """Play the cells in a JupyterLab of its own."""
     with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "notebooks") as lab, chromium() as browser:
-        nbformat.write(played(), lab.folder / "quickstart.ipynb")
+        nbformat.write(quickstart_notebook(), lab.folder / "quickstart.ipynb")
         page = Notebook(browser, lab, "quickstart.ipynb", width=WIDTH)
         page.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         return film(page)

@@ -37,7 +37,7 @@ CSP = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'
 """The content policy of a client for a page that declares no connection."""
 
 
-def opened(browser: Browser, call: Any) -> Page:
+def open_client(browser: Browser, call: Any) -> Page:
     client = browser.new_page()
     client.expose_function("callTool", lambda text: json.dumps(call(json.loads(text))))
     client.set_content(CLIENT)
@@ -58,7 +58,7 @@ def test_the_page_follows_a_run_until_it_has_ended(browser: Browser) -> None:
     agf.define("pipeline: held\nsteps:\n- tool: {name: hold, args: {word: '<i>fig</i>'}}\n", registry=registry)
     run = agf.start("held", registry=registry)
     try:
-        app = opened(browser, lambda params: {"structuredContent": page(run)})
+        app = open_client(browser, lambda params: {"structuredContent": page(run)})
         frame = app.frame_locator("#app")
         app.evaluate(
             "id => tell('ui/notifications/tool-result', {structuredContent: {data: {run_id: id}}})", run.run_id
@@ -84,7 +84,7 @@ def test_the_result_of_a_flow_and_an_error_are_shown(browser: Browser) -> None:
             return {"isError": True, "content": [{"type": "text", "text": "there is no run"}]}
         return {"structuredContent": page(run)}
 
-    app = opened(browser, call)
+    app = open_client(browser, call)
     frame = app.frame_locator("#app")
     for id, text in ((run.run_id, "✓ ok"), ("made-up", "there is no run")):
         app.evaluate("meta => tell('ui/notifications/tool-result', {content: [], _meta: meta})", {RUN_ID: id})

@@ -51,7 +51,7 @@ EMPTY = [{"index": 0, "message": {"role": "assistant", "content": None}, "finish
 NO_HEAD = {"id": "", "object": "chat.completion", "created": 0, "model": ""}
 
 
-def called(*functions: Json, index: str = "message") -> Json:
+def reply_with(*functions: Json, index: str = "message") -> Json:
     """A reply in one piece, or a piece of one, of the Chat protocol that has these calls."""
     return {"choices": [{index: {"tool_calls": [{"id": "c", "function": function} for function in functions]}}]}
 
@@ -170,9 +170,9 @@ FUNCTIONS: list[tuple[Json, Json]] = [
 
 @pytest.mark.parametrize(("sent", "expected"), FUNCTIONS, ids=repr)
 def test_a_call_in_one_piece_has_a_name_and_arguments_as_a_text(sent: Json, expected: Json) -> None:
-    reply = called(copy.deepcopy(sent)) | HEAD
+    reply = reply_with(copy.deepcopy(sent)) | HEAD
     assert repair_reply(reply, CallNumbers(), is_whole=True) == (sent != expected)
-    assert reply == called(expected) | HEAD
+    assert reply == reply_with(expected) | HEAD
 
 
 def test_another_kind_of_call_stays_as_it_is() -> None:

@@ -67,7 +67,7 @@ def joined(outputs): ...
 }
 
 
-def found(text: str) -> tuple[dict[str, Any], list[tuple[str, str | None]]]:
+def scan(text: str) -> tuple[dict[str, Any], list[tuple[str, str | None]]]:
     registry = Registry()
     names = [(scanned.kind, scanned.name) for scanned in scan_python(text, registry)]
     return {
@@ -96,8 +96,8 @@ def test_the_scan_finds_what_the_text_registers_when_it_runs(name: str, tmp_path
     file.write_text(TEXTS[name])
     program = [sys.executable, "-c", RUN, str(file)]
     ran = json.loads(subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stdout)
-    scanned, _ = found(file.read_text())
-    before = found("")[0]
+    scanned, _ = scan(file.read_text())
+    before = scan("")[0]
     scanned = {key: value for key, value in scanned.items() if key not in before}
     assert scanned.keys() == ran.keys()
     unknown = {"tool shown", "tool search"}  # a callable that is not in the text takes anything
@@ -151,7 +151,7 @@ def test_the_scan_finds_what_the_text_registers_when_it_runs(name: str, tmp_path
     ],
 )
 def test_what_a_text_registers_is_read_and_not_run(text: str, names: list[tuple[str, str | None]]) -> None:
-    assert found(text)[1] == names
+    assert scan(text)[1] == names
 
 
 def test_what_one_cell_imports_and_defines_another_one_registers() -> None:

@@ -65,7 +65,7 @@ def said_by_the_kernel(cell: str) -> list[Problem]:
     return problems_of(cell, registry)
 
 
-def placed(cell: str, problem: Problem) -> tuple[Any, ...]:
+def problem_of_kernel(cell: str, problem: Problem) -> tuple[Any, ...]:
     """A problem of the kernel as the protocol has it."""
     units = cell.encode("utf-16-le")
     positions = Positions(cell)
@@ -73,7 +73,7 @@ def placed(cell: str, problem: Problem) -> tuple[Any, ...]:
     return (problem["code"], *(tuple(positions.position(side)) for side in sides), SEVERITIES[problem["severity"]])
 
 
-def published(problem: dict[str, Any]) -> tuple[Any, ...]:
+def problem_of_server(problem: dict[str, Any]) -> tuple[Any, ...]:
     sides = [(problem["range"][side]["line"], problem["range"][side]["character"]) for side in ("start", "end")]
     return (problem["code"], *sides, problem["severity"])
 
@@ -83,8 +83,8 @@ def differences(editor: Editor, first: int, cells: list[str]) -> list[tuple[str,
     editor.wait_for(*opened)
     wrong = []
     for uri, cell in zip(opened, cells, strict=True):
-        kernel = [placed(cell, problem) for problem in said_by_the_kernel(cell)]
-        server = [published(problem) for problem in editor.problems[uri]]
+        kernel = [problem_of_kernel(cell, problem) for problem in said_by_the_kernel(cell)]
+        server = [problem_of_server(problem) for problem in editor.problems[uri]]
         if sorted(kernel) != sorted(server):
             wrong.append((cell, kernel, server))
     return wrong

@@ -178,7 +178,7 @@ def definition(policy: str, agents: str, name: str = "t", interface: str = OPEN,
     return f"{head}{interface}{more}action_space: {{local_agents: [{agents}]}}\n{policy}"
 
 
-def asked(answers: Any) -> tuple[list[str], Callable[[Question], Any]]:
+def recording_asker(answers: Any) -> tuple[list[str], Callable[[Question], Any]]:
     questions: list[str] = []
 
     def ask(question: Question) -> Any:

@@ -146,7 +146,7 @@ def test_a_tool_for_steps_that_ask_is_for_no_other_step_and_for_nobody_below(
 # --- what a step opens has no more ---
 
 
-def opened(house: House, capabilities: str, *library: tuple[str, str]) -> agf.Run:
+def run_as_flow(house: House, capabilities: str, *library: tuple[str, str]) -> agf.Run:
     """Run an agent step whose identity is the flow ``q``."""
     for name, steps in library:
         house.define(name, steps)
@@ -158,7 +158,7 @@ def opened(house: House, capabilities: str, *library: tuple[str, str]) -> agf.Ru
 def test_a_flow_that_answers_an_agent_step_has_the_steps_capabilities(how: str) -> None:
     for name in "ab":
         house = House()
-        run = opened(house, "a", ("q", NESTED[how].replace("STEP", f"{{tool: {{name: {name}}}}}")))
+        run = run_as_flow(house, "a", ("q", NESTED[how].replace("STEP", f"{{tool: {{name: {name}}}}}")))
         assert run.status == ("ok" if name == "a" else "error")
         assert house.used == (["a"] if name == "a" else [])
 
@@ -167,9 +167,9 @@ def test_everything_below_such_a_flow_has_the_steps_capabilities() -> None:
     house = House()
     asks = "- agent: {prompt: x, capabilities: {tools: [a, b, c]}}"
     steps = "- agent: {prompt: x, identity: r, capabilities: {tools: [b, c]}}"
-    run = opened(house, "a, b", ("q", "- call: {pipeline: s}"), ("s", steps), ("r", asks))
+    run = run_as_flow(house, "a, b", ("q", "- call: {pipeline: s}"), ("s", steps), ("r", asks))
     assert run.result().output == "user b"
-    denied = opened(
+    denied = run_as_flow(
         house, "a, b", ("r", "- match: {on: \"'x'\", cases: {x: {pipeline: t}}}"), ("t", "- tool: {name: a}")
     )
     assert denied.error.code == "step.not-allowed"

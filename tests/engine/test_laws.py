@@ -174,7 +174,7 @@ flows = pipelines | plans() | graphs() | policies()
 GIVEN = {"xs": [1, 2, 3]}
 
 
-def loaded(language: str, text: str, registry: agf.Registry) -> agf.Flow | None:
+def load_flow(language: str, text: str, registry: agf.Registry) -> agf.Flow | None:
     try:
         flow = agf.load(text, language, registry=registry)
         prepare_run(flow, GIVEN, RunOptions(registry=registry))
@@ -200,7 +200,7 @@ def test_most_random_flows_can_run(flow_made: st.SearchStrategy[tuple[str, str]]
     @settings(max_examples=30, database=None, derandomize=True)
     @given(flow_made)
     def look(flow: tuple[str, str]) -> None:
-        can_run.append(loaded(*flow, world()) is not None)
+        can_run.append(load_flow(*flow, world()) is not None)
 
     look()
     assert sum(can_run) > len(can_run) / 2, sum(can_run)
@@ -265,7 +265,7 @@ SKIPPED = (
 @example(SKIPPED)
 def test_every_attempt_that_starts_ends_once(flow_made: tuple[str, str]) -> None:
     registry = world()
-    flow = loaded(*flow_made, registry)
+    flow = load_flow(*flow_made, registry)
     if flow is None:
         return
     events: list[ev.Event] = []
@@ -281,7 +281,7 @@ def test_every_attempt_that_starts_ends_once(flow_made: tuple[str, str]) -> None
 @given(flows | fickle, st.floats(0, 12))
 def test_a_run_that_is_cancelled_ends_whenever_that_is(flow_made: tuple[str, str], moment: float) -> None:
     registry = world()
-    flow = loaded(*flow_made, registry)
+    flow = load_flow(*flow_made, registry)
     if flow is None:
         return
     events: list[ev.Event] = []
@@ -303,7 +303,7 @@ def test_a_run_that_is_cancelled_ends_whenever_that_is(flow_made: tuple[str, str
 @given(flows, st.floats(0, 1))
 def test_a_run_that_is_cut_and_resumed_has_the_same_end(flow_made: tuple[str, str], part: float) -> None:
     registry = world()
-    flow = loaded(*flow_made, registry)
+    flow = load_flow(*flow_made, registry)
     if flow is None:
         return
 

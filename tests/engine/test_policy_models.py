@@ -11,7 +11,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.text.source import Source
 from tests.engine import kept
-from tests.engine.policy_case import HEAD, OPEN, Script, asked, failure, run
+from tests.engine.policy_case import HEAD, OPEN, Script, failure, recording_asker, run
 from tests.engine.virtual_time import run_virtual
 
 # --- models ---
@@ -88,7 +88,7 @@ def test_a_tool_that_needs_approval_is_asked_about_with_its_arguments() -> None:
     paid: list[int] = []
     turns = ({"tool_calls": [call("pay", amount=5), call("pay", amount=50)]}, {"output": "ok"})
     registry, script = scripted(*turns, pay=lambda amount: paid.append(amount))
-    questions, no = asked(False)
+    questions, no = recording_asker(False)
     assert run(react(space=space), registry=registry, ask=no).output == "ok"
     assert (paid, questions) == ([5], ["pay 50? (tool 'pay' with {\"amount\":50})"])
     assert "'pay' was not called: it was denied" in script.heard[1]
@@ -101,7 +101,7 @@ def test_a_condition_on_a_secret_sees_the_real_one_and_shows_none(tmp_path: Path
     turns = ({"tool_calls": [call("login", token="user-of-ann"), call("login", token="root-of-bob")]}, {"output": "ok"})
     registry, _ = scripted(*turns)
     agf.tool(lambda token: used.append(token), name="login", registry=registry, secret=["token"])
-    questions, yes = asked(True)
+    questions, yes = recording_asker(True)
     events: list[Any] = []
     with kept.journal_in(tmp_path) as path:
         run(react(space=space), registry=registry, ask=yes, on_event=events.append)

@@ -15,7 +15,7 @@ from agf_magics.engine.host.host import NoUser
 from agf_magics.flow.protocols import Name
 from agf_magics.flow.steps import Invoke
 from agf_magics.lifecycle.definitions.define import register
-from tests.engine.policy_case import asked, definition, echo, failure, registry_of, run, sequential
+from tests.engine.policy_case import definition, echo, failure, recording_asker, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual
 
 
@@ -124,7 +124,7 @@ APPROVED = "{{alias: a, source: x, source_type: kernel, approval: {}}}"
 @pytest.mark.parametrize("approval", ["true", "{}"])
 def test_an_agent_runs_when_a_person_approves(approval: str) -> None:
     text = definition(sequential("a"), APPROVED.format(approval))
-    questions, yes = asked(True)
+    questions, yes = recording_asker(True)
     assert run(text, {"n": 1}, registry=registry_of(a=echo), ask=yes).output == {"n": 1}
     assert questions == ["may agent 'a' with {\"n\":1} run?"]
 
@@ -132,7 +132,7 @@ def test_an_agent_runs_when_a_person_approves(approval: str) -> None:
 def test_the_text_of_a_question_shows_the_first_600_characters_of_a_long_input_and_how_many_there_are() -> None:
     text = definition(sequential("a"), APPROVED.format("true"))
     for length, expected in ((592, f'{{"q":"{"x" * 592}"}}'), (599, f'{{"q":"{"x" * 599}… (601 characters)}}')):
-        questions, yes = asked(True)
+        questions, yes = recording_asker(True)
         run(text, {"q": "x" * length}, registry=registry_of(a=echo), ask=yes)
         assert questions == [f"may agent 'a' with {expected} run?"]
 
@@ -141,7 +141,9 @@ def test_the_text_of_a_question_shows_the_first_600_characters_of_a_long_input_a
 def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
     calls: list[Any] = []
     text = definition(sequential("a"), APPROVED.format("true"))
-    error = failure(text, {"n": 1}, registry=registry_of(a=lambda fields: calls.append(fields)), ask=asked(answer)[1])
+    error = failure(
+        text, {"n": 1}, registry=registry_of(a=lambda fields: calls.append(fields)), ask=recording_asker(answer)[1]
+    )
     assert (error.code, calls) == ("step.denied", [])
     assert (
         failure(text, {"n": 1}, registry=registry_of(a=echo)).code == "step.denied"
@@ -152,7 +154,7 @@ def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -
     when = "condition: {args_match: {parent.input.amount: {gt: 100}}}"
     template = "message_template: 'pay {{tool_args.amount}} to {{ parent.input.who }} {{nothing}}?'"
     text = definition(sequential("a"), APPROVED.format(f"{{{when}, {template}}}"))
-    questions, no = asked(False)
+    questions, no = recording_asker(False)
     registry = registry_of(a=echo)
     assert run(text, {"amount": 100, "who": "ann"}, registry=registry, ask=no).status == "ok"
     assert questions == []
@@ -165,7 +167,7 @@ def test_a_definition_that_is_an_agent_is_approved_like_any_other() -> None:
     registry = registry_of(leaf=echo)
     agf.define(definition(sequential("leaf"), "{alias: leaf, source: x, source_type: kernel}", "a"), registry=registry)
     text = definition(sequential("a"), APPROVED.format("true"))
-    questions, yes = asked(True)
+    questions, yes = recording_asker(True)
     assert run_virtual(agf.arun(text, "all of it", registry=registry, ask=yes)).output == "all of it"
     assert questions == ["may agent 'a' with \"all of it\" run?"]
 
@@ -177,7 +179,7 @@ def test_a_vendors_policy_cannot_bypass_an_approval() -> None:
         definition("execution_policy: {id: x-acme.one, config: {}}\n", APPROVED.format("true")), registry=registry
     )
     with pytest.raises(agf.DefinitionError) as caught:
-        run_virtual(agf.arun(flow, {}, registry=registry, ask=asked(True)[1]))
+        run_virtual(agf.arun(flow, {}, registry=registry, ask=recording_asker(True)[1]))
     assert caught.value.code == "policy.approval"
 
 

@@ -30,7 +30,7 @@ def registry() -> agf.Registry:
     return agf.Registry()
 
 
-def printed(events: list[ev.Event]) -> str:
+def prints_of(events: list[ev.Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, ev.StepPrinted))
 
 
@@ -49,7 +49,7 @@ def test_what_a_tool_prints_is_under_its_step_and_still_in_the_output(registry: 
         print("page", 2)
 
     ended, events, out = run(registry)
-    assert printed(events) == out == "page 1\npage 2\n"
+    assert prints_of(events) == out == "page 1\npage 2\n"
     assert {event.at for event in events if isinstance(event, ev.StepPrinted)} == {("steps[0]",)}
     assert "… prints: page 1 page 2" in progress_text(ended.progress, now=0)
     assert "prints: page 1\npage 2" in progress_html(ended.progress, now=0)
@@ -70,7 +70,7 @@ def test_calls_that_run_at_the_same_time_have_their_own_prints(registry: agf.Reg
     for event in events:
         if isinstance(event, ev.StepPrinted):
             assert set(event.text) == {str(event.at[-1] + 1)}  # type: ignore[operator]
-    assert set(printed(events)) == {"1", "2", "3"}
+    assert set(prints_of(events)) == {"1", "2", "3"}
 
 
 def test_a_tool_that_fails_has_its_prints(registry: agf.Registry) -> None:
@@ -81,7 +81,7 @@ def test_a_tool_that_fails_has_its_prints(registry: agf.Registry) -> None:
 
     ended, events, _ = run(registry)
     assert ended.error.code == "step.tool-failed"
-    assert printed(events) == "half of it\n"
+    assert prints_of(events) == "half of it\n"
     kinds = [type(event) for event in events]
     assert kinds.index(ev.StepPrinted) < kinds.index(ev.StepFailed)
 
@@ -122,7 +122,7 @@ def test_prints_are_masked_in_events_and_rows(registry: agf.Registry) -> None:
     text = "{pipeline: p, steps: [{tool: {name: shout, args: {token: !expr ctx.token}}}]}"
     events: list[ev.Event] = []
     run = agf.run(text, {"token": "hunter2-hunter2"}, registry=registry, stream=True, on_event=events.append)
-    assert printed(events) == "logs in with hunt\n•••"
+    assert prints_of(events) == "logs in with hunt\n•••"
     assert "hunter2-hunter2" not in progress_text(run.progress, now=0)
 
 
@@ -139,7 +139,7 @@ def test_sys_stdout_is_the_old_one_after_the_run_and_is_never_touched_if_nobody_
 
     before = sys.stdout
     _, events, out = run(registry)
-    assert printed(events) == out == "ab"
+    assert prints_of(events) == out == "ab"
     assert sys.stdout is before
     with contextlib.redirect_stdout(io.StringIO()) as redirected:
         agf.run(ONE, registry=registry)
@@ -178,7 +178,7 @@ def test_a_thread_of_a_tool_prints_for_itself(registry: agf.Registry) -> None:
 
     _, events, out = run(registry)
     assert out == "from elsewhere\n"
-    assert printed(events) == ""
+    assert prints_of(events) == ""
 
 
 def test_a_call_of_a_watched_run_that_is_left_running_has_the_name_of_its_tool(registry: agf.Registry) -> None:
@@ -257,7 +257,7 @@ def test_a_call_prints_for_its_step_after_a_run_of_its_own(registry: agf.Registr
         print("after", end="")
 
     _, events, _ = run(registry)
-    assert printed(events) == ("before after" if is_watched else "before in in after")
+    assert prints_of(events) == ("before after" if is_watched else "before in in after")
     assert {event.at for event in events if isinstance(event, ev.StepPrinted)} == {("steps[0]",)}
 
 

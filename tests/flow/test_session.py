@@ -42,7 +42,7 @@ def replies(draw: st.DrawFn) -> Any:
     return reply
 
 
-def read(answer: Any) -> Any:
+def read_answer(answer: Any) -> Any:
     if answer != "good":
         raise agf.StepError(agf.Diagnostic("agent.reply-schema", "that is not good"))
     return answer
@@ -55,7 +55,7 @@ def session(steps: int) -> Session:
     return Session(
         model=Name("m"),
         prompt=Computed(SPAN, lambda frame: "?"),
-        read_answer=read,
+        read_answer=read_answer,
         steps=steps,
         too_many_steps=too_many_steps,
     )

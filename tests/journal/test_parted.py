@@ -102,7 +102,7 @@ VALUES: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
-def same(first: Any, second: Any) -> bool:
+def is_same_value(first: Any, second: Any) -> bool:
     if type(first) is not type(second):
         return False
     if isinstance(first, pd.DataFrame):
@@ -117,11 +117,11 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, pl.DataFrame | pl.Series | pa.Table):
         return bool(first.equals(second)) and getattr(first, "schema", 0) == getattr(second, "schema", 0)
     if isinstance(first, Fit):
-        return same(first.name, second.name) and same(first.weights, second.weights)
+        return is_same_value(first.name, second.name) and is_same_value(first.weights, second.weights)
     if isinstance(first, dict):
-        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+        return first.keys() == second.keys() and all(is_same_value(first[key], second[key]) for key in first)
     if isinstance(first, list | tuple):
-        return len(first) == len(second) and all(map(same, first, second))
+        return len(first) == len(second) and all(map(is_same_value, first, second))
     return bool(first == second)
 
 
@@ -132,7 +132,7 @@ def test_a_value_is_read_as_it_was_written(kind: str) -> None:
     assert len(data) < 2 * LEAST
     assert memory.parts or kind == "no columns"
     back = put_together(data, memory.read)
-    assert same(value, back)
+    assert is_same_value(value, back)
     if kind == "one array twice":
         assert back[0] is back[1]
     if kind == "class":  # the code of the class would count, too
@@ -148,7 +148,7 @@ def test_a_frame_that_comes_back_can_be_changed() -> None:
     back = put_together(memory.stored(FRAME), memory.read)
     back.loc[0, "a"] = -1.0
     assert back["a"][0] == -1.0
-    assert same(put_together(memory.stored(FRAME), memory.read), FRAME)
+    assert is_same_value(put_together(memory.stored(FRAME), memory.read), FRAME)
 
 
 CHANGES: dict[str, tuple[Callable[[pd.DataFrame], Any], int]] = {

@@ -28,7 +28,7 @@ from agf_magics.languages.graph.expressions.values import (
 )
 from agf_magics.languages.graph.state import Joining
 from tests.engine.virtual_time import run_virtual
-from tests.languages.loading import load, told, write_files
+from tests.languages.loading import code_and_place, load, write_files
 
 
 def decoded(value: Any) -> Any:
@@ -48,7 +48,7 @@ def decoded(value: Any) -> Any:
 
 
 def found_in(text: str) -> list[dict[str, Any]]:
-    return [told(problem) for problem in load("graph", text)[1]]
+    return [code_and_place(problem) for problem in load("graph", text)[1]]
 
 
 def edge_with(condition: str, state: Mapping[str, Any]) -> str:
@@ -101,11 +101,11 @@ def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
             run = run_virtual(agf.arun(flow, row["input"], registry=registry, on_event=heard, ask=ask))
         except agf.AgfError as error:
             cause = {"cause": type(error.__cause__).__name__} if error.__cause__ is not None else {}
-            return {"error": {**told(error.diagnostic), **cause}}
+            return {"error": {**code_and_place(error.diagnostic), **cause}}
         finally:
             os.chdir(before)
     outcome: dict[str, Any] = {"ok": run.output, "order": [names for names in rounds if names]}
-    if warnings := [told(warning) for warning in flow.warnings if warning.severity == "warning"]:
+    if warnings := [code_and_place(warning) for warning in flow.warnings if warning.severity == "warning"]:
         outcome["warnings"] = warnings
     return outcome
 

@@ -32,7 +32,7 @@ from agf_magics.text.source import Source
 from agf_magics.text.yaml.nodes import plain
 from agf_magics.text.yaml.reader import documents
 from tests.languages.graph_case import normal
-from tests.languages.loading import load, nodes, said
+from tests.languages.loading import as_vectors, load, nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 ROWS = json.loads((VECTORS / "graph_documents.json").read_text("utf-8"))["rows"]
@@ -43,7 +43,7 @@ KINDS = (*NODES.values(), EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
 def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("graph", row["text"])
-    as_row: dict[str, Any] = {"id": row["id"], "text": row["text"], **said(problems, "error", "warning")}
+    as_row: dict[str, Any] = {"id": row["id"], "text": row["text"], **as_vectors(problems, "error", "warning")}
     if "errors" not in as_row:
         as_row["ok"] = normal(definition.flow)
     assert as_row == row

@@ -55,7 +55,7 @@ def kernel() -> tuple[agf.Registry, list[str]]:
     return registry, calls
 
 
-def told(row: dict[str, Any]) -> list[dict[str, str]]:
+def hints_about_word(row: dict[str, Any]) -> list[dict[str, str]]:
     """The messages about the word when the text is defined, and before the first step of its run."""
     registry, calls = kernel()
     hint_of: dict[tuple[str, str], str] = {}
@@ -84,7 +84,7 @@ def told(row: dict[str, Any]) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['language']}: {row['place']}" for row in ROWS])
 def test_a_misspelt_name_is_reported_before_the_first_step(row: dict[str, Any]) -> None:
-    assert told(row) == row["found"]
+    assert hints_about_word(row) == row["found"]
     assert bool(row["found"]) is not row.get("silent", False)
 
 

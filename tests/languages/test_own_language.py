@@ -26,7 +26,7 @@ def installed(folder: Path, module: str, entry: str = "lines = lines_language:LI
     return folder
 
 
-def printed(folder: Path, *cells: str) -> str:
+def output_of_cells(folder: Path, *cells: str) -> str:
     code = (
         "import sys\nfrom IPython.core.interactiveshell import InteractiveShell as Shell\n"
         f"sys.path.append({str(folder)!r})\nsys.path.insert(0, {str(ROOT)!r})\n"
@@ -41,7 +41,7 @@ def printed(folder: Path, *cells: str) -> str:
 def test_the_language_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
     uses = [(kind, text) for kind, text in BLOCKS if kind in ("python", "text")][2:6]
     assert [kind for kind, _ in uses] == ["python", "text", "python", "text"]
-    output = printed(installed(tmp_path / "site", MODULE), *(text for kind, text in uses if kind == "python"))
+    output = output_of_cells(installed(tmp_path / "site", MODULE), *(text for kind, text in uses if kind == "python"))
     for _, text in uses[1::2]:
         assert text.strip() in output
 
@@ -64,7 +64,7 @@ def test_the_solution_of_the_exercise_does_what_the_exercise_asks(tmp_path: Path
     module = reduce(changed, (text for kind, text in BLOCKS if kind == "diff"), MODULE)
     definition = [text for kind, text in BLOCKS if kind == "text"][-1]
     tools = next(text for kind, text in BLOCKS if "def split_words" in text and kind == "python")
-    output = printed(
+    output = output_of_cells(
         installed(tmp_path / "site", module),
         tools,
         f'print(agf.run(agf.load({definition!r}, "lines"), {{"text": "pears and figs"}}).stores)',
@@ -75,14 +75,14 @@ def test_the_solution_of_the_exercise_does_what_the_exercise_asks(tmp_path: Path
 
 
 def test_a_definition_without_a_call_is_reported(tmp_path: Path) -> None:
-    output = printed(
+    output = output_of_cells(
         installed(tmp_path / "site", MODULE), "import agf_magics as agf\nagf.load('lines report', 'lines')"
     )
     assert "[lines.no-call]" in output
 
 
 def test_a_flow_of_the_language_is_drawn_run_by_a_pipeline_and_resumed(tmp_path: Path) -> None:
-    output = printed(
+    output = output_of_cells(
         installed(tmp_path / "site", MODULE),
         "import agf_magics as agf\nworks = []\n@agf.tool\ndef half(n: int) -> int:\n    return n // 2",
         "@agf.tool\ndef fails(n: int) -> int:\n    assert works\n    return n",
@@ -109,7 +109,9 @@ def test_a_flow_of_the_language_is_drawn_run_by_a_pipeline_and_resumed(tmp_path:
 )
 def test_an_unusable_language_is_reported_with_its_package(module: str, entry: str, why: str, tmp_path: Path) -> None:
     name = entry.split(" ")[0]
-    output = printed(installed(tmp_path / "site", module, entry), f"import agf_magics as agf\nagf.load('x', '{name}')")
+    output = output_of_cells(
+        installed(tmp_path / "site", module, entry), f"import agf_magics as agf\nagf.load('x', '{name}')"
+    )
     assert "[define.language]" in output
     assert why in " ".join(output.split())
     assert "update the package lines-language, or remove it" in output
@@ -118,8 +120,8 @@ def test_an_unusable_language_is_reported_with_its_package(module: str, entry: s
 
 def test_no_other_package_replaces_one_of_the_four(tmp_path: Path) -> None:
     site = installed(tmp_path / "site", "print('imported')", "plan = lines_language:LINES")
-    assert "imported" not in printed(site, "import agf_magics as agf\nagf.load('[{_tool: a}]', 'plan')")
+    assert "imported" not in output_of_cells(site, "import agf_magics as agf\nagf.load('[{_tool: a}]', 'plan')")
 
 
 def test_the_error_of_an_unknown_language_names_the_nearest_one(tmp_path: Path) -> None:
-    assert "did you mean policy?" in printed(tmp_path, "import agf_magics as agf\nagf.load('x', 'polcy')")
+    assert "did you mean policy?" in output_of_cells(tmp_path, "import agf_magics as agf\nagf.load('x', 'polcy')")

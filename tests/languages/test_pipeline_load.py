@@ -24,14 +24,14 @@ from agf_magics.languages.pipeline.template import Template
 from agf_magics.languages.pipeline.values import Command, Named, labels
 from agf_magics.languages.pipeline.words import DOCUMENTS, FIELD_TYPES, STEPS
 from agf_magics.text.yaml.nodes import plain
-from tests.languages.loading import load, nodes, said
+from tests.languages.loading import as_vectors, load, nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 SCHEMA = Path(__file__).parents[2] / "docs" / "pipeline.schema.json"
 
 
-def loaded(*steps: str) -> agf.Flow:
+def flow_of(*steps: str) -> agf.Flow:
     """The flow of a pipeline with these steps."""
     definition, problems = load("pipeline", "pipeline: p\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
     assert definition.flow is not None, problems
@@ -41,7 +41,7 @@ def loaded(*steps: str) -> agf.Flow:
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("pipeline", row["text"])
-    as_row: dict[str, Any] = {"id": row["id"], "text": row["text"], **said(problems, "error", "warning")}
+    as_row: dict[str, Any] = {"id": row["id"], "text": row["text"], **as_vectors(problems, "error", "warning")}
     if "errors" not in as_row:
         as_row["ok"] = normal(definition)
     assert as_row == row
@@ -202,7 +202,7 @@ def test_the_labels_of_values_that_are_not_json_name_their_type() -> None:
 
 
 def args_of(step: str) -> Any:
-    (invoke,) = loaded(step).body.steps
+    (invoke,) = flow_of(step).body.steps
     assert isinstance(invoke, Invoke)
     return invoke.args
 
@@ -230,7 +230,7 @@ def test_a_command_that_an_expression_gives_is_a_list_of_texts(value: str) -> No
 
 
 def test_the_input_becomes_the_stores() -> None:
-    flow, fields = loaded("transform: {value: pipe}"), {"doc": "d"}
+    flow, fields = flow_of("transform: {value: pipe}"), {"doc": "d"}
     frame = flow.start(FlowInput(fields, "caller's"))
     assert frame == {"ctx": {"doc": "d"}, "pipe": "caller's"}
     assert frame["ctx"] is not fields
@@ -241,7 +241,7 @@ def test_the_input_becomes_the_stores() -> None:
 @pytest.mark.parametrize("odd_input", [[1], "text", {1: 2}])
 def test_an_input_that_names_nothing_is_refused(odd_input: Any) -> None:
     with pytest.raises(agf.StepError) as raised:
-        loaded("transform: {value: pipe}").start(FlowInput(odd_input))
+        flow_of("transform: {value: pipe}").start(FlowInput(odd_input))
     assert raised.value.code == "pipeline.input"
 
 
@@ -249,7 +249,7 @@ def test_an_input_that_names_nothing_is_refused(odd_input: Any) -> None:
 
 
 def test_the_id_of_a_step_is_its_place() -> None:
-    flow = loaded(
+    flow = flow_of(
         "for_each: {on_error: abort, do: {call: {pipeline: q}}, collect: {transform: {value: pipe}}}",
         "parallel: {branches: {x.y: {transform: {value: '1'}}, b: {shell: {command: ls}}}, collect: {tool: {name: t}}}",
         "match: {on: pipe, cases: {'True': {pipeline: q}, 'not so': {pipeline: r}}, default: {pipeline: s}}",
@@ -271,7 +271,7 @@ def test_the_id_of_a_step_is_its_place() -> None:
 
 
 def test_a_step_points_at_its_own_word() -> None:
-    flow = loaded("transform: {value: '1'}", "fold: {items: [], init: '0', do: {tool: {name: t}}, output: o}")
+    flow = flow_of("transform: {value: '1'}", "fold: {items: [], init: '0', do: {tool: {name: t}}, output: o}")
     assert [step.span and step.span.text for step in every(flow.body)] == ["p", "transform", "fold", "tool"]
 
 

@@ -21,13 +21,13 @@ from agf_magics.languages.plan.calls import Call
 from agf_magics.languages.plan.takes import INSTANCE, instance_names
 from agf_magics.languages.plan.words import CALL, PLAN
 from agf_magics.text.yaml.nodes import plain
-from tests.languages.loading import load, nodes, said
+from tests.languages.loading import as_vectors, load, nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "plan_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
-def loaded(text: str) -> agf.Flow:
+def flow_of(text: str) -> agf.Flow:
     definition, problems = load("plan", text)
     assert definition.flow is not None, problems
     return definition.flow
@@ -40,14 +40,18 @@ def dag(flow: agf.Flow) -> Dag:
 
 
 def calls(text: str) -> list[Call]:
-    calls_of_plan = [step.args for step in dag(loaded(text)).steps if isinstance(step, Invoke)]
+    calls_of_plan = [step.args for step in dag(flow_of(text)).steps if isinstance(step, Invoke)]
     return [args.call for args in calls_of_plan if isinstance(args, Arguments)]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
 def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("plan", row["text"])
-    as_row: dict[str, Any] = {"title": row["title"], "text": row["text"], **said(problems, "error", "warning", "note")}
+    as_row: dict[str, Any] = {
+        "title": row["title"],
+        "text": row["text"],
+        **as_vectors(problems, "error", "warning", "note"),
+    }
     assert ("errors" in as_row) == (definition.flow is None)
     if definition.flow is not None:
         body = dag(definition.flow)
@@ -118,7 +122,7 @@ def test_an_error_is_reported_at_its_line_in_yaml_and_in_json() -> None:
 
 
 def test_the_first_input_of_a_plan_is_messages() -> None:
-    flow = loaded(
+    flow = flow_of(
         "input: {n: 1}\nstate: {x: 2}\ndata: 3\nmessages: [{type: data, kind: k, data: 4}]\n"
         "instances: [{state: {x: 5}}]\ncalls: []\n"
     )
@@ -144,7 +148,7 @@ def test_instances_without_names_are_numbered() -> None:
 
 def test_a_plan_of_thousands_of_calls_loads() -> None:
     text = "".join(f"- {{_tool: a, v: †state.x{i}, _outputPath: †state.x{i + 1}}}\n" for i in range(3000))
-    flow = loaded(text)
+    flow = flow_of(text)
     feeds = [name for source, _, name in dag(flow).feeds if source]
     assert len(feeds) == 2999
 

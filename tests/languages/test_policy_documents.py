@@ -18,7 +18,7 @@ from agf_magics.flow.steps import Invoke, every
 from agf_magics.languages.policy.document import schema
 from agf_magics.schemas.json_schema import judge
 from agf_magics.text.yaml.nodes import Fields, plain
-from tests.languages.loading import load, nodes, said
+from tests.languages.loading import as_vectors, load, nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
@@ -29,7 +29,7 @@ BARE = "id: agf.sequential\nconfig: {steps: [{agent: one}]}\n"
 def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("policy", row["text"])
     as_row: dict[str, Any] = {"id": row["id"], "text": row["text"]}
-    as_row |= said(problems, "error", "warning")
+    as_row |= as_vectors(problems, "error", "warning")
     if definition.flow is not None:
         as_row["ok"] = {"name": definition.flow.name, "policy": definition.flow.body.word}
     assert as_row == row

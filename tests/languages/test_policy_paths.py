@@ -38,7 +38,7 @@ def rows(name: str) -> Any:
     return pytest.mark.parametrize("row", rows_of_file, ids=[row["id"] for row in rows_of_file])
 
 
-def told(act: Callable[[], object], row: dict[str, Any]) -> bool:
+def is_refused(act: Callable[[], object], row: dict[str, Any]) -> bool:
     """Whether the row is an error, which was then reported."""
     if "error" not in row:
         return False
@@ -91,7 +91,7 @@ def test_a_text_is_a_path_or_gets_an_error(row: dict[str, Any]) -> None:
             raise agf.DefinitionError(problem)
         return path
 
-    if told(read, row):
+    if is_refused(read, row):
         return
     path = read()
     elements = {} if path.elements is None else {"elements": list(path.elements)}
@@ -102,7 +102,7 @@ def test_a_text_is_a_path_or_gets_an_error(row: dict[str, Any]) -> None:
 @rows("path_resolution.json")
 def test_a_path_has_its_value(row: dict[str, Any]) -> None:
     given_ = partial(resolve_path, row["path"], row["context"], row.get("schema"), row.get("field"))
-    if not told(given_, row):
+    if not is_refused(given_, row):
         value, expected = given_(), MISSING if "absent" in row else row["value"]
         assert value == expected
         assert type(value) is type(expected)
@@ -112,7 +112,7 @@ def test_a_path_has_its_value(row: dict[str, Any]) -> None:
 def test_each_call_of_a_batch_gets_its_input(row: dict[str, Any]) -> None:
     context = {"parent": {"input": row["input"]}}
     given_ = partial(batch_inputs, row["mapping"], context, row.get("most", 0), row.get("schema"))
-    assert told(given_, row) or given_() == row["inputs"]
+    assert is_refused(given_, row) or given_() == row["inputs"]
 
 
 # --- laws ---

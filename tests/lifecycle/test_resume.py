@@ -153,7 +153,7 @@ SCENARIOS = {
 }
 
 
-def told(run: agf.Run) -> tuple[Any, ...]:
+def outcome_of(run: agf.Run) -> tuple[Any, ...]:
     """All parts of the outcome that must be the same."""
     error = (run.error.code, run.error.diagnostic.message, run.error.where) if run.error else None
     return run.status, run.output, dict(run.stores), error, run.sessions
@@ -163,12 +163,12 @@ def finished(path: Path) -> list[str]:
     return [path_text for kind, path_text, _ in kept.lines(path) if kind in ("finished", "failed")]
 
 
-def holds(texts: list[str], folder: Path) -> None:
+def check_every_cut(texts: list[str], folder: Path) -> None:
     """Check that the run has the same end after a cut at each line of its journal, and repeats no finished call."""
     calls: Calls = []
     registry = world(calls, texts)
     with kept.journal_in(folder / "whole") as whole:
-        expected = told(agf.run("main", registry=registry, raises=False))
+        expected = outcome_of(agf.run("main", registry=registry, raises=False))
         count = len(kept.lines(whole))
         cuts = [(after, kept.cut(whole, after, folder / f"cut{after}")) for after in range(count + 1)]
     assert count > 1
@@ -178,7 +178,7 @@ def holds(texts: list[str], folder: Path) -> None:
         with kept.journal_in(path.parent):
             before = len(finished(path))
             run = agf.resume("main", registry=world(again, texts), raises=False)
-            assert told(run) == expected, f"after {after} lines"
+            assert outcome_of(run) == expected, f"after {after} lines"
             assert len(again) == len(calls) - before, f"after {after} lines: {again}"
             assert not Counter(map(str, again)) - times_called
             assert len(finished(path)) == len(calls)
@@ -186,7 +186,7 @@ def holds(texts: list[str], folder: Path) -> None:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_run_that_is_cut_after_any_line_has_the_same_end(name: str, tmp_path: Path) -> None:
-    holds(SCENARIOS[name], tmp_path)
+    check_every_cut(SCENARIOS[name], tmp_path)
 
 
 # --- any pipeline, cut anywhere ---
@@ -224,12 +224,12 @@ def test_any_pipeline_that_is_cut_anywhere_has_the_same_end(parts: list[str], wh
     with TemporaryDirectory() as folder:
         calls: Calls = []
         with kept.journal_in(Path(folder) / "whole") as whole:
-            expected = told(agf.run("main", registry=world(calls, texts), raises=False))
+            expected = outcome_of(agf.run("main", registry=world(calls, texts), raises=False))
             path = kept.cut(whole, round(where * len(kept.lines(whole))), Path(folder) / "cut")
         again: Calls = []
         with kept.journal_in(path.parent):
             finished_paths = finished(path)
-            end_of_resumed = told(agf.resume("main", registry=world(again, texts), raises=False))
+            end_of_resumed = outcome_of(agf.resume("main", registry=world(again, texts), raises=False))
             assert finished(path)[: len(finished_paths)] == finished_paths
     assert end_of_resumed[:3] == expected[:3]
     if expected[0] == "ok":  # otherwise other steps may or may not have begun before the failure

@@ -121,7 +121,7 @@ class World:
         for name in TOOLS:
             function = versioned(name, (versions or {}).get(name, ""), constant)
             agf.tool(function, registry=self.registry)
-            agf.agent(said(name, (versions or {}).get(name, ""), constant), registry=self.registry)
+            agf.agent(agent_function(name, (versions or {}).get(name, ""), constant), registry=self.registry)
 
         def echo(prompt: str) -> str:
             return f"said {prompt}"
@@ -143,7 +143,7 @@ def versioned(name: str, version: str, constant: bool) -> Any:
     return call
 
 
-def said(name: str, version: str, constant: bool) -> Any:
+def agent_function(name: str, version: str, constant: bool) -> Any:
     """An agent of a policy, named `a0` for the function `t0`."""
 
     def call(x: Any, z: Any = None) -> dict[str, str]:

@@ -145,12 +145,12 @@ def test_the_next_step_begins_while_a_result_that_cannot_change_is_written(kind:
     assert before == [[]], "no result is recorded before that of the first step"
     assert finished(path) == ["steps[0]", "steps[1]", "steps[2]"]
     loaded, value = agf.runs(run.run_id).load("steps[0]"), GO_ON[kind]()
-    assert same(loaded, value)
+    assert is_same(loaded, value)
 
 
-def same(first: Any, second: Any) -> bool:
+def is_same(first: Any, second: Any) -> bool:
     if isinstance(first, dict):
-        return all(same(first[name], second[name]) for name in {*first, *second})
+        return all(is_same(first[name], second[name]) for name in {*first, *second})
     return bool(first.equals(second)) if hasattr(first, "equals") else bool(first == second)
 
 
@@ -217,7 +217,7 @@ steps:
     run = agf.run("changed", registry=registry)
     assert "new" in run.output
     assert [warning.code for warning in run.warnings] == ["journal.unkept"]
-    assert same(agf.runs(run.run_id).load("steps[0]"), GO_ON[kind]())
+    assert is_same(agf.runs(run.run_id).load("steps[0]"), GO_ON[kind]())
 
 
 ENDS = ("error", "cancelled")
@@ -270,7 +270,7 @@ def test_other_runs_continue_while_a_run_ends(path: Path, disk: Disk) -> None:
     disk.may_write.set()
     run.wait()
     assert run.status == "ok"
-    assert same(agf.runs(run.run_id).output, GO_ON["polars"]())
+    assert is_same(agf.runs(run.run_id).output, GO_ON["polars"]())
 
 
 def test_one_result_is_written_at_a_time(path: Path, disk: Disk) -> None:

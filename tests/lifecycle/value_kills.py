@@ -109,7 +109,7 @@ def work(note: Callable[[str], None], chance: random.Random) -> str | None:
     return None if run.output == expected(kind) else f"run {kind}: {run.output}"
 
 
-def read(note: Callable[[str], None], chance: random.Random) -> str | None:
+def load_value(note: Callable[[str], None], chance: random.Random) -> str | None:
     """Load a stored value. Returns the problem, if there is one."""
     note("load")
     past = [run for run in agf.runs() if run.status == "ok"]
@@ -139,7 +139,7 @@ def session(folder: Path, number: int, seed: int, ready: int) -> None:
     chance, doing = random.Random(seed), folder / f"doing-{number}"
     note = doing.write_text
     while True:
-        for act in chance.choices((work, read, clean), (3, 1, 1)):
+        for act in chance.choices((work, load_value, clean), (3, 1, 1)):
             try:
                 problem = act(note, chance)  # type: ignore[arg-type]
             except BaseException:

@@ -348,7 +348,7 @@ def test_cancelled_calls_leave_the_queue(registry: Registry, waiting: WaitingToo
 # --- questions ---
 
 
-def asked(*answers: types.ElicitResult) -> tuple[list[str], Any]:
+def answering(*answers: types.ElicitResult) -> tuple[list[str], Any]:
     """The list of the questions that arrive, and the callback that gives the answers in order."""
     texts, answers_left = list[str](), list(answers)
 
@@ -365,7 +365,7 @@ def accept(answer: str) -> types.ElicitResult:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_questions_are_forms_of_the_client(registry: Registry, mode: str) -> None:
-    texts, callback = asked(accept("blue"), accept("it is my wall"))
+    texts, callback = answering(accept("blue"), accept("it is my wall"))
 
     async def act(client: Client) -> None:
         result = await client.call_tool("paint", {})
@@ -377,7 +377,7 @@ def test_questions_are_forms_of_the_client(registry: Registry, mode: str) -> Non
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_answer_that_does_not_fit_is_asked_again(registry: Registry, mode: str) -> None:
-    texts, callback = asked(accept("green"), accept("red"), accept("no"))
+    texts, callback = answering(accept("green"), accept("red"), accept("no"))
 
     async def act(client: Client) -> None:
         assert (await client.call_tool("paint", {})).structured_content == {"result": ["red", "no"]}
@@ -388,7 +388,7 @@ def test_an_answer_that_does_not_fit_is_asked_again(registry: Registry, mode: st
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_question_that_the_person_declines_ends_the_call(registry: Registry, mode: str) -> None:
-    _, callback = asked(types.ElicitResult(action="decline"))
+    _, callback = answering(types.ElicitResult(action="decline"))
 
     async def act(client: Client) -> None:
         result = await client.call_tool("paint", {})
@@ -400,7 +400,7 @@ def test_a_question_that_the_person_declines_ends_the_call(registry: Registry, m
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_program_that_fills_the_form_wrongly_is_not_asked_for_ever(registry: Registry, mode: str) -> None:
-    texts, callback = asked(*[accept("green")] * TRIES)
+    texts, callback = answering(*[accept("green")] * TRIES)
 
     async def act(client: Client) -> None:
         result = await client.call_tool("paint", {})

@@ -36,7 +36,7 @@ def connect(mode: str, **options: Any) -> Server:
     return server
 
 
-def refused(mode: str, **options: object) -> Diagnostic:
+def refusal_of(mode: str, **options: object) -> Diagnostic:
     with pytest.raises(DefinitionError) as caught:
         connect(mode, **options)
     return caught.value.diagnostics[0]
@@ -54,7 +54,7 @@ def notes(server: Server) -> str:
 
 def test_a_server_that_never_answers_is_unreachable_and_ends_with_its_child(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    refusal = refused("deaf", wait=1, env={"MARK": str(mark)})
+    refusal = refusal_of("deaf", wait=1, env={"MARK": str(mark)})
     assert (refusal.code, "does not answer within 1 s" in refusal.message) == ("mcp.unreachable", True)
     assert until(lambda: not any(map(is_alive, map(int, mark.read_text().split()))))
 
@@ -69,7 +69,7 @@ def test_a_server_that_ignores_sigterm_and_has_a_child_is_ended_with_it(tmp_path
 
 
 def test_one_endless_line_is_cut_off() -> None:
-    refusal = refused("flood")
+    refusal = refusal_of("flood")
     assert refusal.code == "mcp.unreachable"
     assert "a line of more than 16,000,000 bytes" in refusal.message
 
@@ -152,7 +152,7 @@ def test_a_description_is_cleaned_and_cut() -> None:
 
 
 def test_an_answer_nested_300_deep_is_not_accepted() -> None:
-    assert refused("deep-answer", wait=1).code == "mcp.unreachable"
+    assert refusal_of("deep-answer", wait=1).code == "mcp.unreachable"
 
 
 def test_a_result_that_violates_its_schema_is_refused() -> None:

@@ -260,13 +260,15 @@ def test_a_background_run_asks_in_one_explorer_and_the_document_has_only_text(pa
     content = {"mark": mark, "do": "answer", "id": 1, "with": reply}
     data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
     page_kernel.client.shell_channel.send(page_kernel.client.session.msg("comm_msg", data))
-    while not any("→ yes" in str(content) for content in of(messages, "update_display_data")):
+    while not any("→ yes" in str(content) for content in contents_of(messages, "update_display_data")):
         messages.append(page_kernel.next())
     assert "on pears" in str(page_kernel.good("h.wait().output").of("execute_result"))
     messages += [*page_kernel.strays, *page_kernel.drain()]
-    assert "application/vnd.jupyter.widget-view+json" not in str(of(messages, "display_data", "update_display_data"))
-    gone = [content["data"].get("content", {}).get("gone", []) for content in of(messages, "comm_msg")]
-    assert ([mark] in gone or bool(of(messages, "comm_close"))) is quiet
+    assert "application/vnd.jupyter.widget-view+json" not in str(
+        contents_of(messages, "display_data", "update_display_data")
+    )
+    gone = [content["data"].get("content", {}).get("gone", []) for content in contents_of(messages, "comm_msg")]
+    assert ([mark] in gone or bool(contents_of(messages, "comm_close"))) is quiet
     page_kernel.strays.clear()
     page_kernel.good("%config AgfMagics.progress_after = 0.3")
 
@@ -301,7 +303,9 @@ def test_a_question_that_no_view_shows_is_answered_by_a_call_or_a_magic_and_says
         line = line.replace("$(h.run_id)", "{}")
         cell = page_kernel.good(GUARDED_RUN)
         messages: list[dict[str, Any]] = [*cell.messages, *page_kernel.strays]
-        while "no view has opened here: answer with %answer guarded-" not in str(of(messages, "update_display_data")):
+        while "no view has opened here: answer with %answer guarded-" not in str(
+            contents_of(messages, "update_display_data")
+        ):
             messages.append(page_kernel.next())
         page_kernel.strays.clear()
         if "{}" in line:
@@ -369,7 +373,7 @@ def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(page_kernel
         page_kernel.client.shell_channel.send(message)
 
     send(do="runs")  # as each view does when it opens
-    while "cancel" not in told(messages[-1], mark):
+    while "cancel" not in buttons_of(messages[-1], mark):
         messages.append(page_kernel.next())
     send(do="cancel", mark=mark, id=1)
     ended = cell.end()
@@ -380,24 +384,24 @@ def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(page_kernel
     page_kernel.good("%config AgfMagics.progress_after = 0.3")
 
 
-def told(message: dict[str, Any], mark: str) -> list[str]:
+def buttons_of(message: dict[str, Any], mark: str) -> list[str]:
     """The buttons of a run that the kernel sends to a view at its request."""
     content = message["content"].get("data", {}).get("content", {})
     return content["runs"][mark]["update"]["can"] if content.get("type") == "runs" else []
 
 
-def of(messages: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
+def contents_of(messages: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
     return [message["content"] for message in messages if message["msg_type"] in kinds]
 
 
 def waiting(messages: list[dict[str, Any]]) -> bool:
     """Whether the document says that the question waits."""
-    return any("waiting for an answer" in str(content) for content in of(messages, "display_data"))
+    return any("waiting for an answer" in str(content) for content in contents_of(messages, "display_data"))
 
 
 def asking(messages: list[dict[str, Any]]) -> bool:
     """Whether the page of the explorer has the question."""
-    return any("'approval': True" in str(content) for content in of(messages, "comm_open", "comm_msg"))
+    return any("'approval': True" in str(content) for content in contents_of(messages, "comm_open", "comm_msg"))
 
 
 def test_a_question_is_escaped_and_what_stays_has_its_answer() -> None:

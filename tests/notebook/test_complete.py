@@ -39,7 +39,7 @@ steps:
 
 
 @pytest.fixture(scope="module")
-def known() -> Surroundings:
+def surroundings() -> Surroundings:
     registry = Registry()
 
     @tool(registry=registry)
@@ -74,10 +74,10 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("row", VECTORS["rows"], ids=lambda row: row["title"])
-def test_completion(row: dict[str, Any], known: Surroundings) -> None:
+def test_completion(row: dict[str, Any], surroundings: Surroundings) -> None:
     before, _, after = row["cell"].partition("│")
     line = before.count("\n")
-    offers = complete(before + after, line, len(before.rpartition("\n")[2]), known)
+    offers = complete(before + after, line, len(before.rpartition("\n")[2]), surroundings)
     if row.get("offers", ()) is None:
         assert offers is None
         return
@@ -90,9 +90,9 @@ def test_completion(row: dict[str, Any], known: Surroundings) -> None:
     assert not set(row.get("never", ())) & set(offered)
 
 
-def test_the_shell_offers_our_completions_and_no_names_of_python(known: Surroundings) -> None:
+def test_the_shell_offers_our_completions_and_no_names_of_python(surroundings: Surroundings) -> None:
     shell = InteractiveShell.instance()
-    our_matcher = matcher(lambda: known)
+    our_matcher = matcher(lambda: surroundings)
     shell.Completer.custom_matchers.append(our_matcher)
 
     def offered(cell: str) -> list[tuple[str, str, str]]:
@@ -120,10 +120,10 @@ def test_the_shell_offers_our_completions_and_no_names_of_python(known: Surround
     ],
 )
 def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is_for(
-    cell: str, first: tuple[str, str], known: Surroundings
+    cell: str, first: tuple[str, str], surroundings: Surroundings
 ) -> None:
     context = CompletionContext("", cell, len(cell.rpartition("\n")[2]), cell.count("\n"), None)
-    offered = next(iter(matcher_result(context, known)["completions"]))
+    offered = next(iter(matcher_result(context, surroundings)["completions"]))
     assert (offered.text, offered.type) == first
 
 
@@ -142,9 +142,11 @@ def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is
         ("%flows ingest --export a ", []),
     ],
 )
-def test_each_word_of_a_line_is_completed_by_its_kind(line: str, offered: list[str], known: Surroundings) -> None:
+def test_each_word_of_a_line_is_completed_by_its_kind(
+    line: str, offered: list[str], surroundings: Surroundings
+) -> None:
     runs = [("other-2-4f2a", "other", "ok"), ("ingest-1-4f2a", "ingest", "running")]
-    offers = complete(line, 0, len(line), known._replace(runs=lambda: runs))
+    offers = complete(line, 0, len(line), surroundings._replace(runs=lambda: runs))
     assert offers is not None
     assert [choice.text for choice in offers.choices] == offered
 
@@ -176,9 +178,9 @@ def test_completion_does_not_wait_for_jsonschema() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known: Surroundings) -> None:
+def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(surroundings: Surroundings) -> None:
     names = {"In": [], "exit": 1, "sys": sys, "measure": len, "words": ["pear"], "_hidden": 1, "figs": 3}
-    offers = complete("%run_pipeline p --set x=$", 0, 25, known._replace(names=names))
+    offers = complete("%run_pipeline p --set x=$", 0, 25, surroundings._replace(names=names))
     assert [choice.text for choice in offers.choices] == ["words", "figs", "sys", "measure", "In", "exit"]
 
 
@@ -207,9 +209,9 @@ def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known:
         ("%explain r1.missing-p|ath", "### r1.missing-path"),
     ],
 )
-def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str, known: Surroundings) -> None:
+def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str, surroundings: Surroundings) -> None:
     place = code.index("|")
-    help_text = describe(code.replace("|", ""), place, known.registry)
+    help_text = describe(code.replace("|", ""), place, surroundings.registry)
     assert help_text is not None
     assert text in help_text
 

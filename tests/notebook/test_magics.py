@@ -392,14 +392,14 @@ def test_a_warning_is_shown_once(shell: Shell) -> None:
     run."""
     shell.good("@agent\ndef writer(prompt):\n    return prompt")
     both = shell.good(f"%%pipeline --run --set name=Ann\n{WARNED}")
-    assert printed(both).count("[pipeline.") == 1
-    assert printed(shell.good(f"%%pipeline\n{WARNED}")).count("[pipeline.") == 1
-    assert printed(shell.good("%run_pipeline greets --set name=Ann")).count("[pipeline.") == 0
-    text = printed(shell.good(f"import agf_magics\nprint(agf_magics.run({WARNED!r}, {{'name': 'Ann'}}).warnings)"))
+    assert output_of(both).count("[pipeline.") == 1
+    assert output_of(shell.good(f"%%pipeline\n{WARNED}")).count("[pipeline.") == 1
+    assert output_of(shell.good("%run_pipeline greets --set name=Ann")).count("[pipeline.") == 0
+    text = output_of(shell.good(f"import agf_magics\nprint(agf_magics.run({WARNED!r}, {{'name': 'Ann'}}).warnings)"))
     assert text.count("pipeline.") == 1
 
 
-def printed(result: Any) -> str:
+def output_of(result: Any) -> str:
     pages = [result.value._repr_mimebundle_()] if isinstance(result.value, Run) else []
     return result.out + "".join(page.get("text/plain", "") for page in (*result.outputs, *pages))
 

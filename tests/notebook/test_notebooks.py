@@ -158,15 +158,17 @@ def test_our_notebooks_are_stored_with_outputs_and_nothing_of_this_computer(path
     ],
 )
 def test_outputs_that_differ_in_times_ids_and_order_are_equal(first: str, second: str) -> None:
-    assert runner.stable(printed(first)) == runner.stable(printed(second))
+    assert runner.stable(notebook_with_output(first)) == runner.stable(notebook_with_output(second))
 
 
 def test_outputs_that_differ_in_values_are_not_equal_unless_the_cell_varies() -> None:
-    assert runner.stable(printed("5 crates")) != runner.stable(printed("6 crates"))
-    assert runner.stable(printed("5 crates", "varies")) == runner.stable(printed("6 crates", "varies"))
+    assert runner.stable(notebook_with_output("5 crates")) != runner.stable(notebook_with_output("6 crates"))
+    assert runner.stable(notebook_with_output("5 crates", "varies")) == runner.stable(
+        notebook_with_output("6 crates", "varies")
+    )
 
 
-def printed(text: str, *tags: str) -> Any:
+def notebook_with_output(text: str, *tags: str) -> Any:
     cell = nbformat.v4.new_code_cell("", id="cell", metadata={"tags": list(tags)})
     cell.outputs = [nbformat.v4.new_output("stream", text=text)]
     return nbformat.v4.new_notebook(cells=[cell])

@@ -22,7 +22,7 @@ from tests.notebook.conftest import Shell, code
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "magic_lines.json").read_text())
 
 
-def said(row: dict[str, Any]) -> Any:
+def options_of(row: dict[str, Any]) -> Any:
     options = read(COMMANDS[row["magic"].lstrip("%")], row["line"], "In[3]")
     if options is None:
         return "help"
@@ -33,16 +33,16 @@ def said(row: dict[str, Any]) -> Any:
 def test_magic_lines(row: dict[str, Any]) -> None:
     if "error" in row:
         with pytest.raises(DefinitionError) as caught:
-            said(row)
+            options_of(row)
         wrong = caught.value.diagnostic
         assert wrong.code == row["error"]
         assert wrong.span.source.name.startswith("In[3] %")
         assert wrong.span.text.strip() == row.get("at", wrong.span.text.strip())
         assert row.get("hint", "") in (wrong.hint or "")
     elif row.get("help"):
-        assert said(row) == "help"
+        assert options_of(row) == "help"
     else:
-        options, values_made = said(row)
+        options, values_made = options_of(row)
         if "given" in row:
             assert {name: [word.text for word in words] for name, words in options.tokens.items()} == row["given"]
         if "input" in row:

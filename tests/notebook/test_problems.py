@@ -17,7 +17,7 @@ from agf_magics.notebook.completion.editor import TARGET
 from tests.notebook.conftest import Kernel
 
 
-def marked(cell: str, registry: Registry | None = None) -> list[tuple[str, str]]:
+def problem_marks(cell: str, registry: Registry | None = None) -> list[tuple[str, str]]:
     """The code of each problem and the text that is underlined."""
     units = cell.encode("utf-16-le")
     problems = problems_of(cell, registry or Registry())
@@ -50,12 +50,12 @@ def marked(cell: str, registry: Registry | None = None) -> list[tuple[str, str]]
     ],
 )  # fmt: skip
 def test_the_findings_of_loading_are_underlined(cell: str, expected: list[tuple[str, str]]) -> None:
-    assert marked(cell)[: len(expected) or None] == expected
+    assert problem_marks(cell)[: len(expected) or None] == expected
 
 
 def test_the_input_of_the_line_is_known() -> None:
     cell = "%%pipeline p --run{}\npipeline: p\nsteps:\n- agent: {{prompt: '{{topic}}'}}"
-    codes = [[code for code, _ in marked(cell.format(line))] for line in ("", " --set topic=x", " --input data")]
+    codes = [[code for code, _ in problem_marks(cell.format(line))] for line in ("", " --set topic=x", " --input data")]
     assert ["pipeline.template-name" in code for code in codes] == [True, False, False]
 
 
@@ -75,18 +75,18 @@ def test_nothing_is_registered_no_file_is_read_and_no_code_is_called(tmp_path: P
         return url
 
     before = [list(shelf) for shelf in (registry.flows, registry.schemas, registry.tools)]
-    assert marked("%%policy p\nid: x-acme.own\nconfig: {}", registry) == []
-    assert marked("%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetch, args: {url: x}}", registry) == []
+    assert problem_marks("%%policy p\nid: x-acme.own\nconfig: {}", registry) == []
+    assert problem_marks("%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetch, args: {url: x}}", registry) == []
     file = (
         "%%graph g\nnodes: {a: {type: subgraph, graph: other.yaml}}\nedges: [{from: START, to: a}, {from: a, to: END}]"
     )
-    assert "file.missing" not in [code for code, _ in marked(file, registry)]
+    assert "file.missing" not in [code for code, _ in problem_marks(file, registry)]
     assert called == []
     assert [list(shelf) for shelf in (registry.flows, registry.schemas, registry.tools)] == before
 
 
 def test_a_long_cell_is_not_read() -> None:
-    assert marked("%%pipeline p\n" + "x: [\n" * LONGEST_CELL) == []
+    assert problem_marks("%%pipeline p\n" + "x: [\n" * LONGEST_CELL) == []
 
 
 @given(st.text(max_size=60))
@@ -142,12 +142,12 @@ def test_a_flow_that_calls_itself_is_reported_even_if_only_the_line_names_it() -
     cell = "%%graph g\nnodes: {a: {type: tool, tool: g}}\nedges: [{from: START, to: a}, {from: a, to: END}]"
     registry = Registry()
     define(cell.partition("\n")[2], "graph", name="g", registry=registry)
-    assert ("flow.call-cycle", "g") in marked(cell, registry)
+    assert ("flow.call-cycle", "g") in problem_marks(cell, registry)
 
 
 def test_a_circle_of_schemas_that_another_cell_closes_is_reported() -> None:
     registry = Registry()
     define("schema: A\nfields: {b: {type: ref, schema: B}}\n", registry=registry)
     cell = "%%pipeline\nschema: B\nfields: {a: {type: ref, schema: A}}\n"
-    assert marked(cell, registry) == [("schema.cycle", "A")]
-    assert marked(cell.replace("schema: A", "schema: C"), registry) == []
+    assert problem_marks(cell, registry) == [("schema.cycle", "A")]
+    assert problem_marks(cell.replace("schema: A", "schema: C"), registry) == []

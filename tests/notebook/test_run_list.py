@@ -21,7 +21,7 @@ NOON = datetime(2026, 11, 22, 12, 0).timestamp()
 
 
 @pytest.fixture
-def filled(shell: Shell) -> Shell:
+def full_shell(shell: Shell) -> Shell:
     """A shell with a failed run of `strict`, and then 44 runs of `other`."""
     live.forget()  # forgets runs of other tests
     shell.good("%%pipeline strict --quiet\npipeline: strict\nsteps:\n- transform: {value: ctx.n / 0}")
@@ -41,10 +41,10 @@ def names(text: str) -> list[str]:
     return [match[1] for row in text.split("\n")[1:] if (match := re.match(r"(\S+?)-\d", row))]
 
 
-def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(filled: Shell) -> None:
+def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(full_shell: Shell) -> None:
     line, sizes, listed_text = "%runs", [], ""
     while line:
-        text = page(filled, line)
+        text = page(full_shell, line)
         sizes.append(len(names(text)))
         listed_text += text
         line = text.partition(" · next: ")[2]
@@ -54,13 +54,13 @@ def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(fil
     assert len(set(re.findall(r"^(?:other|strict)-\S+", listed_text, re.MULTILINE))) == 45
 
 
-def test_the_next_line_keeps_the_filters_and_replaces_the_page(filled: Shell) -> None:
-    text = page(filled, "%runs --page 2 --name OTH --limit 3")
+def test_the_next_line_keeps_the_filters_and_replaces_the_page(full_shell: Shell) -> None:
+    text = page(full_shell, "%runs --page 2 --name OTH --limit 3")
     assert names(text) == ["other"] * 3
     assert text.endswith("runs 4–6 of 44 · next: %runs --name OTH --limit 3 --page 3")
     assert (
         "<code>%runs --name OTH --limit 3 --page 3</code>"
-        in filled.good("%runs --page=2 --name OTH --limit 3").outputs[-1]["text/html"]
+        in full_shell.good("%runs --page=2 --name OTH --limit 3").outputs[-1]["text/html"]
     )
 
 
@@ -75,8 +75,8 @@ def test_the_next_line_keeps_the_filters_and_replaces_the_page(filled: Shell) ->
         "--status error --before 3000-01-01",
     ],
 )
-def test_a_filter_lists_only_matching_runs(filled: Shell, filters: str) -> None:
-    text = page(filled, f"%runs {filters}")
+def test_a_filter_lists_only_matching_runs(full_shell: Shell, filters: str) -> None:
+    text = page(full_shell, f"%runs {filters}")
     assert names(text) == ["strict"]
     assert "next" not in text
 
@@ -84,15 +84,15 @@ def test_a_filter_lists_only_matching_runs(filled: Shell, filters: str) -> None:
 @pytest.mark.parametrize(
     "filters", ["--since 3000-01-01", "--before '2000-01-01 10:00'", "--status waiting", "--notebook elsewhere"]
 )
-def test_an_empty_list_names_the_filters(filled: Shell, filters: str) -> None:
+def test_an_empty_list_names_the_filters(full_shell: Shell, filters: str) -> None:
     flag = filters.split()[0]
-    assert page(filled, f"%runs {filters}") == f"no runs fit {flag}: %runs lists all 45 runs"
+    assert page(full_shell, f"%runs {filters}") == f"no runs fit {flag}: %runs lists all 45 runs"
 
 
-def test_the_next_line_is_escaped_and_keeps_its_quotes(filled: Shell) -> None:
-    last_output = filled.good("%runs --limit 1 --notebook= --before '3000-01-01 00:00'").outputs[-1]
+def test_the_next_line_is_escaped_and_keeps_its_quotes(full_shell: Shell) -> None:
+    last_output = full_shell.good("%runs --limit 1 --notebook= --before '3000-01-01 00:00'").outputs[-1]
     assert "--before &#x27;3000-01-01 00:00&#x27; --page 2</code>" in last_output["text/html"]
-    assert names(page(filled, last_output["text/plain"].partition(" · next: ")[2])) == ["other"]
+    assert names(page(full_shell, last_output["text/plain"].partition(" · next: ")[2])) == ["other"]
 
 
 def test_runs_are_filtered_by_their_notebook(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

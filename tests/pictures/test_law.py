@@ -61,7 +61,7 @@ def check_places(drawn: Scene, arranged: Arranged) -> None:
             assert contains(near, Rectangle(point.x, point.y, 0, 0)), line.link
 
 
-def drawn(seed: int) -> str:
+def draw_flow(seed: int) -> str:
     """Draw the flow number ``seed`` and check its picture. Returns its language."""
     language, text = definition(seed)
     flow = agf.load(text)
@@ -88,7 +88,7 @@ def drawn(seed: int) -> str:
 def test_random_flows_of_all_languages_are_drawn(part: int, thorough: bool) -> None:
     first = part * SIZE
     seeds = range(first, first + SIZE) if thorough else range(first + part % len(LANGUAGES), first + SIZE, SAMPLE)
-    counts = {drawn(seed) for seed in seeds}
+    counts = {draw_flow(seed) for seed in seeds}
     assert counts == LANGUAGES.keys() or not thorough
 
 

@@ -38,7 +38,7 @@ from agf_magics.pictures.pages.updates import Updates
 from agf_magics.pictures.problems import error_html, error_text, warnings_html
 from agf_magics.settings.settings import Settings, current
 from tests.pictures import shapes
-from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, told
+from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, progress_of
 
 # The elements and styles that JupyterLab 4 keeps in an untrusted output, as far as this package uses them. Each style
 # was tried with its own rules.
@@ -108,7 +108,7 @@ class Run:
         self.output = output
         self.stores = stores or {}
         self.error = error
-        self.progress = told(load(DIGEST), failed() if error else [*halfway(), ev.RunEnded(2.0, "ok")])
+        self.progress = progress_of(load(DIGEST), failed() if error else [*halfway(), ev.RunEnded(2.0, "ok")])
         self.status = self.progress.status
 
 
@@ -144,17 +144,17 @@ def test_the_headline_counts_the_elements_of_the_fan_out_that_runs() -> None:
     end: list[ev.Event] = [ev.StepFinished(second_path, 2.0, 0), ev.RunEnded(2.0, "ok")]
     begun: list[ev.Event] = [ev.RunStarted("fans", 0.0), *first]
     history = [
-        [word for word in headline(told(load(TWO_FANS), events), now=2.0).split(" · ") if "element" in word]
+        [word for word in headline(progress_of(load(TWO_FANS), events), now=2.0).split(" · ") if "element" in word]
         for events in (begun, [*begun, *second])
     ]
     assert history == [["0 of 400 elements"], ["total: 0 of 376 elements"]]
-    counts = Updates(told(load(TWO_FANS), [*begun, *second, *end])).changes(2.0)
+    counts = Updates(progress_of(load(TWO_FANS), [*begun, *second, *end])).changes(2.0)
     assert counts is not None
     assert not [word for word in counts["counts"] if "element" in word]
 
 
 def test_every_step_is_a_row_with_its_state_in_words() -> None:
-    progress = told(load(DIGEST), halfway())
+    progress = progress_of(load(DIGEST), halfway())
     text = progress_text(progress, now=4.5)
     rows = [squeezed(row) for row in text.split("\n")]
     assert rows[0] == "digest · ▶ running · 1 of 5 steps · 15 of 1,000 elements · 4/s, 4 min 39 s left · 4.5 s"
@@ -166,7 +166,7 @@ def test_every_step_is_a_row_with_its_state_in_words() -> None:
 
 
 def test_the_html_says_what_the_text_says() -> None:
-    progress = told(load(DIGEST), failed())
+    progress = progress_of(load(DIGEST), failed())
     page = Sanitized(progress_html(progress, now=9.0)).text
     for line in progress_text(progress, now=9.0).split("\n"):
         for part in re.split(r"\s{2,}| · |: ", line.strip()):
@@ -174,8 +174,8 @@ def test_the_html_says_what_the_text_says() -> None:
 
 
 def test_a_fan_out_that_runs_has_a_bar_and_one_that_is_done_has_none() -> None:
-    assert '<progress value="0.015" max="1"' in progress_html(told(load(DIGEST), halfway()), now=1.0)
-    assert "<progress" not in progress_html(told(load(DIGEST), failed()), now=1.0)
+    assert '<progress value="0.015" max="1"' in progress_html(progress_of(load(DIGEST), halfway()), now=1.0)
+    assert "<progress" not in progress_html(progress_of(load(DIGEST), failed()), now=1.0)
 
 
 def test_failed_elements_are_listed_and_the_rest_is_a_number() -> None:
@@ -183,7 +183,7 @@ def test_failed_elements_are_listed_and_the_rest_is_a_number() -> None:
     other = [agf.StepError(agf.Diagnostic("step.tool-failed", f"code {'x' * i}")) for i in range(9)]
     errors = [error] * 20 + other
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i, error in enumerate(errors)]
-    progress = told(load(DIGEST), [*halfway()[:5], *dropped])
+    progress = progress_of(load(DIGEST), [*halfway()[:5], *dropped])
     text = progress_text(progress, now=2.0)
     groups = "✗ 29 elements failed and dropped\n  20 × no such page: rows #0, rows #1, rows #2\n"
     assert groups in text
@@ -197,12 +197,12 @@ def test_messages_that_differ_in_numbers_are_one() -> None:
 
     errors = [failure(f"page {i} is away") for i in range(9)] + [failure("page 7: no")]
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i, error in enumerate(errors)]
-    text = progress_text(told(load(DIGEST), [*halfway()[:5], *dropped]), now=2.0)
+    text = progress_text(progress_of(load(DIGEST), [*halfway()[:5], *dropped]), now=2.0)
     assert "  9 × page … is away: rows #0, rows #1, rows #2\n  1 × page 7: no: rows #9" in text
 
 
 def test_a_failed_run_ends_with_its_error_its_place_and_its_hint() -> None:
-    progress = told(load(DIGEST), failed())
+    progress = progress_of(load(DIGEST), failed())
     end = 'line 3, column 30\n   3 | - transform: {value: "acc + item.scor"}\n'
     assert end in progress_text(progress, now=9.0)
     assert progress_text(progress, now=9.0).endswith("= did you mean score?")
@@ -271,7 +271,7 @@ def many(count: int, end: str = "") -> Any:
     events.append(ev.StepStarted(middle, 1.0))
     if end:
         events += [ev.StepFailed(middle, 2.0, MISSING), ev.RunEnded(2.0, end, MISSING)]
-    return told(flow, events)
+    return progress_of(flow, events)
 
 
 @pytest.mark.parametrize("end", ["", "error"])
@@ -288,7 +288,7 @@ def test_a_short_tree_and_the_tree_of_a_run_that_went_well_are_complete() -> Non
     assert len(steps_text(many(20), now=1.5)) == 20
     events = [event for step in range(200) for event in _done(f"steps[{step}]")]
     flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * 200)
-    progress = told(flow, [ev.RunStarted("many", 0.0), *events, ev.RunEnded(2.0, "ok")])
+    progress = progress_of(flow, [ev.RunStarted("many", 0.0), *events, ev.RunEnded(2.0, "ok")])
     assert len(steps_text(progress, now=2.0)) == 200
     assert "max-height" in steps_html(progress, now=2.0)
 
@@ -300,8 +300,8 @@ def _done(step: str) -> list[ev.Event]:
 def test_failed_elements_are_folded_where_the_run_went_well_and_some_succeeded() -> None:
     error = agf.StepError(agf.Diagnostic("step.tool-failed", "no such page"))
     halves = [*halfway(), ev.ElementDropped(("steps[1].do", 900), 1.0, error)]
-    assert "<details open><summary>✗ 4 elements" in progress_html(told(load(DIGEST), halves), now=2.0)
-    ended = told(load(DIGEST), [*halves, ev.RunEnded(2.0, "ok")])
+    assert "<details open><summary>✗ 4 elements" in progress_html(progress_of(load(DIGEST), halves), now=2.0)
+    ended = progress_of(load(DIGEST), [*halves, ev.RunEnded(2.0, "ok")])
     assert "<details><summary>✗ 4 elements" in progress_html(ended, now=2.0)
 
 
@@ -310,10 +310,10 @@ def test_a_question_closes_with_its_run(status: str) -> None:
     path = ("steps[0]",)
     events: list[ev.Event] = [ev.RunStarted("digest", 0.0), ev.StepStarted(path, 0.0)]
     events.append(ev.QuestionAsked(path, 0.5, Question("Go on?")))
-    running = told(load(DIGEST), events)
+    running = progress_of(load(DIGEST), events)
     assert "? waiting ⚙ feed tool fetch" in squeezed(progress_text(running, now=1.0))
     assert "waits for an answer: Go on?" in progress_text(running, now=1.0)
-    ended = told(load(DIGEST), [*events, ev.StepFailed(path, 1.0, MISSING), ev.RunEnded(1.0, status, MISSING)])
+    ended = progress_of(load(DIGEST), [*events, ev.StepFailed(path, 1.0, MISSING), ev.RunEnded(1.0, status, MISSING)])
     assert "Go on?" not in progress_html(ended, now=1.0)
 
 
@@ -354,7 +354,7 @@ def mixed(front: str, back: str, share: float) -> str:
 def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     """A text has a background of its own, or the colour of the page, and may be faded."""
     runs = [Run(), Run(error=MISSING)]
-    pages = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
+    pages = [run_html(run) for run in runs] + [progress_html(progress_of(load(DIGEST), halfway()), now=3.0)]
     pages += [error_html(MISSING), registry_page.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
     back, text = THEMES[theme]
     for style in re.findall('style="([^"]*)"', "".join(pages)):
@@ -394,8 +394,8 @@ def test_no_value_and_no_name_is_markup_or_moves_a_cursor(value: Any, name: str)
 def test_diagrams_and_progress_survive_a_sanitizer() -> None:
     flow = load(DIGEST)
     Sanitized(Diagram(flow).html())
-    Sanitized(progress_html(told(flow, halfway()), now=3.0))
-    Sanitized(progress_html(told(flow, failed()), now=3.0))
+    Sanitized(progress_html(progress_of(flow, halfway()), now=3.0))
+    Sanitized(progress_html(progress_of(flow, failed()), now=3.0))
     Sanitized(warnings_html(Run.warnings))
 
 

@@ -39,7 +39,7 @@ from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, folded, measu
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame, Scene
 from agf_magics.pictures.scene.value_lines import wired
-from tests.pictures.flows import DIGEST, ETL, REVIEW, failed, halfway, load, long, told
+from tests.pictures.flows import DIGEST, ETL, REVIEW, failed, halfway, load, long, progress_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = ("svg", "title", "desc", "style", "g", "rect", "path", "polygon", "text")
@@ -313,7 +313,7 @@ def places(svg: str) -> list[tuple[str, ...]]:
 
 def test_a_state_does_not_move_anything_in_the_picture() -> None:
     flow = load(DIGEST)
-    pending, running, over = (Diagram(flow, told(flow, events)) for events in ([], halfway(), failed()))
+    pending, running, over = (Diagram(flow, progress_of(flow, events)) for events in ([], halfway(), failed()))
     assert places(Diagram(flow).svg()) == places(pending.svg()) == places(running.svg()) == places(over.svg())
     # This holds even in the text for other graphviz tools, where the state is part of the label.
     middles = [read_places(run_graphviz(diagram.to_dot()))[2] for diagram in (Diagram(flow), pending, over)]
@@ -323,7 +323,8 @@ def test_a_state_does_not_move_anything_in_the_picture() -> None:
 def test_states_are_words_and_counters_not_only_colours() -> None:
     flow = load(DIGEST)
     texts = [
-        item.text for item in ElementTree.fromstring(Diagram(flow, told(flow, halfway())).svg()).iter(SVG + "text")
+        item.text
+        for item in ElementTree.fromstring(Diagram(flow, progress_of(flow, halfway())).svg()).iter(SVG + "text")
     ]
     assert {"✓ ok", "▶ 15/1,000"} <= set(texts)
     assert "· pending" not in texts, "what has not begun is shown by no state"
@@ -571,7 +572,7 @@ def test_the_outline_says_what_each_step_reads_and_writes() -> None:
 
 def test_the_outline_of_a_run_has_the_states() -> None:
     flow = load(DIGEST)
-    lines = Diagram(flow, told(flow, halfway())).outline().split("\n")
+    lines = Diagram(flow, progress_of(flow, halfway())).outline().split("\n")
     assert lines[0].endswith("· running")
     assert lines[3].endswith("▶ running: 12 ok, 3 failed, 8 running of 1,000")
     assert lines[-1].endswith("· pending")

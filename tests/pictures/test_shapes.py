@@ -21,7 +21,7 @@ from agf_magics.pictures.scene.boxes import INPUT
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.cycles import closing
 from tests.pictures import shapes
-from tests.pictures.flows import progress_html, told
+from tests.pictures.flows import progress_html, progress_of
 from tests.pictures.test_law import check_places
 from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, covers, lines, links, places, tags, tree
 
@@ -160,7 +160,7 @@ def walked() -> Progress:
         clock.edges(("refine", "critique"))
     clock.node("critique", 2, {"score": 2})
     clock.edges(("critique", "publish"))
-    return told(shapes.GRAPH, clock.events)
+    return progress_of(shapes.GRAPH, clock.events)
 
 
 def test_the_path_that_was_taken_is_numbered_and_moves_nothing() -> None:
@@ -192,7 +192,7 @@ def test_a_path_of_many_rounds_is_counted() -> None:
     for _ in range(250):
         clock.edges(("critique", "refine"))
         clock.edges(("refine", "critique"))
-    progress = told(shapes.GRAPH, clock.events)
+    progress = progress_of(shapes.GRAPH, clock.events)
     texts = [
         item.text or "" for item in ElementTree.fromstring(Diagram(shapes.GRAPH, progress).svg()).iter(SVG + "text")
     ]
@@ -247,7 +247,7 @@ def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> No
         ev.StepStarted(("nodes.draft",), 0.0),
         ev.StepFailed(("nodes.draft",), 1.0, error),
     ]
-    progress = told(flow, events)  # type: ignore[arg-type]
+    progress = progress_of(flow, events)  # type: ignore[arg-type]
     assert progress.rows[("nodes.draft",)].state == "kept"
     assert "! failed, handled" in progress_text(progress, now=1.0)
     assert "! failed" in Diagram(flow, progress).svg()
@@ -258,6 +258,6 @@ def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> No
 
 def test_what_a_plan_never_ran_says_why() -> None:
     why = "†state.rows never came"
-    progress = told(shapes.PLAN, [ev.RunStarted("report", 0.0), ev.StepSkipped(("calls.clean",), 0.0, why)])
+    progress = progress_of(shapes.PLAN, [ev.RunStarted("report", 0.0), ev.StepSkipped(("calls.clean",), 0.0, why)])
     assert why in progress_text(progress, now=0.0)
     assert why in progress_html(progress, now=0.0)

@@ -229,16 +229,16 @@ def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
     assert (not conform(schemas["A"], value, schemas)) == valid
 
 
-def written(field: Field) -> dict[str, Any]:
+def as_written(field: Field) -> dict[str, Any]:
     """The field as a document writes it."""
     keys = {"type": field.kind, "minimum": field.minimum, "maximum": field.maximum, "schema": field.schema or None}
     more: dict[str, Any] = {"required": True} if field.required else {}
     if field.kind == "enum":
         more["values"] = list(field.values)
     if field.of:
-        more["of"] = written(replace(field.of, required=False))
+        more["of"] = as_written(replace(field.of, required=False))
     if field.fields:
-        more["fields"] = {name: written(inner) for name, inner in field.fields.items()}
+        more["fields"] = {name: as_written(inner) for name, inner in field.fields.items()}
     return {**{key: value for key, value in keys.items() if value is not None}, **more}
 
 
@@ -247,7 +247,7 @@ def written(field: Field) -> dict[str, Any]:
 def test_a_schema_that_is_printed_reads_as_itself(schemas: dict[str, Schema]) -> None:
     assume(all(possible(field) for schema in schemas.values() for field in schema.fields.values()))
     pages = [
-        {"schema": name, "fields": {key: written(field) for key, field in schema.fields.items()}}
+        {"schema": name, "fields": {key: as_written(field) for key, field in schema.fields.items()}}
         for name, schema in schemas.items()
     ]
     read, diagnostics = declared("\n---\n".join(map(json.dumps, pages)))

@@ -14,7 +14,7 @@ from agf_magics.text.source import Source
 LINES = st.text(st.sampled_from("ab cx:{}'\t日ｱé\u0301…\u200b"), max_size=300)
 
 
-def marked(lines: list[str]) -> str:
+def text_above_carets(lines: list[str]) -> str:
     """The text above the carets."""
     _, excerpt_line, carets = lines
     before, size = carets.index("^"), carets.count("^")
@@ -33,7 +33,7 @@ def test_an_excerpt_fits_and_its_carets_are_under_the_characters(line: str, star
     lines = excerpt(span)
     assert all(cells(text_line) <= WIDTH for text_line in lines)
     expected = "".join(c if c.isprintable() else " " for c in span.text if cells(c))
-    above = "".join(c for c in marked(lines) if cells(c))
+    above = "".join(c for c in text_above_carets(lines) if cells(c))
     if not expected:  # one caret shows the place
         assert lines[-1].count("^") == 1
     else:
@@ -67,7 +67,7 @@ def test_of_a_long_line_the_part_around_the_mark_is_shown(case: str) -> None:
     line, start, end, expected, above = SHOWN[case]
     place, first, carets = excerpt(Source("f", f"a\n{line}").span(2 + start, 2 + end))
     assert (place, first) == (f"  --> f, line 2, column {start + 1}", f"   2 | {expected}")
-    assert marked([place, first, carets]) == above
+    assert text_above_carets([place, first, carets]) == above
 
 
 @given(st.text(st.sampled_from("abc -/[].,\n"), max_size=400))

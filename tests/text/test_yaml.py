@@ -24,13 +24,13 @@ ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "yaml.json").read_
 C_PARSER = pyyaml.__with_libyaml__
 
 
-def read(text: str, /, **bounds: int) -> tuple[list[Any], list[Diagnostic]]:
+def read_yaml(text: str, /, **bounds: int) -> tuple[list[Any], list[Diagnostic]]:
     problems = Diagnostics()
     nodes = documents(Source("a text", text), problems, Bounds(**bounds))
     return [plain(node) for node in nodes], list(problems)
 
 
-def at(node: Diagnostic) -> str:
+def marked_place(node: Diagnostic) -> str:
     return node.span.text
 
 
@@ -38,10 +38,10 @@ def at(node: Diagnostic) -> str:
 def test_a_text_reads_as_its_row_says(row: dict[str, Any]) -> None:
     if row.get("c_parser_only") and not C_PARSER:
         pytest.skip("the C parser is missing here")
-    values, problems = read(row["text"], **row.get("bounds", {}))
+    values, problems = read_yaml(row["text"], **row.get("bounds", {}))
     errors = [problem for problem in problems if problem.severity == "error"]
-    assert [{"code": e.code, "at": at(e)} for e in errors] == row.get("errors", [])
-    warnings = [{"code": w.code, "at": at(w)} for w in problems if w.severity == "warning"]
+    assert [{"code": e.code, "at": marked_place(e)} for e in errors] == row.get("errors", [])
+    warnings = [{"code": w.code, "at": marked_place(w)} for w in problems if w.severity == "warning"]
     assert warnings == row.get("warnings", [])
     if "values" in row:
         assert values == row["values"]
@@ -71,7 +71,7 @@ TREE = st.recursive(
 @given(TREE, st.booleans())
 def test_json_reads_as_itself(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
-    values, problems = read(text)
+    values, problems = read_yaml(text)
     if not ascii_only and [problem.code for problem in problems] == ["yaml.character"]:
         return  # JSON allows them unescaped, YAML does not
     assert not problems
@@ -90,7 +90,7 @@ def same_in_both(value: Any) -> bool:
     return not any(end in text for end in ENDS_OF_11)
 
 
-def printed(value: Any, style: str, width: int, unicode: bool) -> str:
+def print_yaml(value: Any, style: str, width: int, unicode: bool) -> str:
     """``value`` as PyYAML prints it, its texts in one style: unquoted it would think of YAML 1.1."""
 
     class Printer(pyyaml.SafeDumper):
@@ -103,7 +103,7 @@ def printed(value: Any, style: str, width: int, unicode: bool) -> str:
 
 @given(TREE.filter(same_in_both), st.sampled_from(STYLES), st.sampled_from([8, 80]), st.booleans())
 def test_what_a_yaml_printer_writes_reads_as_itself(value: Any, style: str, width: int, unicode: bool) -> None:
-    values, problems = read(printed(value, style, width, unicode))
+    values, problems = read_yaml(print_yaml(value, style, width, unicode))
     assert not problems
     assert values == ([] if value is None else [value])
 
@@ -125,7 +125,7 @@ def written_for(letter: str, source: str) -> bool:
 
 @given(st.lists(TEXT.filter(same_in_both), min_size=1, max_size=3), st.sampled_from(STYLES), st.sampled_from([8, 80]))
 def test_every_letter_knows_where_it_stands(texts: list[str], style: str, width: int) -> None:
-    text = printed({"k": texts}, style, width, True)
+    text = print_yaml({"k": texts}, style, width, True)
     [node] = documents(Source("a text", text), Diagnostics())
     assert isinstance(node, Fields)
     items = node.fields["k"]
@@ -204,16 +204,16 @@ def test_an_expression_that_is_empty_is_its_tag() -> None:
 @pytest.mark.parametrize("around", ["{}: 1", "'{}': 1", '{{"{}": 1}}', "a: 1\n{}: 1\n", '{{"a": 1, "{}": 1}}'])
 def test_a_key_may_be_as_long_as_yaml_lets_it(around: str) -> None:
     key = "k" * 1020
-    [value], problems = read(around.format(key))
+    [value], problems = read_yaml(around.format(key))
     assert key in value
     assert not problems
-    _, [problem] = read(around.format(key + "k" * 20))
+    _, [problem] = read_yaml(around.format(key + "k" * 20))
     assert problem.message == "a key is longer than 1,024 characters"
-    assert at(problem).strip("'\"") == key + "k" * 20
+    assert marked_place(problem).strip("'\"") == key + "k" * 20
 
 
 def test_an_escape_beyond_all_characters_is_told() -> None:
-    assert [problem.code for problem in read('a: "\\U00110000"')[1]] == ["yaml.syntax"]
+    assert [problem.code for problem in read_yaml('a: "\\U00110000"')[1]] == ["yaml.syntax"]
 
 
 SPANS = {
@@ -274,7 +274,7 @@ def test_no_text_can_exhaust_the_kernel(name: str) -> None:
     text, code = ENDLESS[name]
     problems: list[Diagnostic] = []
     # A thread's stack is a fraction of the main one's.
-    reading = threading.Thread(target=lambda: problems.extend(read(text)[1]))
+    reading = threading.Thread(target=lambda: problems.extend(read_yaml(text)[1]))
     reading.start()
     reading.join()
     assert [problem.code for problem in problems] == [code]

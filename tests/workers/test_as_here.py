@@ -71,7 +71,7 @@ def failures(run: agf.Run) -> Any:
     return run.progress.failed, sorted(messages), sorted(str(warning) for warning in run.warnings), run.calls
 
 
-def shown(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
     """A cell, or the value of a pickle, because its bytes depend on the process that pickled it."""
     return repr(pickle.loads(cell)) if isinstance(cell, bytes) and cell[:2] == b"\x80\x05" else repr(cell)
 
@@ -85,7 +85,7 @@ def records(path: Path) -> Any:
     assert len({row[0] for row in stored_rows}) == len(stored_rows)
     return Counter(
         tuple(
-            shown(cell) if name != "sign" else cell is None
+            cell_text(cell) if name != "sign" else cell is None
             for name, cell in zip(names, row, strict=False)
             if name not in TIMES or name == "sign"
         )
@@ -97,12 +97,12 @@ def calls(path: Path) -> list[Record]:
     """The calls of the only run in the file. A damaged record raises."""
     Store.at(path).flush()
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall()
-        call_records = list(read_records(rows))  # type: ignore[arg-type]
+        stored = connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall()
+        call_records = list(read_records(stored))  # type: ignore[arg-type]
     return [record for record in call_records if record.kind]
 
 
-def told(events: list[Any]) -> Any:
+def events_by_path(events: list[Any]) -> Any:
     """The events of each path, in their order."""
     events_of: dict[Any, list[Any]] = {}
     for event in events:
@@ -187,7 +187,7 @@ class Compared:
                     on=backend,
                 )
             )
-            return run, rows(run), failures(run), records(path), told(heard)
+            return run, rows(run), failures(run), records(path), events_by_path(heard)
 
 
 @pytest.fixture(autouse=True)

@@ -22,25 +22,25 @@ DONE = plan(output="†state.total")
 
 
 @pytest.fixture
-def made() -> list[tuple[Any, ...]]:
+def calls_made() -> list[tuple[Any, ...]]:
     """The list of the calls that were made."""
     return []
 
 
 @pytest.fixture
-def registry(made: list[tuple[Any, ...]]) -> agf.Registry:
+def registry(calls_made: list[tuple[Any, ...]]) -> agf.Registry:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
     def price(fruit: str) -> float:
         """The price of a kilo."""
-        made.append(("price", fruit))
+        calls_made.append(("price", fruit))
         return {"pear": 2.5, "fig": 7.0}[fruit]
 
     @agf.tool(registry=registry)
     def times(a: float, b: float) -> float:
         """A product."""
-        made.append(("times", a, b))
+        calls_made.append(("times", a, b))
         return a * b
 
     return registry
@@ -89,12 +89,12 @@ def test_the_failure_of_the_last_plan_is_raised(registry: agf.Registry) -> None:
     assert len(planner.asked) == 2
 
 
-def test_a_planner_continues_the_context_of_the_one_before(registry: agf.Registry, made: list[Any]) -> None:
+def test_a_planner_continues_the_context_of_the_one_before(registry: agf.Registry, calls_made: list[Any]) -> None:
     run(Planner(plan(PRICE, output="†state.price")), registry, context="shop")
     later = Planner(plan(TOTAL, output="†state.total"))
     assert run(later, registry, context="shop").output == 14.0
     assert '"data": {"price": 7.0}' in later.prompts[0]
-    assert [call_made[0] for call_made in made] == ["price", "times"]
+    assert [call_made[0] for call_made in calls_made] == ["price", "times"]
 
 
 def test_a_model_that_plans_in_circles_ends_after_max_ticks(registry: agf.Registry) -> None:
@@ -249,7 +249,7 @@ HOSTILE: list[tuple[str, Turn, str, str]] = [
 
 @pytest.mark.parametrize(("turn", "message", "caret"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
 def test_a_hostile_model_is_asked_twice_more_and_then_refused(
-    turn: Turn, message: str, caret: str, registry: agf.Registry, made: list[Any], tmp_path: Path
+    turn: Turn, message: str, caret: str, registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
     planner = Planner(turn)
     with kept.journal_in(tmp_path):
@@ -259,7 +259,7 @@ def test_a_hostile_model_is_asked_twice_more_and_then_refused(
         diagnostic = planned.error.diagnostic
         assert diagnostic.span.source.name == "tick 1"
         assert diagnostic.span.text.startswith(caret)
-        assert (len(planner.asked), made, planned.runs) == (3, [], ())
+        assert (len(planner.asked), calls_made, planned.runs) == (3, [], ())
         assert message in planner.prompts[1] or "deep" in planner.prompts[1]
         journaled = find_past_run(planned.asked[0].run_id)
         assert (journaled.status, journaled.usage.requests) == ("error", 3)
@@ -318,7 +318,7 @@ def test_the_timeout_is_of_all_ticks(registry: agf.Registry) -> None:
     assert len(planner.asked) == 1
 
 
-def test_the_user_confirms_the_calls_of_the_named_tools(registry: agf.Registry, made: list[Any]) -> None:
+def test_the_user_confirms_the_calls_of_the_named_tools(registry: agf.Registry, calls_made: list[Any]) -> None:
     questions: list[str] = []
 
     def ask(question: Any) -> bool:
@@ -328,7 +328,7 @@ def test_the_user_confirms_the_calls_of_the_named_tools(registry: agf.Registry, 
     planner = Planner(plan(PRICE), plan(PRICE, TOTAL, output="†state.total"))
     assert run(planner, registry, confirm=["price"], ask=ask).output == 14.0
     assert questions == ['call price(fruit="fig")?'] * 2
-    assert [call_made[0] for call_made in made] == ["price", "times"]
+    assert [call_made[0] for call_made in calls_made] == ["price", "times"]
     assert "'price' was not called: it was denied" in planner.prompts[1]
 
 
@@ -388,7 +388,7 @@ def test_a_model_cannot_give_a_secret_away_nor_make_one_up(
 
 
 def test_a_resumed_planner_does_not_repeat_completed_ticks(
-    registry: agf.Registry, made: list[Any], tmp_path: Path
+    registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
     with kept.journal_in(tmp_path):
         first = run(Planner(plan(PRICE), ConnectionError("no line")), registry, raises=False)
@@ -398,7 +398,7 @@ def test_a_resumed_planner_does_not_repeat_completed_ticks(
         planned = run(later, registry, resume=True)
     assert (planned.output, len(later.asked), len(planned.runs)) == (14.0, 1, 1)
     assert planned.asked[0].run_id == first.asked[1].run_id
-    assert made == [("price", "fig"), ("times", 7.0, 2)]
+    assert calls_made == [("price", "fig"), ("times", 7.0, 2)]
 
 
 def test_the_ticks_before_an_interruption_count(registry: agf.Registry, tmp_path: Path) -> None:
@@ -411,14 +411,14 @@ def test_the_ticks_before_an_interruption_count(registry: agf.Registry, tmp_path
 
 @pytest.mark.parametrize("same_kernel", [True, False])
 def test_an_interrupted_plan_is_resumed_and_the_next_tick_follows(
-    same_kernel: bool, registry: agf.Registry, made: list[Any], tmp_path: Path
+    same_kernel: bool, registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
     presses = [True]
 
     @agf.tool(registry=registry)
     async def press(after: float) -> str:
         """The user presses ■ during the first call."""
-        made.append(("press",))
+        calls_made.append(("press",))
         if presses:
             presses.pop()
             signal.raise_signal(signal.SIGINT)
@@ -434,11 +434,11 @@ def test_an_interrupted_plan_is_resumed_and_the_next_tick_follows(
         later = Planner(plan(output="†state.pressed"))
         planned = run(later, registry, resume=True)
     assert (planned.output, len(later.asked)) == ("pressed", 1)
-    assert [call_made[0] for call_made in made] == ["price", "press", "press"]
+    assert [call_made[0] for call_made in calls_made] == ["price", "press", "press"]
 
 
 def test_a_reply_that_has_not_run_yet_is_not_requested_again(
-    registry: agf.Registry, made: list[Any], tmp_path: Path
+    registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
     with kept.journal_in(tmp_path):
         first = run(Planner(plan(PRICE, output="†state.price")), registry)
@@ -449,7 +449,7 @@ def test_a_reply_that_has_not_run_yet_is_not_requested_again(
         registry.contexts.remove("planner")
         later = Planner(DONE)
         planned = run(later, registry, resume=True)
-    assert (planned.output, later.asked, len(made)) == (7.0, [], 2)
+    assert (planned.output, later.asked, len(calls_made)) == (7.0, [], 2)
 
 
 def test_a_planner_without_a_past_cannot_be_resumed(registry: agf.Registry, tmp_path: Path) -> None:

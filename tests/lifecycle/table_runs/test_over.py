@@ -50,13 +50,13 @@ TABLES = {
     "polars": lambda rows, folder: pl.DataFrame(rows),
     "lazy polars": lambda rows, folder: pl.LazyFrame(rows),
     "arrow": lambda rows, folder: pa.Table.from_pylist(rows),
-    "csv": lambda rows, folder: written(rows, folder / "rows.csv"),
-    "parquet": lambda rows, folder: written(rows, folder / "rows.parquet"),
-    "jsonl": lambda rows, folder: written(rows, folder / "rows.jsonl"),
+    "csv": lambda rows, folder: write_rows(rows, folder / "rows.csv"),
+    "parquet": lambda rows, folder: write_rows(rows, folder / "rows.parquet"),
+    "jsonl": lambda rows, folder: write_rows(rows, folder / "rows.jsonl"),
 }
 
 
-def written(rows: list[dict[str, Any]], path: Path) -> Path:
+def write_rows(rows: list[dict[str, Any]], path: Path) -> Path:
     if path.suffix == ".jsonl":
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     elif path.suffix == ".csv":
@@ -84,7 +84,7 @@ def test_a_file_is_read_a_page_at_a_time(registry: agf.Registry, folder: Path, s
     rows: list[dict[str, Any]] = [
         {"n": number + 10, "t": f"{number}\n" if number % 7 == 0 else "é"} for number in range(2_345)
     ]
-    run = over(registry, written(rows, folder / f"rows{suffix}"))
+    run = over(registry, write_rows(rows, folder / f"rows{suffix}"))
     assert run.output["ok"] == len(rows)
     assert [(row["n"], row["t"], row["twice"]) for row in run.table] == [
         (row["n"], row["t"], 2 * row["n"]) for row in rows

@@ -98,7 +98,7 @@ ASKS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def called(mode: str, ask: dict[str, Any]) -> None:
+def answer_call(mode: str, ask: dict[str, Any]) -> None:
     """The answer to a call of a tool."""
     number, text = ask["id"], "done"
     token = (ask["params"].get("_meta") or {}).get("progressToken")
@@ -193,7 +193,7 @@ def answer(mode: str, ask: dict[str, Any]) -> None:
         for _ in range(20_000 if mode == "changes" else 0):
             send({"method": "notifications/tools/list_changed"})
     elif method == "tools/call":
-        called(mode, ask)
+        answer_call(mode, ask)
     elif number is not None and IS_NEW:
         send({"id": number, "error": {"code": -32601, "message": "no"}})
 
