@@ -72,10 +72,10 @@ class Film:
         """What is there now, for a time."""
         self.frames.append(Frame(self.page.page.screenshot(), milliseconds))
 
-    def until(self, *locators: Locator, milliseconds: int) -> None:
+    def until(self, *there: Locator, milliseconds: int) -> None:
         """What happens until these are there, as a scene of this length."""
         taken = [self._look()]
-        while not all(locator.count() for locator in locators):
+        while not all(each.count() for each in there):
             taken.append(self._look())
         self.frames += scene(taken, milliseconds)
 
@@ -102,11 +102,9 @@ class Film:
         target.scroll_into_view_if_needed()
         box = target.bounding_box()
         assert box is not None
-        (pointer_left, pointer_top), (x, y) = self._pointer, (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        (left, top), (x, y) = self._pointer, (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         for part in (0.3, 0.65, 0.9, 1):
-            self.page.page.evaluate(
-                MOVE, [pointer_left + part * (x - pointer_left), pointer_top + part * (y - pointer_top)]
-            )
+            self.page.page.evaluate(MOVE, [left + part * (x - left), top + part * (y - top)])
             self.hold(60)
         self._pointer = (x, y)
         self.hold(350)
@@ -125,10 +123,10 @@ def scene(pictures: list[bytes], milliseconds: int) -> list[Frame]:
     count = min(len(pictures), milliseconds // SHORTEST)
     chosen = [pictures[n * len(pictures) // count] for n in range(count)]
     ends = [milliseconds * n // count for n in range(count + 1)]
-    return [Frame(frame, end - start) for frame, (start, end) in zip(chosen, pairwise(ends), strict=True)]
+    return [Frame(each, end - start) for each, (start, end) in zip(chosen, pairwise(ends), strict=True)]
 
 
-def quickstart_notebook() -> nbformat.NotebookNode:
+def played() -> nbformat.NotebookNode:
     """The beginning of the quickstart, up to its last cell that is played, without outputs."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     code = [index for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
@@ -141,41 +139,41 @@ def quickstart_notebook() -> nbformat.NotebookNode:
 
 def made_from() -> str:
     """A digest of what the movie shows: the cells and this script."""
-    sources = [cell.source for cell in quickstart_notebook().cells]
+    sources = [cell.source for cell in played().cells]
     return hashlib.sha256("\0".join([Path(__file__).read_text("utf-8"), *sources]).encode()).hexdigest()[:20]
 
 
 def film(page: Notebook) -> list[Frame]:
     """Play the cells."""
-    function, run = (index for index, cell in enumerate(quickstart_notebook().cells) if cell.cell_type == "code")
+    function, run = (index for index, cell in enumerate(played().cells) if cell.cell_type == "code")
     page.command("application:toggle-left-area")
     page.select(function)
-    recorded = Film(page)
-    recorded.hold(1600)
+    shown = Film(page)
+    shown.hold(1600)
     page.run(function)
-    recorded.hold(400)
+    shown.hold(400)
     page.run(run, wait=False)
     explorer = page.explorer(run)
-    recorded.scroll(run)
+    shown.scroll(run)
     boxes = explorer.locator(".picture g.box").first
-    recorded.until(explorer.locator("header >> text=failed"), boxes, milliseconds=3500)
+    shown.until(explorer.locator("header >> text=failed"), boxes, milliseconds=3500)
     page.finished()
-    recorded.hold(1500)
-    recorded.click(explorer.locator(".panel button.link", has_text="In[1]").last)
-    recorded.for_a(900)
+    shown.hold(1500)
+    shown.click(explorer.locator(".panel button.link", has_text="In[1]").last)
+    shown.for_a(900)
     line = page.cell(function).locator(".cm-line", has_text="return sum")
-    recorded.click(line)
+    shown.click(line)
     page.press("End")
-    recorded.write(REPAIR)
+    shown.write(REPAIR)
     page.run(function)
-    recorded.hold(700)
-    recorded.scroll(run)
-    recorded.hold(400)
-    recorded.click(explorer.locator("button:text-is('Resume')"))
-    recorded.until(explorer.locator("header >> text=✓ ok"), boxes, milliseconds=1500)
-    recorded.for_a(500)
-    recorded.hold(3000)
-    return recorded.frames
+    shown.hold(700)
+    shown.scroll(run)
+    shown.hold(400)
+    shown.click(explorer.locator("button:text-is('Resume')"))
+    shown.until(explorer.locator("header >> text=✓ ok"), boxes, milliseconds=1500)
+    shown.for_a(500)
+    shown.hold(3000)
+    return shown.frames
 
 
 def save(frames: list[Frame], target: Path) -> None:
@@ -183,19 +181,19 @@ def save(frames: list[Frame], target: Path) -> None:
     from PIL import Image
 
     equal = [list(frames) for _, frames in groupby(frames, lambda frame: frame.picture)]
-    pictures = [Image.open(io.BytesIO(run_of_frames[0].picture)).convert("RGB") for run_of_frames in equal]
-    times = [sum(frame.milliseconds for frame in run_of_frames) for run_of_frames in equal]
+    pictures = [Image.open(io.BytesIO(each[0].picture)).convert("RGB") for each in equal]
+    times = [sum(frame.milliseconds for frame in each) for each in equal]
     pictures[0].save(
         target, save_all=True, append_images=pictures[1:], duration=times, loop=0, quality=60, method=4,
         minimize_size=True, xmp=f"made from {made_from()}".encode(),
     )  # fmt: skip
 
 
-def look_apart(first: Image.Image, second: Image.Image) -> float:
+def look_apart(one: Image.Image, other: Image.Image) -> float:
     """The share of a frame that looks different in another one: a time and the id of a run are little of it."""
     from PIL import ImageChops, ImageFilter
 
-    small = [picture.convert("L").filter(ImageFilter.BoxBlur(3)) for picture in (first, second)]
+    small = [picture.convert("L").filter(ImageFilter.BoxBlur(3)) for picture in (one, other)]
     if small[0].size != small[1].size:
         return 1.0
     far = ImageChops.difference(*small).point(lambda grey: 255 * (grey > LOOKS_OTHER))
@@ -213,7 +211,7 @@ def last_frame(target: Path = TARGET) -> Image.Image:
 def play() -> list[Frame]:
     """Play the cells in a JupyterLab of its own."""
     with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "notebooks") as lab, chromium() as browser:
-        nbformat.write(quickstart_notebook(), lab.folder / "quickstart.ipynb")
+        nbformat.write(played(), lab.folder / "quickstart.ipynb")
         page = Notebook(browser, lab, "quickstart.ipynb", width=WIDTH)
         page.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         return film(page)
