@@ -318,7 +318,7 @@ def test_formats_of_exports(how: str, value: Any, written: str, tmp_path: Path) 
     ],
 )
 def test_two_exports_have_two_files(exports: str, caret: str, hint: str) -> None:
-    text = one("{type: passthrough, output: {r: 1, s: 2}}", f"exports: {exports}\n")
+    text = graph_of("{type: passthrough, output: {r: 1, s: 2}}", f"exports: {exports}\n")
     with pytest.raises(agf.DefinitionError) as caught:
         agf.load(text.replace("r: any", "r: any, s: any"), "graph", registry=agf.Registry())
     diagnostic = caught.value.diagnostic
