@@ -98,15 +98,15 @@ def test_at_the_end_of_a_run_the_list_rests_at_the_first_failure(opened: Open, l
 
 def test_a_list_that_a_person_scrolled_stays_where_it_is(opened: Open, lab: Lab) -> None:
     page, explorer = going(opened, lab)
-    shown = explorer.locator(".list")
-    shown.hover()
+    tree = explorer.locator(".list")
+    tree.hover()
     page.page.mouse.wheel(0, -240)
     page.wait("[...document.querySelectorAll('.agf-run')].some(host => host.explorer?.state.kept.isMoved)")
     row(explorer, "b15").wait_for()
-    before = shown.evaluate(TOP)
+    before = tree.evaluate(TOP)
     ended(page, lab)
     row(explorer, "b15").wait_for()
-    assert shown.evaluate(TOP) == before > 500
+    assert tree.evaluate(TOP) == before > 500
 
 
 def test_the_words_about_failures_lead_from_one_to_the_next(opened: Open, lab: Lab) -> None:

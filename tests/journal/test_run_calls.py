@@ -108,7 +108,7 @@ def test_failed_calls_and_the_others_are_in_the_order_of_their_elements(tmp_path
            "{name: odd, args: {n: !expr item}}}, collect: {transform: {value: pipe}}}"  # fmt: skip
     with journal_in(tmp_path):
         run = agf.run(defined(text, registry=registry), {"xs": list(range(12))}, registry=registry)
-        page = found(run).page(run.steps["steps[0]"], 100, order="failed")
+        page = run_calls_of(run).page(run.steps["steps[0]"], 100, order="failed")
     assert ended == list(range(11, -1, -1))
     assert [record.at[1] for record in page] == [1, 3, 5, 7, 9, 11, 0, 2, 4, 6, 8, 10]
 

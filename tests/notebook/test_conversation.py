@@ -56,11 +56,11 @@ def test_the_saved_page_has_the_prompt_the_call_its_result_and_the_reply(tmp_pat
 
 
 def test_what_a_model_answered_is_markdown_in_the_output_the_stores_and_each_moment(tmp_path: Path) -> None:
-    run = ran(tmp_path)
-    for shown in (run, agf.runs(run.run_id)):
-        assert run_html(shown).count("<strong>four</strong>") == 2  # the output and the store
-        requests = requests_of(shown)
-        (step,) = {session_of(shown, row) for row in shown.progress.rows.values() if session_of(shown, row)}
+    run = run_asking(tmp_path)
+    for view in (run, agf.runs(run.run_id)):
+        assert run_html(view).count("<strong>four</strong>") == 2  # the output and the store
+        requests = requests_of(view)
+        (step,) = {session_of(view, row) for row in view.progress.rows.values() if session_of(view, row)}
         answers = [
             requests["run"]({})["output"], requests["store"]({"number": 1}), requests["step"]({"step": step})["output"],
             *(row[1] for row in map(tuple, requests["moment"]({"at": 1, "since": 0})["values"]) if row[0] == "reply"),
