@@ -76,7 +76,7 @@ def test_after_an_edit_the_steps_that_would_run_again_are_marked(opened: Open, a
     assert badges(page, 1) == ["↻ inside"]
     twist.click()
     page.open_step(1, "steps[1].do")
-    page.says(1, "its function was edited: its code")
+    page.says(1, "The code of its function was edited. A new run with --reuse makes")
     page.open_view(1, "Picture")
     page.explorer(1).locator("svg g.badge", has_text="stale").wait_for()
     page.picture(f"stale-picture-{app}", 1)
