@@ -31,12 +31,13 @@ CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
 
 ORDERS = {
     "ended": "line",
-    "failed": "what='failed' DESC, line",
+    "failed": "what='failed' DESC, length(at), at, line",
     "slowest": "ended-started DESC, line",
     "element": "length(at), at, line",
 }
 """The orders of calls, by name: by end, failed calls first, slowest calls first, by element (a path
-with a larger number is longer or later)."""
+with a larger number is longer or later). Failed calls, and the others, are in the order of their
+elements."""
 
 _BARE = "replace(replace(lower({}), ' ', ''), '\"', '')"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,30 @@ def test_failed_calls_come_first_and_pages_do_not_overlap(run: agf.Run) -> None:
     assert len({record.line for page in pages for record in page}) == 24
     assert [record.what for page in pages for record in page] == ["failed"] * 8 + ["finished"] * 16
     assert all(record.what == "failed" for record in calls.page(row, 100, failed=True))
+
+
+def test_failed_calls_and_the_others_are_in_the_order_of_their_elements(tmp_path: Path) -> None:
+    """However the calls of concurrent elements ended."""
+    registry, ended, turns = agf.Registry(), list[int](), {n: asyncio.Event() for n in range(12)}
+    turns[11].set()
+
+    async def odd(n: int) -> int:
+        await turns[n].wait()  # the last element ends first
+        ended.append(n)
+        if n:
+            turns[n - 1].set()
+        if n % 2:
+            raise ValueError(n)
+        return n
+
+    agf.tool(odd, registry=registry)
+    text = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, max_parallel: 12, on_error: continue, do: {tool: " \
+           "{name: odd, args: {n: !expr item}}}, collect: {transform: {value: pipe}}}"  # fmt: skip
+    with journal_in(tmp_path):
+        run = agf.run(defined(text, registry=registry), {"xs": list(range(12))}, registry=registry)
+        page = run_calls_of(run).page(run.steps["steps[0]"], 100, order="failed")
+    assert ended == list(range(11, -1, -1))
+    assert [record.at[1] for record in page] == [1, 3, 5, 7, 9, 11, 0, 2, 4, 6, 8, 10]
 
 
 def test_a_call_is_found_by_its_number_and_only_in_its_run(run: agf.Run) -> None:

@@ -127,6 +127,12 @@ class Progress:
                 rows.setdefault(row.key[:-1], row)
         return rows
 
+    def is_reply(self, value: Value) -> bool:
+        """Whether ``value``, for example of a store, is the text that a model's session ended with."""
+        if type(value) is not str:
+            return False
+        return any(row.held == value for row in self.sessions.values() if type(row.held) is str)
+
     @property
     def seconds(self) -> float | None:
         return seconds_between(self.when, self.ended)
