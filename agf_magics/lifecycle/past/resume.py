@@ -25,7 +25,7 @@ from ...flow.progress.progress import Progress, with_outer
 from ...flow.progress.question import Question
 from ...flow.protocols import FlowInput
 from ...flow.step_path import format_path
-from ...journal.claims import claim, leave, pause
+from ...journal.claims import claim, pause, undo_claim
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
@@ -136,7 +136,7 @@ def resume_run(
     except BaseException:
         if not state_of(resumed).is_started:  # else its end is journaled
             with contextlib.suppress(JournalError):
-                leave(resumed.journal.store, head)
+                undo_claim(resumed.journal.store, head)
         raise
     finally:
         granted.reset(grant)

@@ -34,7 +34,7 @@ from ...journal.codec.secret_search import Search
 from ...journal.records.failures import error_from, error_json
 from ...journal.records.recorded_outcomes import RecordedOutcome
 from ...journal.records.records import around, decoded
-from ...journal.secrets.masking import HELD, hide
+from ...journal.secrets.masking import HAS_SECRET, hide
 from ...limits.budgets import LimitReached
 from ...pictures.amounts import counted
 from ...pictures.difference import find_differences, shorten_pair
@@ -206,7 +206,7 @@ class Replay:
         contents: str | None = None
         # Two tables may have the same preview, so their contents are compared by a digest. A text
         # with a masked secret needs no digest.
-        if not shown.whole and not to_show(public, most)[1]:
+        if not shown.is_whole and not to_show(public, most)[1]:
             contents = self._digests.contents(callee, public) or ""
         name = getattr(callee, "name", step.name.text)
         return AskedCall(kind, step.kind, name, shown.text, contents, site)
@@ -290,7 +290,7 @@ class Replay:
         outcome = outcome_line(
             error_json(error, run.secrets) if error is not None else None,
             is_json,
-            not is_json and (is_secret or packed.why == HELD),
+            not is_json and (is_secret or packed.why == HAS_SECRET),
             decoded(packed.data if is_json else packed.shown),
         )
         what = "finished" if error is None else "failed"

@@ -194,7 +194,7 @@ class RunState:
         paths = self._secret_sources.paths
         if not paths and not self.secrets.active:
             return log
-        return remove(log, paths, self.secrets.holds_any)
+        return remove(log, paths, self.secrets.has_searchable_secret)
 
 
 def _new_id(flow: Flow) -> str:
