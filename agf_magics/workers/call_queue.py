@@ -70,7 +70,7 @@ class CallQueue:
         state.kernel = getattr(state, "kernel", KERNEL)
 
     @property
-    def wanted(self) -> int:
+    def wanted_calls(self) -> int:
         return self.wanted_of(max((size.size for size in self._sizes.values()), default=1))
 
     def wanted_of(self, size: int, limit: int | None = None) -> int:
@@ -435,7 +435,7 @@ class RemoteFanOut(Generic[C]):
         self._line = queue.line(function, terms, granted.get(), halts, bound=self)
 
     @property
-    def wanted(self) -> int:
+    def wanted_calls(self) -> int:
         size = 1 if self.terms.has_effect else self._line.size.size
         return self.queue.wanted_of(size, self.terms.limit)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
-from ...engine.calls.answers import parse_given
+from ...engine.calls.answers import parse_answer_value
 from ...engine.host.hold_interrupts import hold_for, hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.background_checks import kernel_bound
@@ -361,7 +361,7 @@ class Answering:
 
     def ask(self, question: Question) -> Any:
         if self.unused and self.waits is not None and self.waits.is_of(question):
-            return parse_given(question, self.unused.pop(), "--answer ")
+            return parse_answer_value(question, self.unused.pop(), "--answer ")
         if self.otherwise is None:
             raise EOFError
         return self.otherwise(question)

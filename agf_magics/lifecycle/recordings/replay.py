@@ -220,7 +220,7 @@ class Replay:
         """The outcome of a call in the file; None if it is to be made. Raises NotReplayed."""
         if not self._replays(asked.kind):
             return None
-        call = self._take_call(self._key_of(asked), asked.site.at)
+        call = self._take_call(self._key_of(asked), asked.site.path)
         if call is None:
             if self._missing == "fail":
                 raise self.absent(asked)
@@ -302,7 +302,7 @@ class Replay:
         arguments = json.loads(asked.arguments)
         words = asked_line(what, asked.step_kind, asked.name, arguments, asked.contents)
         stored = self._object(asked, value) if "opaque" in outcome else {}
-        self.made_lines.append({**words, **outcome, **stored, "at": list(asked.site.at)})
+        self.made_lines.append({**words, **outcome, **stored, "at": list(asked.site.path)})
 
     def _object(self, asked: AskedCall, value: Value) -> Line:
         """The part of a line with the object that a call returned; empty: it cannot be stored. It is
