@@ -46,7 +46,7 @@ def test_the_next_chunk_after_these(what: str) -> None:
 def test_the_bytes_of_arguments_count_as_those_of_results_do(given: tuple[int, ...], size: int) -> None:
     learnt = ChunkSize()
     for one in given:
-        learnt.weigh_given(one)
+        learnt.learn_argument_size(one)
     learnt.learn(0.5, 100, 1, 0)
     assert learnt.size == size
 
