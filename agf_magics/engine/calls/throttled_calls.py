@@ -39,7 +39,7 @@ async def repeat_throttled(
             return result
         pause = pause_after(retry, attempt) if asked_for is None else asked_for
         if asked_for is not None:
-            gate.rest(pause)
+            gate.pause(pause)
         again = f"again in {pause:.1f} s ({why})"
         site.run.emit(ev.Progressed(site.path, clock(), text=again))
         message = f"tool {name!r} failed and was called again: {why}"
