@@ -130,9 +130,7 @@ class CallQueue:
     def forget(self, line: CallLine) -> None:
         """Remove the line of a fan-out that had its own limit and has ended."""
         self.dispatcher.lines.pop(line, None)
-        self._lines = {
-            key: kept_line for key, kept_line in self._lines.items() if kept_line is not line
-        }
+        self._lines = {key: kept for key, kept in self._lines.items() if kept is not line}
 
     def program(self, function: Callable[..., Any]) -> Program | Exception:
         """The function as it is sent, or the error if it cannot be sent. The function is pickled once
@@ -251,17 +249,10 @@ class CallLine(Line[CallEntry]):
     def flight(self, entries: list[CallEntry], parcel: Parcel) -> CallFlight:
         program = self.queue.program(self.function)
         assert isinstance(program, Program), "`pack` has used it"
-        sent_arguments = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
+        packed = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
         results = ResultFile(parcel.files, is_alone=len(entries) == 1)
         options = {**self.options, "results": results.paths}
-        order = (
-            program.pickled,
-            program.digest,
-            sent_arguments,
-            len(entries),
-            *parcel.shared,
-            options,
-        )
+        order = (program.pickled, program.digest, packed, len(entries), *parcel.shared, options)
         flight = CallFlight(self, entries, order, parcel, results)
         flight.tell_fan_outs(1)
         return flight

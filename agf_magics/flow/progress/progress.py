@@ -205,10 +205,8 @@ def _fold_report(progress: Progress, event: ev.Event) -> None:
             progress.row(path).asks = True
         case ev.QuestionAnswered(path) | ev.QuestionClosed(path):
             progress.open_questions.pop(path, None)
-            progress.row(path).asks = any(
-                progress.row(open_path) is progress.row(path)
-                for open_path in progress.open_questions
-            )
+            row = progress.row(path)
+            row.asks = any(progress.row(asking) is row for asking in progress.open_questions)
         case ev.ModelText():
             _arrive(progress.row(event.at), event)
         case ev.StepPrinted(path, _, text):

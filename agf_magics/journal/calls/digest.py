@@ -129,9 +129,7 @@ class CallDigest:
         if digest is not None:
             watched, object_entries = self._watched(callee, functions)
         if late is None:
-            if digest is None or object_entries is None:
-                return DigestedCall(None, watched, contents=contents)
-            return DigestedCall(digest + object_entries, watched, contents=contents)
+            return DigestedCall(_joined(digest, object_entries), watched, contents=contents)
         if object_entries is not None:
             late = late._replace(before=before, after=object_entries)
         if self.is_eager or late.size <= (self.most or 0):
@@ -199,8 +197,7 @@ class CallDigest:
         if late.before is None:
             return DigestedCall(contents=contents)
         digest = _digest(late.before + arguments, late.is_keyed)
-        whole = digest + late.after if digest is not None else None
-        return DigestedCall(whole, contents=contents)
+        return DigestedCall(_joined(digest, late.after), contents=contents)
 
     def why_none(
         self, callee: object, arguments: Mapping[str, Value], tools: Mapping[str, Tool]
@@ -275,6 +272,11 @@ def _digest(identity: str, is_keyed: bool) -> bytes | None:
         return hashlib.sha256(identity.encode()).digest()
     key = user_key()
     return sign(key, "call", identity.encode()) if key is not None else None
+
+
+def _joined(digest: bytes | None, entries: bytes | None) -> bytes | None:
+    """A digest with the entries of the objects that the call may change; None if one is missing."""
+    return digest + entries if digest is not None and entries is not None else None
 
 
 def _before_arguments(step: Invoke, callee_digest: str) -> str:
