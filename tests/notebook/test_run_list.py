@@ -65,7 +65,15 @@ def test_the_next_line_keeps_the_filters_and_replaces_the_page(filled: Shell) ->
 
 
 @pytest.mark.parametrize(
-    "filters", ["--status error", "--name STRI", "--name stri --since 1h", "--status error --before 3000-01-01"]
+    "filters",
+    [
+        "--status error",
+        "--status failed",
+        "--name STRI",
+        "--text 'zero STRI'",
+        "--name stri --since 1h",
+        "--status error --before 3000-01-01",
+    ],
 )
 def test_a_filter_lists_only_matching_runs(filled: Shell, filters: str) -> None:
     text = page(filled, f"%runs {filters}")
