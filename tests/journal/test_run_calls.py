@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.engine.linking.linked import Linked
 from agf_magics.flow.step_path import is_within
-from agf_magics.journal.run_calls import RunCalls, is_of, numbers_in
+from agf_magics.journal.run_calls import RunCalls, is_call_of, numbers_in
 from agf_magics.lifecycle.past.calls_of_run import calls_of, elements_of
 from agf_magics.lifecycle.run_internals import linked_flow
 from tests.engine.kept import journal_in
@@ -196,9 +196,9 @@ PATHS = st.lists(st.tuples(STEPS, st.lists(st.integers(0, 3), max_size=3)), min_
 def test_a_call_belongs_to_the_steps_above_its_path(parts: list[tuple[str, list[int]]], key: tuple[str, ...]) -> None:
     path = tuple(bit for step, numbers in parts for bit in (step, *numbers))
     bare = tuple(step for step, _ in parts)
-    assert is_of(path, key) is is_within(bare, key)  # type: ignore[arg-type]
+    assert is_call_of(path, key) is is_within(bare, key)  # type: ignore[arg-type]
     numbers = numbers_in(path, key, 1)  # type: ignore[arg-type]
-    assert numbers is None or is_of(path, key, numbers)  # type: ignore[arg-type]
+    assert numbers is None or is_call_of(path, key, numbers)  # type: ignore[arg-type]
 
 
 def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Run) -> None:
