@@ -360,9 +360,11 @@ def _add_sessions(flows: list[Flow | None], texts: Sequence[DefinitionText]) -> 
         flow = flows[number]
         for step in calls(flow.body) if flow is not None else ():
             for called in text.calls.get(step.id, ()):
-                session = texts[called].session
-                if session is not None and step.place is not None:
-                    flows[called] = recorded_session(*session, texts[called].language, step.place)
+                opened = texts[called]
+                if opened.session is not None and step.place is not None:
+                    flows[called] = recorded_session(
+                        *opened.session, opened.offered, opened.language, step.place
+                    )
 
 
 def _readable(rows: Iterable[T]) -> Iterator[T]:

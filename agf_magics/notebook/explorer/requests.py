@@ -9,7 +9,7 @@ bounded and without control characters; the page shows them as text, never as HT
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ from typing import Any
 
 from ...engine.linking.linked import Linked
 from ...flow.progress.rows import Row, key_of
-from ...flow.steps import Each, Fold, Invoke, Repeat
+from ...flow.steps import Each, Fold, Invoke, Repeat, calls
 from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
@@ -41,6 +41,7 @@ from ...pictures.row_words import (
     tally_of,
 )
 from ...pictures.scene.builder import scene
+from ...pictures.scene.called_flows import tools_of
 from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.values import value_brief, value_json, value_text
@@ -91,14 +92,17 @@ def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
     shown = linked_within(linked, inside)
     flow = shown.flow
     called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
-    drawn = with_groups(scene(flow, called=called), ())
+    offered: dict[str, Sequence[str]] = {}
+    for call in calls(flow.body):
+        offered |= tools_of(call, shown.callees)
+    drawn = with_groups(scene(flow, called=called, offered=offered), ())
     groups = steps_of_groups(drawn)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(arguments.get("folded")) if id in frames]
     if "folded" not in arguments:
         folded = _folded_at_start(drawn)
     if folded:
-        drawn = with_groups(scene(flow, folded, called), folded)
+        drawn = with_groups(scene(flow, folded, called, offered=offered), folded)
     wanted = arguments.get("direction")
     direction: Direction = wanted if wanted in ("TB", "LR") else "auto"
     breaks = texts_of(arguments.get("breaks")) if "breaks" in arguments else None
