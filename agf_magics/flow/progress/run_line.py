@@ -31,8 +31,13 @@ class RunLine(NamedTuple):
     """The cell that shows the run; empty: there is none."""
     dropped: int = 0
     """The number of its elements that failed and were dropped."""
+    asks: bool = False
+    """Whether a question of the run waits for an answer while its other steps may go on."""
 
     @property
     def look(self) -> str:
-        """The status as views show it. A run that dropped elements is not simply ok."""
+        """The status as views show it. A run that dropped elements is not simply ok, and a run that
+        asks waits."""
+        if self.status == "running" and self.asks:
+            return "waiting"
         return "dropped" if self.status == "ok" and self.dropped else self.status

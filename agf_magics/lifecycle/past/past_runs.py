@@ -219,14 +219,17 @@ def _line(head: RunHead) -> RunLine:
         note = "journal.damaged: %runs --delete RUN"
     cost = Decimal(head.cost) if head.cost is not None else None
     facts = (head.run_id, head.name, head.status, head.started, head.seconds, note)
-    return RunLine(*facts, head.tokens, cost, dropped=head.dropped)
+    run = live.find(head.run_id)
+    asks = run is not None and bool(run.progress.open_questions)
+    return RunLine(*facts, head.tokens, cost, dropped=head.dropped, asks=asks)
 
 
 def _live_line(run: Run) -> RunLine:
     seconds = run.progress.seconds
     tokens = run.usage.tokens if run.usage.requests else None
     facts = (run.run_id, run.name, run.status, started_at(run), seconds, "not in the journal")
-    return RunLine(*facts, tokens, run.cost, dropped=run.progress.failed)
+    asks = bool(run.progress.open_questions)
+    return RunLine(*facts, tokens, run.cost, dropped=run.progress.failed, asks=asks)
 
 
 def openable(listed: RunLine) -> RunLine:

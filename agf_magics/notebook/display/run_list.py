@@ -14,7 +14,6 @@ from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.past.since import HINT, seconds_of
 from ...lifecycle.runs import live
 from ...pictures.amounts import counted
-from ...pictures.pages.parts import status
 from ...pictures.pages.run_list import PageOfRuns, runs_page, runs_table
 from ...pictures.plain import line
 from ...settings.folders import this_notebook
@@ -97,7 +96,7 @@ def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
     notebook = parsed.text("--notebook")
 
     def tests(one: RunLine) -> Iterator[bool]:
-        yield wanted is None or one.status == wanted.text
+        yield wanted is None or wanted.text in (one.status, one.look)
         yield name is None or name.lower() in one.name.lower()
         yield since is None or one.started >= since
         yield before is None or one.started < before
@@ -141,9 +140,10 @@ def as_now(lines: Iterable[RunLine]) -> list[RunLine]:
 
 
 def placed(listed: RunLine) -> RunLine:
-    """A run of the list. A live run gets its present status and the cell that shows it."""
+    """A run of the list. A live run gets its present state and the cell that shows it."""
     run = live.live.find(listed.run_id)
     if run is None:
         return kept_runs.openable(listed)
-    now = listed._replace(status=status(run.progress), shown_in=run.origin, open=lambda: run)
-    return now._replace(dropped=run.progress.failed)
+    asks = bool(run.progress.open_questions)
+    now = listed._replace(status=run.status, asks=asks, dropped=run.progress.failed)
+    return now._replace(shown_in=run.origin, open=lambda: run)
