@@ -23,7 +23,7 @@ from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
 from ...lifecycle.run_internals import linked_flow
 from ...pictures.amounts import duration
-from ...pictures.call_words import call_words
+from ...pictures.call_words import name_place
 from ...pictures.layout.arrange import ROOM, Direction, arrange
 from ...pictures.layout.svg import EdgePlace, dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, shown_status
@@ -45,7 +45,7 @@ from ...pictures.scene.called_flows import tools_of
 from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.values import value_brief, value_json, value_text
-from ...text.diagnostics import AgfError, StepError
+from ...text.diagnostics import AgfError
 from ...text.source import Span
 from ...values.value import Value
 from .arguments import linked_within, natural, row_of, texts_of
@@ -342,10 +342,8 @@ def _values(run: AnyRun, row: Row) -> Json:
 
 def _error(run: AnyRun, error: BaseException) -> str:
     """The error with its place and its hint, and the line that raised it, without secrets."""
+    name_place(run.progress.rows, error)
     text = str(error) if isinstance(error, AgfError) else format_exception(error)
-    if isinstance(error, StepError) and error.path is not None and error.path_text:
-        where = call_words(run.progress.rows, error.path)
-        text = text.replace(error.path_text, f"in {where}" if where else "")
     if place := raised_in(error):
         text = f"{text}\n  raised in {place}"
     return plain(run.secrets.text(text), MOST_ERROR)
