@@ -307,6 +307,26 @@ def test_formats_of_exports(how: str, value: Any, written: str, tmp_path: Path) 
     assert path.read_text(encoding="utf-8") == written
 
 
+@pytest.mark.parametrize(
+    ("exports", "caret", "hint"),
+    [
+        ("{r: {filename: x.json}, s: {filename: x.json}}", "x.json", "filename: s.json"),
+        ("{r: {filename: x.json}, s: {filename: X.json}}", "X.json", "filename: s.json"),
+        ("{r: {filename: o/x.json}, s: {filename: './o//x.json'}}", "'./o//x.json'", "filename: s.json"),
+        ("{r: {filename: s.json}, s: {}}", "s", "filename: s-2.json"),
+        ("{r: {format: text}, s: {format: text, filename: r.txt}}", "r.txt", "filename: s.txt"),
+    ],
+)
+def test_two_exports_have_two_files(exports: str, caret: str, hint: str) -> None:
+    text = one("{type: passthrough, output: {r: 1, s: 2}}", f"exports: {exports}\n")
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.load(text.replace("r: any", "r: any, s: any"), "graph", registry=agf.Registry())
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.code, diagnostic.hint) == ("graph.export-file", hint)
+    assert diagnostic.span is not None
+    assert diagnostic.span.text == caret
+
+
 def test_an_export_follows_no_link_and_replaces_no_protected_file(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "link").symlink_to(tmp_path)

@@ -132,6 +132,33 @@ def test_the_first_input_of_a_plan_is_messages() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("instances", "calls_made"),
+    [
+        ("{north: {state: {q: 1}}, south: {}}", 2),
+        ("{north: {}, south: {}}", 2),
+        ("[{}, {}, {}]", 3),
+        ("[{data: 3}, {data: {a: 1}}]", 2),
+        ("[{state: }, {input: }, {data: }]", 3),
+    ],
+)
+def test_each_instance_is_made_whatever_it_has(instances: str, calls_made: int) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: 1, name="count", registry=registry)
+    text = f"instances: {instances}\ncalls: [{{_tool: count, _outputPath: $state.n}}]\noutput: '$state[*].n'\n"
+    assert agf.run(agf.load(text, "plan", registry=registry), registry=registry).output == [1] * calls_made
+
+
+def test_a_value_that_only_another_instance_has_is_unresolved() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda value: value, name="same", registry=registry)
+    calls = "[{_tool: same, value: $state.n, _outputPath: $state.m}]"
+    text = f"instances: {{north: {{state: {{n: 1}}}}, south: {{}}}}\ncalls: {calls}\n"
+    run = agf.run(agf.load(text, "plan", registry=registry), registry=registry, raises=False)
+    assert run.error is not None
+    assert run.error.code == "plan.unresolved-reference"
+
+
 def test_instances_without_names_are_numbered() -> None:
     names = instance_names(60)
     assert len(set(names)) == 60

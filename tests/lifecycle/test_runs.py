@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.flow.progress.run_line import STATUS_WORDS, STATUSES
 from agf_magics.journal.runs import RunHead
 from agf_magics.lifecycle.past.since import seconds_of
+from agf_magics.pictures import theme
 
 pytestmark = pytest.mark.usefixtures("journaled")
 
@@ -35,6 +37,8 @@ def test_runs_are_selected_by_flow_status_and_time_and_are_a_table() -> None:
             assert name == "bad"
     assert [run.name for run in agf.runs(flow="good")] == ["good", "good"]
     assert [run.name for run in agf.runs(status="error")] == ["bad"]
+    assert agf.runs(status="failed") == agf.runs(status="error") == agf.runs(text="BAD zero") == agf.runs(text="failed")
+    assert agf.runs(text="bad", status="ok") == agf.runs(text="good zero") == ()
     assert agf.runs(flow="good", status="error") == ()
     assert (
         len(agf.runs(since="1h")) == len(agf.runs(since=timedelta(hours=1))) == len(agf.runs(since=date.today())) == 3
@@ -46,10 +50,23 @@ def test_runs_are_selected_by_flow_status_and_time_and_are_a_table() -> None:
     assert frame["started"][0] >= frame["started"][1]
 
 
+def test_runs_are_selected_by_the_words_that_views_show() -> None:
+    shown = {theme.state(status).word for status in STATUSES}
+    assert shown < set(STATUS_WORDS)  # "failed" too, which is the status error
+    dropping = (
+        "{for_each: {over: '[1, 0]', on_error: continue, do: {transform: {value: 1 / item}}, "
+        "collect: {transform: {value: pipe}}}}"
+    )
+    agf.run(f"{{pipeline: drops, steps: [{dropping}]}}", registry=agf.Registry())
+    agf.run("{pipeline: keeps, steps: [{transform: {value: '1'}}]}", registry=agf.Registry())
+    assert [run.name for run in agf.runs(status="dropped")] == ["drops"]
+    assert [run.name for run in agf.runs(status="ok")] == ["keeps", "drops"]
+
+
 @pytest.mark.parametrize(
     ("given", "code"),
     [
-        ({"status": "failed"}, "journal.filter"),
+        ({"status": "broken"}, "journal.filter"),
         ({"since": "soon"}, "journal.filter"),
         ({"run_id": "p", "status": "ok"}, "journal.unknown-run"),
     ],

@@ -17,7 +17,7 @@ from agf_magics.commands.words import split
 from agf_magics.editor.complete import Surroundings, complete
 from agf_magics.flow.progress.question import Question
 from agf_magics.lifecycle.runs.live import live
-from agf_magics.notebook.display.run_list import moment
+from agf_magics.notebook.display.run_list import _goes_on, moment
 from agf_magics.settings.settings import current
 from agf_magics.text.source import Source
 from tests.notebook.conftest import Shell, code
@@ -70,7 +70,15 @@ def test_the_next_line_keeps_the_filters_and_replaces_the_page(filled: Shell) ->
 
 
 @pytest.mark.parametrize(
-    "filters", ["--status error", "--name STRI", "--name stri --since 1h", "--status error --before 3000-01-01"]
+    "filters",
+    [
+        "--status error",
+        "--status failed",
+        "--name STRI",
+        "--text 'zero STRI'",
+        "--name stri --since 1h",
+        "--status error --before 3000-01-01",
+    ],
 )
 def test_a_filter_lists_only_matching_runs(filled: Shell, filters: str) -> None:
     text = page(filled, f"%runs {filters}")
@@ -252,8 +260,10 @@ def test_a_run_whose_question_is_open_waits_for_an_answer(shell: Shell, tmp_path
     assert asked.wait(60)
     lists = [page(shell, "%runs"), page(shell, "%runs --status waiting"), repr(agf.runs())]
     (listed,) = [one for one in agf.runs() if one.run_id == run.run_id]
+    states = (listed.status, run.status, _goes_on(listed))
     answered.set()
     run.result()
     assert ["? waiting for an answer" in text for text in lists] == [True] * 3
-    assert (listed.status, run.status) == ("running", "ok")  # the states of a run are those of the specification
+    assert states == ("waiting", "running", True)  # the status of a run is that of the specification
+    assert not any(map(_goes_on, agf.runs()[:1]))
     assert "waiting for an answer" not in page(shell, "%runs")

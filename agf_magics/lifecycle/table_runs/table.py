@@ -222,7 +222,10 @@ class RowTable:
         None or "" takes the label away. Both required. The journal keeps it with the run. Raises
         DefinitionError for a text that is longer, IndexError for a row that does not exist.
         """
-        place = range(len(self))[place]
+        try:
+            place = range(len(self))[place]
+        except IndexError:
+            raise IndexError(f"the table has no row {place:,}: it has {len(self):,} rows") from None
         if text is not None and (not isinstance(text, str) or len(text) > LONGEST):
             message = f"a label is a text of at most {LONGEST} characters"
             raise DefinitionError(
