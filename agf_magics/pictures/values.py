@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from json import dumps
 from logging import DEBUG
-from typing import Any
+from typing import Any, TypeVar
 
 from ..text.columns import cells
 from ..text.giving_up import note_given_up
@@ -364,7 +364,9 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
         case "grid":
             more = f"… {html(shown['more'])}" if shown["more"] else ""
             return details(
-                key + html(title), table_html(shown["columns"], shown["rows"]) + more, opened
+                key + html(title),
+                table_html(shown["columns"], shown["rows"], is_whole=is_whole) + more,
+                opened,
             )
         case "frame":
             page = f"<pre>{html(shown['text'])}</pre>" if is_whole else shown["html"]
@@ -398,8 +400,10 @@ def _key(name: str | None) -> str:
 
 _SHORT = 24
 """The most characters of a cell that stays on one line."""
-MAX_VALUE_HEIGHT = 420
-"""Pixels of a table or a tree; a taller one scrolls."""
+_ROWS, _FEW_ROWS = 20, 4
+"""Rows of a table before its fold, and further rows up to which there is no fold."""
+MOST_HEIGHT = 420
+"""Pixels of what changes while a run goes on; what is taller scrolls."""
 
 
 Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
@@ -407,24 +411,53 @@ Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
 def table_html(
-    columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], caption: str = ""
+    columns: tuple[str, ...],
+    rows: tuple[tuple[str, ...], ...],
+    caption: str = "",
+    is_whole: bool = False,
 ) -> str:
-    """A table of plain texts, which scrolls if it is tall."""
+    """A table of plain texts. ``is_whole``: without a fold."""
     head = "".join(
         f'<th scope="col" style="{LEFT}">{html(column)}</th>' if column else "<td></td>"
         for column in columns
     )
-    body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
     title = (
         f'<caption style="text-align:left;caption-side:top">{caption}</caption>' if caption else ""
     )
-    inside = f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return bounded(f'<table style="border:none;margin:0;color:inherit">{inside}</table>')
+
+    def table(rows: Sequence[tuple[str, ...]]) -> str:
+        body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
+        inside = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+        return f'<table style="border:none;margin:0;color:inherit">{inside}</table>'
+
+    shown = wide(table(rows)) if is_whole else whole_rows(table, rows)
+    return shown.replace("<thead>", f"{title}<thead>", 1)
+
+
+Row = TypeVar("Row")
+
+
+def whole_rows(
+    table: Callable[[Sequence[Row]], str], rows: Sequence[Row], is_open: bool = False
+) -> str:
+    """The first rows as a table, and the others in a fold that says how many they are: the edge of a
+    box would cut a row in half. A table that is too wide scrolls. ``is_open``: the fold is open."""
+    fold = ""
+    if len(rows) > _ROWS + _FEW_ROWS:
+        more = counted(len(rows) - _ROWS, "more row")
+        fold = details(f"… and {more}", wide(table(rows[_ROWS:])), is_open)
+        rows = rows[:_ROWS]
+    return wide(table(rows)) + fold
+
+
+def wide(inside: str) -> str:
+    """``inside`` in a box that scrolls to the side."""
+    return f'<div style="overflow:auto">{inside}</div>'
 
 
 def bounded(inside: str) -> str:
-    """``inside`` in a box of at most MAX_VALUE_HEIGHT pixels."""
-    return f'<div style="max-height:{MAX_VALUE_HEIGHT}px;overflow:auto">{inside}</div>'
+    """``inside`` in a box of at most `MOST_HEIGHT` pixels."""
+    return f'<div style="max-height:{MOST_HEIGHT}px;overflow:auto">{inside}</div>'
 
 
 def _td(cell: str) -> str:

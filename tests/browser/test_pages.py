@@ -45,11 +45,11 @@ CANCEL = "button:has-text('Cancel')"
 
 
 def box(page: Notebook, cell: int, selector: str) -> dict[str, float]:
-    one, found = page.output(cell).locator(selector).first, None
-    while found is None:  # the page may be replaced in the meantime, and is then drawn again
-        one.wait_for()
-        found = one.bounding_box()
-    return dict(found)  # type: ignore[arg-type]
+    locator, bounds = page.output(cell).locator(selector).first, None
+    while bounds is None:  # the page may be replaced in the meantime, and is then drawn again
+        locator.wait_for()
+        bounds = locator.bounding_box()
+    return dict(bounds)  # type: ignore[arg-type]
 
 
 def is_inside(page: Notebook, cell: int) -> bool:
@@ -134,7 +134,7 @@ def test_an_untrusted_page_keeps_its_layout(opened: Open, lab: Lab) -> None:
     other.says(1, "small")
     table = "document.querySelectorAll('.jp-Cell')[1].querySelector('table')"
     look = other.page.evaluate(f"(it => [getComputedStyle(it).tableLayout, it.parentNode.style.maxHeight])({table})")
-    assert look == ["fixed", "420px"]
+    assert look == ["fixed", ""]
 
 
 def test_in_a_narrow_output_the_names_of_a_saved_page_are_whole(opened: Open, lab: Lab) -> None:

@@ -158,14 +158,14 @@ class RowTable:
 
     def rows(self, numbers: Iterable[int] | None = None) -> Iterator[TableRow]:
         """The rows at these places, default None: all. Raises DefinitionError for a damaged one."""
-        wanted = list(range(len(self)) if numbers is None else numbers)
-        for start in range(0, len(wanted), PAGE):
-            some = wanted[start : start + PAGE]
+        places = list(range(len(self)) if numbers is None else numbers)
+        for start in range(0, len(places), PAGE):
+            page = places[start : start + PAGE]
             if self._records is None:
-                yield from (self._rows_in_memory[number] for number in some)
+                yield from (self._rows_in_memory[number] for number in page)
                 continue
             with as_definition_errors():
-                for number, outcome in zip(some, self._records.read(some), strict=True):
+                for number, outcome in zip(page, self._records.read(page), strict=True):
                     yield self._row(number, outcome)
 
     def at(self, places: Sequence[int]) -> Iterator[Mapping[str, Value]]:
@@ -231,16 +231,16 @@ class RowTable:
             raise DefinitionError(
                 Diagnostic("over.label", message, hint="keep it to a word or two")
             )
-        shown = self.run.secrets.text(text) if text else None
+        masked = self.run.secrets.text(text) if text else None
         with as_definition_errors():
-            self._keep_column(self.label_column, {place: shown}, new=False)
-        self.added.setdefault(self.label_column, {})[place] = shown
+            self._keep_column(self.label_column, {place: masked}, new=False)
+        self.added.setdefault(self.label_column, {})[place] = masked
 
     @cached_property
     def label_column(self) -> str:
         """The name of the column of labels: ``label``, or ``run.label`` if the table has one."""
-        others = {*self.columns} - {*self.added}
-        return "run." + LABEL if LABEL in others else LABEL
+        own_columns = {*self.columns} - {*self.added}
+        return "run." + LABEL if LABEL in own_columns else LABEL
 
     def _keep_column(self, name: str, values: Mapping[int, Value], new: bool) -> None:
         if (place := place_in_journal(self.run)) is not None:
@@ -340,14 +340,8 @@ class RowTable:
     def _cells_of_row(self, place: int, row: TableRow, shown: bool = False) -> Cells:
         error = row.error
         why = error and (brief_reason(error) if shown else error.diagnostic.message)
-        about = (
-            row.status,
-            error.code if error is not None else None,
-            why,
-            row.seconds,
-            row.tokens,
-            row.cost,
-        )
+        code = error.code if error is not None else None
+        about = (row.status, code, why, row.seconds, row.tokens, row.cost)
         return {
             **self._numbers(row.number, row.repeat),
             **row.given_cells(shown),

@@ -16,6 +16,7 @@ class Explorer {
   constructor(state, host) {
     this.state = state;
     this.host = host;
+    this.cell = host.closest(".jp-Cell");
     // A later view of the same run begins as the last one was.
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps", sizes: {} };
     Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, showsUnused: false, said: 0 });
