@@ -28,6 +28,7 @@ from ..values.opaque import describe_array, describe_scalar, fields_of
 from ..values.unread import Unread
 from ..values.value import Value
 from .amounts import counted, number, size
+from .markdown import markdown_html
 from .plain import details, html, line, padded, plain
 
 MOST_BRIEF = 40
@@ -53,7 +54,8 @@ Mask = Callable[[Value], Value]
 
 Shown = dict[str, Any]
 """A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
-how many lines it has after these; ``whole``: the number that was rounded); of a
+how many lines it has after these; ``whole``: the number that was rounded; ``markdown``: a model wrote
+it); of a
 ``group`` or a ``grid`` the title, the first parts or rows and how many more there are; of a ``frame``, a
 data frame, its own HTML and text; of a ``png`` its data."""
 
@@ -63,10 +65,12 @@ def value_json(
     mask: Mask = lambda value: value,
     draws: bool = True,
     is_exact: bool = False,
+    is_reply: bool = False,
 ) -> Shown:
     """What is shown of ``value``, in bounded time. ``mask`` hides the secrets in the fields of
     objects. ``draws``: False if pictures are only named. A number that is the whole value has all its
-    digits; ``is_exact``: numbers inside the value have all their digits, too.
+    digits; ``is_exact``: numbers inside the value have all their digits, too. ``is_reply``: the value is
+    what a model answered, so a text is Markdown.
 
     >>> value_json([True])
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
@@ -80,17 +84,20 @@ def value_json(
             return _words(dumps(text, ensure_ascii=False))
         block = {"block": True} if "\n" in text or len(text) > 160 else {}
         more = {"more": value.count("\n", whole)} if whole > 0 else {}
-        return {**_words(text), **block, **more}  # without quotes
+        markdown = {"markdown": True} if is_reply else {}
+        return {**_words(text), **block, **more, **markdown}  # without quotes
     return _Builder(mask, draws, is_exact).one(value, 0)
 
 
-def value_html(value: Value, mask: Mask = lambda value: value) -> str:
-    """``value`` as HTML, its outermost level open.
+def value_html(value: Value, mask: Mask = lambda value: value, *, is_reply: bool = False) -> str:
+    """``value`` as HTML, its outermost level open. ``is_reply``: see `value_json`.
 
     >>> value_html(True)
     '<code ...>true</code>'
+    >>> value_html("**seven** euros", is_reply=True)
+    '<p style="margin:4px 0"><strong>seven</strong> euros</p>'
     """
-    return shown_html(value_json(value, mask), is_open=True)
+    return shown_html(value_json(value, mask, is_reply=is_reply), is_open=True)
 
 
 def value_text(value: Value, mask: Mask = lambda value: value, *, is_exact: bool = False) -> str:
@@ -349,6 +356,10 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
     is text."""
     opened, title = is_open or is_whole, shown.get("title", "")
     match shown["kind"]:
+        case "text" if shown.get("markdown"):
+            more = shown.get("more", 0)
+            left = f"<em>… {counted(more, 'more line')} not saved here</em>" if more else ""
+            return f"{key}{markdown_html(shown['text'])}{left}"
         case "text" if shown.get("block"):
             return key + _block_html(shown["text"], shown.get("more", 0), is_whole)
         case "text":

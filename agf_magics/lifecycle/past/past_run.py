@@ -119,7 +119,7 @@ class PastRun(BaseRun):
         }.get(self.status)
         parts = (
             f"{why}: {resume}" if why else resume and f"{resume} resumes it",
-            describe_resumed(head.taken),
+            describe_resumed(head.times_resumed),
         )
         return "; ".join(filter(None, (*parts, describe_lost(head.lost))))
 

@@ -124,9 +124,12 @@ def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "next": line(moments.step_after(at), 200),
         "values": [
             StoreRow(
-                line(name, 60), value_json(state[name]), name in changed, value_brief(state[name])
+                line(name, 60),
+                value_json(value, is_reply=run.progress.is_reply(value)),
+                name in changed,
+                value_brief(value),
             )
-            for name in names[:MOST_STORES]
+            for name, value in ((name, state[name]) for name in names[:MOST_STORES])
         ],
         "more": max(0, len(names) - MOST_STORES),
         "differs": [describe_difference(part.path, part.first, part.other) for part in parts],

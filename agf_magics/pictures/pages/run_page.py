@@ -179,7 +179,8 @@ def _has_output(run: RunLike) -> bool:
 
 
 def _value_html(run: RunLike, value: Value) -> str:
-    return value_html(run.secrets.shown(value), run.secrets.shown)
+    mask = run.secrets.shown
+    return value_html(mask(value), mask, is_reply=run.progress.is_reply(value))
 
 
 def _value_lines(run: RunLike, value: Value) -> list[str]:
