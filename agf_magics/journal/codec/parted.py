@@ -29,7 +29,7 @@ from .encoding import DecodeError
 from .fingerprints import CODE, LEAST, cut
 from .json_texts import encode
 from .part_digests import digest_of
-from .pickles import NotPicklable, picklers_in_order
+from .pickles import NotPicklable, picklers_in_order, without_cache
 from .secret_search import HoldsSecret, Search
 from .type_checks import checker
 
@@ -326,6 +326,9 @@ def _with_parts(kind: Any) -> Any:
                 return _of_arrow(thing)
             if package == "numpy" and type(thing).__name__ == "ndarray" and _has_times(thing):
                 return _as_times, (thing.view("i8"), thing.dtype)
+            reduced = without_cache(thing)
+            if reduced is not NotImplemented:
+                return reduced
             return before(self, thing) if before is not None else NotImplemented
 
     return Pickler
