@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
-from agf_magics.catalog.digests.digesting import digest_function, digest_value
+from agf_magics.catalog.digests.digesting import digest_function, digest_value, why_no_digest
 from agf_magics.journal.codec.encoding import encode_value
 
 
@@ -321,6 +321,84 @@ UNKNOWN = {
         "class P(property): n = 1\nclass A:\n    b = P(lambda self: 1)\ndef f(): return A().b",
         "class P(property): n = 2\nclass A:\n    b = P(lambda self: 1)\ndef f(): return A().b"),
 }  # fmt: skip
+
+
+LIBRARIES = "import duckdb, functools, polars as pl, pandas as pd\n"
+IN_A_TEXT = {
+    # a cell with a value, which the function names in a text
+    "a condition": "K = VALUE\ndef f(t): return t.query('kg > @K')",
+    "a condition of a helper": "K = VALUE\ndef g(t, q): return t.query(q)\ndef f(t): return g(t, 'kg > @K')",
+    "a condition in a comprehension": "K = VALUE\ndef f(ts): return [t.query('kg > @K') for t in ts]",
+    "a condition that is built": "K = VALUE\ndef f(t, c): return t.query(f'{c} > @K')",
+    "a condition in a global": "K = VALUE\nQ = 'kg > @K'\ndef f(t): return t.query(Q)",
+    "a condition in a dict": "K = VALUE\nQ = {'a': ['kg > @K']}\ndef f(t): return t.query(Q['a'][0])",
+    "a condition in a closure": "K = VALUE\ndef g(q):\n    return lambda t: t.query(q)\nf = g('kg > @K')",
+    "a default": "K = VALUE\ndef f(t, q='kg > @K'): return t.query(q)",
+    "an attribute of a class": "K = VALUE\nclass T:\n    q = 'kg > @K'\ndef f(t): return t.query(T.q)",
+    "a method": "K = VALUE\nclass T:\n    def go(self, t): return t.query('kg > @K')\nT1 = T()\nf = T1.go",
+    "a function": "def k(): return VALUE\ndef f(t): return t.query('kg > @k()')",
+    "a chain": "K = VALUE\nQ = 'a > @K'\ndef g(t): return t.query(Q)\ndef f(t): return t.eval('@g(1)')",
+    "an expression": "K = VALUE\ndef f(t): return t.eval('a + @K')",
+    "an expression of pandas": "K = VALUE\ndef f(): return pd.eval('K + 1')",
+    "a table for duckdb": "t = pd.DataFrame({'a': [VALUE]})\ndef f(): return duckdb.sql('select sum(a) from t')",
+    "a table for its query": "t = pd.DataFrame({'a': [VALUE]})\ndef f(): return duckdb.query('FROM t')",
+    "a table for a connection": "t = pd.DataFrame({'a': [VALUE]})\ndef f(c): return c.execute('from t')",
+    "a table for another name": "from duckdb import sql as go\nt = pd.Series([VALUE])\ndef f(): return go('from t')",
+    "a table for getattr": "t = pd.DataFrame({'a': [VALUE]})\ndef f(): return getattr(duckdb, 'sql')('from t')",
+    "a table of polars": "t = pl.DataFrame({'a': [VALUE]})\ndef f(): return pl.sql('select a from t')",
+}  # fmt: skip
+NOT_IN_A_TEXT = {
+    "no such function": "K = VALUE\ndef f(t): return t.filter('kg > @K')",
+    "the docstring": "K = VALUE\ndef f(t):\n    'K and @K'\n    return t.query('kg > 1')",
+    "a column": "kg = VALUE\ndef f(t): return t.query('kg > 1')",
+    "a part of a table": "kg = VALUE\nt = 1\ndef f(): return duckdb.sql('select t.kg from t')",
+    "a local name": "t = VALUE\ndef f():\n    t = 1\n    return duckdb.sql('from t')",
+    "part of a word": "K = VALUE\ndef f(t): return t.query('kg > @KK')",
+}  # fmt: skip
+HIDDEN = {
+    "its globals": "h = 1\ndef f(): return f.__globals__['h']",
+    "sys.modules": "import sys\nh = 1\ndef f(): return sys.modules[__name__].h",
+    "the frame": "import sys\nh = 1\ndef f(): return sys._getframe().f_globals['h']",
+    "run": "import agf_magics as agf\ndef f(): return agf.run('sub').output",
+    "arun": "import agf_magics as agf\nasync def f(): return await agf.arun('sub')",
+    "start": "import agf_magics as agf\ndef f(): return agf.start('sub')",
+    "rerun": "import agf_magics as agf\ndef f(): return agf.rerun('sub')",
+    "resume": "import agf_magics as agf\ndef f(): return agf.resume('sub')",
+    "an alias": "import agf_magics\ngo = agf_magics.run\ndef f(): return go('sub')",
+    "an imported name": "from agf_magics import run as go\ndef f(): return go('sub')",
+    "a name imported inside": "def f():\n    from agf_magics import run as go\n    return go('sub')",
+    "a helper": "import agf_magics as agf\ndef g(): return agf.run('sub')\ndef f(): return g()",
+    "an object that has it": "import agf_magics as agf\nd = {'go': agf.run}\ndef f(): return d['go']('sub')",
+    "a partial": "import agf_magics as agf, functools\nf = functools.partial(agf.run, 'sub')",
+    "a tool for agents": "import agf_magics as agf\ndef f(): return agf.agent_tools.run_pipeline('sub')",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IN_A_TEXT)
+def test_what_a_function_names_in_a_text_that_a_library_reads_counts(what: str) -> None:
+    text = LIBRARIES + IN_A_TEXT[what]
+    one, again, other = (digest_function(cell(text.replace("VALUE", value))) for value in "112")
+    assert one == again
+    assert one != other or one is None
+    assert (one is None) is (what == "a table of polars")  # as in every function that names one
+
+
+@pytest.mark.parametrize("what", NOT_IN_A_TEXT)
+def test_other_words_of_texts_do_not_count(what: str) -> None:
+    one, other = (digest_function(cell(LIBRARIES + NOT_IN_A_TEXT[what].replace("VALUE", value))) for value in "12")
+    assert one is not None
+    assert one == other
+
+
+@pytest.mark.parametrize("what", HIDDEN)
+def test_a_function_that_reads_what_it_does_not_name_or_runs_a_flow_is_unknown(what: str) -> None:
+    assert digest_function(cell(HIDDEN[what])) is None
+    assert why_no_digest(cell(HIDDEN[what]))
+
+
+def test_a_function_may_use_the_package_without_running_a_flow() -> None:
+    text = "import agf_magics as agf\ndef f(x): raise agf.StepError(agf.Diagnostic('a.b', 'no'))"
+    assert digest_function(cell(text)) is not None
 
 
 @pytest.mark.parametrize("what", [*KNOWN, *UNKNOWN])

@@ -17,6 +17,7 @@ from typing import Any
 from ...text.length import can_write
 from ...values.value import is_json
 from .digest import CODE, MOST_JSON, Digest, NoDigest
+from .functions import add_named_in_texts
 from .places import MISSING, Place, Places
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -82,6 +83,8 @@ def _digest_function(function: Callable[..., Any], most: int | None) -> Function
     else:  # an instance with `__call__`
         digest.add_place(Place("its object", "its object", function, "", lambda: function))
     states = _states(places, most)
+    while add_named_in_texts(digest):  # a text, or a function, may name further ones
+        states.update(_states(places, most, states))
     # Only now are all names known that the functions bind to another value.
     for place, value in places.constants:
         if place.slot in places.bound:
