@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import datetime
+import ipaddress
 import pickle
 import re
 import sys
@@ -177,6 +178,17 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
     "counters": (collections.Counter("a"), {"a": 1}),
     "factories": (collections.defaultdict(int, a=1), collections.defaultdict(list, a=1)),
     "deques": (collections.deque([1]), collections.deque([1], maxlen=1)),
+    "moments of pandas": (pandas.Timestamp("2020-01-01"), pandas.Timestamp("2020-01-01 00:00:00.000000001")),
+    "a moment and its text": (pandas.Timestamp("2020-01-01"), "2020-01-01 00:00:00"),
+    "a moment of pandas and of Python": (pandas.Timestamp("2020-01-01"), datetime.datetime(2020, 1, 1)),
+    "units of a moment": (pandas.Timestamp("2020-01-01").as_unit("s"), pandas.Timestamp("2020-01-01").as_unit("ns")),
+    "zones of a moment": (pandas.Timestamp("2020", tz="UTC"), pandas.Timestamp("2020", tz="Europe/London")),
+    "durations of pandas": (pandas.Timedelta(1), pandas.Timedelta(2)),
+    "periods of pandas": (pandas.Period("2020-01", "M"), pandas.Period("2020-01-01", "D")),
+    "sides of an interval": (pandas.Interval(0, 1), pandas.Interval(0, 1, closed="left")),
+    "addresses": (ipaddress.ip_address("10.0.0.1"), ipaddress.ip_interface("10.0.0.1")),
+    "ranges": (range(3), range(0, 3, 2)),
+    "bytes that may change": (bytearray(b"a"), bytearray(b"b")),
     "namespaces": (types.SimpleNamespace(a=1), types.SimpleNamespace(a=2)),
 }  # fmt: skip
 
@@ -189,6 +201,12 @@ def test_the_digest_of_what_differs_differs_or_is_unknown(what: str) -> None:
 
 
 EQUAL: dict[str, tuple[Any, Any]] = {
+    "moments of pandas": (pandas.Timestamp("2020", tz="UTC"), pandas.Timestamp("2020", tz="UTC")),
+    "objects in a column": (
+        series([pandas.Timestamp(1), "a"], dtype=object), series([pandas.Timestamp(1), "a"], dtype=object)),
+    "periods of pandas": (pandas.Period("2020", "M"), pandas.Period("2020", "M")),
+    "addresses": (ipaddress.ip_address("::1"), ipaddress.ip_address("::1")),
+    "JSON": ({"a": [1, {"b": []}]}, {"a": [1, {"b": []}]}),
     "tables": (table(a=[1, 2], b=["x", None], c=DAYS[:2]), table(a=[1, 2], b=["x", None], c=DAYS[:2])),
     "tables that were stored": (
         table(a=[1.5, 2], b=["x", "y"]), pickle.loads(pickle.dumps(table(a=[1.5, 2], b=["x", "y"])))),
@@ -302,6 +320,11 @@ KNOWN = {
     "a name of another function": (
         "import functools, json\n@functools.wraps(json.dumps)\ndef f(x): return 1",
         "import functools, json\n@functools.wraps(json.dumps)\ndef f(x): return 2"),
+    "a list in two places": ("a = [1]\nk = [a, a]\ndef f(): return k", "k = [[1], [1]]\ndef f(): return k"),
+    "an empty dict in two places": (
+        "a = {}\nk = {'a': [a], 'b': a}\ndef f(): return k", "k = {'a': [{}], 'b': {}}\ndef f(): return k"),
+    "the place of a shared list": (
+        "a = [1]\nk = [a, [1], a]\ndef f(): return k", "a = [1]\nk = [a, a, [1]]\ndef f(): return k"),
     "a set of constants": ("def f(x): return x in {1, 2}", "def f(x): return x in {1, 3}"),
 }  # fmt: skip
 UNKNOWN = {

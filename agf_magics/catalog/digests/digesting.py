@@ -119,7 +119,7 @@ def _state(place: Place, places: Places, most: int | None) -> str:
     if value is not MISSING and (text := _as_json(value)) is not None:  # nearly always
         if most is not None and len(text) > most:
             raise NoDigest(f"more than {most:,} bytes")
-        return hashlib.sha256(text).hexdigest()
+        return hashlib.sha256(text + _sharing(value)).hexdigest()
     digest = Digest(most, places, is_state=True)
     with digest.part(place.name):
         if value is not MISSING:
@@ -141,6 +141,23 @@ def _as_json(value: Any) -> bytes | None:
         if is_json(value) and can_write(value, MOST_JSON):
             return b"json " + _encode(value).encode()
     return None
+
+
+def _sharing(value: Any) -> bytes:
+    """The lists and dicts of JSON that are in several places, by their numbers; empty if each is in
+    one place."""
+    numbers: dict[int, int] = {}
+    again = list[str]()
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if type(part) in (list, dict):
+            if id(part) in numbers:
+                again.append(f" {numbers[id(part)]} {len(waiting)} {len(numbers)}")
+                continue
+            numbers[id(part)] = len(numbers)
+            waiting += part if type(part) is list else part.values()
+    return "".join(again).encode()
 
 
 def _digest(thing: Any, most: int | None = None) -> Digest | None:
