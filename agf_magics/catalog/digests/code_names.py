@@ -1,5 +1,8 @@
-"""Collects the names in a function's code: globals, attributes, imports, the names that it binds,
-and the words of its texts, which pandas and SQL look up as names."""
+"""Collects the names in a function's code: globals, attributes, imports, bindings, and words of
+texts.
+
+pandas and SQL look up the words of some texts as names.
+"""
 
 from __future__ import annotations
 

@@ -65,12 +65,6 @@ from .stored_objects import (
     value_of_object,
 )
 
-
-def same(arguments: Value) -> str:
-    """Arguments as a text that is equal for equal ones."""
-    return json.dumps(arguments, sort_keys=True)
-
-
 Missing = Literal["fail", "call", "record"]
 MISSING = ("fail", "call", "record")
 ONLY = (None, "models")
@@ -355,7 +349,7 @@ class Replay:
     ) -> str:
         # Another model may have been asked: only the messages to the model count.
         named = "" if kind == "model" and self._match is None else name
-        key = f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
+        key = f"{'asks' if asks else ''} {kind} {encode(named)} {json.dumps(arguments, sort_keys=True)}"
         return key if contents is None else f"{key} {contents}"
 
     def absent(self, asked: AskedCall) -> StepError:
