@@ -63,7 +63,7 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
     """The completions at the cursor of a cell; None if the cell or the line is not ours."""
     lines = text.split("\n")
     before = lines[line][:column]
-    first = next((number for number, each in enumerate(lines) if each.strip()), 0)
+    first = next((number for number, text_line in enumerate(lines) if text_line.strip()), 0)
     in_body = line > first and lines[first].startswith("%%")
     match = MAGIC.match(lines[first] + " " if in_body else before)
     command = COMMANDS.get(match["name"]) if match else None

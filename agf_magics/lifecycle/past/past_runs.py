@@ -171,9 +171,11 @@ def check_status(status: str | None) -> str | None:
 
 def _says(run: RunLine, words: Sequence[str]) -> bool:
     """Whether each of the words is in what a list says of a run."""
-    shown = state(run.look).word
-    said = f"{run.run_id}\n{run.name}\n{run.status}\n{shown}\n{run.note}\n{run.shown_in}".lower()
-    missing = [word for word in words if word not in said]
+    state_word = state(run.look).word
+    searched = (
+        f"{run.run_id}\n{run.name}\n{run.status}\n{state_word}\n{run.note}\n{run.shown_in}".lower()
+    )
+    missing = [word for word in words if word not in searched]
     # A run that ended well has no error, and most runs end well: they are not opened.
     if not missing or run.status == "ok":
         return not missing
