@@ -346,7 +346,6 @@ UNKNOWN = {
 }  # fmt: skip
 
 
-<<<<<<< HEAD
 LIBRARIES = "import duckdb, functools, polars as pl, pandas as pd\n"
 IN_A_TEXT = {
     # a cell with a value, which the function names in a text
@@ -398,26 +397,26 @@ HIDDEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", IN_A_TEXT)
-def test_what_a_function_names_in_a_text_that_a_library_reads_counts(what: str) -> None:
-    text = LIBRARIES + IN_A_TEXT[what]
-    one, again, other = (digest_function(cell(text.replace("VALUE", value))) for value in "112")
-    assert one == again
-    assert one != other or one is None
-    assert (one is None) is (what == "a table of polars")  # as in every function that names one
+@pytest.mark.parametrize("case", IN_A_TEXT)
+def test_what_a_function_names_in_a_text_that_a_library_reads_counts(case: str) -> None:
+    text = LIBRARIES + IN_A_TEXT[case]
+    first, again, edited = (digest_function(cell(text.replace("VALUE", value))) for value in "112")
+    assert first == again
+    assert first != edited or first is None
+    assert (first is None) is (case == "a table of polars")  # as in every function that names one
 
 
-@pytest.mark.parametrize("what", NOT_IN_A_TEXT)
-def test_other_words_of_texts_do_not_count(what: str) -> None:
-    one, other = (digest_function(cell(LIBRARIES + NOT_IN_A_TEXT[what].replace("VALUE", value))) for value in "12")
-    assert one is not None
-    assert one == other
+@pytest.mark.parametrize("case", NOT_IN_A_TEXT)
+def test_other_words_of_texts_do_not_count(case: str) -> None:
+    first, edited = (digest_function(cell(LIBRARIES + NOT_IN_A_TEXT[case].replace("VALUE", value))) for value in "12")
+    assert first is not None
+    assert first == edited
 
 
-@pytest.mark.parametrize("what", HIDDEN)
-def test_a_function_that_reads_what_it_does_not_name_or_runs_a_flow_is_unknown(what: str) -> None:
-    assert digest_function(cell(HIDDEN[what])) is None
-    assert why_no_digest(cell(HIDDEN[what]))
+@pytest.mark.parametrize("case", HIDDEN)
+def test_a_function_that_reads_what_it_does_not_name_or_runs_a_flow_is_unknown(case: str) -> None:
+    assert digest_function(cell(HIDDEN[case])) is None
+    assert why_no_digest(cell(HIDDEN[case]))
 
 
 def test_a_function_may_use_the_package_without_running_a_flow() -> None:
@@ -425,16 +424,10 @@ def test_a_function_may_use_the_package_without_running_a_flow() -> None:
     assert digest_function(cell(text)) is not None
 
 
-@pytest.mark.parametrize("what", [*KNOWN, *UNKNOWN])
-def test_the_digest_of_another_function_is_another_or_unknown(what: str) -> None:
-    one, other = {**KNOWN, **UNKNOWN}[what]
-    digests = digest_function(cell(one)), digest_function(cell(other))
-=======
 @pytest.mark.parametrize("case", [*KNOWN, *UNKNOWN])
 def test_the_digest_of_another_function_is_another_or_unknown(case: str) -> None:
     first_cell, second_cell = {**KNOWN, **UNKNOWN}[case]
     digests = digest_function(cell(first_cell)), digest_function(cell(second_cell))
->>>>>>> main
     assert digests[0] is None or digests[0] != digests[1]
 
 
