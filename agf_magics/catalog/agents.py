@@ -46,8 +46,9 @@ class Agent:
     where: Where | None = None
     """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """Seconds."""
+    """The longest time of a call, in seconds; None: no limit."""
     is_async: bool = False
+    """Whether a call returns a coroutine."""
     only: str | None = field(init=False)
     """The only parameter, if it has no annotation and its name is not in `HANDED`; else None."""
     handed: tuple[str, ...] = field(init=False)
@@ -90,12 +91,8 @@ class Agent:
     @property
     def prompt_only(self) -> bool:
         """Whether the function receives the prompt and nothing else of its input."""
-        return (
-            "prompt" in self.handed
-            and "input" not in self.handed
-            and not self.fields
-            and not self.takes.more
-        )
+        takes_fields = bool(self.fields) or self.takes.more
+        return "prompt" in self.handed and "input" not in self.handed and not takes_fields
 
     @property
     def gives(self) -> Mapping[str, Any] | None:
@@ -123,9 +120,8 @@ class Agent:
         Raises StepError ``agent.arguments`` with everything that is missing or does not fit.
         """
         fields = input if isinstance(input, dict) else {}
-        if prompt is None and (
-            "prompt" in self.handed or alone == "prompt"
-        ):  # computed only if needed, because it may be long
+        needs_prompt = "prompt" in self.handed or alone == "prompt"
+        if prompt is None and needs_prompt:  # computed only then, because it may be long
             own_prompt = fields.get("prompt")
             prompt = own_prompt if isinstance(own_prompt, str) else format_prompt(input)
         own_system = system is not None and "system" in self.fields
@@ -207,6 +203,7 @@ class Agent:
         fields: Mapping[str, Value],
         alone: str,
     ) -> NoReturn:
+        """Raise StepError for arguments that do not fit, with a hint about the fields of the input."""
         diagnostic = self.takes.explain(
             "agent.arguments", f"agent {self.name!r}", failure, arguments
         )
@@ -254,6 +251,8 @@ def make_agent(
     where: Where | None,
     timeout: float | None,
 ) -> Agent:
+    """The agent for ``function`` with the options of `@agent`. Raises TypeError or ValueError for
+    wrong options."""
     if name == USER:
         raise ValueError(
             f"{USER!r} is the person in the notebook, who may use all tools: choose another name, "
@@ -292,5 +291,6 @@ def parse_json_reply(text: str) -> Value:
 
 
 def _short(value: Value) -> str:
+    """The beginning of a reply, for a hint."""
     text = format_for_model(value).strip() or "empty text"
     return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"

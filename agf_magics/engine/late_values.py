@@ -28,7 +28,7 @@ C = TypeVar("C", Tool, Transform)
 
 
 @dataclass(slots=True, eq=False)
-class _Again:
+class _RepeatableCall:
     """A call that can be made again."""
 
     call: Callable[[], Awaitable[Value]]
@@ -63,12 +63,12 @@ def late_value(
         for meter in site.scope.meters:
             meter.tool()
         run.calls += 1
-    run.emit(ev.StepReplayed(site.at, clock(), source))
-    again_by(site, callee, value[0], call)
+    run.emit(ev.StepReplayed(site.path, clock(), source))
+    allow_repetition(site, callee, value[0], call)
     return value
 
 
-def again_by(
+def allow_repetition(
     site: CallSite[Invoke],
     callee: C,
     value: Value,
@@ -77,46 +77,48 @@ def again_by(
     """Note that ``call`` can make the call of ``site`` again if its ``value`` is lost when it is
     needed."""
     if type(value) is Unread and value.make_again is None:
-        value.make_again = _Again(partial(call, site, callee), partial(_has_changed, site, callee))
+        value.make_again = _RepeatableCall(
+            partial(call, site, callee), partial(_has_changed, site, callee)
+        )
 
 
 def _arguments(site: CallSite[Invoke], callee: Tool | Transform) -> dict[str, Value]:
     """The arguments of a call as they are in the frame, unread values included."""
     exchange = site.step.exchange
-    wanted = None
+    schema = None
     if isinstance(callee, Tool) and (exchange.extra_arguments or exchange.with_schema):
-        wanted = callee.accepts
-    arguments: dict[str, Value] = site.step.args.build(site.frame, wanted)
+        schema = callee.accepts
+    arguments: dict[str, Value] = site.step.args.build(site.frame, schema)
     return arguments
 
 
 def _has_changed(site: CallSite[Invoke], callee: Tool | Transform) -> bool:
+    """Whether a call of this session has changed an argument of this call."""
     journal = site.run.journal
-    arguments = {name: _known(value) for name, value in _arguments(site, callee).items()}
+    arguments = {name: _known_value(value) for name, value in _arguments(site, callee).items()}
     return journal is not None and journal.rows.identities.has_changed(arguments)
 
 
-def _known(value: Value) -> Value:
+def _known_value(value: Value) -> Value:
+    """``value``, or for an unread value what is known of it."""
     return value.known if type(value) is Unread else value
 
 
 def may_wait(site: CallSite[Invoke], callee: object) -> bool:
     """Whether nobody looks at the arguments and the value of a call."""
     step = site.step
-    looks = (
-        step.gives is not None
-        or step.permit is not None
-        or step.exchange.keep_arguments
-        or not step.awaited
-        or site.run.options.recording is not None
-    )
-    if looks or type(callee) is not Tool:
-        return not looks
+    looks_at_value = step.gives is not None or not step.awaited
+    looks_at_arguments = step.permit is not None or step.exchange.keep_arguments
+    if looks_at_value or looks_at_arguments or site.run.options.recording is not None:
+        return False
+    if type(callee) is not Tool:
+        return True
     return not callee.secret and site.scope.grant.allows(callee.name)
 
 
 def _has_begun(site: CallSite[Invoke], callee: Tool | Transform) -> bool:
-    """Whether the call has an effect, and an earlier session of the run began it."""
+    """Whether an earlier session of the run began the call; True for every call without an
+    effect."""
     return not has_effect(callee) or ("begun", site.key) in site.run.log.marks
 
 
@@ -147,30 +149,30 @@ async def make_again(lost: LostError) -> None:
     """Make the call again whose value is lost. Raises ``lost`` if there is no such call, or the
     failure of the call, to which no ``on_error`` of the step that needs the value applies."""
     unread = lost.unread
-    again: _Again | None = unread.make_again if unread is not None else None
-    if unread is None or again is None:
+    repeatable: _RepeatableCall | None = unread.make_again if unread is not None else None
+    if unread is None or repeatable is None:
         raise lost
-    if again.has_changed():
+    if repeatable.has_changed():
         hint = (
             "what its call got was changed since, so it is not made again: run it without --reuse"
         )
         raise LostError(replace(lost.diagnostic, hint=hint))
     # Other steps may need the value at the same time. All of them share one object.
-    async with again.lock:
-        while unread.make_again is again:
-            if again.failure is not None:
-                raise again.failure
+    async with repeatable.lock:
+        while unread.make_again is repeatable:
+            if repeatable.failure is not None:
+                raise repeatable.failure
             unread.tell_made_again()
             try:
                 # The call may reuse a result of another run that is lost, too.
-                unread.put(await when_read(partial(opened, await again.call())))
-            except LostError as its:  # an argument of that call is lost, too
-                await make_again(its)
+                unread.put(await when_read(partial(opened, await repeatable.call())))
+            except LostError as argument_lost:  # an argument of that call is lost, too
+                await make_again(argument_lost)
             except StepError as error:
                 if not is_rescuable(error):
                     raise
-                again.failure = _failed_again(error)
-                raise again.failure from error.__cause__
+                repeatable.failure = _failed_again(error)
+                raise repeatable.failure from error.__cause__
 
 
 def _failed_again(error: StepError) -> LostError:

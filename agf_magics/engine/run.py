@@ -34,10 +34,10 @@ from .threads.prints import printing
 from .threads.rights import rights, watch_threads
 
 
-class Done(NamedTuple):
+class EndedRun(NamedTuple):
     """A run that has ended with a result."""
 
-    ended: FlowResult
+    result: FlowResult
     calls: int
     """The number of tool calls; in a dry run, of the calls that a real run would make at least."""
     sessions: int
@@ -56,7 +56,7 @@ async def run(
     progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
     shapes: Mapping[type[Step], Shape],
-) -> Done:
+) -> EndedRun:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
     event.
 
@@ -78,9 +78,9 @@ async def run(
     with _context_of(runner, grant):
         try:
             async with Deadline(runner.budget.limits.timeout, host):
-                ended = await _run_flow(runner, linked, flow_input, grant)
+                result = await _run_flow(runner, linked, flow_input, grant)
         except asyncio.CancelledError:
-            await _recorded(runner)
+            await _wait_until_recorded(runner)
             _end(runner, "cancelled", None, _stores(runner, linked))
             raise
         except OutOfTime:
@@ -91,13 +91,13 @@ async def run(
             failure = _too_deep(linked)
         except BaseException as error:
             failure = error
-    # Outside of `except`, so that an error below does not have the failure as its context.
+    # Outside of `except`, so that the failure is not the context of an error below.
     if failure is not None:
         await _fail(runner, linked, failure, patience)
         raise failure
-    _warn(runner, ended.notes)
-    _end(runner, "ok", ended.output, ended.stores)
-    return Done(ended, runner.calls, runner.budget.spawned)
+    _warn(runner, result.notes)
+    _end(runner, "ok", result.output, result.stores)
+    return EndedRun(result, runner.calls, runner.budget.spawned)
 
 
 @contextlib.contextmanager
@@ -122,7 +122,7 @@ def _context_of(runner: Runner, grant: Grant) -> Iterator[None]:
 async def _run_flow(
     runner: Runner, linked: Linked, flow_input: FlowInput, grant: Grant
 ) -> FlowResult:
-    """The steps of the run, between the two writes to its journal."""
+    """Run the steps, between the two writes of the run to its journal."""
     flow = linked.flow
     journal = runner.journal
     if journal is not None:
@@ -130,25 +130,26 @@ async def _run_flow(
         await journal.start(runner.emit, flow.name, flow.language)
     narrowed = grant.narrow(linked.uses, asked=linked.tools_that_ask)
     scope = Scope(linked, grant=narrowed, meters=meters_of(flow, 0))
-    ended = await within_caps(flow, runner.run_flow(scope, flow_input))
+    result = await within_own_limits(flow, runner.run_flow(scope, flow_input))
     if runner.has_unread:
-        output = await when_read(partial(read_all, ended.output))
-        ended = ended._replace(output=output)
+        output = await when_read(partial(read_all, result.output))
+        result = result._replace(output=output)
     if journal is not None:
-        await journal.before_end(ended.output)
-    return ended
+        await journal.before_end(result.output)
+    return result
 
 
 async def _fail(
     runner: Runner, linked: Linked, failure: BaseException, patience: float | None
 ) -> None:
-    """End a failed run. ``patience``: the ``seconds`` of `_recorded`."""
+    """End a failed run. ``patience``: the longest wait for results that are being recorded, in
+    seconds; None: no limit."""
     stores = _stores(runner, linked)
     _warn(runner)
     # A fan-out that ran to its end has set its results.
     if isinstance(failure, StepError) and failure.partial is None:
         failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
-    await _recorded(runner, patience)
+    await _wait_until_recorded(runner, patience)
     status = "waiting" if isinstance(failure, Unanswered) else "error"
     _end(runner, status, None, stores, failure)
 
@@ -160,7 +161,7 @@ def _warn(runner: Runner, notes: Iterable[Diagnostic] = ()) -> None:
         runner.emit(ev.Warned(clock(), note))
 
 
-async def _recorded(runner: Runner, seconds: float | None = None) -> None:
+async def _wait_until_recorded(runner: Runner, seconds: float | None = None) -> None:
     """Wait for the results that are being recorded, unless the run is cancelled (again).
     ``seconds``: the longest wait; default None: no limit."""
     if runner.journal is not None:
@@ -176,6 +177,7 @@ def _end(
     stores: Mapping[str, Value],
     error: BaseException | None = None,
 ) -> None:
+    """Close the journal, and emit the last event of the run."""
     if runner.journal is not None:
         # Closed before the event, because its listeners may resume or read the run.
         runner.journal.end(status, output, stores, error)
@@ -184,7 +186,7 @@ def _end(
 
 
 def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
-    """The results of a run that did not complete."""
+    """The stores of a run that did not complete."""
     if runner.reached is None:
         return {}
     return stores_in(linked.flow, runner.reached)
@@ -206,25 +208,26 @@ def _too_deep(linked: Linked) -> StepError:
 
 def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
     """The counters of a definition with its own limits; empty if it has none."""
-    return (
-        ()
-        if flow.declared.own_limits is None
-        else (Meter(flow.name, flow.declared.own_limits, calls),)
-    )
+    if flow.declared.own_limits is None:
+        return ()
+    return (Meter(flow.name, flow.declared.own_limits, calls),)
 
 
-async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
+async def within_own_limits(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
     """The result of ``work``, within the definition's own time limit."""
-    caps = flow.declared.own_limits
-    return await within(
-        caps.seconds if caps is not None else None, work, lambda: duration_exceeded(flow)
-    )
+    own_limits = flow.declared.own_limits
+    seconds = own_limits.seconds if own_limits is not None else None
+    return await within(seconds, work, lambda: duration_exceeded(flow))
 
 
 def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
     """The error for a flow that took longer than its definition allows. ``left_running``: the words
     for calls that could not be stopped."""
-    caps = flow.declared.own_limits
-    assert caps is not None, "only a flow with caps has a duration"
-    message = f"{flow.name!r} took longer than the {caps.seconds:g} s that its definition allows"
-    return LimitReached(Diagnostic("limit.duration", message, caps.span, left_running or None))
+    own_limits = flow.declared.own_limits
+    assert own_limits is not None, "only a flow with limits of its own has a duration"
+    message = (
+        f"{flow.name!r} took longer than the {own_limits.seconds:g} s that its definition allows"
+    )
+    return LimitReached(
+        Diagnostic("limit.duration", message, own_limits.span, left_running or None)
+    )

@@ -51,6 +51,7 @@ class Scope(NamedTuple):
     """The flow that contains the steps, and its surroundings in the run."""
 
     linked: Linked
+    """The flow."""
     before: StepPath = ()
     """The path of the step that called this flow."""
     depth: int = 0
@@ -59,20 +60,20 @@ class Scope(NamedTuple):
     """Whether other steps may run at the same time. The structure of the flow decides this, not the
     current moment."""
     grant: Grant = ANYTHING
+    """What the steps may use."""
     calls: int = 0
     """The number of flows and agents that call each other down to here."""
     meters: tuple[Meter, ...] = ()
     """The counters of the open definitions with their own limits, outermost first."""
     tries: str = ""
-    """The numbers of repeated attempts around the step, as text (see
-    `journal.records.tries_within`)."""
+    """The repeated attempts around the steps, in the form of `CallKey.tries`."""
 
 
 class CallSite(Generic[S]):
     """One execution of a step. It never changes, but is not a NamedTuple, which would take 60 %
     longer to create."""
 
-    __slots__ = ("at", "frame", "index", "run", "scope", "step")
+    __slots__ = ("frame", "index", "path", "run", "scope", "step")
 
     def __init__(
         self,
@@ -81,19 +82,21 @@ class CallSite(Generic[S]):
         frame: Frame,
         scope: Scope,
         index: Index,
-        at: StepPath,
+        path: StepPath,
     ) -> None:
         self.run = run
         self.step = step
         self.frame = frame
+        """The frame that the step sees."""
         self.scope = scope
         self.index = index
-        self.at = at
+        self.path = path
+        """The path of the execution through all flows, with the numbers of elements."""
 
     @property
     def key(self) -> CallKey:
         """The name of this execution in the journal."""
-        return CallKey(self.at, self.scope.tries)
+        return CallKey(self.path, self.scope.tries)
 
     @property
     def is_secret(self) -> bool:
@@ -107,10 +110,10 @@ class CallSite(Generic[S]):
         return (*self.scope.before, step.id, *self.index, *more)
 
     def with_step(self, step: S) -> CallSite[S]:
-        return CallSite(self.run, step, self.frame, self.scope, self.index, self.at)
+        return CallSite(self.run, step, self.frame, self.scope, self.index, self.path)
 
     def with_scope(self, scope: Scope) -> CallSite[S]:
-        return CallSite(self.run, self.step, self.frame, scope, self.index, self.at)
+        return CallSite(self.run, self.step, self.frame, scope, self.index, self.path)
 
 
 class ShapeResult(NamedTuple):
@@ -118,7 +121,7 @@ class ShapeResult(NamedTuple):
 
     value: Value
     arguments: Value = None
-    """The arguments of its call."""
+    """The arguments of its call; None: the step does not keep them."""
     frame: Frame | None = None
     """The frame for later steps, if the steps of the shape have changed it; None: they have not."""
 
@@ -159,21 +162,24 @@ class Runner:
         """The budget of the run. Each row of a table has its own."""
         self.journal = journal
         self.stream = options.stream
-        """Whether the run is watched, so that replies and prints are emitted while they arrive."""
+        """Whether the run is watched, so that replies and prints are emitted as they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.progress = progress
         """The progress of the run, if nothing else gets its events; workers then send numbers
         instead of events. None: there are other listeners."""
         self.reached: Frame | None = None
-        """The frame after the last completed step of the outermost flow."""
+        """The frame after the last completed step of the outermost flow; None: none has
+        completed."""
         self.on_frame = on_frame
-        """Called with each frame that the outermost flow reaches."""
+        """Is called with each frame that the outermost flow reaches."""
         self.watched: dict[StepPath, Frame] = {}
         """The called flows whose stores are shown while they wait for an answer, by the path of the
         call."""
         self.models = Models()
         self.large = LargeValues()
+        """The large values of the run, of which the journal stores one copy."""
         self.extents = Extents()
+        """The checked extents of the run's values."""
         if journal is not None:
             journal.rows.large = self.large
         self.warned: set[object] = set()
@@ -191,10 +197,10 @@ class Runner:
         """Whether the run may have unread values of an earlier session."""
         return self.journal is not None and bool(self.journal.unread)
 
-    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
-        """Journal the event ``what``, if the run has a journal (see `Journal.mark`)."""
+    def mark(self, mark: str, key: CallKey, error: BaseException | None = None) -> None:
+        """Journal the event ``mark``, if the run has a journal (see `Journal.mark`)."""
         if self.journal is not None:
-            self.journal.mark(what, key, error)
+            self.journal.mark(mark, key, error)
 
     def warn_once(self, warning: Diagnostic, about: object) -> None:
         """Emit a warning once in a run. ``about``: the key of the warning, because its text may
@@ -205,6 +211,7 @@ class Runner:
             self.emit(ev.Warned(clock(), warning))
 
     async def run_flow(self, scope: Scope, flow_input: FlowInput) -> FlowResult:
+        """Run the flow of ``scope`` with its input, step by step."""
         flow = scope.linked.flow
         frame = flow.start(flow_input)
         is_outermost = _is_outermost(scope)
@@ -228,29 +235,29 @@ class Runner:
         self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
     ) -> StepResult:
         """Run one step, between its two events. Raises its failure unless it rescues it."""
-        # Without these turns, steps that never wait would keep the loop from its timers: time
-        # limits, cancellations, other runs.
+        # Steps that never wait would keep the loop from its timers (time limits, cancellations) and
+        # from other runs, so the loop gets a turn now and then.
         if clock() - self.host.turned > TURN:
             await self.host.turn()
-        at: StepPath = (*scope.before, step.id, *index)
-        site = CallSite(self, step, frame, scope, index, at)
-        self.emit(ev.StepStarted(at, clock(), attempt))
+        path: StepPath = (*scope.before, step.id, *index)
+        site = CallSite(self, step, frame, scope, index, path)
+        self.emit(ev.StepStarted(path, clock(), attempt))
         try:
             value, frame = store_value(site, await self.shapes[type(step)](site))
         # Catch everything, because each start has exactly one end, even for a cancelled step or a
         # bug.
         except BaseException as error:
             return self.rescue(error, site)
-        self.emit(ev.StepFinished(at, clock(), value))
+        self.emit(ev.StepFinished(path, clock(), value))
         return value, frame
 
     def fail_unstarted(
         self, error: StepError, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int
     ) -> StepResult:
         """The result of a step that fails before it starts to run, as `rescue` returns it."""
-        at: StepPath = (*scope.before, step.id, *index)
-        self.emit(ev.StepStarted(at, clock(), attempt))
-        return self.rescue(error, CallSite(self, step, frame, scope, index, at))
+        path: StepPath = (*scope.before, step.id, *index)
+        self.emit(ev.StepStarted(path, clock(), attempt))
+        return self.rescue(error, CallSite(self, step, frame, scope, index, path))
 
     def rescue(self, error: BaseException, site: CallSite[Any]) -> StepResult:
         """The result of a failed step that rescues its failure. Raises ``error`` otherwise."""
@@ -261,22 +268,22 @@ class Runner:
 
     def fail_step(self, error: BaseException, site: CallSite[Any]) -> StepResult | None:
         """Emit the failure of a step. Returns a result if the step rescues its failure."""
-        at = site.at
+        path = site.path
         step = site.step
         if isinstance(error, asyncio.CancelledError):
             # The error passes every step around the call, but is emitted once.
             if isinstance(error, StillRunning) and not error.reported:
                 error.reported = True
-                self.emit(ev.StepAbandoned(at, clock(), error.left_running))
+                self.emit(ev.StepAbandoned(path, clock(), error.left_running))
             else:
-                self.emit(ev.StepCancelled(at, clock()))
+                self.emit(ev.StepCancelled(path, clock()))
             return None
         # Set only by the innermost step, which is the one that failed.
         if isinstance(error, StepError) and error.path is None:
-            error.path, error.where = at, format_path(at)
+            error.path, error.where = path, format_path(path)
             # Set before a listener or the journal gets the error.
             self.secrets.error(error)
-        self.emit(ev.StepFailed(at, clock(), error))
+        self.emit(ev.StepFailed(path, clock(), error))
         if step.rescue is None or not is_rescuable(error):
             return None
         # Journaled before the frame is stored: a resumed run must rescue the same failure.
@@ -298,8 +305,8 @@ def store_value(site: CallSite[Step], value: Value) -> StepResult:
     arguments = None
     target = site.step.target
     if type(value) is ShapeResult:
-        value, arguments, left_frame = value
-        frame = frame if left_frame is None else left_frame
+        value, arguments, changed_frame = value
+        frame = frame if changed_frame is None else changed_frame
     if type(value) in CONTAINERS:
         check_extent(site, value)
     if target is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..schemas.schema import Schema
-from ..schemas.shape_paths import Look
+from ..schemas.shape_paths import FindShape
 from ..schemas.shapes import Shape
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source, Span
@@ -21,7 +21,7 @@ from .step import Step
 from .step_options import Export, OwnLimits, ResultRead, ServerUse, Uses
 from .steps import Sequence, children
 
-Infer = Callable[[Expr | Args, Look, list[Diagnostic], bool], Shape | None]
+Infer = Callable[[Expr | Args, FindShape, list[Diagnostic], bool], Shape | None]
 """Infers the shape of an expression and adds errors to the list. The flag tells whether the
 expression is evaluated for each item of a list."""
 
@@ -133,13 +133,13 @@ class Flow:
         return f"<Flow {self.language} {self.name!r}>"
 
 
-def named_values(flow_input: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
+def named_values(flow_input: FlowInput, code: str, expected: str, hint: str) -> dict[str, Value]:
     """The input of a flow as values by name. Raises StepError with ``code`` if it is no mapping."""
     values = {} if flow_input.input is None else flow_input.input
     if type(values) is dict and all(type(name) is str for name in values):
         return values
     wrong = type_name(values) if type(values) is not dict else "one whose names are not all texts"
-    raise StepError(Diagnostic(code, f"{what}, not {wrong}", hint=hint))
+    raise StepError(Diagnostic(code, f"{expected}, not {wrong}", hint=hint))
 
 
 def stores_in(flow: Flow, frame: Frame) -> Mapping[str, Value]:

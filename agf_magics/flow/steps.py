@@ -248,8 +248,7 @@ def calls(step: Step) -> Iterator[Invoke]:
 
 def part(name: str) -> str:
     """A name as the last part of an id: ``.name``, or ``["x.y"]`` if it is not an identifier."""
-    return (
-        f".{name}"
-        if name.isidentifier()
-        else '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
-    )
+    if name.isidentifier():
+        return f".{name}"
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'["{escaped}"]'

@@ -8,10 +8,10 @@ from .codec.json_texts import encode
 from .database.store import ROOM, Store
 from .runs import OF_RUN, RunHead
 
-CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, pauses=?,
+TAKE_OVER = """UPDATE runs SET owner=?, status='running', ended=NULL, pauses=?,
 state_crc=agf_checksum(num, ?, ?, 'running', NULL, tokens, cost, dropped, lost, end_crc)
 WHERE num=? AND owner=? AND status=? AND pauses=?"""
-LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, pauses=?,
+GIVE_BACK = """UPDATE runs SET owner=?, status=?, ended=?, pauses=?,
 state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, dropped, lost, end_crc)
 WHERE num=? AND owner=? AND status='running'"""
 
@@ -25,7 +25,7 @@ def claim(store: Store, head: RunHead) -> bool:
     store.unended.pop(head.num, None)
     before, pauses = encode(head.pauses), encode([*head.pauses, pause(store, head)])
     row = (owner, pauses, owner, pauses, head.num, head.owner, status, before)
-    return store.write_now(CLAIM, row) == 1
+    return store.write_now(TAKE_OVER, row) == 1
 
 
 def pause(store: Store, head: RunHead) -> tuple[float, float]:
@@ -40,9 +40,9 @@ def pause(store: Store, head: RunHead) -> tuple[float, float]:
     return ended, max(ended, now)
 
 
-def leave(store: Store, head: RunHead) -> None:
+def undo_claim(store: Store, head: RunHead) -> None:
     """Undo `claim` for a run that could not start. Raises JournalError."""
     status = "running" if head.status == "interrupted" else head.status
     pauses = encode(head.pauses)
     before = (head.owner, status, head.ended, pauses, head.owner, pauses, status, head.ended)
-    store.write_now(LEAVE, (*before, head.num, store.owner.name))
+    store.write_now(GIVE_BACK, (*before, head.num, store.owner.name))

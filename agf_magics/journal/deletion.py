@@ -74,7 +74,7 @@ def forget(store: Store, heads: Iterable[RunHead]) -> int:
         num = head.num
         # A damaged number has no rows, because its range belongs to another run.
         end = num + ROOM if num % ROOM == 0 else num
-        while store.with_room(partial(_deleted, store, num, end)) == SLICE:
+        while store.with_room(partial(_delete_slice, store, num, end)) == SLICE:
             pass
         deleted += 1
     store.with_room(partial(_forget_parts, store))
@@ -82,7 +82,7 @@ def forget(store: Store, heads: Iterable[RunHead]) -> int:
     return deleted
 
 
-def _deleted(store: Store, num: int, end: int) -> int:
+def _delete_slice(store: Store, num: int, end: int) -> int:
     """Delete a slice of a run's rows, and with the last slice the run; returns the number of
     rows."""
     with store.writing() as connection:
@@ -108,10 +108,10 @@ def _deleted(store: Store, num: int, end: int) -> int:
 
 def shrink(store: Store) -> int:
     """Release unused pages of the file, and return its size in bytes. Raises JournalError."""
-    pages, left = PAGES, 1
-    while left:
+    pages, pages_left = PAGES, 1
+    while pages_left:
         try:
-            left = store.with_room(partial(_vacuumed, store, pages))
+            pages_left = store.with_room(partial(_release_pages, store, pages))
         except JournalError as error:
             pages //= 8
             if error.code != "journal.full" or not pages:
@@ -121,16 +121,16 @@ def shrink(store: Store) -> int:
     return size_of_file(store.path)
 
 
-def _vacuumed(store: Store, pages: int) -> int:
+def _release_pages(store: Store, pages: int) -> int:
     """Release some pages, and return the number of pages that are still free."""
     with store.writing() as connection:
-        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-        for _ in range(min(free, pages)):
+        (free_before,) = connection.execute("PRAGMA freelist_count").fetchone()
+        for _ in range(min(free_before, pages)):
             # With a larger number, sqlite3 would release only one page.
             connection.execute("PRAGMA incremental_vacuum(1)")
-        (left,) = connection.execute("PRAGMA freelist_count").fetchone()
+        (free_after,) = connection.execute("PRAGMA freelist_count").fetchone()
         connection.execute("COMMIT")
-    return int(left) if left < free else 0
+    return int(free_after) if free_after < free_before else 0
 
 
 def size(store: Store) -> int:

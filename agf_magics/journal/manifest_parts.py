@@ -25,8 +25,8 @@ def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
         before, last = last, part_digest(last, text)
         rows.append((last, before, text, now))
     with store.writing() as connection:
-        there = "SELECT 1 FROM parts WHERE digest=?"
-        while rows and connection.execute(there, rows[-1][:1]).fetchone() is None:
+        exists = "SELECT 1 FROM parts WHERE digest=?"
+        while rows and connection.execute(exists, rows[-1][:1]).fetchone() is None:
             connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", rows.pop())
         connection.execute("UPDATE parts SET used=? WHERE digest=?", (now, last))
         connection.execute("COMMIT")

@@ -12,7 +12,7 @@ from .codec.type_checks import checker
 from .database.store import ROOM, Store
 from .records.record_reader import read_records
 from .records.records import RECORDS, Record, decoded
-from .run_calls import OfRun
+from .run_calls import RunReader
 
 AT_ONCE = 500
 """The number of records that are read in one statement."""
@@ -29,7 +29,7 @@ class RowOutcome(NamedTuple):
     """US dollars, a decimal number; None: unknown."""
 
 
-class RowRecords(OfRun):
+class RowRecords(RunReader):
     """The records of the rows of one run, at the time of the first reading.
 
     One query over the run's records, without their values, finds the line of each row's record.
@@ -47,9 +47,9 @@ class RowRecords(OfRun):
         """``body``: the id of the step that runs for each row. ``count``: the number of rows.
         ``errors``: the context of each query."""
         super().__init__(store, num, errors)
-        self._places = array("Q", bytes(8 * count))
+        self._outcome_lines = array("Q", bytes(8 * count))
         """The line of each row's record; 0: there is none."""
-        self._uses = array("Q", bytes(8 * count))
+        self._use_lines = array("Q", bytes(8 * count))
         """The line of each row's record of tokens and cost; 0: there is none."""
         self.failed = bytearray(count)
         """True for each row whose last outcome is a failure."""
@@ -58,44 +58,46 @@ class RowRecords(OfRun):
         sql = f"SELECT line, what, substr(at, ?) FROM records WHERE {where} AND substr(at, 1, ?)=?"
         cells = (len(start) + 1, num, num + ROOM, len(start), start)
         with self._reading() as connection:
-            for line, what, rest in connection.execute(f"{sql} ORDER BY line", cells):
-                self._add(line, what, rest)
+            for line, what, path_after_body in connection.execute(f"{sql} ORDER BY line", cells):
+                self._add(line, what, path_after_body)
 
-    def _add(self, line: int, what: str, rest: str) -> None:
-        text = rest[:-1]  # a deeper record has further parts
+    def _add(self, line: int, what: str, path_after_body: str) -> None:
+        text = path_after_body[:-1]  # without the bracket; a deeper record has further parts
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             return
         number = int(text)
-        if number >= len(self._places):
+        if number >= len(self._outcome_lines):
             return
         if what == "used":
-            self._uses[number] = line
+            self._use_lines[number] = line
             return
         # A dropped row has the record of its failure, unless the row could not even begin.
-        if what != "dropped" or not self._places[number]:
-            self._places[number] = line
+        if what != "dropped" or not self._outcome_lines[number]:
+            self._outcome_lines[number] = line
         self.failed[number] = what != "finished"
 
     @property
-    def done(self) -> int:
+    def outcome_count(self) -> int:
         """The number of rows that have an outcome."""
-        return sum(1 for line in self._places if line)
+        return sum(1 for line in self._outcome_lines if line)
 
     def read(self, numbers: list[int]) -> Iterator[RowOutcome]:
         """The outcomes of these rows, in their order. Raises JournalError for a damaged one."""
         for start in range(0, len(numbers), AT_ONCE):
-            some = numbers[start : start + AT_ONCE]
-            lines = [place for n in some for place in (self._places[n], self._uses[n]) if place]
-            these = ",".join("?" * len(lines))
-            sql = f"{RECORDS} WHERE line IN ({these})"
+            page = numbers[start : start + AT_ONCE]
+            lines = [self._outcome_lines[number] for number in page]
+            lines += [self._use_lines[number] for number in page]
+            lines = list(filter(None, lines))
+            marks = ",".join("?" * len(lines))
+            sql = f"{RECORDS} WHERE line IN ({marks})"
             with self._reading() as connection:
                 page_records = read_records(connection.execute(sql, lines))
                 records = {record.line: record for record in page_records}
-            for number in some:
-                use = records.get(self._uses[number])
+            for number in page:
+                use = records.get(self._use_lines[number])
                 stored: Any = decoded(use.result.shown) if use is not None else None
                 tokens, cost = stored if _is_use(stored) else (None, None)
-                yield RowOutcome(records.get(self._places[number]), tokens, cost)
+                yield RowOutcome(records.get(self._outcome_lines[number]), tokens, cost)
 
 
 _is_use = checker(tuple[int, str | None])

@@ -31,12 +31,13 @@ CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
 
 ORDERS = {
     "ended": "line",
-    "failed": "what='failed' DESC, line",
+    "failed": "what='failed' DESC, length(at), at, line",
     "slowest": "ended-started DESC, line",
     "element": "length(at), at, line",
 }
 """The orders of calls, by name: by end, failed calls first, slowest calls first, by element (a path
-with a larger number is longer or later)."""
+with a larger number is longer or later). Failed calls, and the others, are in the order of their
+elements."""
 
 _BARE = "replace(replace(lower({}), ' ', ''), '\"', '')"
 
@@ -82,7 +83,7 @@ class CallsOfElement(NamedTuple):
     ended: float
 
 
-class OfRun:
+class RunReader:
     """The base of the readers of one run."""
 
     def __init__(
@@ -103,7 +104,7 @@ class OfRun:
             yield connection
 
 
-class RunCalls(OfRun):
+class RunCalls(RunReader):
     """The calls of one run in the journal."""
 
     def count(self, row: Row, index: Sequence[int] = (), text: str = "") -> CallCount:
@@ -159,19 +160,19 @@ class RunCalls(OfRun):
     ) -> list[Record]:
         """The first ``limit`` running calls of a step, as records without an outcome. ``calls``:
         the running calls of the run. ``index``: see `count`."""
-        inside = (call for call in calls if is_of(call.key.at, row.key, index))
+        inside = (call for call in calls if is_call_of(call.key.at, row.key, index))
         with self._reading() as connection:
             return [self._begun(call, connection) for call in islice(inside, limit)]
 
     def _begun(self, call: StartedCall, connection: sqlite3.Connection) -> Record:
-        at, tries = call.key
+        path, tries = call.key
         arguments = RecordedArguments(call.arguments, call.whole)
         if call.whole == IN_PIECES:
             with suppress(ValueError):  # the call is not in the file yet
                 large = large_parts(connection, self._num, call.arguments)
                 arguments = arguments._replace(large=large)
         names = (call.kind, call.name, call.started, None)
-        return Record(self._num, "begun", at, tries, *names, arguments)
+        return Record(self._num, "begun", path, tries, *names, arguments)
 
     def number_attempts(self, calls: Sequence[Record]) -> list[int]:
         """The number of the attempt of each call, counted for its path. A resumed run continues to
@@ -182,8 +183,8 @@ class RunCalls(OfRun):
             marks = ",".join("?" * len(lines))
             where = f"{CALLS_OF_RUN} AND at IN ({marks}) ORDER BY line"
             sql = f"SELECT at, line FROM records WHERE {where}"
-            for at, line in connection.execute(sql, (*self._lines, *lines)):
-                lines[at].append(line)
+            for path, line in connection.execute(sql, (*self._lines, *lines)):
+                lines[path].append(line)
         numbered = zip(paths, calls, strict=True)
         return [max(1, bisect_right(lines[path], call.line)) for path, call in numbered]
 
@@ -211,8 +212,8 @@ class RunCalls(OfRun):
                 f"SELECT at, started, ended, what='failed' FROM records WHERE {where} "
                 f"ORDER BY line LIMIT {MOST_GROUPED}"
             )
-            for at, start, end, failed in connection.execute(sql, cells):
-                index = numbers_in(_path(at), row.key, depth)
+            for path_text, start, end, failed in connection.execute(sql, cells):
+                index = numbers_in(_path(path_text), row.key, depth)
                 if index is not None and _are_times((start, end)):
                     element = elements.get(index)
                     elements[index] = _add(element, index, start, end, bool(failed))
@@ -239,9 +240,11 @@ class RunCalls(OfRun):
         cells: tuple[Any, ...] = (*self._lines, len(begins[0]), *begins)
         with self._reading() as connection:
             if len(key) > 1 or index:
-                connection.create_function(
-                    "agf_is_of", 1, lambda at: is_of(_path(at), key, numbers), deterministic=True
-                )
+
+                def is_of_step(path_text: Any) -> bool:
+                    return is_call_of(_path(path_text), key, numbers)
+
+                connection.create_function("agf_is_of", 1, is_of_step, deterministic=True)
                 where += " AND agf_is_of(at)"
             if text:
                 where += f" AND {HAS_TEXT}"
@@ -262,49 +265,49 @@ def _add(
     return CallsOfElement(index, calls + 1, failures + failed, failed, *times)
 
 
-def is_of(at: StepPath, key: Key, index: Sequence[int] = ()) -> bool:
-    """Whether the call at ``at`` belongs to the step ``key`` or a step inside it. ``index``: the
+def is_call_of(path: StepPath, key: Key, index: Sequence[int] = ()) -> bool:
+    """Whether the call at ``path`` belongs to the step ``key`` or a step inside it. ``index``: the
     element that it must belong to; empty: any.
 
-    >>> is_of(("steps[0].do", 3), ("steps[0]",)), is_of(("steps[0].do", 3), ("steps[0]",), [4])
+    >>> is_call_of(("steps[0].do", 3), ("steps[0]",)), is_call_of(("steps[0].do", 3), ("steps[0]",), [4])
     (True, False)
     """
-    numbers = _split(at, key)
+    numbers = _split(path, key)
     if numbers is None:
         return False
     of_calls, of_flow = numbers
     return (*of_calls, *of_flow)[: len(index)] == tuple(index)
 
 
-def numbers_in(at: StepPath, key: Key, depth: int) -> tuple[int, ...] | None:
+def numbers_in(path: StepPath, key: Key, depth: int) -> tuple[int, ...] | None:
     """The numbers of the calls to the flow of the step ``key``, then ``depth`` numbers in that
     flow; None if the call is not of the step or has fewer.
 
     >>> numbers_in(("steps[1]", 2, "steps[0].do.do", 7, 9), ("steps[1]", "steps[0].do"), 1)
     (2, 7)
     """
-    numbers = _split(at, key)
+    numbers = _split(path, key)
     if numbers is None:
         return None
     of_calls, of_flow = numbers
     return (*of_calls, *of_flow[:depth]) if len(of_flow) >= depth else None
 
 
-def _split(at: StepPath, key: Key) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The numbers in ``at`` before the last part of ``key``, and those after it; None if the call
+def _split(path: StepPath, key: Key) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The numbers in ``path`` before the last part of ``key``, and those after it; None if the call
     does not belong to the step."""
-    if not is_within(key_of(at), key):
+    if not is_within(key_of(path), key):
         return None
-    places = [place for place, bit in enumerate(at) if isinstance(bit, str)]
-    place = places[len(key) - 1]
-    later = takewhile(lambda bit: isinstance(bit, int), at[place + 1 :])
-    return tuple(bit for bit in at[:place] if isinstance(bit, int)), tuple(later)  # type: ignore[arg-type]
+    names = [position for position, bit in enumerate(path) if isinstance(bit, str)]
+    position = names[len(key) - 1]
+    later = takewhile(lambda bit: isinstance(bit, int), path[position + 1 :])
+    return tuple(bit for bit in path[:position] if isinstance(bit, int)), tuple(later)  # type: ignore[arg-type]
 
 
-def _path(at: Any) -> StepPath:
-    """A stored path; empty if it is damaged."""
+def _path(text: Any) -> StepPath:
+    """The path in a stored text; empty if it is damaged."""
     try:
-        path = json.loads(at)
+        path = json.loads(text)
     except (ValueError, TypeError, RecursionError):
         return ()
     return tuple(path) if isinstance(path, list) else ()

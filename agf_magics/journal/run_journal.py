@@ -67,9 +67,10 @@ class Journal:
         most: int,
         earlier: EarlierOutcomes | None = None,
     ) -> None:
-        """``store``: None for a journal that writes nothing (`OfflineJournal`); ``most``: bytes of
-        one value; ``earlier``: the outcomes of earlier sessions, None for the first one."""
-        # Without a store nothing below uses it.
+        """``store``: the file; None: the journal writes nothing (`OfflineJournal`). ``num``: the
+        number of the run in the file. ``most``: the largest number of bytes of one value.
+        ``earlier``: the outcomes of earlier sessions; default None: this is the first session."""
+        # A journal without a store calls no method that uses it.
         self.store: Store = store.used_by(self) if store is not None else store  # type: ignore[assignment]
         self.num = num
         self.run_id = run_id
@@ -81,43 +82,47 @@ class Journal:
         self.warnings = RunWarnings(self.log, lambda event: self.emit(event))
         self.rows = self._make_rows(stores_large=store is not None and store.files is not None)
         self.out = OrderedRows(self.store.writer if store is not None else None)  # type: ignore[arg-type]
-        """Where its rows go."""
+        """Takes the rows, in order."""
         self.manifest = ""
-        """The manifest: what is needed to do the run, as JSON."""
+        """The manifest, which says what was run, as JSON."""
         self.part: bytes | None = None
-        """The last part that the manifest names: the journal keeps it as long as the run."""
+        """The digest of the last part that the manifest names; None: it names none. The journal keeps
+        the part as long as the run."""
         self.reuse: Reuse | None = None
-        """The results of another run to reuse."""
+        """The results of another run; None: the run reuses none."""
         self.broken: JournalError | None = None
-        """Why nothing is journaled any more."""
+        """The error after which nothing is journaled; None: there was none."""
         self.summary: Callable[[], Any] = lambda: None
         """Returns the tree of the run at its end, as JSON."""
         self.used: Callable[[], tuple[int | None, str | None, int]] = lambda: (None, None, 0)
-        """Returns the tokens that its models used, their cost, and the number of dropped elements;
-        None: it used no model, the cost is not known."""
+        """Returns the tokens that the models of the run used (None: it used no model), their cost
+        (None: it is not known), and the number of dropped elements."""
         self.running: dict[CallKey, StartedCall] = {}
-        """The calls of this process that have not ended, except those of threads: a view shows with
-        which arguments."""
+        """The calls that the loop of the run waits for, for views that show their arguments."""
         self._lost = 0
+        """The number of calls whose rows could not be written."""
         self._began = time.monotonic()
-        # After all rows of earlier sessions: the order of the lines is the order of what happened.
+        # The lines go on after those of earlier sessions, because their order is that of the events.
         self._lines = itertools.count(max(num, self.log.line) + 1)
         self._output: EncodedValue | None = None
-        """The output of the run, if it was stored before the end."""
+        """The output of the run as it is stored; None: it is packed when the run ends."""
         self.unread = UnreadValues(self.log, self.rows, self.warnings.lost_value)
         """The values of earlier sessions that nobody has needed yet."""
         self.storing = Storing(self.rows, self.out, self._is_for_parts, self._write_stored)
         self._run_ended = False
+        """Whether `end` was called."""
         self._closed = False
+        """Whether `close` was called."""
         self._left_open = False
-        """Whether the process has ended the run: see `leave_open`."""
+        """Whether `leave_open` was called: the end of the process ended the run."""
         self._fired = False
         """Whether calls that the run does not wait for may still write."""
         self._end_lock = threading.Lock()
-        """Of the end of the run and the exit of the process, one comes first."""
+        """Held while the end of the run, or the exit of the process, is noted."""
 
     def _make_rows(self, stores_large: bool) -> CallRows:
-        """What makes the rows. ``stores_large``: whether large results have a place."""
+        """Create the object that makes the rows. ``stores_large``: whether large results are
+        stored."""
         rows = CallRows(
             self.run_id, self.most, self.next_line, self.warnings.not_stored, self._keep_large
         )
@@ -128,7 +133,8 @@ class Journal:
         return rows
 
     async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
-        """Write the manifest before the first step; a resumed run has one."""
+        """Write the row of the run, with its manifest, before the first step. A resumed run has that
+        row."""
         self.emit = emit
         if self.is_resumed:
             return
@@ -138,20 +144,20 @@ class Journal:
     def end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> None:
-        """Write the end without waiting. Tried even if earlier rows could not be written: a full
-        disk may have room again, and a run without an end counts as interrupted. Only the first end
-        counts."""
+        """Write the end of the run, without waiting. Only the first end counts. It is written even if
+        earlier rows could not be: a full disk may have room again, and a run without an end counts as
+        interrupted."""
         with self._end_lock:
             if self._run_ended:
                 return
             self._run_ended = True
-            # The kernel interrupts runs when it restarts: such an end is not the person's.
+            # A kernel that restarts cancels its runs, but the person has not cancelled them.
             if not self._left_open or status != "cancelled":
                 self._write_end(status, output, stores, error)
 
     def leave_open(self) -> None:
-        """The end of the process has cancelled the run: it has no end of its own and counts as
-        interrupted."""
+        """Note that the process ends while the run goes on. A run that is cancelled for that reason
+        counts as interrupted, as if it had no end."""
         with self._end_lock:
             self._left_open = True
             if self._run_ended:
@@ -166,7 +172,7 @@ class Journal:
         if self.out.is_holding:
             why = f"{self.store.path}: the run ended before its results were stored"
             self.out.fail(JournalError("journal.unwritable", why))
-        # Also where no row follows: a run whose file is gone must say so at its end.
+        # Checked although a row follows: a run whose file is gone must say so at its end.
         try:
             self.store.writer.check_place()
         except JournalError as broken:
@@ -178,8 +184,8 @@ class Journal:
         self.store.writer.later(END_RUN, [row], self._end_failed)
 
     def close(self) -> None:
-        """Write nothing more: a call is still running, and the run may be resumed before the call
-        ends."""
+        """Write nothing from now on, although a call is still running: the run may be resumed before
+        that call ends."""
         self._closed = True
 
     @property
@@ -194,8 +200,8 @@ class Journal:
     # --- calls ---
 
     def take_recorded(self, key: CallKey, reads: bool = True) -> RecordedOutcome | None:
-        """The outcome of this call in an earlier session, once. ``reads``: False: nobody needs its
-        value."""
+        """Take the outcome of a call in an earlier session, which is possible once. ``reads``: whether
+        its value is needed; default True."""
         try:
             outcome = self.log.take(key, reads)
         except LostValue as lost:
@@ -227,11 +233,13 @@ class Journal:
         secret: bool = False,
         alone: bool = False,
     ) -> asyncio.Future[None] | None:
-        """Write the value of a call, or its failure: see `durable`. ``alone``: no other call of the
-        run can end at the same time, so the row does not wait for others."""
-        if self.out.is_holding and (call.objects is not None or call.late is not None):
+        """Write the value of a call, or its failure; `durable` waits for the result. ``secret``:
+        whether the value is a secret. ``alone``: whether no other call of the run can end at the same
+        time, so that the row does not wait for other rows; default False for both."""
+        has_objects = call.objects is not None or call.late is not None
+        if self.out.is_holding and has_objects:
             return self.storing.in_turn(self._write_in_turn(call, value, error, secret, alone))
-        # A run that reuses results needs the digest of what it has at once.
+        # A run that reuses results needs the digest of each result at once.
         goes_on = alone and self.reuse is None
         if error is None and self.is_open and self.rows.has_late_digest(call):
             return self.storing.in_turn(self.storing.digest_and_store(call, value, secret, goes_on))
@@ -240,15 +248,16 @@ class Journal:
         if self._is_for_parts(outcome):
             return self.storing.in_turn(self.storing.store(outcome, goes_on))
         row = self.rows.settle(outcome)
-        if self.out.has_room and self.is_open and error is None and not outcome.must_be_stored:
+        may_be_lost = error is None and not outcome.must_be_stored
+        if may_be_lost and self.out.has_room and self.is_open:
             return self.out.go_on(row, self.lose)
         return self._write(*row, alone)
 
     async def _write_in_turn(
         self, call: StartedCall, value: Value, error: StepError | None, secret: bool, alone: bool
     ) -> None:
-        """Write an outcome after the value that is being stored. It may be what the call got: then
-        its digest and its name are known."""
+        """Write an outcome after the value that is being stored. If the call got that value as an
+        argument, its digest is known by then."""
         began = time.monotonic()
         await self.storing.before()
         call = call._replace(began=call.began + time.monotonic() - began)
@@ -256,9 +265,9 @@ class Journal:
             await self.durable(self.write_outcome(call, value, error, secret, alone))
 
     async def _write_stored(self, outcome: Outcome, out: OrderedRows | Writer) -> bool:
-        """Write the row of a large value; whether it is durable."""
+        """Write the row of a large value. Returns whether it is durable."""
         self.warnings.compare(outcome)
-        # After its end, the run may be resumed, and then the rows are not of this session.
+        # After the end of the run another session may have resumed it, and then owns the rows.
         writes = self.may_write and self.is_open
         await self.durable(out.write(*self.rows.settle(outcome)) if writes else None)
         return writes and self.is_open
@@ -269,8 +278,8 @@ class Journal:
         return is_large and self.is_open and self.may_write
 
     async def before_end(self, output: Value) -> None:
-        """Wait until everything is recorded, and store the output of the run: then its end takes no
-        time."""
+        """Wait until everything is recorded, and store the output of the run, so that `end` need not
+        wait."""
         await self.storing.all()
         await self.storing.before()
         if output is not None and self.is_open:
@@ -282,18 +291,20 @@ class Journal:
     def find_reused(
         self, step: Invoke, callee: object, call: StartedCall, reads: bool = True
     ) -> ReusedResult | None:
-        """The result of an identical call in another run, which then is not made. ``reads``: False:
-        a large one may be read later."""
+        """The result of an identical call in another run; None: there is none, and the call must be
+        made. ``reads``: whether a large result is read now; default True; False: later, if
+        possible."""
         if self.reuse is None:
             return None
-        # With a secret argument, what is stored is searched again.
-        reads = reads or self.rows.secret.active or self.rows.results is None or not self.is_open
+        cannot_store = self.rows.results is None or not self.is_open
+        # A run with a secret argument searches each stored value again, and so has to read it.
+        reads = reads or self.rows.secret.active or cannot_store
         return self.reuse.take(call.digest, call.argument_objects, reads)
 
     def write_reused(self, call: StartedCall, result: ReusedResult) -> Value:
-        """Write, without waiting, that a call has its result of another run, and return the value.
-        The call is not made, so nothing happened that a crash could forget, and the row is durable
-        before all rows that follow."""
+        """Write, without waiting, that a call takes its result from another run, and return the
+        value. Nobody has to wait for the row: nothing has happened that a crash could lose, and the
+        row is durable before all later rows."""
         value = result.value
         call = call._replace(digest=result.digest)
         if type(value) is LateValue:
@@ -307,11 +318,12 @@ class Journal:
         return value
 
     def _write_reused_later(self, call: StartedCall, late: LateValue) -> Unread:
-        """As `write_reused`, for a value that is read when somebody needs it."""
-        assert self.reuse is not None, "it has the result"
-        assert self.rows.results is not None, "else it is read at once"
+        """`write_reused` for a value that is read when somebody needs it."""
+        assert self.reuse is not None, "the result comes from it"
+        assert self.rows.results is not None, "`find_reused` reads the value if nothing stores it"
         unread, data = self.unread.reused(call.key, late, self.reuse.identities)
-        # If that is not written, the part may go with the other run: then the call is made again.
+        # If this cannot be noted, the parts may be deleted with the other run. Then the call is made
+        # again.
         self.rows.results.need(bare(data))
         self._later(*self.rows.reused_later(call, data, late.shown), self.lose)
         return unread
@@ -319,13 +331,14 @@ class Journal:
     async def write_outcomes(
         self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]
     ) -> None:
-        """Write the outcomes of several calls: for each its value or its failure, and whether the
-        value is secret. Done when all are durable."""
+        """Write the outcomes of several calls, and wait until all are durable. ``calls``: each call
+        with its value, its failure, and whether the value is a secret."""
         outcomes = [self.rows.judge(*call) for call in calls]
         rows = [self.rows.settle(await self.storing.stored(outcome)) for outcome in outcomes]
-        done = self.out.write_all(rows, self.lose) if self.is_open else None
-        # Of rows that cannot be written, `lose` counts all but the last; `done` is that of the last.
-        await self.durable(done, lost=1 if done is not None else len(rows))
+        written = self.out.write_all(rows, self.lose) if self.is_open else None
+        # `lose` counts all rows that cannot be written, except the last row, to which `written`
+        # belongs.
+        await self.durable(written, lost=1 if written is not None else len(rows))
         self.warn_broken()
 
     def is_own(self, key: CallKey) -> bool:
@@ -334,30 +347,34 @@ class Journal:
         return self.is_resumed and ("taken", key) not in self.log.marks
 
     def note_asked(self, key: CallKey, question: str) -> None:
-        """Write, without waiting, that a person is asked: a later session knows what it waits for."""
+        """Write, without waiting, that a person is asked, so that a later session knows the open
+        question."""
         self._later(*self.rows.mark("asked", key, shown=encode(question)), self._break)
 
     def take_answer(self, key: CallKey, question: bytes | None = None) -> Record | None:
-        """The answer of a person in an earlier session, once. ``question``: the digest of what is
-        asked now; the answer to another question is none."""
+        """Take the answer that a person gave in an earlier session, which is possible once; None:
+        there is none. ``question``: the digest of the current question, to which the answer must
+        belong; default None: any."""
         record = self.log.answers.pop(key, None)
-        is_other = question is not None and record is not None and record.digest != question
-        return None if is_other else record
+        if record is None or question is None or record.digest == question:
+            return record
+        return None
 
     async def write_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
-        """Write the answer of a person, so that the question is not asked again; a ``secret`` one
+        """Write the answer of a person, so that the question is not asked again. A ``secret`` answer
         is not stored."""
         if secret:
             self.rows.secret.returned(value)
-        # An answer is stored, however long: the question must not be asked again.
+        # Even an answer that is longer than other values may be is stored.
         packed = self.rows.secret.pack(value, LONGEST_ANSWER, call.received, secret)
         await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, arguments: Any) -> bool:
-        """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
+        """Write that a fire-and-forget call starts, and wait until that is durable. Returns False, and
+        writes nothing, if an earlier session has started the call."""
         if ("fired", key) in self.log.marks:
             return False
-        # Before the row: the journal must stay open for what the call writes after the run.
+        # Set before the row is written: the call may write its outcome after the end of the run.
         self._fired = True
         await self.durable(
             self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, arguments)))
@@ -365,14 +382,15 @@ class Journal:
         return True
 
     async def start_effect(self, call: StartedCall) -> None:
-        """Write that a call with an effect is about to be made; done when it is durable."""
+        """Write that a call with an effect is about to be made, and wait until that is durable."""
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
 
-    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
-        """Write that something happened, and for which ``error``, without waiting: a mark decides
-        what calls after it see, so it is durable before their records."""
-        if self.is_open and (what, key) not in self.log.marks:
-            self.out.before_next(*self.rows.mark(what, key, error=error), self._break)
+    def mark(self, mark: str, key: CallKey, error: BaseException | None = None) -> None:
+        """Write an event that is no call, without waiting, and the ``error`` that caused it. A mark
+        decides what later calls get, so it is durable before their rows. ``mark``: its kind, as
+        listed in `recorded_outcomes`."""
+        if self.is_open and (mark, key) not in self.log.marks:
+            self.out.before_next(*self.rows.mark(mark, key, error=error), self._break)
 
     def write_row(
         self,
@@ -381,26 +399,28 @@ class Journal:
         error: StepError | None = None,
         secret: bool = False,
     ) -> None:
-        """Write the outcome of a row of a table without waiting: a row whose record is lost is
-        computed again, from those of its calls."""
+        """Write the outcome of a row of a table, without waiting: a row whose record is lost is
+        computed again from the records of its calls."""
         self._later(*self.rows.ended(call, value, error, secret), self._break)
 
     def note_use(self, key: CallKey, tokens: int, cost: str | None) -> None:
-        """Write, without waiting, what the models of a row have used. ``cost``: None: it is not
-        known."""
+        """Write, without waiting, what the models of a row of a table have used. ``cost``: US
+        dollars; None: unknown."""
         self._later(*self.rows.mark("used", key, shown=encode([tokens, cost])), self._break)
 
-    def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
-        """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote
-        if it differs."""
+    def compare_sequence(self, key: CallKey, sequence: SequenceRow) -> SequenceRow | None:
+        """Write, without waiting, which sequence a fan-out has. Returns the row of an earlier session
+        if that had a different sequence, else None."""
         earlier = self.log.sequences.get(key)
         if earlier is not None:
-            return earlier if earlier.differs(now) else None
-        self._later(*self.rows.mark("sequence", key, now.name, encode(now[1:])), self._break)
+            return earlier if earlier.differs(sequence) else None
+        self._later(
+            *self.rows.mark("sequence", key, sequence.name, encode(sequence[1:])), self._break
+        )
         return None
 
     def next_line(self) -> int:
-        """The number of the next line. On any thread."""
+        """The number of the next row. Any thread may call this."""
         line = next(self._lines)
         if line >= self.num + ROOM:
             self._break(JournalError("journal.full", f"a run can have at most {ROOM:,} rows"))
@@ -415,10 +435,10 @@ class Journal:
         signature = self.rows.sign("work", work)
         work_crc = checksum(num, work, signature)
         head_crc = checksum(num, self.run_id, name, language, started, work_crc)
-        # The columns that the end of the run fills, as in `_end_row`.
+        # The columns that `_end_row` fills are empty, but have a checksum.
         form = output = shown = stores = error = sign = tree = None
         end_crc = checksum(num, form, output, shown, stores, error, sign, tree)
-        # The columns of its state, as `START_RUN` fills them.
+        # The columns of the state that `START_RUN` fills.
         pauses = "[]"
         status = "running"
         dropped = lost = 0
@@ -437,14 +457,18 @@ class Journal:
         packed = (output is not None and self._output) or self._pack_output(output)
         is_pickle = packed.form in PICKLED
         signature = self.rows.sign("output", "", packed.data or b"") if is_pickle else None
-        # The names that feed a secret argument are left out even if no call has received it.
+        # The stores that feed a secret argument are masked even if no call has received the secret.
         hides = stores if secret.too_many else secret.names
-        kept = {name: MASK if name in hides else value for name, value in stores.items()}
-        # What could not be written is not there to refer to.
-        is_whole = self.broken is None
-        text = self.rows.stores(kept) if is_whole else secret.to_show(kept, self.most).text
+        shown_stores = {name: MASK if name in hides else value for name, value in stores.items()}
+        # A text with digests of large parts needs rows that may not have been written.
+        may_refer = self.broken is None
+        text = (
+            self.rows.stores(shown_stores)
+            if may_refer
+            else secret.to_show(shown_stores, self.most).text
+        )
         failure = error_json(error, secret) if error is not None else None
-        # Without a tree, that of the calls is shown.
+        # A view of a run without a tree shows the tree of its calls.
         tree = None if secret.too_many else encode(self.summary())
         end = (
             packed.form,
@@ -456,15 +480,17 @@ class Journal:
             tree,
         )
         end_crc = checksum(self.num, *end)
-        # Status, end, tokens, cost, dropped, lost: once as columns, once for their checksum.
+        # The state (status, end, tokens, cost, dropped, lost) is needed twice: for the columns and for
+        # their checksum.
         state = (status, time.time(), *self.used(), self._lost)
         where = (self.num, self.store.owner.name)
         return (*end, end_crc, *state, *state, end_crc, *where)
 
     def _pack_output(self, output: Value) -> EncodedValue:
-        """The output; it is large if it is still to be stored."""
+        """The output as it is stored. Its ``is_large`` is True if its parts are still to be stored."""
         secret = self.rows.secret
-        # From here on, what fed a secret argument is masked even if that call was not made.
+        # From here on, a value that feeds a secret argument is masked even if no call has received
+        # it.
         secret.end()
         packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
         return packed._replace(
@@ -483,37 +509,45 @@ class Journal:
             self.out.later(statement, row, failed)
 
     def _write(self, statement: str, row: Any, alone: bool = False) -> asyncio.Future[None] | None:
-        """Hand over a row; None: nothing is journaled any more."""
+        """Hand a row over, and return the future that ends when it is durable; None: nothing is
+        journaled any more."""
         return self.out.write(statement, row, alone) if self.is_open else None
 
-    async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
-        """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that
-        are then lost."""
-        if done is None:
+    async def durable(
+        self,
+        written: asyncio.Future[None] | None,
+        value: T = None,  # type: ignore[assignment]
+        lost: int = 1,
+    ) -> T:
+        """Wait until a row is durable or cannot be written, and return ``value``. ``written``: the
+        future of the row; None: it is not written. ``lost``: the number of calls that are lost if the
+        row is not written; default 1."""
+        if written is None:
             self._lost += lost
             self.warn_broken()
             return value
         try:
-            await done
+            await written
         except JournalError as error:
             self.lose(error, lost)
             self.warn_broken()
         return value
 
     def lose(self, error: JournalError, count: int = 1) -> None:
-        """The rows of ``count`` calls cannot be written."""
+        """Note that the rows of ``count`` calls cannot be written."""
         self._lost += count
         self._break(error)
 
     def _end_failed(self, error: JournalError) -> None:
-        """The end of the run cannot be written."""
+        """Note that the end of the run cannot be written."""
         self._break(error)
-        # The row says `running` for ever, and this process lives: the store remembers that it
-        # ended.
+        # The row of the run says `running`, and its process lives, so the store must remember that
+        # the run has ended.
         self.store.unended[self.num] = self._lost
         self.warn_broken()
 
     def _break(self, error: JournalError) -> None:
+        """Journal nothing from now on, because of ``error``; the first error is kept."""
         self.broken = self.broken or error
 
     def warn_broken(self) -> None:

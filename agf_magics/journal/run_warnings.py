@@ -47,8 +47,10 @@ class RunWarnings:
     def lost_value(self, key: CallKey, why: LostValue) -> None:
         """Warn of a value that cannot be read, so that its call is made again."""
         self._before[key] = StoredValue("parts", why.data)
-        then = "a person is asked" if key in self._log.unknown else "its call is made again"
-        message = f"the stored result of {format_path(key.at)} cannot be read, so {then}: {why}"
+        consequence = "a person is asked" if key in self._log.unknown else "its call is made again"
+        message = (
+            f"the stored result of {format_path(key.at)} cannot be read, so {consequence}: {why}"
+        )
         self._warn(Diagnostic("journal.lost-value", message, severity="warning"))
 
     def compare(self, outcome: Outcome) -> None:

@@ -101,7 +101,7 @@ class RunHead(NamedTuple):
         return self.clock(self.ended) if self.ended is not None else None
 
     @property
-    def taken(self) -> int:
+    def times_resumed(self) -> int:
         """The number of times that the run was resumed."""
         return len(self.pauses)
 
@@ -147,7 +147,7 @@ def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[Run
     # Each process is checked once, although hundreds of runs may belong to it.
     lives: dict[str, bool] = {}
     listed = map(ListedRow._make, rows)
-    return [_as_it_is(_head_of(row) or _damaged(row), store, lives) for row in listed]
+    return [_with_current_status(_head_of(row) or _damaged(row), store, lives) for row in listed]
 
 
 def has_older(store: Store, since: float) -> bool:
@@ -181,7 +181,7 @@ def _run_row(
         raise _changed("manifest", run_id)
     if not _is_end(end) or checksum(head.num, *end) != listed.end_crc:
         raise _changed("end", run_id)
-    run = RunRow(_as_it_is(head, store, {}), work, signature, *end)
+    run = RunRow(_with_current_status(head, store, {}), work, signature, *end)
     stores, previews = read_stores(connection, head.num, run.stores)
     parts = read_parts(connection, part)
     return run._replace(parts=parts, stores=stores, previews=previews)
@@ -220,19 +220,21 @@ _is_head = checker(
 
 def _head_of(row: ListedRow) -> RunHead | None:
     """``row`` as a head; None if it has changed since it was written, or has impossible values."""
-    num, run, name, language, status, started, ended, owner, pauses, tokens, cost, *others = row
-    dropped, lost, head_crc, state_crc, work_crc, end_crc = others
+    num, run, name, language, status, started, ended, owner, pauses, tokens, cost, *later_cells = (
+        row
+    )
+    dropped, lost, head_crc, state_crc, work_crc, end_crc = later_cells
     states = (num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc)
-    facts = (num, run, name, language, status, started, ended, owner)
+    fixed_cells = (num, run, name, language, status, started, ended, owner)
     is_as_written = (
         checksum(num, run, name, language, started, work_crc) == head_crc
         and checksum(*states) == state_crc
-        and _is_head((*facts, pauses, tokens, cost, dropped, lost))
+        and _is_head((*fixed_cells, pauses, tokens, cost, dropped, lost))
     )
     times = _pauses(pauses) if is_as_written else None
     if times is None:
         return None
-    return RunHead(*facts, times, tokens, lost, cost, dropped)
+    return RunHead(*fixed_cells, times, tokens, lost, cost, dropped)
 
 
 def _pauses(text: str) -> Pauses | None:
@@ -314,7 +316,7 @@ def once_each(store: Store, num: int, keys: Iterable[tuple[str, ...]]) -> Iterab
         return {record.at: record for record in read_records(rows)}.values()
 
 
-def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
+def _with_current_status(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
     """``head`` with its current status: a run whose process has died is interrupted. ``lives``:
     which processes are alive, by the names of their locks."""
     if head.status != "running":

@@ -16,7 +16,7 @@ from ..text.raised import describe_exception
 from ..values.value import Value
 from .calls.call_rows import CallRows
 from .calls.started_call import Outcome, StartedCall
-from .codec.snapshots import Held
+from .codec.snapshots import CopyToStore
 from .database.errors import JournalError
 from .database.ordered_rows import OrderedRows
 from .database.writer import Writer
@@ -54,9 +54,9 @@ class Storing:
     async def store(self, outcome: Outcome, goes_on: bool) -> None:
         """Store a large value, and write its row. ``goes_on``: whether the step may go on after the
         snapshot, if the value cannot change."""
-        snapshot_of_value: Held | None = None
+        snapshot_of_value: CopyToStore | None = None
         if goes_on and self._is_for_parts(outcome):
-            snapshot_of_value = await asyncio.to_thread(self._rows.held, outcome)
+            snapshot_of_value = await asyncio.to_thread(self._rows.copy_to_store, outcome)
         await self.before()
         if snapshot_of_value is not None and self._is_for_parts(outcome):
             self._out.hold()
@@ -79,7 +79,8 @@ class Storing:
             return outcome
         return await asyncio.to_thread(self._rows.store, outcome)
 
-    async def _store_behind(self, outcome: Outcome, snapshot_of_value: Held) -> None:
+    async def _store_behind(self, outcome: Outcome, snapshot_of_value: CopyToStore) -> None:
+        """Store a value in the background, and write its row and then the held rows."""
         is_durable = False
         why = "an earlier result could not be written"
         try:
@@ -104,7 +105,9 @@ class Storing:
 
     async def all(self) -> None:
         """Wait until nothing is being stored."""
-        while waiting := {
-            task for task in (*self._tasks, self._behind) if task is not None and not task.done()
-        }:
-            await asyncio.wait(waiting)
+        while running := self._running():
+            await asyncio.wait(running)
+
+    def _running(self) -> set[asyncio.Future[None]]:
+        tasks = (*self._tasks, self._behind)
+        return {task for task in tasks if task is not None and not task.done()}

@@ -161,14 +161,14 @@ def limit_values(limits: Limits) -> dict[str, float | None]:
     return {row.name: getattr(limits, row.name) for row in LIMITS}
 
 
-def limits_of_run(given: Limits | None, others: Limits) -> Limits:
-    """The limits of a run: ``others`` with the limits of ``given``, which a person sets for the
-    run; None: none. ``others``: the limits of the settings, or those with which a resumed run
+def limits_of_run(given: Limits | None, defaults: Limits) -> Limits:
+    """The limits of a run: ``defaults`` with the limits of ``given``, which a person sets for the
+    run; None: none. ``defaults``: the limits of the settings, or those with which a resumed run
     began.
 
     >>> limits_of_run(Limits(timeout=60), Limits(timeout=5, spawns=3)).spawns
     3
     """
     if given is None:
-        return others
-    return replace(others, **{name: getattr(given, name) for name in given.given})
+        return defaults
+    return replace(defaults, **{name: getattr(given, name) for name in given.given})

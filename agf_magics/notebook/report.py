@@ -378,7 +378,7 @@ def _table(pages: Sequence[Json]) -> Iterator[str]:
     columns = dict.fromkeys(column for row in rows.values() for column in row)
     cells = (tuple(row.get(column, "") for column in columns) for _, row in sorted(rows.items()))
     shown = drop_empty_columns(tuple(text for _, text in columns), tuple(cells))
-    yield f"<h2>Rows</h2>{table_html(*shown)}"
+    yield f"<h2>Rows</h2>{table_html(*shown, is_whole=True)}"
     for note in dict.fromkeys(page["note"] for page in pages):
         yield f"<p>{html(note)}</p>"
 
@@ -462,7 +462,7 @@ def _calls(calls: Sequence[Json]) -> str:
         outcome: str = call["what"]
         state = {"failed": "✗ failed", "finished": "✓ ok"}.get(outcome, outcome)
         rows.append((call["at"] + again, state, call["took"], call["output"], call["input"]))
-    return table_html(columns, tuple(rows))
+    return table_html(columns, tuple(rows), is_whole=True)
 
 
 def _value(value: Json | None) -> str:

@@ -11,7 +11,7 @@ from ..journal.codec.json_texts import encode
 from ..values.extent import CONTAINERS
 from ..values.value import Value, equal
 from .plain import html, line, plain
-from .values import bounded, value_text
+from .values import value_text, wide
 
 MISSING: Final[Any] = object()
 """Stands for the part that one of the two values does not have."""
@@ -184,9 +184,7 @@ def diff_html(text: str) -> str:
     lines, more = _shown(text)
     inside = "".join(_line_html(text_line) for text_line in lines)
     style = "margin:0;background:none;line-height:1.4;white-space:pre;color:inherit"
-    return bounded(f'<pre style="{style}">{inside}</pre>') + (
-        f"<p>{html(more)}</p>" if more else ""
-    )
+    return wide(f'<pre style="{style}">{inside}</pre>') + (f"<p>{html(more)}</p>" if more else "")
 
 
 TINTS = {"+": "rgba(46,160,67,0.22)", "-": "rgba(248,81,73,0.22)"}

@@ -1,7 +1,8 @@
 """The look of each kind of step and of each state, as tables.
 
 All colours work on white and on black. Fills are opaque pastels with dark text, so a box looks the
-same in every theme; edges, their labels and frames are mid-tones. A state is a mark and a word,
+same in every theme; edges, their labels and frames are mid-tones. A word on a page is mixed of the
+mid-tone and the colour of the page's text. A state is a mark and a word,
 never a colour alone.
 """
 
@@ -72,29 +73,27 @@ class State(NamedTuple):
     color: str
     """The mid-tone of a ring or a word on the page."""
     ink: str
-    """The dark colour of a word on a pastel fill."""
+    """The dark colour of a word on a pastel fill, and of a fill below a white one."""
     ring: float = 2.2
     """The width of the border of a box: thicker for steps that run or have run."""
-    fill: str = "#e9e9e9"
-    """The background of the word on a page; the word has the colour `ink`."""
 
 
 STATES = {
     "pending": State("·", "pending", "#7d7d7d", "#666666", 1.1),
-    "running": State("▶", "running", "#2b7fd4", "#0b57a4", fill="#d6e6fb"),
-    "ok": State("✓", "ok", "#27894f", "#17683a", fill="#dcf0d6"),
-    "failed": State("✗", "failed", "#d64545", "#a31919", fill="#fbdcdc"),
-    "error": State("✗", "failed", "#d64545", "#a31919", fill="#fbdcdc"),
-    "cancelled": State("■", "cancelled", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "running": State("▶", "running", "#2b7fd4", "#0b57a4"),
+    "ok": State("✓", "ok", "#27894f", "#17683a"),
+    "failed": State("✗", "failed", "#d64545", "#a31919"),
+    "error": State("✗", "failed", "#d64545", "#a31919"),
+    "cancelled": State("■", "cancelled", "#a56c00", "#7d5200"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
-    "kept": State("!", "failed, handled", "#a56c00", "#7d5200", fill="#fdeec4"),
-    "dropped": State("!", "ok", "#a56c00", "#7d5200", fill="#fdeec4"),
-    "lost": State("!", "failed, dropped", "#a56c00", "#7d5200", fill="#fdeec4"),
-    "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4", fill="#d6e6fb"),
-    "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200", fill="#fdeec4"),
-    "damaged": State("✗", "damaged", "#d64545", "#a31919", fill="#fbdcdc"),
+    "kept": State("!", "failed, handled", "#a56c00", "#7d5200"),
+    "dropped": State("!", "ok", "#a56c00", "#7d5200"),
+    "lost": State("!", "failed, dropped", "#a56c00", "#7d5200"),
+    "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4"),
+    "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200"),
+    "damaged": State("✗", "damaged", "#d64545", "#a31919"),
     "taken": State("", "taken", "#27894f", "#17683a", 2.4),
-    "left": State("◌", "left running", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "left": State("◌", "left running", "#a56c00", "#7d5200"),
 }
 
 LINE = "#77818c"

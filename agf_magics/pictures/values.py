@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from json import dumps
 from logging import DEBUG
-from typing import Any
+from typing import Any, TypeVar
 
 from ..text.columns import cells
 from ..text.giving_up import note_given_up
@@ -28,6 +28,7 @@ from ..values.opaque import describe_array, describe_scalar, fields_of
 from ..values.unread import Unread
 from ..values.value import Value
 from .amounts import counted, number, size
+from .markdown import markdown_html
 from .plain import details, html, line, padded, plain
 
 MOST_BRIEF = 40
@@ -53,7 +54,8 @@ Mask = Callable[[Value], Value]
 
 Shown = dict[str, Any]
 """A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines; ``more``:
-how many lines it has after these; ``whole``: the number that was rounded); of a
+how many lines it has after these; ``whole``: the number that was rounded; ``markdown``: a model wrote
+it); of a
 ``group`` or a ``grid`` the title, the first parts or rows and how many more there are; of a ``frame``, a
 data frame, its own HTML and text; of a ``png`` its data."""
 
@@ -63,10 +65,12 @@ def value_json(
     mask: Mask = lambda value: value,
     draws: bool = True,
     is_exact: bool = False,
+    is_reply: bool = False,
 ) -> Shown:
     """What is shown of ``value``, in bounded time. ``mask`` hides the secrets in the fields of
     objects. ``draws``: False if pictures are only named. A number that is the whole value has all its
-    digits; ``is_exact``: numbers inside the value have all their digits, too.
+    digits; ``is_exact``: numbers inside the value have all their digits, too. ``is_reply``: the value is
+    what a model answered, so a text is Markdown.
 
     >>> value_json([True])
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
@@ -80,17 +84,20 @@ def value_json(
             return _words(dumps(text, ensure_ascii=False))
         block = {"block": True} if "\n" in text or len(text) > 160 else {}
         more = {"more": value.count("\n", whole)} if whole > 0 else {}
-        return {**_words(text), **block, **more}  # without quotes
+        markdown = {"markdown": True} if is_reply else {}
+        return {**_words(text), **block, **more, **markdown}  # without quotes
     return _Builder(mask, draws, is_exact).one(value, 0)
 
 
-def value_html(value: Value, mask: Mask = lambda value: value) -> str:
-    """``value`` as HTML, its outermost level open.
+def value_html(value: Value, mask: Mask = lambda value: value, *, is_reply: bool = False) -> str:
+    """``value`` as HTML, its outermost level open. ``is_reply``: see `value_json`.
 
     >>> value_html(True)
     '<code ...>true</code>'
+    >>> value_html("**seven** euros", is_reply=True)
+    '<p style="margin:4px 0"><strong>seven</strong> euros</p>'
     """
-    return shown_html(value_json(value, mask), is_open=True)
+    return shown_html(value_json(value, mask, is_reply=is_reply), is_open=True)
 
 
 def value_text(value: Value, mask: Mask = lambda value: value, *, is_exact: bool = False) -> str:
@@ -349,6 +356,10 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
     is text."""
     opened, title = is_open or is_whole, shown.get("title", "")
     match shown["kind"]:
+        case "text" if shown.get("markdown"):
+            more = shown.get("more", 0)
+            left = f"<em>… {counted(more, 'more line')} not saved here</em>" if more else ""
+            return f"{key}{markdown_html(shown['text'])}{left}"
         case "text" if shown.get("block"):
             return key + _block_html(shown["text"], shown.get("more", 0), is_whole)
         case "text":
@@ -364,7 +375,9 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
         case "grid":
             more = f"… {html(shown['more'])}" if shown["more"] else ""
             return details(
-                key + html(title), table_html(shown["columns"], shown["rows"]) + more, opened
+                key + html(title),
+                table_html(shown["columns"], shown["rows"], is_whole=is_whole) + more,
+                opened,
             )
         case "frame":
             page = f"<pre>{html(shown['text'])}</pre>" if is_whole else shown["html"]
@@ -398,8 +411,10 @@ def _key(name: str | None) -> str:
 
 _SHORT = 24
 """The most characters of a cell that stays on one line."""
-MAX_VALUE_HEIGHT = 420
-"""Pixels of a table or a tree; a taller one scrolls."""
+_ROWS, _FEW_ROWS = 20, 4
+"""Rows of a table before its fold, and further rows up to which there is no fold."""
+MOST_HEIGHT = 420
+"""Pixels of what changes while a run goes on; what is taller scrolls."""
 
 
 Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
@@ -407,24 +422,53 @@ Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
 def table_html(
-    columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], caption: str = ""
+    columns: tuple[str, ...],
+    rows: tuple[tuple[str, ...], ...],
+    caption: str = "",
+    is_whole: bool = False,
 ) -> str:
-    """A table of plain texts, which scrolls if it is tall."""
+    """A table of plain texts. ``is_whole``: without a fold."""
     head = "".join(
         f'<th scope="col" style="{LEFT}">{html(column)}</th>' if column else "<td></td>"
         for column in columns
     )
-    body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
     title = (
         f'<caption style="text-align:left;caption-side:top">{caption}</caption>' if caption else ""
     )
-    inside = f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return bounded(f'<table style="border:none;margin:0;color:inherit">{inside}</table>')
+
+    def table(rows: Sequence[tuple[str, ...]]) -> str:
+        body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
+        inside = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+        return f'<table style="border:none;margin:0;color:inherit">{inside}</table>'
+
+    shown = wide(table(rows)) if is_whole else whole_rows(table, rows)
+    return shown.replace("<thead>", f"{title}<thead>", 1)
+
+
+Row = TypeVar("Row")
+
+
+def whole_rows(
+    table: Callable[[Sequence[Row]], str], rows: Sequence[Row], is_open: bool = False
+) -> str:
+    """The first rows as a table, and the others in a fold that says how many they are: the edge of a
+    box would cut a row in half. A table that is too wide scrolls. ``is_open``: the fold is open."""
+    fold = ""
+    if len(rows) > _ROWS + _FEW_ROWS:
+        more = counted(len(rows) - _ROWS, "more row")
+        fold = details(f"… and {more}", wide(table(rows[_ROWS:])), is_open)
+        rows = rows[:_ROWS]
+    return wide(table(rows)) + fold
+
+
+def wide(inside: str) -> str:
+    """``inside`` in a box that scrolls to the side."""
+    return f'<div style="overflow:auto">{inside}</div>'
 
 
 def bounded(inside: str) -> str:
-    """``inside`` in a box of at most MAX_VALUE_HEIGHT pixels."""
-    return f'<div style="max-height:{MAX_VALUE_HEIGHT}px;overflow:auto">{inside}</div>'
+    """``inside`` in a box of at most `MOST_HEIGHT` pixels."""
+    return f'<div style="max-height:{MOST_HEIGHT}px;overflow:auto">{inside}</div>'
 
 
 def _td(cell: str) -> str:

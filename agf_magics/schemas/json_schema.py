@@ -34,6 +34,7 @@ class Violation(NamedTuple):
     wanted: Any
     """The value of the keyword in the schema."""
     found: Value
+    """The part of the value at ``path``."""
     within: tuple[tuple[Violation, ...], ...] = ()
     """The violations of each alternative of an ``anyOf`` or ``oneOf``."""
     rule: Mapping[str, Any] = {}
@@ -86,6 +87,7 @@ def judge(
 
 
 def _reason(error: Exception) -> str:
+    """The first line of an exception's text."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
 
 
@@ -96,6 +98,7 @@ def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
 
 @cache
 def _validator() -> Any:
+    """The validator class of the library, with our types and keywords."""
     library = _library()
     draft = library.Draft202012Validator
     # With our types, a value that is not JSON has no type (decision A1).
@@ -152,19 +155,19 @@ def _library() -> Any:
     return jsonschema
 
 
-def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool:
-    return of(value)
+def _is_type(has_type: Callable[[Value], bool], checker: object, value: Value) -> bool:
+    return has_type(value)
 
 
 def _violation(error: ValidationError) -> Violation:
-    ways: dict[Any, list[Violation]] = {}
+    """An error of the library as a Violation."""
+    alternatives: dict[Any, list[Violation]] = {}
     for inner in error.context or ():
         # The path begins with the index of the alternative. It is empty for a `$ref` to `false`.
-        ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(
-            _violation(inner)
-        )
+        number = inner.schema_path[0] if inner.schema_path else None
+        alternatives.setdefault(number, []).append(_violation(inner))
     rule = error.schema if isinstance(error.schema, Mapping) else {}
-    within = tuple(map(tuple, ways.values()))
+    within = tuple(map(tuple, alternatives.values()))
     keyword = "false" if error.validator is None or rule == NEVER else str(error.validator)
     return Violation(
         tuple(error.absolute_path), keyword, error.validator_value, error.instance, within, rule

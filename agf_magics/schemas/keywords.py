@@ -18,9 +18,14 @@ from .patterns import searcher
 from .schema import identity
 
 Errors: TypeAlias = Iterator[Any]
+"""The errors of the library jsonschema."""
 Keyword: TypeAlias = Callable[[Any, Any, Value, Mapping[str, Any]], Errors]
+"""Checks a value by one keyword, as ``keyword(validator, rule, value, schema)``. ``rule``: the value
+of the keyword in ``schema``."""
 Reached: TypeAlias = set[str] | set[int]
+"""Keys of an object, or indexes of a list."""
 Own: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Reached]
+"""Returns the parts of a value that a schema itself evaluates, as ``own(validator, value, schema)``."""
 
 MOST_APPLIED = 20_000
 """The number of schemas that are applied to a value and its parts before its size is computed."""
@@ -44,7 +49,9 @@ class Allowance:
     def __init__(self, value: Value) -> None:
         self.value = value
         self.left = MOST_APPLIED
+        """The number of schemas that may still be applied."""
         self.whole = False
+        """Whether the size of the value was added to `left`."""
         self.depth = 0
         """The number of schemas that are currently applied inside each other."""
         self.allowed: dict[int, Set[object]] = {}
@@ -58,14 +65,15 @@ class Allowance:
         if self.whole:
             raise TooCostly("its alternatives and references apply too many schemas to one value")
         # Nearly no value needs its size, so it is computed late.
-        self.whole, self.left = True, _parts(self.value) * MOST_PER_PART
+        self.whole, self.left = True, _count_parts(self.value) * MOST_PER_PART
 
 
 budget: ContextVar[Allowance] = ContextVar("budget")
 """The `Allowance` of the current check."""
 
 
-def _parts(value: Value) -> int:
+def _count_parts(value: Value) -> int:
+    """The number of parts of ``value``, itself included."""
     parts = [value]
     for part in parts:  # the list grows while it is read
         parts += parts_of(part)
@@ -73,7 +81,9 @@ def _parts(value: Value) -> int:
 
 
 def _count_spending(keyword: Keyword) -> Keyword:
-    def spending(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
+    """``keyword``, which counts for the `Allowance` of the current check."""
+
+    def spending(validator: Any, rule: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
         spent = budget.get()
         spent.spend()
         # Stop before Python's own limit: see `DEEPEST_APPLIED`.
@@ -81,7 +91,7 @@ def _count_spending(keyword: Keyword) -> Keyword:
             raise RecursionError
         spent.depth += 1
         try:
-            yield from keyword(validator, wanted, value, schema) or ()
+            yield from keyword(validator, rule, value, schema) or ()
         finally:
             spent.depth -= 1
 
@@ -94,17 +104,17 @@ def _error(message: str) -> Any:
     return ValidationError(message)
 
 
-def _pattern(validator: Any, wanted: str, value: Value, schema: Mapping[str, Any]) -> Errors:
-    if validator.is_type(value, "string") and not searcher(wanted)(value):
+def _pattern(validator: Any, rule: str, value: Value, schema: Mapping[str, Any]) -> Errors:
+    if validator.is_type(value, "string") and not searcher(rule)(value):
         yield _error("does not match")
 
 
 def _pattern_properties(
-    validator: Any, wanted: Mapping[str, Any], value: Any, schema: Mapping[str, Any]
+    validator: Any, rule: Mapping[str, Any], value: Any, schema: Mapping[str, Any]
 ) -> Errors:
     if not validator.is_type(value, "object"):
         return
-    for pattern, inner in wanted.items():
+    for pattern, inner in rule.items():
         search = searcher(pattern)
         for key in filter(search, value):
             yield from validator.descend(value[key], inner, path=key, schema_path=pattern)
@@ -115,37 +125,38 @@ def unnamed(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
     name."""
     named = schema.get("properties", {})
     searches = [searcher(pattern) for pattern in schema.get("patternProperties", {})]
-    return [
-        key for key in value if key not in named and not any(search(key) for search in searches)
-    ]
+
+    def is_named(key: str) -> bool:
+        return key in named or any(search(key) for search in searches)
+
+    return [key for key in value if not is_named(key)]
 
 
 def _additional_properties(
-    validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]
+    validator: Any, rule: Any, value: Any, schema: Mapping[str, Any]
 ) -> Errors:
     if not validator.is_type(value, "object"):
         return
     extra = unnamed(value, schema)
-    if wanted is False:
+    if rule is False:
         if extra:
             yield _error("has more properties")
     else:
         for key in extra:
-            yield from validator.descend(value[key], wanted, path=key)
+            yield from validator.descend(value[key], rule, path=key)
 
 
 def _unevaluated_keyword(kind: str, reached_by: Own) -> Keyword:
-    def keyword(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
+    """The keyword ``unevaluatedProperties`` (``kind`` is ``object``) or ``unevaluatedItems``
+    (``array``). ``reached_by``: see `_evaluated_parts`."""
+
+    def keyword(validator: Any, rule: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
         if not validator.is_type(value, kind):
             return
-        reached = _evaluated_parts(
-            validator,
-            value,
-            {k: v for k, v in schema.items() if not k.startswith("unev")},
-            reached_by,
-        )
+        other_rules = {word: part for word, part in schema.items() if not word.startswith("unev")}
+        reached = _evaluated_parts(validator, value, other_rules, reached_by)
         for key in value if kind == "object" else range(len(value)):
-            if key not in reached and not _fits(validator, value[key], wanted):
+            if key not in reached and not _fits(validator, value[key], rule):
                 yield _error("has a part that no other keyword evaluates")
                 return
 
@@ -207,33 +218,29 @@ def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) ->
         return set(range(len(value)))
     reached = set(range(len(schema.get("prefixItems", ()))))
     if "contains" in schema:
-        reached |= {
-            index
-            for index, element in enumerate(value)
-            if _fits(validator, element, schema["contains"])
-        }
+        contained = schema["contains"]
+        fitting = (i for i, element in enumerate(value) if _fits(validator, element, contained))
+        reached.update(fitting)
     return reached
 
 
-def _enum(validator: Any, wanted: list[Any], value: Value, schema: Mapping[str, Any]) -> Errors:
+def _enum(validator: Any, rule: list[Any], value: Value, schema: Mapping[str, Any]) -> Errors:
     allowed = budget.get().allowed
-    if id(wanted) not in allowed:
-        allowed[id(wanted)] = frozenset(map(identity, wanted))
-    if identity(value) not in allowed[id(wanted)]:
+    if id(rule) not in allowed:
+        allowed[id(rule)] = frozenset(map(identity, rule))
+    if identity(value) not in allowed[id(rule)]:
         yield _error("is not one of the values")
 
 
-def _const(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
-    if identity(value) != identity(wanted):
+def _const(validator: Any, rule: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
+    if identity(value) != identity(rule):
         yield _error("is not the value")
 
 
-def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str, Any]) -> Errors:
-    if (
-        wanted
-        and validator.is_type(value, "array")
-        and len({identity(element) for element in value}) < len(value)
-    ):
+def _unique_items(validator: Any, rule: bool, value: Any, schema: Mapping[str, Any]) -> Errors:
+    if not rule or not validator.is_type(value, "array"):
+        return
+    if len(set(map(identity, value))) < len(value):
         yield _error("has an element twice")
 
 

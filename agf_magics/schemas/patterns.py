@@ -199,12 +199,12 @@ def pattern_faults(schema: object) -> Iterator[PatternFault]:
 
 def fault_span(node: Node, fault: PatternFault) -> Span:
     """The place of the fault in the text of a schema. ``node``: the schema's YAML."""
-    at, _ = node_at(node, fault.path[:-1] if fault.is_key else fault.path)
-    if fault.is_key and isinstance(at, Fields):
-        at = at.keys[fault.pattern]
-    if isinstance(at, Scalar) and fault.error.start < fault.error.end <= len(at.text):
-        return at.locate(fault.error.start, fault.error.end)
-    return at.span
+    part, _ = node_at(node, fault.path[:-1] if fault.is_key else fault.path)
+    if fault.is_key and isinstance(part, Fields):
+        part = part.keys[fault.pattern]
+    if isinstance(part, Scalar) and fault.error.start < fault.error.end <= len(part.text):
+        return part.locate(fault.error.start, fault.error.end)
+    return part.span
 
 
 def unusable_patterns(code: str, node: Node, schema: object) -> Iterator[Diagnostic]:

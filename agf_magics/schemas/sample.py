@@ -54,12 +54,11 @@ class _Sampling:
 
     def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
         """A value of the first alternative that is neither null nor one of ``within``."""
-        useful = [
-            c
-            for c in choices
-            if not (isinstance(c, Mapping) and (c.get("type") == "null" or c.get("$ref") in within))
-        ]
-        return self.value(useful[0], within) if useful else None
+        for choice in choices:
+            is_null = isinstance(choice, Mapping) and choice.get("type") == "null"
+            if not is_null and not self.is_recursive(choice, within):
+                return self.value(choice, within)
+        return None
 
     def typed(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
         """A value of the type of ``schema``."""
@@ -81,29 +80,27 @@ class _Sampling:
         return of_kind[kind]() if kind in of_kind else None
 
     def object(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        """An object with all properties of ``schema`` that are required or not recursive."""
         required = schema.get("required", ())
         properties = schema.get("properties", {})
         values = {
             name: self.value(schema_of_field, within)
             for name, schema_of_field in properties.items()
-            if name in required or not self.again(schema_of_field, within)
+            if name in required or not self.is_recursive(schema_of_field, within)
         }
         return {**values, **{name: "text" for name in required if name not in properties}}
 
     def array(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        """A list with one element, or with the smallest number that ``schema`` allows."""
         first = [self.value(item, within) for item in schema.get("prefixItems", ())]
         items = schema.get("items", {})
         least = schema.get("minItems", 0)
-        if (
-            not first
-            and not least
-            and schema.get("maxItems") != 0
-            and not self.again(items, within)
-        ):
+        may_have_one = schema.get("maxItems") != 0 and not self.is_recursive(items, within)
+        if not first and not least and may_have_one:
             least = 1
         return first + [self.value(items, within) for _ in range(least - len(first))]
 
-    def again(self, schema: Any, within: tuple[str, ...]) -> bool:
+    def is_recursive(self, schema: Any, within: tuple[str, ...]) -> bool:
         """Whether ``schema`` refers to a schema that contains it."""
         return isinstance(schema, Mapping) and schema.get("$ref") in within
 
@@ -173,9 +170,10 @@ def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
         near += [math.floor(bound), math.floor(bound) + 1, math.ceil(bound) - 1]
     near.append((above + below) / 2)
     near += [step * math.ceil(bound / step) for bound in bounds.values()] if step else []
-    fits = (
-        n
-        for n in near
-        if not (whole and n % 1) and all(_BOUNDS[word](n, bounds[word]) for word in bounds)
-    )
-    return next(fits, 1)
+
+    def fits(number: int | float) -> bool:
+        if whole and number % 1:
+            return False
+        return all(_BOUNDS[word](number, bound) for word, bound in bounds.items())
+
+    return next(filter(fits, near), 1)

@@ -34,12 +34,14 @@ class Field:
     required: bool = False
     """Fields are optional by default (decision P7)."""
     span: Span | None = None
+    """The place in the text; None: the field is not from a text."""
     minimum: int | float | None = None
     maximum: int | float | None = None
+    """The bounds of a number; None: there is no bound."""
     values: tuple[Value, ...] = ()
     """The values of an enum."""
     of: Field | None = None
-    """The type of a list's elements."""
+    """The type of a list's elements; None: the field is not a list."""
     fields: Mapping[str, Field] = field(default_factory=dict)
     """The fields of an object."""
     schema: str = ""
@@ -53,7 +55,7 @@ class Schema:
     name: str
     fields: Mapping[str, Field]
     span: Span | None = None
-    """The place of the name in the text."""
+    """The place of the name in the text; None: the schema is not from a text."""
 
 
 class FieldViolation(NamedTuple):
@@ -110,6 +112,7 @@ TYPE_NAMES: Mapping[str, str] = {
     "array": "a list",
     "object": "an object",
 }
+"""The words for each type of JSON Schema."""
 
 _TYPE_OF: Mapping[FieldKind, str] = {
     "bool": "boolean",
@@ -123,30 +126,30 @@ _TYPE_OF: Mapping[FieldKind, str] = {
 
 
 def _check(
-    wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema], room: int
+    expected: Field, value: Value, path: str, schemas: Mapping[str, Schema], room: int
 ) -> Violations:
-    """The differences between ``value`` and the field ``wanted``, at most ``room`` levels deep."""
-    kind = wanted.kind
+    """The differences between ``value`` and the field ``expected``, at most ``room`` levels deep."""
+    kind = expected.kind
     if room <= 0:
         yield FieldViolation(path, "too_deep", f"{path}: nests deeper than {DEEPEST} levels")
-    elif kind == "ref" and wanted.schema not in schemas:
-        message = f"{path}: no schema is named {wanted.schema!r}"
+    elif kind == "ref" and expected.schema not in schemas:
+        message = f"{path}: no schema is named {expected.schema!r}"
         yield FieldViolation(path, "unresolved_ref", message)
     elif kind == "enum":
-        if not any(same(value, choice) for choice in wanted.values):
-            choices = ", ".join(map(shown_value, wanted.values))
+        if not any(same(value, choice) for choice in expected.values):
+            choices = ", ".join(map(shown_value, expected.values))
             message = f"{path}: needs one of {choices}, not {shown_value(value)}"
             yield FieldViolation(path, "enum_invalid", message)
     elif not JSON_TYPES[_TYPE_OF[kind]](value):
         needs = f"needs {TYPE_NAMES[_TYPE_OF[kind]]}, not {shown_value(value)}"
         yield FieldViolation(path, "type_mismatch", f"{path}: {needs}" if path else needs)
     elif kind == "number":
-        yield from _check_bounds(wanted, value, path)
-    elif wanted.of is not None:
+        yield from _check_bounds(expected, value, path)
+    elif expected.of is not None:
         for index, item in enumerate(value):
-            yield from _check(wanted.of, item, f"{path}[{index}]", schemas, room - 1)
+            yield from _check(expected.of, item, f"{path}[{index}]", schemas, room - 1)
     else:
-        fields = schemas[wanted.schema].fields if kind == "ref" else wanted.fields
+        fields = schemas[expected.schema].fields if kind == "ref" else expected.fields
         for name, field_of in fields.items():
             inner = _step(path, name)
             if name in value:
@@ -155,10 +158,10 @@ def _check(
                 yield FieldViolation(inner, "missing_required", f"{inner}: is required")
 
 
-def _check_bounds(wanted: Field, value: Value, path: str) -> Violations:
+def _check_bounds(expected: Field, value: Value, path: str) -> Violations:
     for word, bound, fits in (
-        ("least", wanted.minimum, operator.ge),
-        ("most", wanted.maximum, operator.le),
+        ("least", expected.minimum, operator.ge),
+        ("most", expected.maximum, operator.le),
     ):
         if bound is not None and not fits(value, bound):
             shown = shown_value(value).removeprefix("the number ")
@@ -189,6 +192,7 @@ def identity(value: Value) -> object:
 
 
 def _step(path: str, name: str) -> str:
+    """``path`` with one more field."""
     if not name.isidentifier():
         return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
     return f"{path}.{name}" if path else name
@@ -198,9 +202,8 @@ def shown_value(value: Value) -> str:
     """The words for a value in a message: ``text 'yes'``, ``the number 3``, ``true``, ``a
     list``."""
     if type(value) is str:
-        return (
-            f"text {value if len(value) <= 40 else value[:39] + '…'!r}" if value else "empty text"
-        )
+        shortened = value if len(value) <= 40 else value[:39] + "…"
+        return f"text {shortened!r}" if value else "empty text"
     if type(value) is bool:
         return str(value).lower()
     if type(value) is int:
@@ -223,7 +226,8 @@ def json_schema(
     referred, missing = resolve([schema.name], {**schemas, schema.name: schema})
     del referred[schema.name]  # a schema cannot refer to itself
     defs: dict[str, Any] = {
-        name: _object_schema(other.fields, all_required) for name, other in referred.items()
+        name: _object_schema(referred_schema.fields, all_required)
+        for name, referred_schema in referred.items()
     }
     # No value conforms to a reference to an unknown schema.
     defs |= dict.fromkeys((ref.schema for ref in missing), False)
@@ -232,8 +236,8 @@ def json_schema(
 
 
 def _object_schema(fields: Mapping[str, Field], all_required: bool) -> dict[str, Any]:
-    properties = {name: _field_schema(wanted, all_required) for name, wanted in fields.items()}
-    required = [name for name, wanted in fields.items() if all_required or wanted.required]
+    properties = {name: _field_schema(expected, all_required) for name, expected in fields.items()}
+    required = [name for name, expected in fields.items() if all_required or expected.required]
     return {
         "type": "object",
         "properties": properties,
@@ -241,30 +245,32 @@ def _object_schema(fields: Mapping[str, Field], all_required: bool) -> dict[str,
     }
 
 
-def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
-    match wanted.kind:
+def _field_schema(expected: Field, all_required: bool) -> dict[str, Any]:
+    match expected.kind:
         case "object":
-            return _object_schema(wanted.fields, all_required)
-        case "list" if wanted.of is not None:
-            return {"type": "array", "items": _field_schema(wanted.of, all_required)}
+            return _object_schema(expected.fields, all_required)
+        case "list" if expected.of is not None:
+            return {"type": "array", "items": _field_schema(expected.of, all_required)}
         case "enum":
-            return {"enum": list(wanted.values)}
+            return {"enum": list(expected.values)}
         case "ref":
-            return {"$ref": "#/$defs/" + quote(wanted.schema.replace("~", "~0").replace("/", "~1"))}
-    bounds = {"minimum": wanted.minimum, "maximum": wanted.maximum}
+            return {
+                "$ref": "#/$defs/" + quote(expected.schema.replace("~", "~0").replace("/", "~1"))
+            }
+    bounds = {"minimum": expected.minimum, "maximum": expected.maximum}
     more = {key: bound for key, bound in bounds.items() if bound is not None}
-    return {"type": _TYPE_OF[wanted.kind], **more}
+    return {"type": _TYPE_OF[expected.kind], **more}
 
 
 def references(fields: Mapping[str, Field]) -> Iterator[Field]:
     """All refs in ``fields``, nested ones included, in the order of the text."""
-    for wanted in fields.values():
+    for inner_field in fields.values():
         # A loop instead of recursion, because lists of lists may nest as deeply as a text allows.
-        while wanted.of is not None:
-            wanted = wanted.of
-        if wanted.kind == "ref":
-            yield wanted
-        yield from references(wanted.fields)
+        while inner_field.of is not None:
+            inner_field = inner_field.of
+        if inner_field.kind == "ref":
+            yield inner_field
+        yield from references(inner_field.fields)
 
 
 def resolve(
@@ -288,12 +294,10 @@ def resolve(
 def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
     """The first cycle of schemas that refer to each other, its first name repeated at the end:
     ``[A, B, A]``; None: there is no cycle."""
-    return first_cycle(
-        {
-            name: [ref.schema for ref in references(schema.fields)]
-            for name, schema in schemas.items()
-        }
-    )
+    after = dict[str, list[str]]()
+    for name, schema in schemas.items():
+        after[name] = [ref.schema for ref in references(schema.fields)]
+    return first_cycle(after)
 
 
 def first_cycle(after: Mapping[T, Iterable[T]]) -> list[T] | None:
@@ -308,19 +312,21 @@ def first_cycle(after: Mapping[T, Iterable[T]]) -> list[T] | None:
     return None
 
 
+def _first_ref(schema: Schema, name: str) -> Field:
+    """The first ref of ``schema`` to the schema ``name``."""
+    return next(ref for ref in references(schema.fields) if ref.schema == name)
+
+
 def check_schemas(schemas: Mapping[str, Schema], problems: Diagnostics) -> None:
     """Report a cycle of schemas as an error at its first ref."""
     chain = cycle(schemas)
     if chain is None:
         return
-    refs = [
-        next(ref for ref in references(schemas[name].fields) if ref.schema == other)
-        for name, other in pairwise(chain)
-    ]
-    others = tuple((f"refers to {ref.schema!r}", ref.span) for ref in refs[1:] if ref.span)
+    refs = [_first_ref(schemas[name], next_name) for name, next_name in pairwise(chain)]
+    related = tuple((f"refers to {ref.schema!r}", ref.span) for ref in refs[1:] if ref.span)
     message = f"schemas cannot refer to each other in a cycle: {' → '.join(chain)}"
     problems.add(
         Diagnostic(
-            "schema.cycle", message, refs[0].span, "remove one of the references", related=others
+            "schema.cycle", message, refs[0].span, "remove one of the references", related=related
         )
     )

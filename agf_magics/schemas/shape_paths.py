@@ -46,14 +46,15 @@ class PathFault(NamedTuple):
         return Diagnostic("flow.schema-field", message, span, near, "error" if fails else "warning")
 
 
-Found = tuple[Shape | None, PathFault | None]
+ShapeAtPath = tuple[Shape | None, PathFault | None]
+"""The shape at a path (None: unknown), and the fault of the path (None: it has none)."""
 
 
-Look = Callable[[tuple[str, ...]], Found]
+FindShape = Callable[[tuple[str, ...]], ShapeAtPath]
 """Returns the shape at a path of the frame, and the fault of the path."""
 
 
-def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:
+def descend(shape: Shape | None, path: tuple[str, ...]) -> ShapeAtPath:
     """The shape at ``path`` in a value of ``shape``, and the fault of the path."""
     fault: PathFault | None = None
     for index, name in enumerate(path):

@@ -16,6 +16,7 @@ EACH = "[]"
 """The word for every element of a list, in a path of fields."""
 
 _SAYS_MORE = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"})
+"""The keywords besides ``properties`` that may allow fields."""
 
 
 def lacking(
@@ -49,12 +50,11 @@ def lacking(
 def resolve_reference(root: Any, part: Any) -> Any:
     """The schema of ``root`` to which ``part`` refers; ``part`` itself if it has keywords for
     fields."""
-    # Follow only a few references: two that refer to each other never end.
+    # Only a few references are followed, because two that refer to each other never end.
     for _ in range(20):
-        is_only = isinstance(part, Mapping) and part.keys() & {*_SAYS_MORE, "properties"} == {
-            "$ref"
-        }
-        if not is_only or not str(part["$ref"]).startswith("#/"):
+        field_keywords = {*_SAYS_MORE, "properties"}
+        is_only_ref = isinstance(part, Mapping) and part.keys() & field_keywords == {"$ref"}
+        if not is_only_ref or not str(part["$ref"]).startswith("#/"):
             break
         part = resolve_pointer(root, part["$ref"])
     return part
@@ -103,16 +103,26 @@ def place(path: Iterable[str | int]) -> str:
 def leaves(violation: Violation) -> Iterator[Violation]:
     """The violations to describe: those of the most likely alternative of ``violation``, or
     ``violation`` itself if it has no alternatives."""
-    ways = [
-        way
-        for way in violation.within
-        if not any(m.keyword == "type" and m.path == violation.path for m in way)
+    alternatives = [
+        alternative
+        for alternative in violation.within
+        if not any(_is_about_type(inner, violation) for inner in alternative)
     ]
-    if not ways:  # there are no alternatives, or none of them has the type of the value
+    if not alternatives:  # there are no alternatives, or none of them has the type of the value
         yield violation
         return
-    for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
+    # The most likely alternative is the one that fails deepest inside the value.
+    for inner in max(alternatives, key=_depth):
         yield from leaves(inner)
+
+
+def _is_about_type(inner: Violation, outer: Violation) -> bool:
+    """Whether ``inner`` refuses the type of the value that ``outer`` is about."""
+    return inner.keyword == "type" and inner.path == outer.path
+
+
+def _depth(violations: Iterable[Violation]) -> int:
+    return max(len(violation.path) for violation in violations)
 
 
 def missing(violation: Violation) -> list[str]:
@@ -120,9 +130,9 @@ def missing(violation: Violation) -> list[str]:
     return [name for name in violation.wanted if name not in violation.found]
 
 
-def kinds(wanted: Any) -> str:
+def kinds(allowed: Any) -> str:
     """The types that a schema allows, in words: ``text or null``."""
-    types = [wanted] if isinstance(wanted, str) else wanted
+    types = [allowed] if isinstance(allowed, str) else allowed
     names = [TYPE_NAMES.get(name, str(name)) for name in types]
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
@@ -142,25 +152,22 @@ def _missing_field(violation: Violation) -> str:
 
 def wanted_types(violation: Violation) -> list[str]:
     """The types that the schema allows, if the value has none of them."""
-    ways = violation.within if violation.keyword != "type" else ((violation,),)
-    types = [
-        [m.wanted] if isinstance(m.wanted, str) else m.wanted
-        for way in ways
-        for m in way
-        if m.keyword == "type" and m.path == violation.path
-    ]
-    return list(dict.fromkeys(chain(*types))) if len(types) == len(ways) else []
+    alternatives = violation.within if violation.keyword != "type" else ((violation,),)
+    about_type = [m for m in chain(*alternatives) if _is_about_type(m, violation)]
+    types = [[m.wanted] if isinstance(m.wanted, str) else m.wanted for m in about_type]
+    return list(dict.fromkeys(chain(*types))) if len(types) == len(alternatives) else []
 
 
 def _either(violation: Violation) -> str:
+    """The words for a value that matches none of several alternatives, or more than one."""
     if types := wanted_types(violation):
         return _not(violation, kinds(types))
     count = "none" if violation.within else "more than one"
     return f"matches {count} of the {len(violation.wanted)} alternatives"
 
 
-def _not(violation: Violation, wanted: str) -> str:
-    return f"needs {wanted}, not {shown_value(violation.found)}"
+def _not(violation: Violation, expected: str) -> str:
+    return f"needs {expected}, not {shown_value(violation.found)}"
 
 
 def _count(number: int, unit: str) -> str:

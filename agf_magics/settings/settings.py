@@ -139,22 +139,25 @@ class Settings:
     def __post_init__(self) -> None:
         for setting_field in fields(self):
             value = getattr(self, setting_field.name)
-            what, types = KINDS[type(setting_field.default)]
+            expected, types = KINDS[type(setting_field.default)]
             least = setting_field.metadata["least"]
-            what = f"{what}, {least} or more" if what == NUMBER else what
-            # This form refuses NaN, too.
-            if type(value) not in types or (what != "text" and not value >= least):
-                raise SettingError(setting_field.name, f"must be {what}, got {value!r}")
+            expected = f"{expected}, {least} or more" if expected == NUMBER else expected
+            # `not >=` refuses NaN, too.
+            is_too_small = type(value) in types and expected != "text" and not value >= least
+            if type(value) not in types or is_too_small:
+                raise SettingError(setting_field.name, f"must be {expected}, got {value!r}")
         if self.on and read_word(self.on) is None:
             raise SettingError("on", f"must be {TAKES}, got {shorten(self.on)!r}")
 
     # The next two are computed once: `Settings` never change, other settings are another object.
     @cached_property
     def limits(self) -> Limits:
+        """The limits of runs."""
         return Limits(**{row.name: getattr(self, row.setting) for row in LIMITS})
 
     @cached_property
     def bounds(self) -> Bounds:
+        """The bounds of the texts of definitions."""
         return Bounds(
             text=self.max_text, depth=self.max_depth, aliases=self.max_aliases, nodes=self.max_nodes
         )
@@ -169,7 +172,7 @@ def read(folder: Path) -> Settings:
     """
     settings, user_settings = Settings(), user_file()
     if user_settings is not None and user_settings.is_file():
-        settings = _read_own(user_settings)
+        settings = _read_user_file(user_settings)
     for place in (folder, *folder.resolve().parents):
         path = place / "pyproject.toml"
         if path.is_file():
@@ -203,6 +206,7 @@ def variable(name: str) -> str:
 
 
 def _with_environment(settings: Settings) -> Settings:
+    """``settings``, changed as the environment says. Raises DefinitionError."""
     values: dict[str, Any] = {}
     for name, kind in {**OPENING, "on": str}.items():
         text = os.environ.get(variable(name), "").strip()
@@ -240,17 +244,18 @@ class _Table(NamedTuple):
 
     def span(self, key: str = "") -> Span:
         """The place of ``key`` in the file; if it cannot be found, that of the table's header."""
-        at = self.start
-        for line in self.source.text[at:].splitlines(keepends=True) if key else ():
+        position = self.start
+        for line in self.source.text[position:].splitlines(keepends=True) if key else ():
             if line.partition("=")[0].strip(" \t\"'") == key:
-                at += line.index(key)
-                return self.source.span(at, at + len(key))
-            at += len(line)
+                position += line.index(key)
+                return self.source.span(position, position + len(key))
+            position += len(line)
         header = len(self.title) if self.source.text.startswith(self.title, self.start) else 0
         return self.source.span(self.start, self.start + header)
 
 
-def _read_own(path: Path) -> Settings:
+def _read_user_file(path: Path) -> Settings:
+    """The settings of the user's own file. Raises DefinitionError."""
     import tomllib  # imported here: most people have no such file
 
     try:
@@ -280,6 +285,7 @@ def _text_of(path: Path) -> str:
 
 
 def _read_project(path: Path, before: Settings) -> Settings:
+    """The settings ``before``, changed as a project's file says. Raises DefinitionError."""
     try:
         text = _text_of(path)
         if "agf-magics" not in text:
@@ -341,10 +347,10 @@ def _person_only(settings: Settings, before: Settings) -> Iterator[tuple[str, st
     where values are sent, nor how many processes start.
     """
     for name in LIMITING:
-        limit, most = getattr(settings, name), getattr(before, name)
-        if _as_limit(name, limit) > _as_limit(name, most):
-            reason = f"{limit} is more than {most}"
-            reason = reason if limit else f"0 is no limit, and there is one: {most}"
+        limit, allowed = getattr(settings, name), getattr(before, name)
+        if _as_limit(name, limit) > _as_limit(name, allowed):
+            reason = f"{limit} is more than {allowed}"
+            reason = reason if limit else f"0 is no limit, and there is one: {allowed}"
             yield name, f"a project can only lower {name.replace('_', '-')}: {reason}", ""
     if settings.journal and settings.journal != before.journal:
         path = PurePath(settings.journal)
@@ -357,6 +363,7 @@ def _person_only(settings: Settings, before: Settings) -> Iterator[tuple[str, st
 
 
 def _as_limit(name: str, value: float) -> float:
+    """The value of a limit; infinite if it means that there is no limit."""
     return math.inf if value == 0 and name in UNLIMITED_BY_0 else value
 
 
@@ -399,6 +406,7 @@ class Phrases(NamedTuple):
     give: str = "{sets} (in Python: input={{{fields}}})"
     """The words to pass inputs, which `input_of` fills."""
     resume_run: str = "%resume {0}"
+    """The words to resume a run; ``{0}`` is its id, here and below."""
     answer_run: str = "%resume {0} --answer …"
     allow: str = "%config AgfMagics.{0} = True"
     """The words to turn on a switch of `OPENING`."""

@@ -20,7 +20,7 @@ LONGEST_TOKEN = 200
 MOST_LINES = 1_000
 """The number of lines above a line that are searched for the beginning of its block text."""
 
-MEANT = {
+LOOK_ALIKES = {
     **dict.fromkeys("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}‚‛′", "'"),
     **dict.fromkeys("“”„‟«»″", '"'),
     **dict.fromkeys(
@@ -39,8 +39,8 @@ MEANT = {
 """The sign that a language uses, by the typographic character that looks like it. `meant_by` adds
 the full-width characters."""
 
-DASHES = frozenset(char for char, meant in MEANT.items() if meant == "-") | {"－"}
-QUOTES = frozenset(char for char, meant in MEANT.items() if meant in ("'", '"'))
+DASHES = frozenset(char for char, sign in LOOK_ALIKES.items() if sign == "-") | {"－"}
+QUOTES = frozenset(char for char, sign in LOOK_ALIKES.items() if sign in ("'", '"'))
 
 
 def meant_by(char: str) -> str | None:
@@ -52,8 +52,8 @@ def meant_by(char: str) -> str | None:
     """
     if char.isascii():
         return None
-    if char in MEANT:
-        return MEANT[char]
+    if char in LOOK_ALIKES:
+        return LOOK_ALIKES[char]
     category = unicodedata.category(char)
     if category == "Zs":
         return " "
@@ -75,13 +75,13 @@ def describe(char: str) -> str:
 
 def character_hint(char: str, line: int) -> str:
     """The hint for the character ``char`` of ``line``."""
-    meant = meant_by(char)
+    sign = meant_by(char)
     described = describe(char)
-    if meant == " ":
+    if sign == " ":
         return f"line {line} has {described}: write an ordinary blank"
-    if not meant:
+    if not sign:
         return f"line {line} has {described}, which is not shown: delete it"
-    return f"line {line} has {described}: write {meant}"
+    return f"line {line} has {described}: write {sign}"
 
 
 def hint_in(span: Span) -> str | None:
@@ -146,22 +146,22 @@ def _of_syntax(line: str) -> Iterator[str]:
             quote = char if opens else ""
         elif char == "#" and before[-1:] in ("", " ", "\t"):
             return
-        elif char.isascii() or (meant := meant_by(char)) is None:
+        elif char.isascii() or (sign := meant_by(char)) is None:
             continue
-        elif _is_syntax(before, line[index + 1 :], meant):
+        elif _is_syntax(before, line[index + 1 :], sign):
             yield char
 
 
-def _is_syntax(before: str, after: str, meant: str) -> bool:
-    """Whether a character between ``before`` and ``after`` stands where the sign ``meant`` may
+def _is_syntax(before: str, after: str, sign: str) -> bool:
+    """Whether a character between ``before`` and ``after`` stands where the sign ``sign`` may
     stand."""
-    lead = before.strip()
-    opens = not lead.strip("-") or lead.endswith(_BEFORE_VALUE)
-    if meant in ("", " "):
+    text_before = before.strip()
+    opens = not text_before.strip("-") or text_before.endswith(_BEFORE_VALUE)
+    if sign in ("", " "):
         is_last = not after.strip()
         return opens or is_last or (":" not in before and after.lstrip().startswith(":"))
-    if meant == ":":
+    if sign == ":":
         return _KEY.search(before) is not None
-    if meant in (",", "]", "}", ")"):
+    if sign in (",", "]", "}", ")"):
         return any(bracket in before for bracket in "[{([｛")
     return opens

@@ -38,8 +38,9 @@ class Diagnostic:
     message: str
     """The mistake in the author's words, lower case, names by ``!r``."""
     span: Span | None = None
+    """The place of the mistake; None: it has no place in a text."""
     hint: str | None = None
-    """The text to write instead, or the possible choices."""
+    """The text to write instead, or the possible choices; None: there is no hint."""
     severity: Severity = "error"
     related: tuple[tuple[str, Span], ...] = ()
     """Other places that matter, each with a title: ``("first used here", span)``."""
@@ -54,8 +55,8 @@ class Diagnostic:
         """The lines of the report: the message, the excerpt with carets, the related places, the
         hint and the places of equal problems."""
         lines = [f"{safe(self.message)} [{self.code}]", *(excerpt(self.span) if self.span else ())]
-        for what, span in self.related:
-            lines += [f"  {what}:", *excerpt(span)]
+        for title, span in self.related:
+            lines += [f"  {title}:", *excerpt(span)]
         if self.hint:
             lines.append(f"  = {safe(self.hint)}")
         if self.also:
@@ -92,9 +93,9 @@ class Diagnostics:
 
     def without(self, *codes: str) -> Diagnostics:
         """The problems whose code is not among ``codes``."""
-        others = Diagnostics()
-        others.extend(problem for problem in self._problems if problem.code not in codes)
-        return others
+        remaining = Diagnostics()
+        remaining.extend(problem for problem in self._problems if problem.code not in codes)
+        return remaining
 
     def __iter__(self) -> Iterator[Diagnostic]:
         return iter(sort_by_place(self._problems))
@@ -132,10 +133,11 @@ def merge_equal(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
             source,
         )
         groups.setdefault(key, []).append(problem)
-    return [
-        replace(first, also=tuple(problem.span for problem in more if problem.span))
-        for first, *more in groups.values()
-    ]
+    merged = list[Diagnostic]()
+    for first, *equal in groups.values():
+        spans = tuple(problem.span for problem in equal if problem.span)
+        merged.append(replace(first, also=spans))
+    return merged
 
 
 class AgfError(Exception):
@@ -159,10 +161,10 @@ class AgfError(Exception):
 
     def __str__(self) -> str:
         merged = merge_equal(self.diagnostics)
-        more = len(merged) - SHOWN
-        return "\n".join(
-            [*map(str, merged[:SHOWN]), *([f"... and {more:,} more"] if more > 0 else [])]
-        )
+        texts = list(map(str, merged[:SHOWN]))
+        if len(merged) > SHOWN:
+            texts.append(f"... and {len(merged) - SHOWN:,} more")
+        return "\n".join(texts)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {safe(str(self).partition(chr(10))[0])}>"
@@ -212,11 +214,9 @@ class StepError(AgfError):
         """The element or iteration that failed, in words: ``in steps[1].do#3``. Empty for a step
         that runs once, and for an error that joins several failures."""
         several = len(self.diagnostics) > 1
-        return (
-            f"in {safe(self.where)}"
-            if self.where and not several and re.search("[#/]", self.where)
-            else ""
-        )
+        if several or not self.where or not re.search("[#/]", self.where):
+            return ""
+        return f"in {safe(self.where)}"
 
     def __str__(self) -> str:
         return "\n  ".join(filter(None, (super().__str__(), self.path_text)))
@@ -248,4 +248,5 @@ def _places(spans: Collection[Span]) -> str:
 
 
 def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
+    """A DefinitionError with one error that has no place."""
     return DefinitionError(Diagnostic(code, message, hint=hint))

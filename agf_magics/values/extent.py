@@ -196,7 +196,9 @@ class Extents(_Counter):
     def __init__(self) -> None:
         super().__init__(True)
         self._kept: OrderedDict[int, tuple[Any, Count, int]] = OrderedDict()
+        """The remembered containers, their counts and the visits that these took, by identity."""
         self._kept_visits = 0
+        """The visits of all remembered containers together."""
 
     def check(self, value: Any) -> None:
         """Raise TooDeep if ``value`` has more parts or levels than a value may have."""
@@ -205,15 +207,15 @@ class Extents(_Counter):
         finally:
             self.counted.clear()
 
-    def joined(self, whole: list[Any], left: list[Any], right: list[Any]) -> None:
+    def joined(self, whole: list[Any], first: list[Any], second: list[Any]) -> None:
         """Remember the count of ``whole``, which is ``left + right``, if one side is remembered. So
         a list that grows element by element is not counted from its beginning each time."""
-        long, short = (left, right) if len(left) >= len(right) else (right, left)
-        before = self.remembered(long)
-        if before is None or len(short) > REMEMBERED:
+        long, short = (first, second) if len(first) >= len(second) else (second, first)
+        counted = self.remembered(long)
+        if counted is None or len(short) > REMEMBERED:
             return
         with suppress(TooDeep):  # the check of the step's value reports it
-            count, levels = before
+            count, levels = counted
             more, levels_of_short = self.count(short, DEEPEST)
             self.remember(whole, (count + more, max(levels, levels_of_short)), len(whole))
 
@@ -230,9 +232,9 @@ class Extents(_Counter):
             return
         self._kept[id(value)] = value, counted, visits
         self._kept_visits += visits
-        while len(self._kept) > MOST_REMEMBERED or (
-            self._kept_visits > MOST_VISITED and len(self._kept) > 1
-        ):
+        while len(self._kept) > 1:
+            if len(self._kept) <= MOST_REMEMBERED and self._kept_visits <= MOST_VISITED:
+                break
             _, (_, _, visits_of_oldest) = self._kept.popitem(last=False)
             self._kept_visits -= visits_of_oldest
 

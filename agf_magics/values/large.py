@@ -60,6 +60,7 @@ class KnownValue:
         """The function that makes the next copy."""
 
     def copy(self) -> Value:
+        """A copy of the value for a call."""
         copy = self._again()
         assert not IS_CHECKED or copy == read_all(self.value), (
             "a value of a frame was changed in place"
@@ -88,7 +89,9 @@ class LargeValues:
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, KnownValue] = OrderedDict()
+        """The remembered values by their identity, least recently used first."""
         self._parts = 0
+        """The number of their parts."""
         self._fresh: dict[int, tuple[Value, KnownValue]] = {}
         """The values whose copies are in the last call's arguments, by the identity of the copy."""
 
@@ -125,6 +128,7 @@ class LargeValues:
 
     @property
     def has_fresh(self) -> bool:
+        """Whether the last call's arguments have copies of large values."""
         return bool(self._fresh)
 
     def fresh(self, value: Value) -> KnownValue | None:
@@ -154,6 +158,8 @@ class LargeValues:
         return copy
 
     def _know(self, value: Value, count: int) -> KnownValue:
+        """Remember a value with ``count`` parts. If there are too many, the least recently used one
+        is forgotten."""
         known_value = self._known[id(value)] = KnownValue(value, count)
         self._parts += count
         while len(self._known) > MOST_KNOWN or (self._parts > MOST_PARTS and len(self._known) > 1):

@@ -11,9 +11,11 @@ from ..compat.imports import module_if_loaded
 from .value import Value, type_name
 
 _TEXTS = (str, bytes, bytearray, memoryview)
+"""Classes whose elements are only letters or bytes."""
 
 
 _QUICK = frozenset({range, tuple})
+"""Classes of Python whose elements are read at once."""
 
 
 @final
@@ -42,26 +44,23 @@ def is_sequence(value: Value) -> bool:
     (True, True, False, False)
     """
     kind = type(value)
-    return (
-        _has(kind, "__len__")
-        and _has(kind, "__getitem__")
-        and not issubclass(kind, _TEXTS)
-        and not (is_array(value) and not value.shape)
-        and not is_mapping(kind)
-        and not is_table(kind)
-    )
+    if not _has(kind, "__len__") or not _has(kind, "__getitem__"):
+        return False
+    if issubclass(kind, _TEXTS) or is_mapping(kind) or is_table(kind):
+        return False
+    return not is_array(value) or bool(value.shape)
 
 
 def is_mapping(kind: type) -> bool:
+    """Whether objects of this class have keys."""
     return issubclass(kind, Mapping) or _has(kind, "keys")
 
 
 def is_table(kind: type) -> bool:
     """Whether objects of this class have columns that ``[…]`` reads, as a DataFrame or a table of
     pyarrow has."""
-    return _has(kind, "columns") or (
-        kind.__module__.startswith("pyarrow") and _has(kind, "num_columns")
-    )
+    is_of_pyarrow = kind.__module__.startswith("pyarrow") and _has(kind, "num_columns")
+    return is_of_pyarrow or _has(kind, "columns")
 
 
 def why_no_sequence(value: Value) -> str | None:
@@ -115,6 +114,7 @@ def is_array(value: Value) -> bool:
 
 
 def _has(kind: type, name: str) -> bool:
+    """Whether a class has a method or an attribute, without running code of the class."""
     # `getattr` would run the `__getattr__` of a metaclass. None means that the class removes the
     # method of its base.
     return any(vars(base).get(name) is not None for base in _MRO.__get__(kind))

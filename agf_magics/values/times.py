@@ -59,12 +59,14 @@ def _duration(count: int, places: int) -> str:
     """``count`` seconds divided by ten to the power of ``places``."""
     sign = "-" * (count < 0)
     count = abs(count)
-    whole, rest = divmod(count, 10**places)
+    whole, fraction = divmod(count, 10**places)
     days, seconds = divmod(whole, 86_400)
     hours, seconds = divmod(seconds, 3_600)
     minutes, seconds = divmod(seconds, 60)
-    decimals = f".{rest:0{places}}".rstrip("0") if rest else ""
-    time = "".join(f"{n}{letter}" for n, letter in ((hours, "H"), (minutes, "M")) if n)
+    decimals = f".{fraction:0{places}}".rstrip("0") if fraction else ""
+    time = "".join(
+        f"{number}{letter}" for number, letter in ((hours, "H"), (minutes, "M")) if number
+    )
     if seconds or decimals or not (time or days):
         time += f"{seconds}{decimals}S"
     return f"{sign}P{f'{days}D' if days else ''}{f'T{time}' if time else ''}"

@@ -68,8 +68,9 @@ class Unread:
         """The call that returned the value; the engine sets and reads it."""
         self._read, self._find, self._value = read, find, _NOTHING
         self._why = ""
-        """Why it cannot be read."""
+        """The reason why it cannot be read; empty: nobody has tried, or it was read."""
         self._tell: Callable[[], None] | None = None
+        """Tells a person that the call is made again; None: there is nothing to tell."""
 
     @property
     def value(self) -> Any:
@@ -84,12 +85,13 @@ class Unread:
         return self._value
 
     def tell_made_again(self) -> None:
-        """The call is made again: a person is told once."""
+        """Tell a person, once, that the call is made again."""
         tell, self._tell = self._tell, None
         if tell is not None:
             tell()
 
     def _lost(self) -> LostError:
+        """The error for a value that cannot be read."""
         message = f"a stored {self.kind} cannot be read: {self._why}"
         hint = "a run that reuses this one (--reuse) makes the call again"
         lost = LostError(Diagnostic("journal.lost-value", message, None, hint))
@@ -99,8 +101,8 @@ class Unread:
     @property
     def known(self) -> Any:
         """The value if it is in memory; otherwise this object."""
-        if self._value is _NOTHING and (found := self._find()) is not None:
-            self.put(found)
+        if self._value is _NOTHING and (same_object := self._find()) is not None:
+            self.put(same_object)
         return self if self._value is _NOTHING else self._value
 
     def put(self, value: Any) -> None:
@@ -139,21 +141,21 @@ def read_all(value: Any) -> Any:
 def _with_values(value: Any, seen: dict[int, Any]) -> Any:
     """``value`` with the unread values in it read. ``seen``: the containers that were visited
     already."""
-    known = seen.get(id(value))
-    if known is not None:
-        return known
+    visited_copy = seen.get(id(value))
+    if visited_copy is not None:
+        return visited_copy
     seen[id(value)] = value  # while its parts are visited; no value contains itself
     parts: Iterable[tuple[Any, Any]] = value.items() if type(value) is dict else enumerate(value)
     changed = {}
-    for place, part in parts:
+    for key, part in parts:
         if type(part) is Unread:
-            changed[place] = part.value
+            changed[key] = part.value
         elif type(part) in CONTAINERS and (inner := _with_values(part, seen)) is not part:
-            changed[place] = inner
+            changed[key] = inner
     if changed:
-        seen[id(value)] = made = value.copy()
-        for place, part in changed.items():
-            made[place] = part
+        seen[id(value)] = copy = value.copy()
+        for key, part in changed.items():
+            copy[key] = part
     return seen[id(value)]
 
 

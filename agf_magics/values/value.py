@@ -250,12 +250,7 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
             # Only atoms: the `==` of a user's class may run any code, or return an array.
             if first != second:
                 return False
-        elif (
-            kind is not type(second)
-            or kind not in (list, dict)
-            or len(first) != len(second)
-            or (kind is dict and first.keys() != second.keys())
-        ):
+        elif not _have_same_form(first, second):
             return False
         elif (id(first), id(second)) in visited:
             continue  # this pair was compared in another place
@@ -269,7 +264,16 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
     return True
 
 
+def _have_same_form(first: Value, second: Value) -> bool:
+    """Whether both are lists of one length, or dicts with the same keys."""
+    kind = type(first)
+    if kind is not type(second) or kind not in (list, dict) or len(first) != len(second):
+        return False
+    return kind is list or first.keys() == second.keys()
+
+
 def is_awaitable(value: Any) -> bool:
+    """Whether ``value`` is a coroutine, a future or another awaitable object."""
     try:
         # `isawaitable` asks the class for `__await__`, which may run a metaclass's code.
         return type(value) not in ATOMS and inspect.isawaitable(value)

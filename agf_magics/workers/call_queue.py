@@ -1,9 +1,8 @@
-"""The calls of one run on their way to workers: queued, packed into chunks, sent, and taken apart
-again.
+"""`CallQueue`, which takes the calls of one run to workers and their results back.
 
-The engine, its events, its limits and its journal see single calls; only the way to a worker is shared.
-All methods run on the run's loop; a backend reports on any thread. Lines and the dispatcher are in
-backends/dispatcher.py.
+Calls wait in lines, one for each function, travel together in chunks, and end one by one: the engine,
+its events, its limits and its journal see single calls. All methods run on the run's loop; a backend
+reports on any thread. `backends.dispatcher` decides when a line sends its next chunk.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ..limits.grants import Grant, granted
 from ..text.diagnostics import Diagnostic, StepError
 from . import chunk
 from .backends.backend import Lost, WorkerBackend, nothing
-from .backends.chunk_size import WANTED, ChunkSize
+from .backends.chunk_size import MOST_OPEN, ChunkSize
 from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Parcel, Shown
 from .backends.prints import write_print
 from .outcomes import OutcomeReader
@@ -63,22 +62,26 @@ class CallQueue:
         self.listeners = self.dispatcher.listeners
         self.backend, self.warn = backend, warn
         self._lines: dict[object, CallLine] = {}
+        """The lines by function and terms."""
         self._sizes: dict[int, ChunkSize] = {}
+        """The learned sizes of chunks, by the identity of the function."""
         self._programs: dict[int, Program | Exception] = {}
+        """The pickled functions, or why one cannot be sent, by the identity of the function."""
         state: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
-        # Before any chunk: a chunk that an executor runs in this process looks for it.
+        # Set before any chunk is sent, because a chunk that an executor runs in this process reads it.
         state.kernel = getattr(state, "kernel", KERNEL)
 
     @property
-    def wanted(self) -> int:
-        return self.wanted_of(max((size.size for size in self._sizes.values()), default=1))
+    def wanted_calls(self) -> int:
+        return self.calls_for_lanes(max((size.size for size in self._sizes.values()), default=1))
 
-    def wanted_of(self, size: int, limit: int | None = None) -> int:
-        """The number of calls that should be queued or under way. ``size``: the calls of a chunk.
-        ``limit``: the most concurrent calls."""
+    def calls_for_lanes(self, size: int, limit: int | None = None) -> int:
+        """The number of calls that should have started and not ended, so that no lane waits.
+        ``size``: the calls of a chunk. ``limit``: the largest number of concurrent calls; None: one
+        for each lane."""
         lanes = max(self.backend.lanes, 1)
         lanes = min(limit or lanes, lanes)
-        return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
+        return min(lanes * (self.dispatcher.ahead + 1) * size, MOST_OPEN)
 
     def hand(self, call: ThreadCall, terms: Terms) -> None:
         """Make ``call`` on a worker. Its result is set on the loop."""
@@ -92,6 +95,7 @@ class CallQueue:
         halts: bool,
         show: Callable[[Placement], None],
     ) -> RemoteFanOut[C]:
+        """See `RemoteCalls.fan_out`."""
         return RemoteFanOut(self, function, report, terms, halts, show)
 
     def line(
@@ -102,18 +106,17 @@ class CallQueue:
         stops: bool,
         bound: object = None,
     ) -> CallLine:
-        """The queue of calls with the same function and terms."""
-        # By identity: two functions may be equal. The line keeps the function alive, so that no other
-        # function gets the same id.
+        """The queue of calls with the same function and terms. ``stops``: whether a failure ends the
+        chunk. ``bound``: the fan-out, which has a line of its own if it has a limit."""
+        # The key has the id of the function, because two functions may be equal. The line keeps the
+        # function alive, so that no other function gets the same id.
         key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
         line = self._lines.get(key)
         if line is None:
-            # Calls with an effect travel alone: their trips say nothing about the others.
-            size = (
-                ChunkSize()
-                if terms.has_effect
-                else self._sizes.setdefault(id(function), ChunkSize())
-            )
+            # Calls with an effect travel alone, so nothing is learned from them about chunks.
+            size = ChunkSize()
+            if not terms.has_effect:
+                size = self._sizes.setdefault(id(function), size)
             line = CallLine(self, size, terms, function)
             tools = None if grant.tools is None else tuple(sorted(grant.tools))
             line.options |= {
@@ -127,11 +130,11 @@ class CallQueue:
     def forget(self, line: CallLine) -> None:
         """Remove the line of a fan-out that had its own limit and has ended."""
         self.dispatcher.lines.pop(line, None)
-        self._lines = {key: other for key, other in self._lines.items() if other is not line}
+        self._lines = {key: kept for key, kept in self._lines.items() if kept is not line}
 
     def program(self, function: Callable[..., Any]) -> Program | Exception:
-        """The function as it is sent, or the error if it cannot be sent. It is made once in a run, when
-        the function's first call is sent."""
+        """The function as it is sent, or the error if it cannot be sent. The function is pickled once
+        in a run, when its first call is sent."""
         program = self._programs.get(id(function))
         if program is None:
             try:
@@ -194,13 +197,13 @@ class CallLine(Line[CallEntry]):
             "effect": terms.has_effect,
             "resources": dict(terms.resources),
         }
-        """The options of the line's chunks: see `chunk.run`."""
+        """The options of the line's chunks, as `chunk.run` takes them."""
 
     def add(self, entries: Sequence[CallEntry], first: Sequence[CallEntry] = ()) -> None:
         """Send ``entries`` after the calls that wait, and ``first`` before them."""
         self.waiting.extendleft(reversed(first))
         self.waiting.extend(entries)
-        # Sent in the next turn: the code that adds calls is not ready yet for their ends.
+        # Sent in the next turn, because the code that adds calls is not ready yet for their ends.
         self.dispatcher.wake()
 
     @property
@@ -224,7 +227,7 @@ class CallLine(Line[CallEntry]):
     def pack(self, entries: list[CallEntry]) -> Parcel:
         program = self.queue.program(self.function)
         if isinstance(program, Exception):
-            # The same error is raised for each call: with its traceback it would grow.
+            # Raised without its traceback, which would grow with each call that gets the same error.
             raise program.with_traceback(None)
         fan_out = entries[0].fan_out
         arguments = [entry.call.arguments for entry in entries]
@@ -232,12 +235,12 @@ class CallLine(Line[CallEntry]):
         shared = fan_out.shared if fan_out is not None else _shared(files, False)
         try:
             if type(shared) is ArgumentFiles:
-                data, held = shared.packed(arguments, program.dump)
-                return Parcel(data, files, held)
+                data, kept_alive = shared.packed(arguments, program.dump)
+                return Parcel(data, files, kept_alive)
             if type(shared) is SharedValues:
                 after = self.waiting[0].call.arguments if self.waiting else {}
-                data, once = shared.packed(arguments, after, program.dump)
-                return Parcel(data, shared=once)
+                data, sent_once = shared.packed(arguments, after, program.dump)
+                return Parcel(data, shared=sent_once)
             return Parcel(program.dump(arguments))
         except BaseException:
             remove_files(files)
@@ -245,11 +248,11 @@ class CallLine(Line[CallEntry]):
 
     def flight(self, entries: list[CallEntry], parcel: Parcel) -> CallFlight:
         program = self.queue.program(self.function)
-        assert isinstance(program, Program), "it has packed them"
-        given = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
+        assert isinstance(program, Program), "`pack` has used it"
+        packed = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
         results = ResultFile(parcel.files, is_alone=len(entries) == 1)
         options = {**self.options, "results": results.paths}
-        order = (program.pickled, program.digest, given, len(entries), *parcel.shared, options)
+        order = (program.pickled, program.digest, packed, len(entries), *parcel.shared, options)
         flight = CallFlight(self, entries, order, parcel, results)
         flight.tell_fan_outs(1)
         return flight
@@ -296,7 +299,7 @@ class CallFlight(Flight[CallEntry]):
         results: ResultFile,
     ) -> None:
         super().__init__(entries, chunk.run, order)
-        self.line, self.files, self._held = line, parcel.files, parcel.held
+        self.line, self.files, self._kept_alive = line, parcel.files, parcel.kept_alive
         self._results_file = results
         self.where = f" on {line.backend.name}"
         """The place, for the message about a call that is left running."""
@@ -320,7 +323,8 @@ class CallFlight(Flight[CallEntry]):
             self.cancel()
 
     def tell_fan_outs(self, sign: int) -> None:
-        """Tell the fan-outs how many of their calls are with a worker (1) or are back (-1)."""
+        """Tell each fan-out how many of its calls are with a worker from now on (``sign`` 1), or are
+        back (-1)."""
         for fan_out, count in Counter(entry.fan_out for entry in self.entries).items():
             if fan_out is not None:
                 fan_out.move(sign * count)
@@ -337,11 +341,11 @@ class CallFlight(Flight[CallEntry]):
             self._fail(outcome)
         else:
             try:
-                self._open(*outcome)
+                self._read_outcome(*outcome)
             except Exception as error:
                 # A backend of the person may return anything.
                 self._fail(error)
-        self._held = []
+        self._kept_alive = []
         self._results_file.close()
         remove_files(self.files)
 
@@ -350,15 +354,17 @@ class CallFlight(Flight[CallEntry]):
         return OutcomeReader(self.line.name, self.line.backend.name)
 
     def _fail(self, error: BaseException) -> None:
+        """Fail all calls of the chunk."""
         failure = self._reader.failure(error)
         _report([(entry, (False, failure)) for entry in self.entries])
 
-    def _open(
+    def _read_outcome(
         self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str
     ) -> None:
+        """Take the outcome of a chunk that a worker has made, a `chunk.Outcome`."""
         line = self.line
         for i, name, text in prints:
-            # In the context of the call, so that a run that is watched shows the print at its step.
+            # Printed in the context of the call, so that a watched run shows the print at its step.
             self.entries[i].call.context.run(write_print, name, text)
         if marks == chunk.UNREAD:
             raise self._reader.unread(raised_there(*data[0]))
@@ -366,8 +372,9 @@ class CallFlight(Flight[CallEntry]):
             raise ValueError(f"{len(self.entries)} calls were sent, and {len(marks)} are back")
         # The marks at the end are of calls after a failure that ended the chunk.
         marks = marks.rstrip(chunk.NOT_STARTED)
-        begun, left = self.entries[: len(marks)], self.entries[len(marks) :]
-        # A worker that starts no call at all counts as lost: else the calls would be sent for ever.
+        begun, not_started = self.entries[: len(marks)], self.entries[len(marks) :]
+        # A worker that starts no call at all counts as lost, because the calls would be sent to it for
+        # ever.
         if not begun:
             line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
             return
@@ -376,16 +383,16 @@ class CallFlight(Flight[CallEntry]):
         results = self._results(marks, data, worker)
         if results is None:
             for entry in self.entries:
-                # As after a loss, the calls travel alone, although their worker is well.
+                # The calls travel alone, as after a loss, although no worker was lost.
                 entry.losses = 1
             line.give_back(self.entries, line.lost)
             return
         _report(list(zip(begun, results, strict=True)))
-        line.give_back(left, line.waiting)
+        line.give_back(not_started, line.waiting)
 
     def _results(self, marks: str, data: Any, worker: str) -> list[Result] | None:
-        """The results of the calls. None if this process cannot read the results of several calls: they
-        are sent again one by one, so that only the call that causes it fails."""
+        """The results of the calls. None if this process cannot read the results of several calls,
+        which are then sent again one by one, so that only the call whose result is unreadable fails."""
         try:
             with for_the_person():  # may run the code of a user's class
                 values = unpacked(data, self._results_file)
@@ -407,10 +414,11 @@ def _shared(files: str, sends_once: bool) -> ArgumentFiles | SharedValues | None
 
 
 _CANCELLED: Result = (False, asyncio.CancelledError())
+"""The result of a call that was cancelled before it started."""
 
 
 class RemoteFanOut(Generic[C]):
-    """The calls of one fan-out: see `engine.host.remote_calls.FanOutCalls`."""
+    """The calls of one fan-out, as the engine's protocol `FanOutCalls` describes them."""
 
     def __init__(
         self,
@@ -426,21 +434,24 @@ class RemoteFanOut(Generic[C]):
         self.terms = terms
         self.halts = halts
         self.in_flight = 0
+        """The number of calls that are with workers."""
         self._shown = Shown(queue.dispatcher, show)
         files = prefix_in(getattr(queue.backend, "folder", None))
         self.shared = _shared(files, getattr(queue.backend, "sends_once", False))
-        self._is_closed = self.halted = False
+        self._is_closed = False
+        self.halted = False
+        """Whether a failure was reported that `hand` has not handled yet."""
         self.held = list[CallEntry]()
         """Calls that wait after a failure until the next `hand`."""
         self._line = queue.line(function, terms, granted.get(), halts, bound=self)
 
     @property
-    def wanted(self) -> int:
+    def wanted_calls(self) -> int:
         size = 1 if self.terms.has_effect else self._line.size.size
-        return self.queue.wanted_of(size, self.terms.limit)
+        return self.queue.calls_for_lanes(size, self.terms.limit)
 
     def move(self, count: int) -> None:
-        """``count`` more calls are with workers."""
+        """Note that ``count`` more calls are with workers; a negative number: fewer."""
         self.in_flight += count
         self._shown.show(self.in_flight)
         self._remove_shared()
@@ -471,17 +482,18 @@ class RemoteFanOut(Generic[C]):
             self.queue.forget(self._line)
 
     def _remove_shared(self) -> None:
-        # Not while a chunk is on its way: a call of another fan-out may be in it, and its worker may
-        # not have read the files yet.
+        """Remove the files of the arguments, once the fan-out has ended and no worker needs them."""
+        # A chunk on its way still needs the files: its worker may not have read them yet.
         if self._is_closed and not self.in_flight and self.shared is not None:
             self.shared.close()
 
     def _withdraw(self) -> list[CallEntry]:
+        """Take the waiting calls of this fan-out out of the line."""
         entries = list[CallEntry]()
         for source in (self._line.lost, self._line.waiting):
             entries += [entry for entry in source if entry.fan_out is self]
-            # In place: the dispatcher may be looking at this queue.
-            rest = [entry for entry in source if entry.fan_out is not self]
+            # Changed in place, because the dispatcher may be looking at this queue.
+            others_entries = [entry for entry in source if entry.fan_out is not self]
             source.clear()
-            source.extend(rest)
+            source.extend(others_entries)
         return entries

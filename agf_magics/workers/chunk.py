@@ -1,4 +1,4 @@
-"""What runs on a worker: the calls of one function, one after another, and the outcome of each.
+"""Makes the calls of one function on a worker, one after another, and returns the outcome of each.
 
 The code is sent by value: a worker needs Python and cloudpickle, not this package. So this file imports
 nothing of ours, and the state between chunks is in a module that is made on the worker (``_agf_chunk``).
@@ -39,7 +39,7 @@ ALIGNED = 64
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 READ = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """The flags with which a file that may be anything is opened: no link is followed, no pipe waited for."""
-OURS = "agf_magics."
+OUR_MODULES = "agf_magics."
 """The beginning of the names of our modules."""
 MOST_WRITTEN = 100_000
 """The most parts in the arguments of an exception whose text is made."""
@@ -58,63 +58,64 @@ Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
 all calls; the prints (call, stream, text); the name of the worker."""
 
 
-def run(program: Any, digest: str, given: Any, count: int, *more: Any) -> Outcome:
+def run(program: Any, digest: str, given: Any, count: int, *shared_and_options: Any) -> Outcome:
     """Make ``count`` calls of a function.
 
     ``program``: the pickled function, or the path of a file with it. ``digest``: the name of the function
     in this process. ``given``: the pickled list of the keyword arguments, or the path and the size of a
-    file with it. ``more``: pickled arguments that other chunks have, too, and last the options:
+    file with it. ``shared_and_options``: pickled arguments that other chunks have, too, and last the options:
     ``timeout`` (seconds of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the
     rights of the calls), ``most`` (bytes of a result), ``kernel`` (the kernel's name), ``results`` (two
     paths for large results: an existing file, and a new file if the first cannot be opened; empty if the
     kernel sees no file of this worker).
     """
-    held, began = _held(), time.perf_counter()
-    *held.local.shared, options = more
+    state, began = _state(), time.perf_counter()
+    *state.local.shared, options = shared_and_options
     try:
-        function = _function(held, program, digest)
+        function = _function(state, program, digest)
         arguments = pickle.loads(_map(*given) if type(given) is tuple else given)
     except BaseException as error:
         # For instance, the worker lacks a module.
         return UNREAD, [described(error)], time.perf_counter() - began, [], _worker()
     finally:
-        held.local.shared = ()
-    capture = _capture_of(held, options.get("kernel"))
+        state.local.shared = ()
+    capture = _capture_of(state, options.get("kernel"))
     spent: list[float] = []
-    marks, values = _make_calls(held, function, arguments, options, capture, spent)
+    marks, values = _make_calls(state, function, arguments, options, capture, spent)
     with closing(_File(*options.get("results", ()))) as file:
         marks, data = _packed(marks, values, options.get("most") or sys.maxsize, file)
     return marks, data, sum(spent), capture.texts if capture is not None else [], _worker()
 
 
-def _held() -> Any:
-    """The state of this process between chunks. ``calls``: the threads that make calls now; `child` reads
-    them."""
-    # Not the globals of this module: the code is sent by value, so each chunk has other globals.
-    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
-    if not hasattr(held, "functions"):
-        held.functions, held.weights = {}, {}
-        held.local = threading.local()
-        held.calls = set()
-        held.mapped, held.shared = _mapped, _shared
-    return held
+def _state() -> Any:
+    """The state of this process between chunks. Its ``calls`` are the threads that make calls now, which
+    `child` reads."""
+    # A module holds the state, because the code is sent by value and each chunk has other globals.
+    state: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    if not hasattr(state, "functions"):
+        state.functions, state.weights = {}, {}
+        state.local = threading.local()
+        state.calls = set()
+        state.mapped, state.shared = _mapped, _shared
+    return state
 
 
-def _function(held: Any, program: Any, digest: str) -> Any:
-    function = held.functions.get(digest)
+def _function(state: Any, program: Any, digest: str) -> Any:
+    """The function of a chunk, which is unpickled once in this process."""
+    function = state.functions.get(digest)
     if function is None:
         if isinstance(program, str):
             with open(program, "rb") as file:
                 program = file.read()
         function = pickle.loads(program)
-        held.functions[digest], held.weights[digest] = function, len(program)
+        state.functions[digest], state.weights[digest] = function, len(program)
         # The last function stays even if it alone is too large: the chunk is about to use it.
-        while len(held.functions) > FUNCTIONS or (
-            len(held.functions) > 1 and sum(held.weights.values()) > KEPT
-        ):
-            oldest = next(iter(held.functions))
-            held.functions.pop(oldest, None)
-            held.weights.pop(oldest, None)
+        while len(state.functions) > 1:
+            if len(state.functions) <= FUNCTIONS and sum(state.weights.values()) <= KEPT:
+                break
+            oldest = next(iter(state.functions))
+            state.functions.pop(oldest, None)
+            state.weights.pop(oldest, None)
     return function
 
 
@@ -127,19 +128,19 @@ def _mapped(path: str, size: int) -> Any:
     """A value that `sending.argument_files.write_apart` has written. Its buffers are the pages of files; a
     page that something writes to becomes a copy."""
     data = _map(path, size)
-    at = 8 + int.from_bytes(data[:8], "little")
-    head, places = pickle.loads(data[8:at])
-    buffers, others = [], dict[str, memoryview]()
+    position = 8 + int.from_bytes(data[:8], "little")
+    head, places = pickle.loads(data[8:position])
+    buffers, maps = [], dict[str, memoryview]()
     for place in places:
         if type(place) is tuple:
-            other, whole, start, count = place
-            if other not in others:
-                others[other] = _map(other, whole, READ & ~NO_LINK)
-            buffers.append(others[other][start : start + count])
+            other_path, other_size, start, count = place
+            if other_path not in maps:
+                maps[other_path] = _map(other_path, other_size, READ & ~NO_LINK)
+            buffers.append(maps[other_path][start : start + count])
             continue
-        at += -at % ALIGNED
-        buffers.append(data[at : at + place])
-        at += place
+        position += -position % ALIGNED
+        buffers.append(data[position : position + place])
+        position += place
     return pickle.loads(head, buffers=buffers)
 
 
@@ -161,7 +162,7 @@ def _worker() -> str:
 
 
 def _make_calls(
-    held: Any,
+    state: Any,
     function: Any,
     arguments: list[dict[str, Any]],
     options: dict[str, Any],
@@ -171,9 +172,9 @@ def _make_calls(
     timeout = options.get("timeout")
     marks = ""
     values = list[Any]()
-    for i, given in enumerate(arguments):
+    for i, keywords in enumerate(arguments):
         began = time.perf_counter()
-        target = (held, function, given, options, capture, i)
+        target = (state, function, keywords, options, capture, i)
         mark, value = _call(*target) if timeout is None else _call_in_time(target, timeout)
         spent.append(time.perf_counter() - began)
         marks += mark
@@ -184,34 +185,39 @@ def _make_calls(
 
 
 def _call(
-    held: Any, function: Any, given: dict[str, Any], options: dict[str, Any], capture: Any, i: int
+    state: Any,
+    function: Any,
+    keywords: dict[str, Any],
+    options: dict[str, Any],
+    capture: Any,
+    i: int,
 ) -> tuple[str, Any]:
     """Make one call in a new context. A process that the call has forked ends here."""
-    # If a tool forks, the child returns here, too: it must not go on with the chunk.
-    process, before = os.getpid(), getattr(held.local, "capture", None)
-    held.calls.add(threading.get_ident())
+    # If a tool forks, the child process returns here, too, and must not go on with the chunk.
+    process, outer_capture = os.getpid(), getattr(state.local, "capture", None)
+    state.calls.add(threading.get_ident())
     if capture is not None:
-        held.local.capture = (capture, i)
+        state.local.capture = (capture, i)
     try:
-        result = VALUE, contextvars.copy_context().run(_perform, function, given, options)
+        result = VALUE, contextvars.copy_context().run(_perform, function, keywords, options)
     except BaseException as error:
         result = RAISED, error
     finally:
-        held.local.capture = before
-        held.calls.discard(threading.get_ident())
+        state.local.capture = outer_capture
+        state.calls.discard(threading.get_ident())
     if os.getpid() != process:
         os._exit(0 if result[0] == VALUE else 1)
     return result
 
 
-def _perform(function: Any, given: dict[str, Any], options: dict[str, Any]) -> Any:
+def _perform(function: Any, keywords: dict[str, Any], options: dict[str, Any]) -> Any:
     limits: Any = sys.modules.get("agf_magics.limits.grants")
     if limits is not None and options.get("grant") is not None:
-        # Only if the package is loaded: without it no run can be started here.
+        # Without the package, no run can be started here, and nothing needs the rights.
         limits.granted.set(limits.Grant(*options["grant"]))
         # A tool that starts a run here is refused: a worker has no registry.
         limits.inside.set(True)
-    value = function(**given)
+    value = function(**keywords)
     if inspect.isawaitable(value):
         import asyncio
 
@@ -242,15 +248,18 @@ class _Capture:
 
     def __init__(self) -> None:
         self.texts: list[tuple[int, str, str]] = []
+        """The prints: the number of the call, the stream, the text."""
         self.room = PRINTS
+        """The number of characters that may still be added."""
 
     def take(self) -> list[tuple[int, str, str]]:
         """Take the prints so far. The chunk does not return them any more."""
-        taken = self.texts[:]
-        del self.texts[: len(taken)]
-        return taken
+        texts = self.texts[:]
+        del self.texts[: len(texts)]
+        return texts
 
     def write(self, i: int, stream: str, text: str) -> None:
+        """Add a print of call ``i``, as long as there is room."""
         # A tool that prints in a loop must not fill the memory of the kernel.
         if self.room > 0:
             self.texts.append((i, stream, text[: self.room]))
@@ -261,33 +270,33 @@ class _Capture:
                 )
 
 
-def _capture_of(held: Any, kernel: Any) -> _Capture | None:
+def _capture_of(state: Any, kernel: Any) -> _Capture | None:
     """The object that collects the prints of a chunk; None in the kernel's process, where prints stay."""
-    if kernel == getattr(held, "kernel", ""):
+    if kernel == getattr(state, "kernel", ""):
         return None
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None and not getattr(stream, "agf_routed", False):
-            setattr(sys, name, _Routed(held, name, stream))
+            setattr(sys, name, _Routed(state, name, stream))
     capture = _Capture()
     # A task of Dask reports the prints while the chunk runs.
-    getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)
+    getattr(state, "captures", {}).get(threading.get_ident(), []).append(capture)
     return capture
 
 
 class _Routed:
-    """Stands for stdout or stderr: what the thread of a call prints goes to the chunk of the call."""
+    """A stand-in for stdout or stderr that passes the prints of a call's thread to the call's chunk."""
 
     agf_routed = True
 
-    def __init__(self, held: Any, name: str, stream: Any) -> None:
-        self._held, self._name, self._stream = held, name, stream
+    def __init__(self, state: Any, name: str, stream: Any) -> None:
+        self._state, self._name, self._stream = state, name, stream
 
     def write(self, text: str) -> Any:
-        found = getattr(self._held.local, "capture", None)
-        if found is None:
+        capture_of_call = getattr(self._state.local, "capture", None)
+        if capture_of_call is None:
             return self._stream.write(text)
-        capture, i = found
+        capture, i = capture_of_call
         capture.write(i, self._name, str(text))
         return len(text)
 
@@ -304,13 +313,16 @@ class _Routed:
 
 class _File:
     """A file with the large buffers of results, one behind the other: a pipe would copy them several
-    times. ``there`` and ``new``: see ``results`` of `run`."""
+    times. ``existing`` and ``new``: the two paths in ``results`` of `run`."""
 
-    def __init__(self, there: str = "", new: str = "") -> None:
-        self._there, self._new = there, new
+    def __init__(self, existing: str = "", new: str = "") -> None:
+        self._existing, self._new = existing, new
         self._file: Any = None
-        self._end = self._at = 0
+        """The open file; None: nothing was written."""
+        self._end = self._position = 0
+        """The end of the last complete pickle's buffers, and the end of the buffers so far."""
         self._places = list[tuple[int, int]]()
+        """The offsets and the sizes of the buffers of the current pickle."""
 
     def packed(self, value: Any, most: int) -> Any:
         """The pickle of ``value``. If it has buffers in the file: the pickle, empty if it is itself the
@@ -321,12 +333,12 @@ class _File:
             data = b""
         if len(data) > most:
             raise ValueError(too_large(len(data), most))
-        self._end = self._at
+        self._end = self._position
         return (data, self._places) if self._places else data
 
     def begin(self) -> None:
         """Begin a pickle, in the place of an earlier pickle that has failed."""
-        self._at = self._end
+        self._position = self._end
         self._places = []
 
     def take(self, buffer: pickle.PickleBuffer) -> bool:
@@ -337,7 +349,7 @@ class _File:
     def _write(self, data: Any) -> bool:
         """Write a buffer; False: there is no file, or no room for it."""
         # The buffer begins at a new page: later the kernel can tell for each page whether it was changed.
-        start, size = self._at + -self._at % mmap.PAGESIZE, memoryview(data).nbytes
+        start, size = self._position + -self._position % mmap.PAGESIZE, memoryview(data).nbytes
         try:
             file = self._opened()
             file.seek(start)
@@ -346,13 +358,13 @@ class _File:
         except OSError:
             return False
         self._places.append((start, size))
-        self._at = start + size
+        self._position = start + size
         return True
 
     def _opened(self) -> Any:
         if self._file is None:
             try:
-                number = os.open(self._there, os.O_WRONLY)
+                number = os.open(self._existing, os.O_WRONLY)
             except OSError:
                 new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
                 number = os.open(self._new, new, 0o600)
@@ -376,15 +388,15 @@ def _packed(marks: str, values: list[Any], most: int, file: _File) -> tuple[str,
         return marks, file.packed(values, most)
     except BaseException:
         pass
-    found, changed = list[Any](), list(marks)
+    pickles, new_marks = list[Any](), list(marks)
     for i, value in enumerate(values):
         try:
             data = file.packed(value, most)
         except BaseException as error:
-            changed[i] = UNSENT
+            new_marks[i] = UNSENT
             data = pickle.dumps(f"{type(error).__name__}: {_text(error)}"[:500])
-        found.append(data)
-    return "".join(changed), found
+        pickles.append(data)
+    return "".join(new_marks), pickles
 
 
 def too_large(size: int, most: int) -> str:
@@ -412,18 +424,17 @@ def _reduce_exception(thing: Any) -> Any:
     arguments of ``__init__``: ``NoSuch("pear")`` would fail, or say "no such no such pear". So the copy
     is made without ``__init__``."""
     kind: Any = type(thing)
-    if (
-        isinstance(thing, Exception)
-        and isinstance(kind.__init__, types.FunctionType)
-        and not isinstance(kind.__new__, types.FunctionType)
-        and kind.__reduce__ is BaseException.__reduce__
-        and kind.__reduce_ex__ is object.__reduce_ex__
-        and not isinstance(
-            thing, SyntaxError | UnicodeError | StopIteration
-        )  # their __init__ sets more than args
-    ):
-        return copyreg.__newobj__, (kind, *thing.args), thing.__dict__ or None  # type: ignore[attr-defined]
-    return NotImplemented
+    if not isinstance(thing, Exception) or not isinstance(kind.__init__, types.FunctionType):
+        return NotImplemented
+    # The __init__ of these classes of Python sets more than ``args``.
+    if isinstance(thing, SyntaxError | UnicodeError | StopIteration):
+        return NotImplemented
+    has_own_new = isinstance(kind.__new__, types.FunctionType)
+    is_usual = kind.__reduce__ is BaseException.__reduce__
+    is_usual = is_usual and kind.__reduce_ex__ is object.__reduce_ex__
+    if has_own_new or not is_usual:
+        return NotImplemented
+    return copyreg.__newobj__, (kind, *thing.args), thing.__dict__ or None  # type: ignore[attr-defined]
 
 
 class ByName(pickle.Pickler):
@@ -492,13 +503,13 @@ def _text(error: BaseException) -> str:
 def _answer_in(error: BaseException) -> tuple[int, str] | tuple[()]:
     """The status and the ``Retry-After`` that a server answered, for the kernel that repeats the call. An
     HTTPError of urllib, for instance, has a socket, so that the error itself cannot be sent."""
-    said: Any = error
+    answer: Any = error
     with suppress(BaseException):  # a property of a user's class
-        said = getattr(error, "response", None) or error
+        answer = getattr(error, "response", None) or error
     try:
-        found = (getattr(said, name, None) for name in ("status_code", "status", "code"))
-        status = next(one for one in found if type(one) is int)
-        return status, str((getattr(said, "headers", None) or {}).get("Retry-After") or "")
+        numbers = (getattr(answer, name, None) for name in ("status_code", "status", "code"))
+        status = next(number for number in numbers if type(number) is int)
+        return status, str((getattr(answer, "headers", None) or {}).get("Retry-After") or "")
     except BaseException:
         # The error has no status, or a property of a user's class fails.
         return ()
@@ -508,31 +519,35 @@ def _is_writable(error: BaseException) -> bool:
     """Whether the text of an exception is short enough to be made. Python writes each argument part by
     part, and a small list whose parts are shared can have any number of parts."""
     # Read past properties of a user's class. The type alone counts: `isinstance` asks the object, too.
-    left: list[Any] = [vars(BaseException)["args"].__get__(error)]
+    waiting: list[Any] = [vars(BaseException)["args"].__get__(error)]
     for _ in range(MOST_WRITTEN):
-        if not left:
+        if not waiting:
             return True
-        part = left.pop()
+        part = waiting.pop()
         if issubclass(type(part), dict):
-            left += dict.values(part)
+            waiting += dict.values(part)
         elif issubclass(type(part), (list, tuple, set, frozenset)):
-            left += part
+            waiting += part
     return False
 
 
 def _trace(error: BaseException) -> str:
-    """The text of the traceback, without the frames of this package around the call: a function that was
-    sent by value still has the name of its module."""
+    """The text of the traceback, without the frames of this package around the call. A function that was
+    sent by value still has the name of its module, by which they are recognised."""
     try:
         if not _is_writable(error):
             return f"{type(error).__name__}: {UNWRITTEN}"
         # Read past a property of a user's class.
         trace = vars(BaseException)["__traceback__"].__get__(error)
-        while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(OURS):
+        while trace is not None and _is_ours(trace):
             trace = trace.tb_next
         return "".join(traceback.format_exception(type(error), error, trace))[-TRACE:]
     except BaseException:
         return type(error).__name__
+
+
+def _is_ours(trace: types.TracebackType) -> bool:
+    return str(trace.tb_frame.f_globals.get("__name__")).startswith(OUR_MODULES)
 
 
 def run_after_setup(*order: Any) -> Any:
@@ -542,14 +557,14 @@ def run_after_setup(*order: Any) -> Any:
     pickled, digest, run = order[-1]["setup"]
     if not pickled:
         return run(*order[:-1])
-    held = _held()
-    with held.__dict__.setdefault("setup_lock", threading.Lock()):
-        done: dict[str, tuple[str, str] | None] = held.__dict__.setdefault("setups", {})
-        if digest not in done:
-            done[digest] = None
+    state = _state()
+    with state.__dict__.setdefault("setup_lock", threading.Lock()):
+        outcomes: dict[str, tuple[str, str] | None] = state.__dict__.setdefault("setups", {})
+        if digest not in outcomes:
+            outcomes[digest] = None
             try:
                 pickle.loads(pickled)()
             except BaseException as error:
-                done[digest] = f"{type(error).__name__}: {_text(error)}"[:500], _trace(error)
-        failed = done[digest]
-    return ("setup", *failed) if failed is not None else run(*order[:-1])
+                outcomes[digest] = f"{type(error).__name__}: {_text(error)}"[:500], _trace(error)
+        failure = outcomes[digest]
+    return ("setup", *failure) if failure is not None else run(*order[:-1])

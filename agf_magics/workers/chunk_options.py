@@ -36,6 +36,7 @@ class BackendWithOptions:
         self.resources = dict(resources)
         self.ahead = math.ceil(SEEN / AIM) if adaptive else getattr(backend, "ahead", AHEAD)
         self._setup = b"", ""
+        """The pickled setup and its digest; empty: there is no setup."""
         if setup is not None:
             try:
                 program = Program(setup)
@@ -55,23 +56,23 @@ class BackendWithOptions:
         return count(self.resources) if count is not None and self.resources else self.backend.lanes
 
     def submit(
-        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+        self, run: Callable[..., Any], order: tuple[Any, ...], report: Callable[[Any], None]
     ) -> Cancel:
-        # `run_after_setup` gets a further mapping of options behind the chunk's own options.
-        of_chunk = options_of(order)
+        # `run_after_setup` gets a second mapping of options after the chunk's own options.
+        chunk_options = options_of(order)
         options = {
-            "effect": of_chunk.get("effect", False),
-            "timeout": of_chunk.get("timeout"),
-            "resources": {**self.resources, **of_chunk.get("resources", {})},
+            "effect": chunk_options.get("effect", False),
+            "timeout": chunk_options.get("timeout"),
+            "resources": {**self.resources, **chunk_options.get("resources", {})},
             "setup": (*self._setup, loadable(run)),
         }
         return self.backend.submit(
-            run_after_setup, (*order, options), lambda outcome: done(_checked(outcome))
+            run_after_setup, (*order, options), lambda outcome: report(_checked(outcome))
         )
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
-        of_all = Need("", self.resources, False, None)
-        return find_problems(self.backend, [of_all, *needs])
+        need_of_all = Need("", self.resources, False, None)
+        return find_problems(self.backend, [need_of_all, *needs])
 
 
 def _checked(outcome: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What ``on=`` and ``--on`` may be, and the worker backend that it becomes.
+"""Turns the value of ``on=`` or ``--on`` into a worker backend.
 
 A word (``processes``, ``dask``), the address of a scheduler, a Dask client, or any
 ``concurrent.futures.Executor`` becomes a `WorkerBackend`. An address comes only from the person:
@@ -74,6 +74,7 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
 
 
 def _of_object(on: object) -> WorkerBackend:
+    """The backend of a Dask client or an Executor. Raises DefinitionError."""
     if _is_client(on):
         from .backends.dask.start import connect_client
 
@@ -88,6 +89,7 @@ def _of_object(on: object) -> WorkerBackend:
 
 
 def _of_text(text: str, names: Mapping[str, object] | None) -> WorkerBackend | None:
+    """The backend of a word, an address, or a variable of ``names``. Raises DefinitionError."""
     # Words come before variables: a variable named `dask` must not change what --on dask means.
     word = read_word(text)
     if word is not None:
@@ -99,6 +101,7 @@ def _of_text(text: str, names: Mapping[str, object] | None) -> WorkerBackend | N
 
 
 def _unknown(text: str, names: Mapping[str, object] | None) -> DefinitionError:
+    """The error for a text that is neither a word, an address nor a variable."""
     if not text:
         message = "on is empty"
     elif "://" in text:
@@ -107,15 +110,15 @@ def _unknown(text: str, names: Mapping[str, object] | None) -> DefinitionError:
             f"{shorten(text)!r}"
         )
     elif text.partition(":")[0] in WORDS:
-        what = "workers" if text.startswith("dask") else "processes"
-        message = f"the number of {what} must be 1 to 1024, got {shorten(text)!r}"
+        description = "workers" if text.startswith("dask") else "processes"
+        message = f"the number of {description} must be 1 to 1024, got {shorten(text)!r}"
     else:
-        what = (
+        description = (
             "neither a word, an address nor a variable"
             if names is not None
             else "neither a word nor an address"
         )
-        message = f"{shorten(text)!r} is {what}"
+        message = f"{shorten(text)!r} is {description}"
     usable = [
         name for name, value in (names or {}).items() if not name.startswith("_") and can_run(value)
     ]
@@ -124,13 +127,14 @@ def _unknown(text: str, names: Mapping[str, object] | None) -> DefinitionError:
 
 
 def can_run(value: object) -> bool:
-    """Whether ``value``, which is no text, can be given as ``on``."""
-    return not isinstance(value, type | str) and (
-        _is_backend(value) or isinstance(value, Workers | Executor) or _is_client(value)
-    )
+    """Whether ``value``, which is not a text, can be given as ``on``."""
+    if isinstance(value, type | str):
+        return False
+    return _is_backend(value) or isinstance(value, Workers | Executor) or _is_client(value)
 
 
 def _of_word(word: Word) -> WorkerBackend | None:
+    """The backend of a word or an address; None: this process. Raises DefinitionError."""
     if word.kind == "here":
         return None
     _require("processes" if word.kind == "processes" else "dask")
@@ -146,6 +150,7 @@ def _of_word(word: Word) -> WorkerBackend | None:
 
 
 def _require(word: str) -> None:
+    """Raise DefinitionError if a package that ``word`` needs is not installed."""
     if IN_BROWSER:
         message = f"--on {word} needs other processes, and a browser has none"
         hint = "leave out --on: the calls are made one after another here"
@@ -156,16 +161,16 @@ def _require(word: str) -> None:
         raise DefinitionError(Diagnostic("on.not-installed", message, hint=hint))
 
 
-def _with_options(wanted: Workers, names: Mapping[str, object] | None) -> WorkerBackend | None:
-    backend = find_backend(wanted.on, names)
+def _with_options(workers: Workers, names: Mapping[str, object] | None) -> WorkerBackend | None:
+    backend = find_backend(workers.on, names)
     if backend is None:
         return None
-    if not are_resources(wanted.resources):
+    if not are_resources(workers.resources):
         message = (
-            f"resources must be a mapping of names to numbers above 0, got {wanted.resources!r}"
+            f"resources must be a mapping of names to numbers above 0, got {workers.resources!r}"
         )
         raise DefinitionError(Diagnostic("on.resources", message, hint="for example {'gpu': 1}"))
-    options = BackendWithOptions(backend, wanted.setup, wanted.resources, wanted.adaptive)
+    options = BackendWithOptions(backend, workers.setup, workers.resources, workers.adaptive)
     return cast(WorkerBackend, options)
 
 

@@ -1,4 +1,4 @@
-"""Reads the outcome of a chunk that is back: the result of each call, or why there is none."""
+"""Reads the outcome of a chunk that is back: the result of each call, or the failure of the chunk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..text.raised import describe_exception
 from . import chunk
 from .sending.functions import other_python
-from .sending.losses import is_here, lacking_module
+from .sending.losses import has_module_here, lacking_module
 from .sending.tracebacks import raised_there
 from .sending.unsendable import STAY
 
@@ -31,7 +31,7 @@ class OutcomeReader(NamedTuple):
                 return True, value
             case chunk.RAISED:
                 error = raised_there(*value)
-                if is_here(error):
+                if has_module_here(error):
                     failure = StepError(lacking_module(self.name, self.where, error))
                     failure.__cause__ = error
                     return False, failure

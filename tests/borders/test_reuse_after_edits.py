@@ -319,7 +319,7 @@ def test_the_reason_says_what_was_edited_and_what_is_not_compared() -> None:
     first = kernel.run()
     kernel.cell("RATE = [5]")
     (row,) = agf.stale(first, registry=kernel.registry)
-    assert row["why"] == ("its function was edited: RATE (not compared: seen, which calls of the run changed)")
+    assert row["why"] == ("its function reads RATE, which changed (not compared: seen, which calls of the run changed)")
 
 
 def test_the_reason_names_objects_that_cannot_be_compared() -> None:

@@ -142,7 +142,7 @@ WALKS: dict[str, tuple[int, Callable[[Any], object]]] = {
     "previewed": (FEW, preview),
     "masked, with a key in the environment": (FEW, lambda value: masking().shown(value)),
     "masked, with a secret argument": (FEW, lambda value: learning().shown(value)),
-    "searched for a secret": (FEW, lambda value: learning().holds(value)),
+    "searched for a secret": (FEW, lambda value: learning().has_secret(value)),
     "an object searched for a secret": (FEW, lambda value: learning().shown(Holder(value))),
     "an exception searched for a secret": (FEW, lambda value: learning().raised(ValueError(value))),
     "taken as a secret": (600_000, parts_of),

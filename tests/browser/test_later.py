@@ -76,7 +76,7 @@ def test_after_an_edit_the_steps_that_would_run_again_are_marked(opened: Open, a
     assert badges(page, 1) == ["↻ inside"]
     twist.click()
     page.open_step(1, "steps[1].do")
-    page.says(1, "its function was edited: its code")
+    page.says(1, "The code of its function was edited. A new run with --reuse makes")
     page.open_view(1, "Picture")
     page.explorer(1).locator("svg g.badge", has_text="stale").wait_for()
     page.picture(f"stale-picture-{app}", 1)
@@ -218,6 +218,23 @@ def test_no_notice_repeats_what_is_in_sight(opened: Open, lab: Lab) -> None:
     page.explorer(5).locator("button", has_text="now").click()
     page.says(5, "ok", "→ now")  # the notebook contains the question and its answer
     assert page.page.evaluate(f"({NOTICES})()") == ""
+
+
+def test_a_cell_that_runs_again_leaves_one_notice(opened: Open, lab: Lab) -> None:
+    page = opened(SETUP, HOLD, ASK.replace("UNTIL", "twice-asks"), "asking = %run_pipeline_async asks", FILL)
+    for cell in range(5):
+        page.run(cell)
+    page.cell(4).locator(".jp-Cell-outputArea").evaluate("node => node.scrollIntoView({ block: 'end' })")
+    (lab.folder / "twice-asks").touch()
+    asked = "asks · ? Publish <b>it</b>?"
+    page.wait(f"({NOTICES})().includes(it)", asked)
+    page.run(3)
+    page.explorer(3).locator("button", has_text="later").click()
+    page.says(3, "ok", "→ later")
+    page.wait(f"!({NOTICES})().includes(it)", asked)  # nor that of the run before, whose output is gone
+    page.type(4, "import agf_magics\n[run.status for run in agf_magics.runs(flow='asks')[:2]]", instead=True)
+    page.run(4)
+    page.says(4, "['ok', 'waiting']")
 
 
 ALONE = """() => {

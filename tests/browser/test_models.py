@@ -177,6 +177,42 @@ def test_a_reply_is_written_as_markdown_while_it_arrives(opened: Open, lab: Lab)
     assert page.page.evaluate("window.hacked") is None
 
 
+ANSWERS = """%load_ext agf_magics
+%config AgfMagics.journal = "answers.sqlite"
+import agf_magics as agf
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+
+async def answer(messages, info):
+    return ModelResponse(parts=[TextPart("# Fruit\\n\\n- **figs**\\n- plums")])
+
+agf.registry.choose(FunctionModel(answer, model_name="figs"))"""
+
+
+def test_what_a_model_answered_is_written_as_markdown_wherever_it_is_shown(opened: Open) -> None:
+    page = opened(ANSWERS, TALK)
+    page.run_all()
+    explorer, written = page.explorer(1), ".markdown:has(h1:text-is('Fruit')) li strong:text-is('figs')"
+    output = "h4:text-is('Output') ~ "
+    explorer.locator(f".panel {output}{written}").wait_for()  # of the run
+    explorer.locator(".panel summary", has_text="answer").click()
+    explorer.locator(f".panel details {written}").wait_for()  # of the store
+    page.open_step(1, "Name many fruits.")
+    explorer.locator(f".panel {output}{written}").wait_for()
+    explorer.locator(f".panel .said.model {written}").wait_for()
+    page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    explorer.locator(".panel button:text-is('Copy')").click()
+    explorer.locator(".panel button:text-is('Copied')").wait_for()
+    assert page.page.evaluate("() => navigator.clipboard.readText()") == "# Fruit\n\n- **figs**\n- plums"
+    explorer.locator("button:text-is('State over time')").click()
+    explorer.locator(f".time {written}").wait_for()
+    page.picture("markdown of an answer", 1)
+    assert "**figs" not in explorer.locator(".time details, .panel").all_inner_texts()
+    saved = str(page.save().cells[1].outputs)
+    assert "<strong>figs</strong>" in saved.split("conversation")[0]
+    assert not page.errors
+
+
 def shows_end(page: Notebook, text: str) -> None:
     page.wait(f"({ITS_END})([{PANEL}, it])", text)
 

@@ -87,6 +87,12 @@ def test_each_element_shows_what_went_in_and_out_and_calls_are_found_and_ordered
     table(row["steps[2]"], "Values", "#12True20")
     table(row["steps[2].do"], "Values", "elementitemcaseoutput", "#12True20", "#01default2")
     page.picture("values-match", 1)
+    explorer.locator(".panel tr:has(td:text-is('#1'))").click()  # all of what one element read and gave
+    values = explorer.locator(".panel h3:text-is('#1') >> xpath=..")
+    for text in ("item2", "case: True", "Output20"):
+        values.filter(has_text=text).wait_for()
+    explorer.locator(".panel button:text-is('‹ Values')").click()
+    table(row["steps[2].do"], "Values", "#01default2")
     explorer.locator(f".row[id='{row['steps[3]']}']").click()
     explorer.locator(".panel h4:text-is('Values') >> xpath=..", has_text="ctx.total45case: True").wait_for()
     table(row["steps[4]"], "Calls", "no sevens")
@@ -113,6 +119,25 @@ TABLE = """%%pipeline --run --set 'found=[{"id": 0, "price": 0.0}, {"id": 1, "pr
 pipeline: divides
 steps:
 - transform: {value: "map(found, r -> 10 / (r.price - 5))", output: dear}"""
+
+
+RECORDS = """%%pipeline --run --set ns=[1,2]
+pipeline: records
+steps:
+- for_each:
+    over: ctx.ns
+    on_error: abort
+    do: {transform: {value: '{n: item, both: [item, item], words: "some text"}'}}
+    collect: {transform: {value: pipe}}
+    output: made"""
+
+
+def test_the_parts_of_a_value_in_a_table_do_not_run_together(opened: Open) -> None:
+    page = opened(SETUP, RECORDS)
+    page.run_all()
+    panel = page.open_step(1, "made")
+    panel.locator("td:text-is('n: 1, both: [1, 1], words: \"some text\"')").wait_for()
+    page.picture("values-records", 1)
 
 
 def test_a_table_that_a_failed_transform_read_is_a_table(opened: Open) -> None:

@@ -80,6 +80,30 @@ def test_the_border_of_the_panel_and_the_lower_border_move(opened: Open) -> None
     assert not page.errors
 
 
+VIEW = f"{EXPLORERS}.map(root => root.host.explorer?.picture).find(picture => picture?.svg)"
+
+
+def test_a_picture_on_the_whole_screen_is_arranged_for_it_and_returns_to_what_it_was(opened: Open) -> None:
+    page = opened(SETUP, chain("screen", 24))
+    page.page.set_viewport_size({"width": 1200, "height": 700})
+    page.run_all()
+    page.open_view(1, "Picture")
+    explorer = page.explorer(1)
+    explorer.locator("g.box").first.wait_for()
+    explorer.locator("button[title='Zoom in']").click()
+    before, size = page.page.evaluate(f"() => [{VIEW}.box, {VIEW}.whole]")
+    explorer.locator("button[title^='Fill']").click()
+    page.wait(f"document.fullscreenElement && `${{{VIEW}.whole}}` !== `${{it}}`", size)  # it has another form
+    fits = f"(view => view.whole.every((side, k) => k < 2 || side <= view.box[k] + 1))({VIEW})"
+    page.wait(fits)
+    assert box(explorer)[2] - box(explorer)[0] > 1190
+    page.picture("whole-screen-arranged")
+    page.page.evaluate("document.exitFullscreen()")
+    page.wait(f"!document.fullscreenElement && `${{{VIEW}.whole}}` === `${{it}}`", size)
+    page.wait(f"{VIEW}.box.every((side, k) => Math.abs(side - it[k]) < 2)", before)
+    assert not page.errors
+
+
 def test_a_wide_picture_has_the_width_and_the_panel_is_below_it(opened: Open) -> None:
     wide = "%%pipeline --run\npipeline: wide\nsteps:\n" + chain("", 5).split("steps:\n")[1]
     page = opened(SETUP, wide, "agf.registry.flows['wide']")
@@ -433,6 +457,37 @@ def test_a_run_that_was_cancelled_and_resumed_says_so_in_the_saved_page(opened: 
     panel.locator("h4:text-is('Output')").wait_for()  # the panel is drawn again until it has the call
     panel.locator("button:text-is('Run from here')").click()
     page.says(2, "It was cancelled; the run above began from a step of it.")
+
+
+TWICE = """import asyncio
+WORKS = []
+
+@tool
+async def fragile(n: int) -> int:
+    if not WORKS:
+        await asyncio.sleep(300)
+    if len(WORKS) < 2:
+        raise RuntimeError("the service is down")
+    return n"""
+
+
+def test_the_line_below_a_resumed_run_has_all_of_its_ends_in_order(opened: Open) -> None:
+    page = opened(SETUP, TWICE, FLAKY, "WORKS.append(1)")
+    page.run(0)
+    page.run(1)
+    page.run(2, wait=False)
+    explorer = page.explorer(2)
+    explorer.locator("button:text-is('Cancel')").click()
+    page.finished()
+    page.run(3)
+    page.wait(f"{EXPLORERS}.some(root => performance.now() - root.host.explorer.state.kept.cancelled > 1000)")
+    explorer.locator("button:text-is('Resume')").click()
+    page.says(2, "It was cancelled, was resumed above, and failed.")
+    page.picture("whole-resumed-and-failed", 2)
+    page.run(3)
+    explorer.locator("button:text-is('Resume')").click()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    page.says(2, "It was cancelled, was resumed above, failed, and was resumed again.")
 
 
 def test_a_moment_highlights_its_step_and_a_run_continues_from_it(opened: Open) -> None:

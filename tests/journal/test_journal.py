@@ -834,7 +834,7 @@ def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(
         store = Store.at(path)
         (head,) = queries.list_runs(store)
         assert claims.claim(store, head)
-        assert deletion._deleted(store, head.num, head.num + ROOM) == deletion.SLICE  # then its process died
+        assert deletion._delete_slice(store, head.num, head.num + ROOM) == deletion.SLICE  # then its process died
         assert [listed.status for listed in queries.list_runs(store)] == ["damaged"]
         with pytest.raises(agf.DefinitionError):
             agf.resume(run.run_id, registry=registry)

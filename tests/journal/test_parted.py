@@ -298,11 +298,11 @@ def test_a_form_of_any_bytes_is_found_as_it_is(form: bytes) -> None:
     assert len(ODD) > FEW_FORMS
     for size in (1, len(form) - 1, 50):  # the number of bytes before the secret
         search = Search(ODD)
-        search.look(b"abc ac( E Z one some \xf6 \n a b c" + b"x" * size)
-        search.look(form[:-2])
-        search.look(form[-2:-1])
+        search.search_next(b"abc ac( E Z one some \xf6 \n a b c" + b"x" * size)
+        search.search_next(form[:-2])
+        search.search_next(form[-2:-1])
         with pytest.raises(HoldsSecret):
-            search.look(form[-1:] + b"x")
+            search.search_next(form[-1:] + b"x")
 
 
 def test_a_searched_buffer_is_searched_again_for_other_texts() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agf_magics.journal.codec.signatures import row_crc
 from agf_magics.journal.database.errors import JournalError
 from agf_magics.journal.database.file import TABLES
-from agf_magics.journal.records.fields import is_at
+from agf_magics.journal.records.fields import is_path
 from agf_magics.journal.records.record_reader import Row, read_records
 from agf_magics.journal.records.records import COLUMNS, Record
 
@@ -109,6 +109,6 @@ def test_a_forged_cell_is_an_error_of_the_journal_or_a_record_of_the_right_types
         assert "row 7 has changed" in records
         return
     (record,) = records
-    assert is_at(record.at)
+    assert is_path(record.at)
     assert type(record.tries) is type(record.kind) is type(record.name) is str
     assert record.result.form in ("json", "pickle", "again", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.engine.linking.linked import Linked
 from agf_magics.flow.step_path import is_within
-from agf_magics.journal.run_calls import RunCalls, is_of, numbers_in
+from agf_magics.journal.run_calls import RunCalls, is_call_of, numbers_in
 from agf_magics.lifecycle.past.calls_of_run import calls_of, elements_of
 from agf_magics.lifecycle.run_internals import linked_flow
 from tests.engine.kept import journal_in
@@ -86,6 +87,30 @@ def test_failed_calls_come_first_and_pages_do_not_overlap(run: agf.Run) -> None:
     assert len({record.line for page in pages for record in page}) == 24
     assert [record.what for page in pages for record in page] == ["failed"] * 8 + ["finished"] * 16
     assert all(record.what == "failed" for record in calls.page(row, 100, failed=True))
+
+
+def test_failed_calls_and_the_others_are_in_the_order_of_their_elements(tmp_path: Path) -> None:
+    """However the calls of concurrent elements ended."""
+    registry, ended, turns = agf.Registry(), list[int](), {n: asyncio.Event() for n in range(12)}
+    turns[11].set()
+
+    async def odd(n: int) -> int:
+        await turns[n].wait()  # the last element ends first
+        ended.append(n)
+        if n:
+            turns[n - 1].set()
+        if n % 2:
+            raise ValueError(n)
+        return n
+
+    agf.tool(odd, registry=registry)
+    text = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, max_parallel: 12, on_error: continue, do: {tool: " \
+           "{name: odd, args: {n: !expr item}}}, collect: {transform: {value: pipe}}}"  # fmt: skip
+    with journal_in(tmp_path):
+        run = agf.run(defined(text, registry=registry), {"xs": list(range(12))}, registry=registry)
+        page = run_calls_of(run).page(run.steps["steps[0]"], 100, order="failed")
+    assert ended == list(range(11, -1, -1))
+    assert [record.at[1] for record in page] == [1, 3, 5, 7, 9, 11, 0, 2, 4, 6, 8, 10]
 
 
 def test_a_call_is_found_by_its_number_and_only_in_its_run(run: agf.Run) -> None:
@@ -171,9 +196,9 @@ PATHS = st.lists(st.tuples(STEPS, st.lists(st.integers(0, 3), max_size=3)), min_
 def test_a_call_belongs_to_the_steps_above_its_path(parts: list[tuple[str, list[int]]], key: tuple[str, ...]) -> None:
     path = tuple(bit for step, numbers in parts for bit in (step, *numbers))
     bare = tuple(step for step, _ in parts)
-    assert is_of(path, key) is is_within(bare, key)  # type: ignore[arg-type]
+    assert is_call_of(path, key) is is_within(bare, key)  # type: ignore[arg-type]
     numbers = numbers_in(path, key, 1)  # type: ignore[arg-type]
-    assert numbers is None or is_of(path, key, numbers)  # type: ignore[arg-type]
+    assert numbers is None or is_call_of(path, key, numbers)  # type: ignore[arg-type]
 
 
 def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Run) -> None:

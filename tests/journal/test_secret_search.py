@@ -14,7 +14,7 @@ FIRST, OTHER, ABSENT = b"sk-1234567890", b"pk-0987654321", b"zk-5555555555"
 
 def finds(searches: Searches, forms: Sequence[bytes], digest: str = "text", in_numbers: bool = False) -> bool:
     try:
-        searches.search(forms, in_numbers).look_at(TEXT, TEXT, digest)
+        searches.search(forms, in_numbers).search_buffer(TEXT, TEXT, digest)
     except HoldsSecret:
         return True
     return False
@@ -33,7 +33,7 @@ def test_a_buffer_is_searched_again_for_other_texts(then: list[bytes]) -> None:
 def test_a_buffer_is_not_searched_again_for_the_same_texts() -> None:
     """The digest stands for the bytes. A digest with other bytes shows that no search happens."""
     searches = Searches()
-    searches.search([FIRST, OTHER], False).look_at(memoryview(b"nothing"), memoryview(b"nothing"), "text")
+    searches.search([FIRST, OTHER], False).search_buffer(memoryview(b"nothing"), memoryview(b"nothing"), "text")
     assert not finds(searches, [OTHER, FIRST])
     assert finds(searches, [FIRST, OTHER], digest="another")
     assert finds(searches, [FIRST, OTHER], digest=""), "a buffer without a digest is always searched"
@@ -44,8 +44,8 @@ def test_a_search_that_overlaps_a_later_search_keeps_its_own_buffers() -> None:
     searches = Searches()
     early = searches.search([ABSENT], False)
     late = searches.search([FIRST], False)
-    early.look_at(TEXT, TEXT, "text")
+    early.search_buffer(TEXT, TEXT, "text")
     with pytest.raises(HoldsSecret):
-        late.look_at(TEXT, TEXT, "text")
+        late.search_buffer(TEXT, TEXT, "text")
     with pytest.raises(HoldsSecret):
-        searches.search([FIRST], False).look_at(TEXT, TEXT, "text")
+        searches.search([FIRST], False).search_buffer(TEXT, TEXT, "text")

@@ -416,16 +416,19 @@ steps:
     states = {row["step"]: (row["state"], row["calls"], row["why"]) for row in marked if row["state"]}
     assert states == {
         "steps[0].do": ("again", 2, "it failed"),
-        "steps[1]": ("depends", 0, "it depends on a step that runs again"),
+        "steps[0].collect": ("evaluated", 0, "it reads first, which runs again"),
+        "steps[1]": ("depends", 0, "it reads kept, which depends on first, which runs again"),
     }
     assert not marked.is_edited
     assert [row["step"] for row in marked if row["is_retry"]] == ["steps[0].do"]
-    assert marked.summary == "2 steps would run again"
+    assert marked.summary == "2 steps would run again; 1 without calls may get other values"
     edited_since = tools(first=even, second=lambda n: sum(n) + 1)
     agf.define(text, registry=edited_since)
     later = agf.stale(run, registry=edited_since)
     assert [row["step"] for row in later if row["is_retry"]] == ["steps[0].do"]
-    assert later.summary == "2 steps would run again, 1 of them only to try a failure again"
+    assert later.summary == (
+        "2 steps would run again, 1 of them only to try a failure again; 1 without calls may get other values"
+    )
     other = agf.stale(run, input={"items": [1, 2, 3, 4, 5]}, registry=registry)  # with an element that the run lacks
     assert state_of(other)["steps[1]"] == "again"
 
@@ -477,9 +480,73 @@ def test_the_reason_names_what_the_function_reads_that_was_edited() -> None:
     registry = scaled(2)
     agf.define(TWO, registry=registry)
     run = agf.run("two", {"n": 1}, registry=registry)
-    for now, reason in ((scaled(3), "FACTOR"), (scaled(2, 1), "its code"), (scaled(3, 1), "its code, FACTOR")):
+    for now, reason in (
+        (scaled(3), "its function reads FACTOR, which changed"),
+        (scaled(2, 1), "the code of its function was edited"),
+        (scaled(3, 1), "the code of its function was edited, and so was FACTOR, which it reads"),
+    ):
         agf.define(TWO, registry=now)
-        assert agf.stale(run, registry=now)[0]["why"] == f"its function was edited: {reason}"
+        assert agf.stale(run, registry=now)[0]["why"] == reason
+
+
+READERS = """\
+pipeline: readers
+steps:
+- tool: {name: first, args: {n: 2}, output: orders}
+- transform: {value: "ORDERS", output: total}
+- tool: {name: second, args: {n: !expr total}, output: report}
+- transform: {value: "1", output: other}
+"""
+IN_LANGUAGES = {
+    "pipeline": READERS.replace("ORDERS", "orders * 10"),
+    "plan": (
+        "name: readers\nstate: {n: 2}\ncalls:\n- {_tool: first, n: †state.n, _outputPath: †state.orders}\n"
+        "- {_tool: second, n: †state.orders, _outputPath: †state.total}"
+    ),
+    "graph": (
+        "state: {n: int, orders: int, total: str}\nvariables: {n: 2}\nnodes:\n"
+        "  orders: {type: tool_call, tool: first, args: {n: '{state.n}'}, state_key: orders}\n"
+        "  total: {type: passthrough, output: {total: 'is {state.orders}'}}\n"
+        "edges:\n- {from: START, to: orders}\n- {from: orders, to: total}\n- {from: total, to: END}"
+    ),
+}
+
+
+@pytest.mark.parametrize("language", IN_LANGUAGES)
+def test_a_step_that_reads_an_edited_step_is_marked_with_the_reason(language: str) -> None:
+    def both(more: int) -> agf.Registry:
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(f"def first(n): return n + {more}", names)
+        registry = tools(first=names["first"], second=lambda n: n)
+        agf.define(IN_LANGUAGES[language], language, name="readers", registry=registry)
+        return registry
+
+    run = agf.run("readers", registry=both(1))
+    marked = agf.stale(run, registry=both(2))
+    reasons = [(row["state"], row["why"]) for row in marked if row["state"] and row["kind"] != "input"]
+    how = "depends" if language == "plan" else "evaluated"
+    assert reasons[:2] == [
+        ("again", "the code of its function was edited"),
+        (how, "it reads orders, which changed"),
+    ]
+    if language == "pipeline":
+        assert reasons[2] == ("depends", "it reads total, which depends on orders, which changed")
+        assert "2 steps would run again; 1 without calls may get other values" in marked.summary
+
+
+def test_a_step_without_calls_that_was_edited_is_marked_and_what_reads_it() -> None:
+    registry = tools(first=lambda n: n, second=lambda n: n)
+    agf.define(READERS.replace("ORDERS", "orders * 10"), registry=registry)
+    run = agf.run("readers", registry=registry)
+    agf.define(READERS.replace("ORDERS", "orders  *  10"), registry=registry)
+    assert not agf.stale(run, registry=registry).is_edited  # spaces make no difference
+    agf.define(READERS.replace("ORDERS", "orders * 20"), registry=registry)
+    marked = agf.stale(run, registry=registry)
+    assert marked.is_edited
+    assert {row["step"]: (row["state"], row["why"]) for row in marked if row["state"] not in ("", "reused")} == {
+        "steps[1]": ("evaluated", "its expression was edited"),
+        "steps[2]": ("again", "its arguments differ: it reads total, which changed"),
+    }
 
 
 def test_new_and_removed_steps_are_named_and_the_others_keep_their_rows() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.notebook.display.conversation import MOST_SAVED, conversations_html
+from agf_magics.notebook.explorer.requests import requests_of, session_of
+from agf_magics.pictures.pages.run_page import run_html
 from agf_magics.pictures.values import BLOCK
 from agf_magics.settings.settings import current
 
@@ -50,6 +53,22 @@ def test_the_saved_page_has_the_prompt_the_call_its_result_and_the_reply(tmp_pat
         assert part in page, part
     assert "<b>4" not in page
     assert f'<pre style="{BLOCK}">What do figs cost?</pre>' in page  # JupyterLab's own rule breaks inside words
+
+
+def test_what_a_model_answered_is_markdown_in_the_output_the_stores_and_each_moment(tmp_path: Path) -> None:
+    run = run_asking(tmp_path)
+    for view in (run, agf.runs(run.run_id)):
+        assert run_html(view).count("<strong>four</strong>") == 2  # the output and the store
+        requests = requests_of(view)
+        (step,) = {session_of(view, row) for row in view.progress.rows.values() if session_of(view, row)}
+        answers = [
+            requests["run"]({})["output"], requests["store"]({"number": 1}), requests["step"]({"step": step})["output"],
+            *(row[1] for row in map(tuple, requests["moment"]({"at": 1, "since": 0})["values"]) if row[0] == "reply"),
+        ]  # fmt: skip
+        assert len(answers) == 4
+        assert all(answer.get("markdown") and answer["text"] == "They cost\n\n**four**." for answer in answers)
+        assert "markdown" not in requests["store"]({"number": 0})  # the text of a person
+        assert json.loads(requests["text"]({})["text"]) == "They cost\n\n**four**."
 
 
 def test_a_run_without_a_model_or_without_a_journal_has_no_conversation(tmp_path: Path) -> None:

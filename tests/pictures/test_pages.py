@@ -25,6 +25,7 @@ from agf_magics.notebook.display import registry_page
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.pages.parts import (
+    OWN_SHARE,
     LiveLine,
     headline,
     live_line,
@@ -236,13 +237,13 @@ def test_the_run_page_shows_output_stores_steps_and_warnings() -> None:
     ):
         assert part in page
         assert part in text
-    assert "<details open><summary>13 steps" not in run_html(run)
+    assert "<details open><summary>5 steps and 8 inside them" not in run_html(run)
 
 
 def test_the_page_of_a_failed_run_begins_with_the_error_and_shows_the_steps() -> None:
     page = run_html(Run(error=MISSING))
-    assert page.index("no field") < page.index("13 steps")
-    assert "<details open><summary>13 steps" in page
+    assert page.index("no field") < page.index("5 steps and 8 inside them")
+    assert "<details open><summary>5 steps and 8 inside them" in page
     assert "output" not in run_text(Run(error=MISSING))
 
 
@@ -290,7 +291,11 @@ def test_a_short_tree_and_the_tree_of_a_run_that_went_well_are_complete() -> Non
     flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * 200)
     progress = progress_of(flow, [ev.RunStarted("many", 0.0), *events, ev.RunEnded(2.0, "ok")])
     assert len(steps_text(progress, now=2.0)) == 200
-    assert "max-height" in steps_html(progress, now=2.0)
+    page = steps_html(progress, now=2.0)
+    shown, fold = page.split("<details><summary>… and 180 more rows</summary>")
+    assert (shown.count("<tr>"), fold.count("<tr>")) == (21, 181)  # with the heads
+    assert "max-height" not in page  # no row is cut
+    assert "max-height" in steps_html(progress_of(flow, [ev.RunStarted("many", 0.0), *events]), now=2.0)
 
 
 def _done(step: str) -> list[ev.Event]:
@@ -357,14 +362,20 @@ def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     pages = [run_html(run) for run in runs] + [progress_html(progress_of(load(DIGEST), halfway()), now=3.0)]
     pages += [error_html(MISSING), registry_page.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
     back, text = THEMES[theme]
+    checked = set[str]()
     for style in re.findall('style="([^"]*)"', "".join(pages)):
         rules = dict(part.split(":", 1) for part in style.split(";"))
-        if rules.get("color", "inherit") != "inherit":
+        if "color-mix" in rules.get("color", ""):
+            tint, share = re.findall(r"#\w{6}|\d+(?=%)", rules["color"])
+            assert contrast(mixed(tint, text, int(share) / 100), back) >= 4.5, style
+            checked.add(tint)
+        elif rules.get("color", "inherit") != "inherit":
             assert contrast(rules["color"], rules["background-color"]) >= 4.5, style
         if "opacity" in rules:
             assert contrast(mixed(text, back, float(rules["opacity"])), back) >= 4.5, style
+    assert len(checked) > 3
     for state in look.STATES.values():
-        assert contrast(state.ink, state.fill) >= 4.5, state
+        assert contrast(mixed(state.color, text, OWN_SHARE / 100), back) >= 4.5, state
     for kind in look.KINDS.values():
         for roles, is_dark in ((look.LIGHT, False), (look.DARK, True)):
             shades = look.colours(kind, is_dark)

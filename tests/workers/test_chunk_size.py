@@ -46,7 +46,7 @@ def test_the_next_chunk_after_these(case: str) -> None:
 def test_the_bytes_of_arguments_count_as_those_of_results_do(sizes: tuple[int, ...], size: int) -> None:
     learnt = ChunkSize()
     for size_given in sizes:
-        learnt.weigh_given(size_given)
+        learnt.learn_argument_size(size_given)
     learnt.learn(0.5, 100, 1, 0)
     assert learnt.size == size
 

@@ -17,7 +17,7 @@ from ...text.file_names import fold, is_protected
 from ...text.suggestions import suggest
 from ...values.extent import TooDeep, dump_bounded
 from ...values.value import Value, is_json, type_name
-from .notebook_files import OWN_TOOL, Found, NotThere, names, open_below, refuse_runnable
+from .notebook_files import OWN_TOOL, NotThere, OpenFile, names, open_below, refuse_runnable
 
 MOST_WRITTEN = 100_000_000
 """The largest number of characters of a value that is written as JSON. The value may be much
@@ -92,7 +92,7 @@ def _names(root: Path, path: str, protected: Collection[Path]) -> tuple[str, ...
     )
 
 
-def _refuse_protected(file: Found, path: str, protected: Collection[Path]) -> None:
+def _refuse_protected(file: OpenFile, path: str, protected: Collection[Path]) -> None:
     """Refuse a protected file, even under another name: by a hard link or a folder that is mounted
     twice."""
     for protected_file in protected:

@@ -73,11 +73,12 @@ HINT = "a path is relative to the notebook's folder and may not leave it"
 OWN_TOOL = "definitions cannot use it; your own tool can"
 
 
-class Found(NamedTuple):
+class OpenFile(NamedTuple):
     """An open file."""
 
     descriptor: int
     status: os.stat_result
+    """Its size, its kind and its rights."""
 
 
 class NotThere(Exception):
@@ -89,28 +90,27 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
 
     ``protected``: further protected files and folders, relative to the notebook's folder.
     """
-    asked = PurePath(path)
+    written_path = PurePath(path)
     if not path.strip() or any(unicodedata.category(letter) in UNUSABLE for letter in path):
         raise _path_error(f"{path!r} is not a path", HINT)
-    if asked.drive or asked.root or ".." in asked.parts:
+    if written_path.drive or written_path.root or ".." in written_path.parts:
         raise _path_error(f"{path!r} is outside of the notebook's folder", HINT)
-    if any("\\" in name for name in asked.parts):
+    if any("\\" in name for name in written_path.parts):
         raise _path_error(f"{path!r} has a backslash", "write / between folders")
-    if len(os.fsencode(path)) > MAX_PATH or any(
-        len(os.fsencode(name)) > MAX_NAME for name in asked.parts
-    ):
+    longest_name = max((len(os.fsencode(name)) for name in written_path.parts), default=0)
+    if len(os.fsencode(path)) > MAX_PATH or longest_name > MAX_NAME:
         shown = f"{path[:40]}…"
         raise _path_error(
             f"{shown!r} is too long", f"a name has at most {MAX_NAME} bytes, a path {MAX_PATH:,}"
         )
-    folded = tuple(map(fold, asked.parts))
-    for name, as_written in zip(folded, asked.parts, strict=True):
+    folded = tuple(map(fold, written_path.parts))
+    for name, as_written in zip(folded, written_path.parts, strict=True):
         if is_protected(name):
             raise _path_error(f"{path!r} is protected: {as_written!r}", OWN_TOOL)
-    for other in protected:
-        if folded[: len(other)] == tuple(map(fold, other)):
+    for protected_parts in protected:
+        if folded[: len(protected_parts)] == tuple(map(fold, protected_parts)):
             raise _path_error(f"{path!r} is protected: it belongs to agf-magics", OWN_TOOL)
-    return asked.parts
+    return written_path.parts
 
 
 def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
@@ -158,17 +158,14 @@ def _is_package(name: str, root: Path) -> bool:
 @contextmanager
 def open_below(
     root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]
-) -> Iterator[Found]:
+) -> Iterator[OpenFile]:
     """Open the regular file ``parts`` below ``root``; for writing, create the file and its folders.
 
     ``path``: for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere for
     any other object, OSError.
     """
-    file = (
-        _open_anchored(root, path, parts, how)
-        if ANCHORED
-        else _open_checked(root, path, parts, how)
-    )
+    open_file = _open_anchored if ANCHORED else _open_checked
+    file = open_file(root, path, parts, how)
     try:
         status = os.fstat(file)
         if stat.S_ISDIR(status.st_mode) and how == "read":
@@ -179,38 +176,35 @@ def open_below(
             raise _path_error(f"{path!r} is protected: it is a program", OWN_TOOL)
         if how == "write" and status.st_nlink > 1:  # another name of the file may be protected
             raise _path_error(f"{path!r} is protected: the file has another name, too", OWN_TOOL)
-        yield Found(file, status)
+        yield OpenFile(file, status)
     finally:
         os.close(file)
 
 
 def _open_anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
     """The descriptor of the file, opened through a descriptor of each folder."""
-    here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in parts[:-1]:
             if how == "write":
                 with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=here)
+                    os.mkdir(name, dir_fd=folder)
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            inner = _open(name, flags, here, path)
-            os.close(here)
-            here = inner
+            inner = _open(name, flags, folder, path)
+            os.close(folder)
+            folder = inner
         if not parts:
-            return os.dup(here)
+            return os.dup(folder)
         # O_NONBLOCK: otherwise a pipe without a reader would block.
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        return _open(
-            parts[-1],
-            flags | (os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT),
-            here,
-            path,
-        )
+        flags |= os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT
+        return _open(parts[-1], flags, folder, path)
     finally:
-        os.close(here)
+        os.close(folder)
 
 
 def _open(name: str, flags: int, folder: int, path: str) -> int:
+    """Open ``name`` in an open folder. Raises as `open_below` does."""
     try:
         return os.open(name, flags, 0o666, dir_fd=folder)
     except OSError as error:

@@ -177,45 +177,47 @@ def _strip_hint(variable: str) -> str:
 _COPY = "copy it again from the provider's page, and set os.environ[{0!r}]"
 
 
-def connection_fault(error: Exception, model: str, where: str, hint: str) -> ModelFault | None:
-    """The fault of a failed connection, by its innermost cause; None: unknown. ``where``: the
+def connection_fault(error: Exception, model: str, address: str, hint: str) -> ModelFault | None:
+    """The fault of a failed connection, by its innermost cause; None: unknown. ``address``: the
     address of the server. ``hint``: the hint if the server is not reached."""
-    kinds = {kind.__name__ for cause in causes(error) for kind in type(cause).__mro__}
+    class_names = {kind.__name__ for cause in causes(error) for kind in type(cause).__mro__}
     inner = list(causes(error))[-1]
-    at = f" at {where}" if where else ""
-    if not where and "ModelConnectionError" not in kinds:
+    place_words = f" at {address}" if address else ""
+    if not address and "ModelConnectionError" not in class_names:
         return None  # raised by the user's own model object
-    if "LocalProtocolError" in kinds or _is_header(inner):
+    if "LocalProtocolError" in class_names or _is_header(inner):
         message = f"a header of the request to {model} has a character that no header may have"
         return fault("model.key", message, "copy the key again, without blanks and quotes")
     # Compared by name, because a browser has no module ssl.
     tls = {kind.__name__ for kind in type(inner).__mro__}
     if "SSLCertVerificationError" in tls:
         why = getattr(inner, "verify_message", "")
-        message = f"the certificate of the server of {model}{at} is not trusted: {why}"
+        message = f"the certificate of the server of {model}{place_words} is not trusted: {why}"
         return fault("model.certificate", message, _CERTIFICATES)
     if isinstance(inner, OverflowError):
-        return fault("model.address", f"the address of {model}{at} has a port out of range")
-    proxy = proxy_of(where)
-    failed = "ModelConnectionError" in kinds and "ModelTimeoutError" not in kinds
-    if proxy is not None and (failed or "ProxyError" in kinds):
-        return _proxy_fault(proxy, model, at)
+        return fault(
+            "model.address", f"the address of {model}{place_words} has a port out of range"
+        )
+    proxy = proxy_of(address)
+    failed = "ModelConnectionError" in class_names and "ModelTimeoutError" not in class_names
+    if proxy is not None and (failed or "ProxyError" in class_names):
+        return _proxy_fault(proxy, model, place_words)
     if "SSLError" in tls:
-        message = f"the server of {model}{at} does not speak TLS"
+        message = f"the server of {model}{place_words} does not speak TLS"
         return fault("model.certificate", message, "write http:// if it has no certificate")
     if not failed:
         return None
     if isinstance(inner, socket.gaierror):
-        message = f"there is no server for {model}{at}: its name is not known"
+        message = f"there is no server for {model}{place_words}: its name is not known"
         return fault("model.no-server", message, "correct the address, or connect to its network")
-    if isinstance(inner, _CLOSED) or kinds & _CLOSED_NAMES:
-        message = f"the server of {model}{at} closed the connection without an answer"
+    if isinstance(inner, _CLOSED) or class_names & _CLOSED_NAMES:
+        message = f"the server of {model}{place_words} closed the connection without an answer"
         return fault("model.no-server", message, _LOOK)
     words = next((text for kind, text in _WORDS.items() if isinstance(inner, kind)), "")
     words = words or (
         "the connection failed" if isinstance(inner, OSError) else type(inner).__name__
     )
-    return fault("model.no-server", f"there is no server for {model}{at}: {words}", hint)
+    return fault("model.no-server", f"there is no server for {model}{place_words}: {words}", hint)
 
 
 _CLOSED = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
@@ -272,8 +274,10 @@ def _is_header(inner: BaseException) -> bool:
     return isinstance(inner, UnicodeEncodeError) and inner.encoding == "ascii"
 
 
-def _proxy_fault(proxy: Proxy, model: str, at: str) -> ModelFault:
-    message = f"{model}{at} is not reached by the proxy {proxy.address} of {proxy.variable}"
+def _proxy_fault(proxy: Proxy, model: str, place_words: str) -> ModelFault:
+    message = (
+        f"{model}{place_words} is not reached by the proxy {proxy.address} of {proxy.variable}"
+    )
     before = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
     hosts = f"{before},{proxy.host}" if before else proxy.host
     return fault("model.proxy", message, f'os.environ["NO_PROXY"] = "{hosts}" asks no proxy for it')

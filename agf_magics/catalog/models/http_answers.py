@@ -239,8 +239,8 @@ def _apart(event: dict[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(delta, dict) or not isinstance(content, str) or content not in TAGS:
         return [event]
     first = {**choice, "delta": {**delta, "content": content[:3]}, "finish_reason": None}
-    rest = {**choice, "delta": {"content": content[3:]}}
-    return [{**event, "choices": [first], "usage": None}, {**event, "choices": [rest]}]
+    second = {**choice, "delta": {"content": content[3:]}}
+    return [{**event, "choices": [first], "usage": None}, {**event, "choices": [second]}]
 
 
 def _is_json(text: bytes) -> bool:

@@ -47,6 +47,7 @@ def error_status(reply: Json) -> int:
 
 
 def _status(field: object) -> int:
+    """The HTTP status that a field of an error means; 0: none."""
     if isinstance(field, int) and not isinstance(field, bool):
         return field if 400 <= field < 600 else 0
     if not isinstance(field, str):
@@ -104,6 +105,7 @@ class CallNumbers:
         self._ids: dict[int, str] = {}
         """The id of each call, by its number."""
         self._has_arguments: set[int] = set()
+        """The numbers of the calls that have arguments."""
         self._now: dict[int, int] = {}
         """The repaired number of the current call, by the number that the server sends."""
 
@@ -117,7 +119,7 @@ class CallNumbers:
         number = self._now.get(sent, sent)
         is_first = number not in self._ids
         if not is_first and self._is_another(number, id, function):
-            with_id = next((n for n, other in self._ids.items() if id and other == id), None)
+            with_id = next((n for n, known_id in self._ids.items() if id and known_id == id), None)
             is_first = with_id is None
             number = max(self._ids) + 1 if with_id is None else with_id
         self._now[sent] = number
@@ -224,6 +226,7 @@ _NEEDED = {
 
 
 def _repair_number(numbers: Json, name: str) -> bool:
+    """Make a number of tokens an int, or remove it. Returns whether it was wrong."""
     value = numbers[name]
     if isinstance(value, int | dict | None):
         return False
@@ -237,9 +240,11 @@ def _repair_number(numbers: Json, name: str) -> bool:
 
 
 def _mapping(value: object) -> Json:
+    """``value`` if it is an object; otherwise an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def _list_at(value: object, key: str) -> list[Any]:
+    """The list at ``key`` of an object; otherwise an empty list."""
     listed = _mapping(value).get(key)
     return listed if isinstance(listed, list) else []

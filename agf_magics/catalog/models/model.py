@@ -76,16 +76,15 @@ class Model:
 
     def ready(self, loop: Loop) -> bool:
         """Whether the model can be asked on ``loop`` without an import."""
-        return (
-            self._users_model is not None or (loop, _environment()) in self._opened
-        ) and "agf_magics.catalog.models.requests" in sys.modules
+        is_opened = self._users_model is not None or (loop, _environment()) in self._opened
+        return is_opened and "agf_magics.catalog.models.requests" in sys.modules
 
     def problem(self) -> Diagnostic | None:
         """The reason why the model cannot be asked, as far as it shows without a request."""
         try:
             self._check()
-        except ModelFault as found:
-            return found.diagnostic
+        except ModelFault as fault_of_model:
+            return fault_of_model.diagnostic
         return None
 
     def open(self, loop: Loop) -> Any:
@@ -100,9 +99,9 @@ class Model:
         if key not in self._opened:
             self._check()
             model = self._make()
-            for other in [opened for opened in list(self._opened) if opened[0].is_closed()]:
-                self._opened.pop(other, None)
-                self._kept.pop(other, None)
+            for closed_key in [opened for opened in list(self._opened) if opened[0].is_closed()]:
+                self._opened.pop(closed_key, None)
+                self._kept.pop(closed_key, None)
             self._opened.setdefault(key, model)  # atomic, so that the first thread wins
         return self._opened[key]
 
@@ -117,11 +116,11 @@ class Model:
             return
         self._kept[key] = connections = hold_open(model)
         await anext(connections)
-        for other in [
+        for old_key in [
             kept_key for kept_key in list(self._kept) if kept_key[0] is loop and kept_key != key
         ]:
-            self._opened.pop(other, None)
-            await self._kept.pop(other).aclose()  # running requests close it when they end
+            self._opened.pop(old_key, None)
+            await self._kept.pop(old_key).aclose()  # running requests close it when they end
 
     async def ask(self, request: Request, listen: Callable[[Delta], None] | None = None) -> Reply:
         """The reply to one request. Raises ModelFault.
@@ -150,10 +149,11 @@ class Model:
             failure = explain_failure(
                 error, self.name, _address(model) or self._base_url, bool(self._base_url)
             )
-        # raised outside of `except`, so that the request with the key is not its cause
+        # Raised outside of `except`, so that the request with the key is not its cause
         raise failure
 
     def _add_cost(self, used: Tokens) -> None:
+        """Add the price of a reply to its usage, if it is known."""
         cost = self.price(used)
         if cost is not None:
             used["cost"] = f"{cost:f}"
@@ -186,6 +186,7 @@ class Model:
         return reply
 
     def _check(self) -> None:
+        """Raise ModelFault if the model cannot be asked."""
         if self._users_model is not None:
             return
         provider, _ = _split(self.name, bool(self._base_url))
@@ -198,16 +199,16 @@ class Model:
             )
         if wrong := environment_fault(provider, self._base_url):
             raise wrong
-        named = KEYS.get(provider, ())
-        if (
-            named
-            and not self._base_url
-            and not any(map(os.environ.get, (*named, "OPENAI_BASE_URL")))
-        ):
-            hint = f"set {' or '.join(named)} in the environment (os.environ), not in a saved cell"
+        variables = KEYS.get(provider, ())
+        has_key = any(map(os.environ.get, (*variables, "OPENAI_BASE_URL")))
+        if variables and not self._base_url and not has_key:
+            hint = (
+                f"set {' or '.join(variables)} in the environment (os.environ), not in a saved cell"
+            )
             raise fault("model.no-key", f"there is no key for {self.name}", hint)
 
     def _make(self) -> Any:
+        """Create the model of pydantic-ai. Raises ModelFault."""
         provider, model = _split(self.name, bool(self._base_url))
         try:
             from .requests import library_model
@@ -258,12 +259,9 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
             f"model must be a name such as 'openai:gpt-4o', or a model of pydantic_ai, not {kind}"
         )
     model_name = str(chosen.model_name).strip(":")
-    return Model(
-        model_name
-        if model_name.startswith(f"{chosen.system}:")
-        else f"{chosen.system}:{model_name}",
-        model=chosen,
-    )
+    if not model_name.startswith(f"{chosen.system}:"):
+        model_name = f"{chosen.system}:{model_name}"
+    return Model(model_name, model=chosen)
 
 
 @functools.lru_cache(maxsize=64)
@@ -273,6 +271,7 @@ def _shared_model(name: str, base_url: str) -> Model:
 
 
 def _environment() -> int:
+    """A number that differs if a variable of the environment has changed."""
     return hash(frozenset(os.environ.items()))
 
 
@@ -300,6 +299,7 @@ def _split(name: str, served: bool) -> tuple[str, str]:
 
 
 def _address(model: Any) -> str:
+    """The address of the server of a model of pydantic-ai; empty: unknown."""
     with suppress(Exception):  # a user's own model
         return str(model.base_url or "")
     return ""

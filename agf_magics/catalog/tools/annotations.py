@@ -81,6 +81,7 @@ class ArgumentsModel(NamedTuple):
     """A model of the arguments of a function."""
 
     validate: Callable[[dict[str, Any]], dict[str, Any]]
+    """Returns the checked arguments. Raises pydantic's ValidationError."""
     schema: Schema
     doubts: tuple[str, ...]
     """The annotations that cannot be used, with the reasons. Their arguments are not checked."""
@@ -154,6 +155,7 @@ def _with_default(parameter: inspect.Parameter) -> Any:
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:
+    """Whether a call must give this argument."""
     default = parameter.default
     if isinstance(default, FieldInfo):
         return default.is_required()
@@ -235,6 +237,7 @@ def _usable(
 
 
 def _resolve(annotation: object, names: dict[str, Any]) -> Any:
+    """The annotation with its names resolved; runs user code."""
     holder = SimpleNamespace(__annotations__={"it": annotation})
     return _modern(typing.get_type_hints(holder, names, include_extras=True)["it"])
 
@@ -294,7 +297,7 @@ def _strict(node: Any) -> Any:
         return node
     if kind in SCALARS:
         return {"strict": True, **node}
-    # for an Iterable, pydantic would pass an iterator that can be read only once
+    # For an Iterable, pydantic would pass an iterator that can be read only once.
     if kind == "generator":
         node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
     if kind in CHOICES:
@@ -337,6 +340,7 @@ def _close(node: Any, more: bool) -> Any:
 
 
 def _why(error: BaseException) -> str:
+    """The reason why an annotation cannot be used, in one line."""
     if _not_yet(error) and not is_a(error, NameError):
         return "it uses a name that is not defined"
     if is_a(error, KeyError):  # the text of a KeyError is a key, not a sentence
@@ -347,4 +351,5 @@ def _why(error: BaseException) -> str:
 
 
 def _not_yet(error: BaseException) -> bool:
+    """Whether the error is about a name that a later cell may define."""
     return is_a(error, NameError) or attribute(error, "code") == "class-not-fully-defined"

@@ -144,31 +144,31 @@ class Arguments:
         return frozenset(str(e["loc"][0]) for e in errors_of(error) if e["loc"])
 
     def explain(
-        self, code: str, who: str, error: BaseException, arguments: Mapping[str, Value]
+        self, code: str, owner: str, error: BaseException, arguments: Mapping[str, Value]
     ) -> Diagnostic:
         """The diagnostic with all mistakes in ``arguments``. ``error``: raised by `validate`."""
         errors = errors_of(error)
         if not errors:  # a validator in a user's class raised another error
             why = kind_of(error) if self.secret else describe_exception(error)
-            return Diagnostic(code, f"{who} cannot check its arguments: {why}")
+            return Diagnostic(code, f"{owner} cannot check its arguments: {why}")
         hints = [
-            suggest(e["loc"][0], self.parameters)
-            for e in errors
-            if e["type"] == "extra_forbidden" and len(e["loc"]) == 1
+            suggest(error_part["loc"][0], self.parameters)
+            for error_part in errors
+            if error_part["type"] == "extra_forbidden" and len(error_part["loc"]) == 1
         ]
-        if any(e["type"] in ("extra_forbidden", "missing") for e in errors):
+        if any(error_part["type"] in ("extra_forbidden", "missing") for error_part in errors):
             hints.append(f"it takes {self.takes}")
         plain = arguments.keys() - self.secret
         hints += [
-            _quote_hint(arguments[name], e["type"])
-            for e in errors
-            if (name := e["loc"][0]) in plain
+            _quote_hint(arguments[name], error_part["type"])
+            for error_part in errors
+            if (name := error_part["loc"][0]) in plain
         ]
         hint = " ".join(dict.fromkeys(filter(None, hints))) or None
         from .argument_errors import faults
 
         return Diagnostic(
-            code, f"{who} {'; '.join(faults(errors, arguments, self.secret))}", hint=hint
+            code, f"{owner} {'; '.join(faults(errors, arguments, self.secret))}", hint=hint
         )
 
     def validate_unread(self, arguments: dict[str, Value]) -> dict[str, Value] | None:
@@ -180,9 +180,9 @@ class Arguments:
             return None
         names = frozenset(unread)
         if names not in self._leaving:
-            hidden, others = self.secret, self._unchecked | names
+            hidden, unchecked = self.secret, self._unchecked | names
             self._leaving[names] = Arguments(
-                self.function, self._owner, secret=hidden, unchecked=others
+                self.function, self._owner, secret=hidden, unchecked=unchecked
             )
         return self._leaving[names].validate(arguments)
 
@@ -193,8 +193,8 @@ class Arguments:
             from .annotations import build
 
             checked = {
-                n: p.replace(annotation=Any) if n in self._unchecked else p
-                for n, p in self.parameters.items()
+                name: parameter.replace(annotation=Any) if name in self._unchecked else parameter
+                for name, parameter in self.parameters.items()
             }
             self._model = build(checked, self.more, names_around(self.function), self.secret)
             self._refused = unusable(self._model.schema, self._owner)

@@ -175,11 +175,10 @@ def as_names(names: object, option: str) -> tuple[str, ...]:
     """The names for an option; a string is one name, not its letters."""
     if isinstance(names, str):
         return (same_name(names),)
-    if not isinstance(names, (list, tuple, set, frozenset)) or not all(
-        isinstance(n, str) for n in names
-    ):
+    listed = names if isinstance(names, (list, tuple, set, frozenset)) else (None,)
+    if not all(isinstance(name, str) for name in listed):
         raise TypeError(f"{option} must be a list of names, got {names!r}")
-    return tuple(dict.fromkeys(map(same_name, names)))
+    return tuple(dict.fromkeys(map(same_name, listed)))
 
 
 def check_name(name: object, kind: str, word: str) -> None:
@@ -210,6 +209,7 @@ def _refuse_shape(function: Callable[..., Any], kind: str, name: str) -> None:
 
 
 def _inner(function: Callable[..., Any]) -> Any:
+    """The function inside of partials."""
     while isinstance(function, functools.partial):
         function = function.func
     return function

@@ -18,10 +18,13 @@ from ...values.value import Value
 from .throttle import is_number
 
 MOST_CHOICES = 100
+"""The largest number of answers to choose from."""
 LONGEST_TEXT = 200
 """The largest number of characters of a report's text; the rest is cut off."""
 LONGEST_QUESTION = 4_000
+"""The largest number of characters of a question; the rest is cut off."""
 LARGEST = 1e15
+"""The largest amount of a report."""
 
 Amount: TypeAlias = float
 """A number in any unit."""
@@ -31,7 +34,9 @@ class Report(NamedTuple):
     """The progress of a call."""
 
     done: float | None = None
+    """How much is done; None: only the text is reported."""
     total: float | None = None
+    """How much there is to do; None: unknown."""
     text: str = ""
 
 
@@ -91,8 +96,8 @@ class ToolContext:
 
         Raises StepError ``step.no-user`` if nobody is there, and ``tool.ask`` for another question.
         """
-        asked = _check_question(question, choices)
-        return check_answer(asked, await self._contact.ask(asked))
+        checked_question = _check_question(question, choices)
+        return check_answer(checked_question, await self._contact.ask(checked_question))
 
     def ask_and_wait(self, question: str, choices: Sequence[str] = ()) -> str:
         """Ask the person who runs the tool, and wait for the answer, in a plain function. The time
@@ -103,8 +108,8 @@ class ToolContext:
 
         Raises the same errors as `ask`.
         """
-        asked = _check_question(question, choices)
-        return check_answer(asked, self._contact.ask_and_wait(asked))
+        checked_question = _check_question(question, choices)
+        return check_answer(checked_question, self._contact.ask_and_wait(checked_question))
 
 
 def context_of(contact: Contact) -> ToolContext:
@@ -145,7 +150,7 @@ def no_user(question: Question, why: str, hint: str) -> StepError:
 def check_report(done: Any, total: Any, text: Any) -> Report:
     """The report of these values. Raises StepError ``tool.progress`` for wrong values."""
     for name, value in (("done", done), ("total", total)):
-        # refuses NaN, too
+        # NaN is refused, because it is not in the range.
         if value is not None and not (is_number(value) and 0 <= value <= LARGEST):
             message = f"progress: {name} must be a number from 0 to {LARGEST:g}, got {value!r:.100}"
             raise StepError(Diagnostic("tool.progress", message, hint=_REPORT))
@@ -164,9 +169,7 @@ def _check_question(text: Any, choices: Any) -> Question:
     why = ""
     if not isinstance(text, str) or not text.strip():
         why = f"the question must be a text, got {text!r:.100}"
-    elif not isinstance(choices, list | tuple) or not all(
-        isinstance(choice, str) for choice in choices
-    ):
+    elif not _are_texts(choices):
         why = f"choices must be a list of texts, got {choices!r:.100}"
     elif len(choices) > MOST_CHOICES:
         why = f"{len(choices):,} choices, and a question has at most {MOST_CHOICES}"
@@ -176,12 +179,16 @@ def _check_question(text: Any, choices: Any) -> Question:
     return Question(text[:LONGEST_QUESTION], tuple(choices))
 
 
+def _are_texts(choices: Any) -> bool:
+    return isinstance(choices, list | tuple) and all(isinstance(text, str) for text in choices)
+
+
 def check_answer(question: Question, answer: Value, place: Span | None = None) -> str:
     """``answer``, if it is a text and one of the choices. Raises WrongAnswer otherwise."""
     if isinstance(answer, str) and (not question.choices or answer in question.choices):
         return answer
-    wanted = " or ".join(map(repr, question.choices[:5])) or "a text"
-    message = f"the answer to {question.text!r:.100} must be {wanted}, got {answer!r:.100}"
+    expected = " or ".join(map(repr, question.choices[:5])) or "a text"
+    message = f"the answer to {question.text!r:.100} must be {expected}, got {answer!r:.100}"
     hint = "ask= returns the answer"
     raise StepError(Diagnostic("step.question-failed", message, place, hint))
 
@@ -190,6 +197,8 @@ def is_context(annotation: object, names: Mapping[str, Any]) -> bool:
     """Whether a parameter with this annotation gets a `ToolContext`. ``names``: the globals of the
     function, for annotations that are texts."""
     if isinstance(annotation, str):
-        first, *rest = annotation.removesuffix("None").rstrip(" |").split(".")
-        annotation = reduce(lambda thing, name: getattr(thing, name, None), rest, names.get(first))
+        first, *attributes = annotation.removesuffix("None").rstrip(" |").split(".")
+        annotation = reduce(
+            lambda thing, name: getattr(thing, name, None), attributes, names.get(first)
+        )
     return annotation is ToolContext or ToolContext in get_args(annotation)

@@ -145,6 +145,7 @@ def reason(error: BaseException) -> str:
 
 
 def _is_transport(error: BaseException) -> bool:
+    """Whether an error of another library means ConnectionError or TimeoutError."""
     return any(
         (kind.__module__.partition(".")[0], kind.__name__) in TRANSPORT
         for kind in type(error).__mro__
@@ -156,15 +157,19 @@ class Gate:
 
     def __init__(self) -> None:
         self.at_once: int | None = None
+        """The number of calls that may run at the same time; None: no limit."""
         self._rate = 0
         """The number of calls that may start in `_per` seconds; 0: no limit."""
         self._per = 0.0
+        """The interval of the rate, in seconds."""
         self._starts: deque[float] = deque()
         """The start times of the last calls, at most `_rate` of them."""
         self._running = 0
-        self._rests = 0.0
+        """The number of running calls."""
+        self._paused_until = 0.0
         """The time until which no call starts, because a server asked for a pause."""
         self._waiting: deque[asyncio.Future[None]] = deque()
+        """The futures of the calls that wait until another call ends."""
         self._lock = threading.Lock()
 
     def limit(self, rate: str | None, at_once: int | None) -> None:
@@ -188,7 +193,7 @@ class Gate:
 
     async def pass_through(self, make: Callable[[], Awaitable[T]]) -> T:
         """Wait for the turn, then await ``make()`` and return its result."""
-        # a tool that runs a flow that calls the same tool would wait for itself
+        # A tool that runs a flow that calls the same tool would wait for itself.
         if self in _inside.get():
             return await make()
         await self._enter()
@@ -201,10 +206,12 @@ class Gate:
                 self._running -= 1
             self._wake()
 
-    def rest(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Start no call for ``seconds``."""
         with self._lock:
-            self._rests = max(self._rests, asyncio.get_running_loop().time() + seconds)
+            self._paused_until = max(
+                self._paused_until, asyncio.get_running_loop().time() + seconds
+            )
 
     async def _enter(self) -> None:
         """Wait until a call may start, and count it."""
@@ -212,12 +219,12 @@ class Gate:
         while True:
             turn: asyncio.Future[None] = loop.create_future()
             with self._lock:
-                now = loop.time()  # all loops have the same clock
-                wait = self._until_open(now)
+                current_time = loop.time()  # all loops have the same clock
+                wait = self._until_open(current_time)
                 if not wait:
                     self._running += 1
                     if self._rate:
-                        self._starts.append(now)
+                        self._starts.append(current_time)
                     return
                 if wait == math.inf:
                     self._waiting.append(turn)
@@ -232,16 +239,16 @@ class Gate:
                 self._wake()  # the cancelled call may have had the turn
                 raise
 
-    def _until_open(self, now: float) -> float:
+    def _until_open(self, current_time: float) -> float:
         """The seconds until a call may start; infinite: another call must end first."""
-        if self._rests > now:
-            return self._rests - now
+        if self._paused_until > current_time:
+            return self._paused_until - current_time
         if self.at_once is not None and self._running >= self.at_once:
             return math.inf
         # Look at the start `_rate` calls ago, so that any window has at most `_rate` starts. A
         # token bucket would let twice as many start in the first second.
         if self._rate and len(self._starts) == self._rate:
-            return max(self._starts[0] + self._per - now, 0.0)
+            return max(self._starts[0] + self._per - current_time, 0.0)
         return 0.0
 
     def _wake(self) -> None:
@@ -257,6 +264,7 @@ class Gate:
 
 
 def _give(turn: asyncio.Future[None]) -> None:
+    """Wake the call that waits for ``turn``."""
     if not turn.done():
         turn.set_result(None)
 
@@ -270,6 +278,7 @@ class Throttle(NamedTuple):
 
     gate: Gate
     retry: Retry | None
+    """How a failed call is repeated; None: it is not."""
 
 
 def make_throttle(

@@ -30,9 +30,11 @@ class Tool:
     where: Where | None = None
     """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """Seconds."""
+    """The longest time of a call, in seconds; None: no limit."""
     reuse: bool = True
+    """Whether a later run may use a result again; False: the call has an effect."""
     is_async: bool = False
+    """Whether a call returns a coroutine."""
     kernel_only: bool = False
     """Whether the tool needs this process and its folder, so that it never runs on a worker."""
     listed_only: bool = False
@@ -133,9 +135,10 @@ class Tool:
 
 def are_resources(value: object) -> bool:
     """Whether ``value`` is a mapping of names to numbers above 0, such as ``{"gpu": 1}``."""
-    return isinstance(value, Mapping) and all(
-        isinstance(name, str) and is_number(amount) and amount > 0 for name, amount in value.items()
-    )
+    if not isinstance(value, Mapping):
+        return False
+    has_names = all(isinstance(name, str) for name in value)
+    return has_names and all(is_number(amount) and amount > 0 for amount in value.values())
 
 
 def make_tool(
@@ -148,6 +151,8 @@ def make_tool(
     resources: Mapping[str, float] | None = None,
     throttle: Throttle | None = None,
 ) -> Tool:
+    """The tool for ``function`` with the options of `@tool`. Raises TypeError or ValueError for
+    wrong options."""
     check_limits(where, timeout)
     if resources is not None and not are_resources(resources):
         raise TypeError(

@@ -54,15 +54,15 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
         return exact[text]
     if not text:
         return None
-    begun = [choice for choice in choices if choice.lower().startswith(text.lower())]
-    return begun[0] if len(begun) == 1 else None
+    completions = [choice for choice in choices if choice.lower().startswith(text.lower())]
+    return completions[0] if len(completions) == 1 else None
 
 
-def parse_given(question: Question, answer: Value, option: str = "") -> Value:
+def parse_answer_value(question: Question, answer: Value, option: str = "") -> Value:
     """The answer that the value ``answer`` stands for, as if it were typed. ``option``: the option
     that the hint writes before the answer. Raises WrongAnswer if it does not fit the question.
 
-    >>> parse_given(Question("Which?", ("red", "green")), 2)
+    >>> parse_answer_value(Question("Which?", ("red", "green")), 2)
     'green'
     """
     is_changed_call = question.approval and isinstance(answer, dict)

@@ -18,7 +18,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..runner import CallSite
-from .questions import ATTEMPTS, answer
+from .questions import ATTEMPTS, get_answer
 
 
 class Approved(NamedTuple):
@@ -37,14 +37,15 @@ def permit_first(tool: Tool, permit: Permit | None) -> Permit:
     ``permit``: the permit of the definition, whose question comes first; None: there is none."""
 
     def ask(frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str:
-        asked = permit.ask(frame, arguments, shown) if permit is not None else None
-        return asked or _first_question(tool, shown)
+        first_question = permit.ask(frame, arguments, shown) if permit is not None else None
+        return first_question or _first_question(tool, shown)
 
     return Permit(ask, permit.instead if permit is not None else None)
 
 
 async def approve_first(tool: Tool, arguments: Value, context: ToolContext) -> None:
-    """Ask the same question for a call by an agent that is a function. Raises Denied."""
+    """Ask the question of `permit_first` for a call by an agent that is a function. Raises
+    Denied."""
     question = _first_question(tool, arguments)
     if await context.ask(question, ["yes", "no"]) != "yes":
         message = f"{tool.name!r} was not called: it was denied"
@@ -52,6 +53,7 @@ async def approve_first(tool: Tool, arguments: Value, context: ToolContext) -> N
 
 
 def _first_question(tool: Tool, shown: Value) -> str:
+    """The question for a call of ``tool`` with the arguments ``shown``."""
     arguments = call_line(shown) if isinstance(shown, dict) else value_line(shown)
     return f"the model calls {tool.name}({arguments}): make the call?"
 
@@ -69,7 +71,7 @@ def _approval_question(site: CallSite[Invoke], text: str, shown: Value) -> Quest
     return Question(
         text,
         approval=True,
-        where=format_path(site.at),
+        where=format_path(site.path),
         arguments=arguments,
         result=instead.result if instead is not None else "",
     )
@@ -79,8 +81,8 @@ async def ask_permission(
     site: CallSite[Invoke], asked_about: Value, tool: Tool | None = None
 ) -> Approved:
     """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
-    StepError if the call is denied. ``asked_about``: the arguments of a tool, or the input of an agent or a
-    flow."""
+    StepError if the call is denied. ``asked_about``: the arguments of
+    a tool, or the input of an agent or a flow."""
     step = site.step
     hides = tool.secret if tool is not None else frozenset()
     assert step.permit is not None
@@ -100,7 +102,7 @@ async def ask_permission(
     for _ in range(ATTEMPTS):
         try:
             is_recorded = bool(recorded)
-            reply = recorded.pop() if recorded else await answer(site, question, hides=hides)
+            reply = recorded.pop() if recorded else await get_answer(site, question, hides=hides)
         # The person gave an unusable answer and left: that answer is the reason of the denial.
         except Unanswered:
             raise refused or _denial(step, "there is no user to approve it", text) from None
@@ -176,7 +178,7 @@ def _replace_call(
             )
         if tool is not None:
             tool.check({**arguments, **reply})
-    # Called last, because the language records the answer.
+    # Called after the checks, because the language records the answer.
     instead.take(frame, hide(reply, hides))
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 

@@ -1,6 +1,6 @@
-"""The arguments of a call: whether the step may make the call at all, what it passes, and the count.
+"""Builds and checks the arguments of a call, if the step may make the call, and counts the call.
 
-User code gets a copy of what a frame has, since it may change its arguments.
+User code gets copies of the values in a frame, because it may change its arguments.
 """
 
 from __future__ import annotations
@@ -23,30 +23,27 @@ from .failures import with_place
 
 
 def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
-    """The arguments of a call that the step is allowed to make, checked; counts the call."""
+    """Count a call that the step is allowed to make, and return its checked arguments. Raises
+    StepError."""
     run = site.run
     step = site.step
     scope = site.scope
-    # Before anything is built: what the step may not call must not even evaluate its arguments.
+    # Checked first, because a call that is not allowed must not even evaluate its arguments.
     if not scope.grant.allows(tool.name, step.permit is not None):
         raise StepError(_denial(tool.name, scope.grant, step.name.span))
-    arguments = build_arguments(
-        site,
-        tool,
-        tool.accepts if step.exchange.extra_arguments or step.exchange.with_schema else None,
-    )
+    needs_schema = step.exchange.extra_arguments or step.exchange.with_schema
+    arguments = build_arguments(site, tool, tool.accepts if needs_schema else None)
     try:
-        checked = tool.check(
-            substitute_secrets(tool, arguments, run.models.placeholders)
-            if tool.secret
-            else arguments
-        )
+        passed = arguments
+        if tool.secret:
+            passed = substitute_secrets(tool, arguments, run.models.placeholders)
+        checked = tool.check(passed)
     except StepError as error:
         raise with_place(error, step, site.frame) from None
     run.large.follow(arguments, checked)
     if tool.secret:
         run.secrets.receive(tool, checked)
-    # Counted after the arguments are checked: a call that cannot be made counts nothing.
+    # Counted after the check, because a call that cannot be made does not count.
     for meter in scope.meters:
         meter.tool()
     run.calls += 1
@@ -58,8 +55,8 @@ def build_arguments(
     callee: Tool | Transform | Policy | str,
     schema: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A copy of the arguments: user code may change it. ``schema``: of the callee's input, for a
-    step that builds them with it."""
+    """A copy of the arguments, which user code may change. ``schema``: the schema of the callee's
+    input, if the step needs it to build the arguments; default None."""
     value = site.step.args.build(site.frame, schema)
     return copy_value(value, site.step, callee, site.run.large.isolate)
 
@@ -86,17 +83,18 @@ class AsInput:
     """The arguments of a call as the input object of an agent."""
 
     args: Args
+    """The arguments, which become the fields of the input."""
     names: tuple[tuple[str, Span | None], ...] | None = None
 
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
-        return {"input": self.args.build(frame, wanted)}
+    def build(self, frame: Frame, schema: Mapping[str, Any] | None = None) -> Value:
+        return {"input": self.args.build(frame, schema)}
 
     def reads(self) -> tuple[Ref, ...]:
         return self.args.reads()
 
 
 def _denial(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
-    """Why ``grant`` does not allow ``tool``."""
+    """The problem that ``grant`` does not allow ``tool``."""
     if tool in LAUNCHES:
         return Diagnostic(
             "flow.launch",

@@ -29,22 +29,17 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
 
     Raises StepError ``agent.attach``, ``tool.file-path``, ``step.not-allowed`` at the expression.
     """
-    named = [
-        (str(part) if isinstance(part, PurePath) else part, span)
-        for value, span in zip(arguments["attach"], site.step.asking.attach, strict=True)
-        for part in (value if type(value) is list else [value])
-    ]
+    named = list[tuple[Value, Span]]()
+    for value, span in zip(arguments["attach"], site.step.asking.attach, strict=True):
+        for part in value if type(value) is list else [value]:
+            named.append((str(part) if isinstance(part, PurePath) else part, span))
     attachments = list[Attachment]()
     total = 0
     # The size is checked while reading: the files of a folder may exceed the memory.
     for value, span in named:
         if len(attachments) == MAX_FILES:
-            raise _at_span(
-                attachment_error(
-                    f"more than {MAX_FILES} attachments", "divide them among several steps"
-                ),
-                span,
-            )
+            hint = "divide them among several steps"
+            raise _at_span(attachment_error(f"more than {MAX_FILES} attachments", hint), span)
         if type(value) is str and not site.scope.grant.allows(READ):
             message = f"{site.scope.grant.identity!r} may not attach a file"
             hint = f"allow the tool {READ}"

@@ -37,7 +37,7 @@ from ...values.value import Value, isolate, settle
 from ..host.background_calls import start_background
 from ..host.placement import choose_place, has_effect
 from ..host.remote_calls import Terms
-from ..late_values import again_by, late_value, may_wait
+from ..late_values import allow_repetition, late_value, may_wait
 from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
@@ -75,7 +75,7 @@ class UserCallable(Protocol):
 
 
 async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
-    """Call ``tool`` as the step says; its value, checked."""
+    """Call ``tool`` as the step says, and return its checked value."""
     run = site.run
     step = site.step
     if (late := late_value(site, tool, call_tool)) is not None:
@@ -93,7 +93,7 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
             arguments = tool.check({**arguments, **reply.arguments})
             run.secrets.receive(tool, arguments)
     if not step.awaited:
-        return await _fire(site, tool, arguments, is_recorded)
+        return await _fire_and_forget(site, tool, arguments, is_recorded)
     value = await call(site, tool, "tool", arguments, must_be_recorded=is_recorded)
     return finish(site, arguments, value)
 
@@ -128,17 +128,17 @@ async def call(
     run = site.run
     grant = site.scope.grant if grant is None else grant
     ready = ReadyCall(site, callee, kind, arguments, grant)
-    # What the definition does not tell: a listener learns it from here.
+    # The definition does not tell a listener these callees and arguments.
     if kind in ("model", "agent") or site.step.pick is not None:
         shown_arguments = hide(arguments, getattr(callee, "secret", ()))
-        run.emit(ev.CallStarted(site.at, clock(), kind, callee.name, shown_arguments))
+        run.emit(ev.CallStarted(site.path, clock(), kind, callee.name, shown_arguments))
     recording = run.options.recording
     if recording is not None:
         if must_be_recorded:
             refuse_unrecorded(recording, recording.ask(site, kind, callee, arguments))
         return await _replay(ready, recording)
     if run.journal is None:
-        return await _make(ready)
+        return await _make_call(ready)
     started = start_record(site, run.journal, callee, arguments, grant, kind == "model")
     if isinstance(started, StartedCall):
         return await _make_journaled(ready, run.journal, started)
@@ -152,21 +152,22 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     is_alone = not site.scope.concurrent
     if choose_place(callee, site.scope.concurrent, site.run.host) == "worker":
         started = started._replace(is_apart=True)
-    # Only here, since this waits for the disk: a call that can be repeated starts at once.
+    # Only a call with an effect waits for the disk. A call that can be repeated starts at once.
     if has_effect(callee):
         decided = await _begin_effect(site, journal, started)
         if decided is not None:
             (value,) = decided
-            done = journal.write_outcome(started, value, None, site.is_secret)
-            return await journal.durable(done, value)
+            written = journal.write_outcome(started, value, None, site.is_secret)
+            return await journal.durable(written, value)
     journal.running[started.key] = started
     try:
-        value = await _make(ready)
-    # The worker of a call with an effect was lost: that is no outcome, and must not be journaled.
+        value = await _make_call(ready)
+    # The worker of a call with an effect was lost. The loss is not an outcome, so it is not journaled.
     except Unanswered:
         raise
     except StepError as error:
-        # Before the step continues: a resumed run must know the failure that a later step has seen.
+        # Durable before the step continues, because a resumed run must know the failure that a later
+        # step has seen.
         await journal.durable(journal.write_outcome(started, None, error))
         raise
     finally:
@@ -176,31 +177,31 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
     return value
 
 
-def refuse_unrecorded(recording: Recording, asked: AskedCall) -> None:
+def refuse_unrecorded(recording: Recording, searched_call: AskedCall) -> None:
     """Raises StepError for a call that would be made, although only a recording approves it."""
-    if recording.is_made(asked):
-        raise recording.absent(asked)
+    if recording.is_made(searched_call):
+        raise recording.absent(searched_call)
 
 
 async def _replay(ready: ReadyCall, recording: Recording) -> Value:
     """The recorded outcome of a call, or that of the call itself if the recording leaves it."""
     site = ready.site
-    asked = recording.ask(site, ready.kind, ready.callee, ready.arguments)
-    outcome = recording.take(asked)
+    searched_call = recording.ask(site, ready.kind, ready.callee, ready.arguments)
+    outcome = recording.take(searched_call)
     if outcome is not None:
-        site.run.emit(ev.StepReplayed(site.at, clock(), recording.name))
+        site.run.emit(ev.StepReplayed(site.path, clock(), recording.name))
         if outcome.error is None:
             return outcome.value
         raise failure_from_record(outcome.error, site.step)
     try:
-        value = await _make(ready)
-    # Nobody knows its outcome.
+        value = await _make_call(ready)
+    # Nobody knows the outcome of the call, so it is not recorded.
     except Unanswered:
         raise
     except StepError as error:
-        recording.keep(asked, None, error)
+        recording.keep(searched_call, None, error)
         raise
-    recording.keep(asked, value)
+    recording.keep(searched_call, value)
     return value
 
 
@@ -221,11 +222,11 @@ def start_record(
     key = site.key
     record = journal.take_recorded(key) if journal.is_resumed else None
     if record is not None and has_effect(callee) and ("begun", key) not in journal.log.marks:
-        # A run writes first that such a call begins: this row is not from it.
+        # A run first writes that such a call begins, so a row without that mark is not believed.
         journal.log.unknown.add(key)
         record = None
     if record is not None:
-        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        run.emit(ev.StepReplayed(site.path, clock(), journal.run_id))
         if record.error is not None:
             raise error_from(record.error, (site.scope.linked.flow.source,))
         return (record.value,)
@@ -238,22 +239,22 @@ def start_record(
     if reused is None:
         return started
     source = journal.run_id if journal.reuse is None else journal.reuse.run_id
-    run.emit(ev.StepReplayed(site.at, clock(), source))
+    run.emit(ev.StepReplayed(site.path, clock(), source))
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
         journal.mark("taken", key)
     value = journal.write_reused(started, reused)
     if isinstance(callee, Tool):
-        again_by(site, callee, value, call_tool)
+        allow_repetition(site, callee, value, call_tool)
     return (value,)
 
 
 async def _begin_effect(
     site: CallSite[Invoke], journal: Journal, started: StartedCall
 ) -> tuple[Value] | None:
-    """Write that a call with an effect begins. If an earlier session wrote that and no end, the
-    call may or may not have had its effect, so a person decides: the result that they give, or
-    None: make the call.
+    """Write that a call with an effect begins. If an earlier session wrote that and no end, nobody
+    knows whether the call had its effect, so a person decides. Returns the result that the person
+    gives; None: the call is made.
 
     Raises Unanswered if there is no user, or if the answer is no.
     """
@@ -265,7 +266,7 @@ async def _begin_effect(
         f"Call it again?"
     )
     question = Question(
-        text, approval=True, where=format_path(site.at), arguments={}, result=RESULT
+        text, approval=True, where=format_path(site.path), arguments={}, result=RESULT
     )
     # Neither yes nor no is asked again; after that the call stays unknown and is not made.
     for _ in range(ATTEMPTS):
@@ -287,7 +288,7 @@ async def _begin_effect(
 # --- the call ---
 
 
-async def _make(ready: ReadyCall) -> Value:
+async def _make_call(ready: ReadyCall) -> Value:
     """Make the call: where it belongs, with the rights of the callee and within its time."""
     site, callee, kind, arguments, grant = ready
     run = site.run
@@ -296,12 +297,12 @@ async def _make(ready: ReadyCall) -> Value:
     seconds = shortest(callee.timeout, site.step.timeout, run.budget.limits.step_timeout)
     terms: Terms | None = None
     if place == "worker":
-        # The worker counts the time of the call: waiting for a free one is not part of it.
+        # The worker counts the time of the call, because waiting for a free worker is not part of it.
         terms = Terms(seconds, has_effect(callee), None, resources_of(callee), callee.name)
-    # Around the call alone, in this task: what the engine does between two calls has the rights of
-    # nobody's tool.
+    # Set around the call alone, because the engine's own code between two calls must not have the
+    # rights of a tool.
     outer_grant = granted.set(grant)
-    prints = open_prints(run, site.at) if run.stream and kind != "model" else None
+    prints = open_prints(run, site.path) if run.stream and kind != "model" else None
     contact: RunContact | None = None
     if isinstance(callee, Tool) and callee.context:
         contact = RunContact(site, place)
@@ -328,10 +329,11 @@ async def _make(ready: ReadyCall) -> Value:
 
 
 def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:
+    """The resources that a call needs of its worker, by name."""
     return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
 
 
-async def _fire(
+async def _fire_and_forget(
     site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value], must_be_recorded: bool
 ) -> None:
     """Start a call in the background, unless an earlier session of the run started it."""
@@ -339,17 +341,20 @@ async def _fire(
     if run.journal is not None and not await run.journal.fire_once(
         site.step, tool, site.key, arguments
     ):
-        run.emit(ev.StepReplayed(site.at, clock(), run.journal.run_id))
+        run.emit(ev.StepReplayed(site.path, clock(), run.journal.run_id))
         return
-    # The thread that waits for the run may be gone by then, so the call never runs there.
-    away = site.with_scope(site.scope._replace(concurrent=True))
+    # The call is concurrent, so that it never needs the thread that waits for the run, which may be
+    # gone by then.
+    background_site = site.with_scope(site.scope._replace(concurrent=True))
     # The row of the start is durable by now: a resumed run must not fire it again.
-    work = partial(call, away, tool, "tool", arguments, must_be_recorded=must_be_recorded)
+    work = partial(
+        call, background_site, tool, "tool", arguments, must_be_recorded=must_be_recorded
+    )
     start_background(run_fired(site, work), run.host)
 
 
 async def run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]]) -> None:
-    """A call that its step does not await. It emits its end, perhaps after the end of the run
+    """Make a call that its step does not await, and emit its end, perhaps after the end of the run
     (decision C4)."""
     error: StepError | None = None
     # The task inherits the context of a step that may still print.
@@ -359,13 +364,13 @@ async def run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]
     except StepError as failed:
         error = failed
     except asyncio.CancelledError:
-        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped_error(site.step)))
+        site.run.emit(ev.BackgroundCallEnded(site.path, clock(), stopped_error(site.step)))
         raise
-    site.run.emit(ev.BackgroundCallEnded(site.at, clock(), error))
+    site.run.emit(ev.BackgroundCallEnded(site.path, clock(), error))
 
 
 def stopped_error(step: Invoke) -> StepError:
-    """A fire-and-forget call was cancelled."""
+    """The error of a fire-and-forget call that was cancelled."""
     message = f"{step.name.text or step.word!r} was cancelled before its end"
     return StepError(Diagnostic("run.cancelled", message, step.place))
 
@@ -374,8 +379,8 @@ def stopped_error(step: Invoke) -> StepError:
 
 
 def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, kind: str) -> Value:
-    """What a call returned, as a value. Raises StepError for what it raised, and for a result that
-    is not a value."""
+    """The result of a call, converted to a value. Raises StepError if the call raised an exception,
+    or if its result is not a value."""
     ok, value = result
     if not ok:
         raise failure(site, callee.name, kind, value, chose_thread=callee.where is None)

@@ -29,9 +29,10 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     first = site.step.first
     journal = site.run.journal
     budget = run.budget
-    if run.options.dry or budget.limits.max_cost or budget.unpriced or not budget.cost:
+    is_price_known = bool(budget.cost) and not budget.unpriced
+    if run.options.dry or budget.limits.max_cost or not is_price_known:
         return
-    # Only a yes is journaled, so a record means yes.
+    # Only a yes is journaled, so any record means yes.
     if journal is not None and journal.take_answer(site.key) is not None:
         return
     price = (
@@ -40,7 +41,7 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     )
     ok, answer = await ask_person(
         site,  # type: ignore[arg-type]  # no field that only a call has is read
-        Question(f"{price}. Go on?", approval=True, where=format_path(site.at)),
+        Question(f"{price}. Go on?", approval=True, where=format_path(site.path)),
     )
     if not ok or answer is not True:
         hint = (

@@ -44,7 +44,7 @@ from .arguments import AsInput, build_arguments, copy_value
 from .call import call, call_tool
 from .failures import with_place
 from .model_requests import request
-from .questions import answer
+from .questions import get_answer
 from .subflows import call_linked
 from .tool_context import RunContact, contexts_of
 
@@ -96,6 +96,7 @@ async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
 
 
 async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value:
+    """Call a transform with its argument, unless its value can be read later."""
     if (late := late_value(site, transform, _call_transform)) is not None:
         return late[0]
     arguments = build_arguments(site, transform)
@@ -106,8 +107,8 @@ async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value
 
 @lru_cache(maxsize=256)
 def of_one(transform: Transform) -> Transform:
-    """``transform`` with a parameter named ``given``, the name in journals and recordings. It is
-    cached, because the journal computes one digest per object."""
+    """``transform`` with its only parameter named ``given``, the name in journals and recordings.
+    It is cached, because the journal computes one digest per object."""
     return replace(transform, function=lambda given: transform.function(given))
 
 
@@ -187,9 +188,9 @@ def _open_agent(site: CallSite[Invoke]) -> None:
 def tools_for(
     tools: Mapping[str, Tool], grant: Grant, listed: Collection[str], contact: RunContact
 ) -> dict[str, Callable[..., Any]]:
-    """The functions for the tools that an agent function may use. Each checks its arguments as a
-    step's call does. ``listed``: the names of the agent's tools; a built-in tool must be among them
-    (decision A12). ``contact``: the contact of the agent's call."""
+    """The functions for the tools that an agent function may use, by name. Each checks its arguments
+    as a step's call does. ``listed``: the names of the agent's tools; a built-in tool must be among
+    them (decision A12). ``contact``: the contact of the agent's call."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
         def call(**arguments: Value) -> Any:
@@ -217,7 +218,7 @@ def tools_for(
 
 
 async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
-    """A function of a vendor policy; it may call the agents of the definition."""
+    """Call a function of a vendor policy, which may call the agents of the definition."""
     policy = bound.policy
     arguments = build_arguments(site, bound.policy)
     if site.run.options.dry:
@@ -267,12 +268,13 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
 
 
 async def _ask(site: CallSite[Invoke], person: Person) -> Value:
+    """Ask a person the question of the step."""
     arguments = build_arguments(site, "the question")
     if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
     choices = tuple(map(str, arguments.get("choices", ())))
-    question = Question(str(arguments.get("text", "")), choices, where=format_path(site.at))
-    return await answer(site, question, site.is_secret)
+    question = Question(str(arguments.get("text", "")), choices, where=format_path(site.path))
+    return await get_answer(site, question, site.is_secret)
 
 
 CALL: dict[type, Callable[..., Awaitable[Value]]] = {
@@ -286,3 +288,4 @@ CALL: dict[type, Callable[..., Awaitable[Value]]] = {
     ModelBinding: request,
     type(None): _call_none,
 }
+"""The function that calls each kind of callee."""

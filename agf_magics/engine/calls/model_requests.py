@@ -55,26 +55,33 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     if run.options.dry:
         return dry_reply(step.asking.config, binding.name)
     message = _build_request(site, binding, arguments)
-    caller = _Caller(binding, message, run, site.at)
-    arguments = {**arguments, **_beside(message)}
-    recording = run.options.recording
+    model_call = _ModelCall(binding, message, run, site.path)
+    arguments = {**arguments, **_short_parts(message)}
     # A replayed request needs no library, no key and no price.
-    if recording is not None and not recording.is_made(
-        recording.ask(site, "model", caller, arguments)
-    ):
-        replayed: dict[str, Value] = await call(site, caller, "model", arguments)
+    if _is_replayed(site, model_call, arguments):
+        replayed: dict[str, Value] = await call(site, model_call, "model", arguments)
         count_reply(site, replayed, binding.name)
         return replayed
     await _open_model(site, binding.model)
     # Checked before the request: a reply without a price could not be limited.
     refuse_unpriced(site, binding.model)
-    reply: dict[str, Value] = await _request_reply(site, caller, arguments)
+    reply: dict[str, Value] = await _request_reply(site, model_call, arguments)
     # A reply from an earlier session of this run has cost this run's tokens; a reply of another run
     # has not.
-    if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
-        emit_usage(run, site.at, reply, binding.name)
+    if not model_call.replied and run.journal is not None and run.journal.is_own(site.key):
+        emit_usage(run, site.path, reply, binding.name)
     count_reply(site, reply, binding.name)
     return reply
+
+
+def _is_replayed(
+    site: CallSite[Invoke], model_call: _ModelCall, arguments: dict[str, Value]
+) -> bool:
+    """Whether the reply comes from a recording."""
+    recording = site.run.options.recording
+    if recording is None:
+        return False
+    return not recording.is_made(recording.ask(site, "model", model_call, arguments))
 
 
 def _build_request(
@@ -106,19 +113,19 @@ async def _open_model(site: CallSite[Invoke], model: Model) -> None:
 
 
 async def _request_reply(
-    site: CallSite[Invoke], caller: _Caller, arguments: dict[str, Value]
+    site: CallSite[Invoke], model_call: _ModelCall, arguments: dict[str, Value]
 ) -> dict[str, Value]:
     """Make the request and return the reply. The tokens of an unusable reply are counted, too."""
     try:
-        reply: dict[str, Value] = await call(site, caller, "model", arguments)
+        reply: dict[str, Value] = await call(site, model_call, "model", arguments)
     except StepError:
-        if caller.unanswered is not None:
-            count_unanswered(site, caller.unanswered)
+        if model_call.unanswered is not None:
+            count_unanswered(site, model_call.unanswered)
         raise
     return reply
 
 
-def _beside(request: Request) -> dict[str, Value]:
+def _short_parts(request: Request) -> dict[str, Value]:
     """The short part of a request besides its messages and settings. It is journaled with each
     request, so that a recording can be searched by it."""
     interface = (request.tools, request.tool_choice, request.schema)
@@ -128,19 +135,19 @@ def _beside(request: Request) -> dict[str, Value]:
         "tools": [tool.name for tool in request.tools],
     }
     if interface != ((), "auto", None):
-        tools, *others = interface
-        parts["interface"] = digest_value(isolate([list(map(list, tools)), *others]))
+        tools, *choice_and_schema = interface
+        parts["interface"] = digest_value(isolate([list(map(list, tools)), *choice_and_schema]))
     return {name: part for name, part in parts.items() if part}
 
 
 @dataclass(slots=True, eq=False)
-class _Caller:
+class _ModelCall:
     """A request in the form of a `UserCallable`, which runs on the loop."""
 
     binding: ModelBinding
     request: Request
     run: Runner
-    at: StepPath
+    path: StepPath
     replied: bool = False
     """Whether the model itself replied, not the journal."""
     unanswered: Tokens | None = None
@@ -157,14 +164,17 @@ class _Caller:
     def fingerprint(self) -> str | None:
         """A digest of the model and the request; None for a model object, which cannot be
         compared."""
-        who = self.binding.model.address
-        rest: list[Value] = [
+        address = self.binding.model.address
+        if address is None:
+            return None
+        parts: list[Value] = [
+            address,
             # The messages are the arguments of the call and digested there. The bytes of files are
             # left out, because their digests are in the messages.
-            *self.request._replace(messages=[], tools=(), files={}),
-            *map(list, self.request.tools),
+            *map(isolate, self.request._replace(messages=[], tools=(), files={})),
+            *map(isolate, map(list, self.request.tools)),
         ]
-        return digest_value([who, *map(isolate, rest)]) if who is not None else None
+        return digest_value(parts)
 
     async def function(self, **arguments: Value) -> Value:
         """The reply of the model. Tokens are counted even if the reply is unusable."""
@@ -181,16 +191,16 @@ class _Caller:
         except ModelFault as error:
             if error.used is not None:
                 self.unanswered = error.used
-                emit_usage(self.run, self.at, {"usage": error.used}, self.name)
+                emit_usage(self.run, self.path, {"usage": error.used}, self.name)
             raise
         # Masked before the journal and the session get the reply.
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
-        emit_usage(self.run, self.at, reply, self.name)
+        emit_usage(self.run, self.path, reply, self.name)
         return reply
 
     def _stream(self, attempt: int) -> ReplyStream:
-        return ReplyStream(self.run, self.at, attempt, self.binding.tools)
+        return ReplyStream(self.run, self.path, attempt, self.binding.tools)
 
 
 class ModelRequest(NamedTuple):

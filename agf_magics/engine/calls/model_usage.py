@@ -21,9 +21,8 @@ from .failures import with_place
 def refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
     """Refuse a request whose price could not be counted (`limit.unknown-price`)."""
     limited = [meter.own_limits for meter in site.scope.meters if meter.own_limits.cost is not None]
-    if (site.run.budget.limits.max_cost or limited) and model.price(
-        {"input": 1, "output": 1}
-    ) is None:
+    has_limit = site.run.budget.limits.max_cost or limited
+    if has_limit and model.price({"input": 1, "output": 1}) is None:
         message = f"the price of {model.name} is not known, so max_cost cannot limit it"
         hint = (
             "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
@@ -34,14 +33,11 @@ def refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
         raise refused
 
 
-def emit_usage(run: Runner, at: StepPath, reply: Mapping[str, Value], model: str) -> None:
+def emit_usage(run: Runner, path: StepPath, reply: Mapping[str, Value], model: str) -> None:
     """Emit the tokens and the cost of a reply."""
     usage = reply["usage"]
-    run.emit(
-        ev.TokensUsed(
-            at, clock(), usage.get("input", 0), usage.get("output", 0), model, cost_of(usage)
-        )
-    )
+    tokens = usage.get("input", 0), usage.get("output", 0)
+    run.emit(ev.TokensUsed(path, clock(), *tokens, model, cost_of(usage)))
 
 
 def count_reply(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
@@ -55,7 +51,8 @@ def count_reply(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -
         for meter in site.scope.meters
         if (meter.own_limits.tokens, meter.own_limits.cost) != (None, None)
     ]
-    if not tokens and (limited or budget.limits.max_tokens or budget.limits.max_cost):
+    has_limit = limited or budget.limits.max_tokens or budget.limits.max_cost
+    if has_limit and not tokens:
         message = (
             f"{name} does not report how many tokens it uses, so a limit of tokens or cost "
             f"has no effect"

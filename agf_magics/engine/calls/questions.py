@@ -24,7 +24,7 @@ ATTEMPTS = 3
 """The number of times that a question is asked if the answer cannot be used."""
 
 
-async def answer(
+async def get_answer(
     site: CallSite[Invoke], question: Question, secret: bool = False, hides: Collection[str] = ()
 ) -> Value:
     """The answer to ``question``, from a person, the journal or a recording. Raises Unanswered if
@@ -45,14 +45,14 @@ async def answer(
         record = journal.take_answer(site.key, call.digest)
         if record is not None:
             if not question.approval:  # an approved call may not have been made yet
-                run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+                run.emit(ev.StepReplayed(site.path, clock(), journal.run_id))
             return value_of(record)
     if recording is not None:
         asked = recording.ask(site, "question", None, {"text": question.text})
         # `approvals` decides whether a recorded approval counts.
         outcome = recording.take(asked) if not question.approval else None
         if outcome is not None:
-            run.emit(ev.StepReplayed(site.at, clock(), recording.name))
+            run.emit(ev.StepReplayed(site.path, clock(), recording.name))
             return outcome.value
     ok, value = await ask_person(site, question, secret, hides)
     if ok:
@@ -83,11 +83,11 @@ async def ask_person(
     """Put ``question`` to a person, and emit that it is asked and how it ends. ``is_busy``: see
     `Host.ask`."""
     run = site.run
-    run.emit(ev.QuestionAsked(site.at, clock(), question))
+    run.emit(ev.QuestionAsked(site.path, clock(), question))
     if run.journal is not None:
         run.journal.note_asked(site.key, question.text)
     # In any case, a view must see the end of the question.
-    closed: ev.Event = ev.QuestionClosed(site.at, clock())
+    closed: ev.Event = ev.QuestionClosed(site.path, clock())
     try:
         ok, value = await run.host.ask(question, is_busy)
         if ok:
@@ -101,7 +101,7 @@ async def ask_person(
                 check_answer(question, value, site.step.place)
             for name in hides if isinstance(value, dict) else ():
                 run.secrets.learn(value.get(name))
-            closed = ev.QuestionAnswered(site.at, clock(), MASK if secret else hide(value, hides))
+            closed = ev.QuestionAnswered(site.path, clock(), MASK if secret else hide(value, hides))
     finally:
         run.emit(closed._replace(when=clock()))
     return ok, value

@@ -17,15 +17,17 @@ class ReplyStream:
     """Emits the parts that `hear` gets. Use it as a context around one attempt of a request, on the
     engine's loop."""
 
-    def __init__(self, run: Runner, at: StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
+    def __init__(self, run: Runner, path: StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
         """``tools``: the tools that the model was offered, by name."""
         self._run = run
-        self._at = at
+        self._path = path
         self._attempt = attempt
         self._tools = tools
         self._has_secrets = any(isinstance(tool, Tool) and tool.secret for tool in tools.values())
         self._pending: dict[Part, str] = {}
+        """The text of each part that is not emitted yet."""
         self._timer: asyncio.TimerHandle | None = None
+        """The timer of the next event; None: there is nothing to emit."""
         self._masked = False
         """Whether the arguments of the open call are already replaced by a mask."""
 
@@ -38,6 +40,7 @@ class ReplyStream:
         self._emit(is_end=True)
 
     def hear(self, delta: Delta) -> None:
+        """Take the next piece of the reply."""
         text = delta.text
         if delta.tool == "":
             self._masked = False
@@ -65,4 +68,4 @@ class ReplyStream:
         for part, text in self._pending.copy().items():
             shown, self._pending[part] = split_masked(self._run, text, is_end)
             if shown:
-                self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))
+                self._run.emit(ev.ModelText(self._path, clock(), self._attempt, part, shown))

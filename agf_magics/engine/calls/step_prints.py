@@ -20,6 +20,7 @@ EVERY = 0.1
 
 
 NEVER: StepPath = ()
+"""The path of a call that has ended."""
 
 
 class StepPrints:
@@ -27,20 +28,23 @@ class StepPrints:
     although tasks that the call started may still print.
     """
 
-    __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
+    __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "path", "pieces")
 
-    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop, at: StepPath) -> None:
+    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop, path: StepPath) -> None:
         self._run = run
         self._loop = loop
-        self.at = at
+        self.path = path
         """The path of the call; `NEVER`: the call has ended."""
         self.pieces: list[str] = []
         """The texts since the last event."""
         self._pending = ""
+        """The end of the text so far, which may be the beginning of a secret."""
         self._is_waiting = False
+        """Whether the next event is scheduled."""
 
     def add(self, text: str) -> None:
-        if not self.at:  # the call has ended
+        """Take a print. Any thread may call this."""
+        if not self.path:  # the call has ended
             return
         self.pieces.append(text)
         if not self._is_waiting:
@@ -53,14 +57,14 @@ class StepPrints:
         """Emit the remaining text."""
         if self.pieces or self._pending:
             self._emit(is_end=True)
-        self.at = NEVER
+        self.path = NEVER
 
     def _flush(self) -> None:
         self._is_waiting = False  # set first, because a print from now on needs another turn
         self._emit()
 
     def _emit(self, is_end: bool = False) -> None:
-        if not self.at:
+        if not self.path:
             return
         pieces = self.pieces
         count = len(pieces)  # another thread may append pieces meanwhile
@@ -70,15 +74,15 @@ class StepPrints:
         if shown:
             outer = printing.set(None)  # prints of a listener do not belong to the call
             try:
-                self._run.emit(ev.StepPrinted(self.at, clock(), shown))
+                self._run.emit(ev.StepPrinted(self.path, clock(), shown))
             finally:
                 printing.reset(outer)
 
 
-def open_prints(run: Runner, at: StepPath) -> StepPrints:
-    """Assign the prints of the code that this task calls from now on to the step ``at``, until
+def open_prints(run: Runner, path: StepPath) -> StepPrints:
+    """Assign the prints of the code that this task calls from now on to the step ``path``, until
     `StepPrints.close`."""
-    prints = StepPrints(run, asyncio.get_running_loop(), at)
+    prints = StepPrints(run, asyncio.get_running_loop(), path)
     # The variable is not reset: tasks of the call may keep the object, which is silent after
     # `close`.
     printing.set(prints)

@@ -20,7 +20,7 @@ from ..host.background_calls import start_background
 from ..host.deadline import within
 from ..late_values import when_read
 from ..linking.linked import Linked, named_tools
-from ..run import meters_of, within_caps
+from ..run import meters_of, within_own_limits
 from ..runner import CallSite, Scope, ShapeResult, clock
 from . import dry_run as dry
 from .approvals import ask_permission
@@ -120,7 +120,7 @@ def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
     return scope._replace(
         linked=linked,
-        before=site.at,
+        before=site.path,
         grant=grant,
         calls=scope.calls + 1,
         meters=(*scope.meters, *meters_of(linked.flow, scope.calls + 1)),
@@ -138,7 +138,7 @@ async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) 
         span = step.place
         return StepError(Diagnostic("step.timeout", message, span, "the step sets this timeout"))
 
-    return await within(step.timeout, within_caps(flow, work), late)
+    return await within(step.timeout, within_own_limits(flow, work), late)
 
 
 async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
@@ -150,7 +150,7 @@ async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowIn
 
     def emit_tokens(event: ev.Event) -> None:
         if type(event) is ev.TokensUsed:
-            site.run.emit(event._replace(at=site.at))
+            site.run.emit(event._replace(at=site.path))
 
     silent.emit = emit_tokens
     silent.journal = None

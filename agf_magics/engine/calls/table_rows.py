@@ -38,50 +38,50 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     terms = site.step.exchange.row
     assert terms is not None, "only a row is called like this"
     budget = Budget(run.budget.limits, run.budget, terms.sessions)
-    inside = _runner_of_row(run, budget)
-    keep: Callable[..., None] | None = None
+    row_runner = _runner_of_row(run, budget)
+    journal_outcome: Callable[..., None] | None = None
     if journal is not None:
         record = journal.take_recorded(site.key, reads=False)
         if record is not None:
-            run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+            run.emit(ev.StepReplayed(site.path, clock(), journal.run_id))
             if record.error is not None:
                 raise error_from(record.error, (linked.flow.source,))
             return None
         row = terms.row_of(site.frame)
         started = journal.start_call(site.step, linked.flow, site.key, row)._replace(kind=ROW)
-        keep = partial(_keep, journal, started, budget)
+        journal_outcome = partial(_journal_outcome, journal, started, budget)
     began = time.time()
+    row_site = CallSite(row_runner, site.step, site.frame, site.scope, site.index, site.path)
     try:
-        value = await call(
-            CallSite(inside, site.step, site.frame, site.scope, site.index, site.at), linked
-        )
+        value = await call(row_site, linked)
     except StepError as failure:
         error = failure
-        # This row lacks a name that other rows have.
-        if error.is_unknown_name or (isinstance(error, LimitReached) and not error.ends_run):
+        is_limit_of_row = isinstance(error, LimitReached) and not error.ends_run
+        # A name is unknown if this row lacks it and other rows have it.
+        if error.is_unknown_name or is_limit_of_row:
             error = _as_failure(error)
-        if keep is not None and is_rescuable(error):
-            keep(None, error)
+        if journal_outcome is not None and is_rescuable(error):
+            journal_outcome(None, error)
         if error is failure:
             raise
     else:
-        if keep is None:
+        if journal_outcome is None:
             used = {"seconds": time.time() - began, **_usage(budget)}
             return {"row": site.index[-1], "output": value, "used": used}
-        keep(value, secret=site.is_secret)
+        journal_outcome(value, secret=site.is_secret)
         return None
     finally:
-        run.calls += inside.calls
+        run.calls += row_runner.calls
     raise error  # outside of `except`, so that the limit is not the context of the failure
 
 
 def _runner_of_row(run: Runner, budget: Budget) -> Runner:
     """A copy of ``run`` with the budget of a row and its own count of calls. All else is shared."""
-    inside = Runner.__new__(Runner)
-    inside.__dict__.update(run.__dict__)
-    inside.budget = budget
-    inside.calls = 0
-    return inside
+    row_runner = Runner.__new__(Runner)
+    row_runner.__dict__.update(run.__dict__)
+    row_runner.budget = budget
+    row_runner.calls = 0
+    return row_runner
 
 
 def _as_failure(end: StepError) -> StepError:
@@ -92,7 +92,7 @@ def _as_failure(end: StepError) -> StepError:
     return error
 
 
-def _keep(
+def _journal_outcome(
     journal: Journal,
     row: StartedCall,
     budget: Budget,

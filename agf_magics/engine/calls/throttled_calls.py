@@ -39,12 +39,12 @@ async def repeat_throttled(
             return result
         pause = pause_after(retry, attempt) if asked_for is None else asked_for
         if asked_for is not None:
-            gate.rest(pause)
+            gate.pause(pause)
         again = f"again in {pause:.1f} s ({why})"
-        site.run.emit(ev.Progressed(site.at, clock(), text=again))
+        site.run.emit(ev.Progressed(site.path, clock(), text=again))
         message = f"tool {name!r} failed and was called again: {why}"
         warning = Diagnostic("tool.retried", message, severity="warning")
         site.run.warn_once(warning, ("again", name))
         await asyncio.sleep(pause)
-        site.run.emit(ev.Progressed(site.at, clock()))
+        site.run.emit(ev.Progressed(site.path, clock()))
     raise AssertionError("the count has no end")

@@ -53,8 +53,10 @@ class RunContact:
         self._next = 0.0
         """The time of the loop before which no further event is emitted."""
         self._is_waiting = False
+        """Whether a report waits for its event."""
         self._is_closed = not site.step.awaited  # the row of a background call has ended
         self._questions = set[Future[Value]]()
+        """The answers that are not there yet."""
 
     def __reduce__(self) -> Any:
         SENT[id(self)] = self
@@ -83,7 +85,7 @@ class RunContact:
         text = "" if run.secrets.blind else run.secrets.text(report.text)
         outer = printing.set(None)  # prints of a listener do not belong to the call
         try:
-            run.emit(ev.Progressed(self._site.at, clock(), report.done, report.total, text))
+            run.emit(ev.Progressed(self._site.path, clock(), report.done, report.total, text))
         finally:
             printing.reset(outer)
 
@@ -98,8 +100,10 @@ class RunContact:
 
     async def ask(self, question: Question) -> Value:
         if asyncio.get_running_loop() is self._loop:
-            return await self._put(question)
-        return await asyncio.wrap_future(self._put_soon(question))  # the tool may run its own loop
+            return await self._ask_on_loop(question)
+        return await asyncio.wrap_future(
+            self._ask_from_thread(question)
+        )  # the tool may run its own loop
 
     def ask_and_wait(self, question: Question) -> Value:
         if asyncio._get_running_loop() is not None:
@@ -107,41 +111,46 @@ class RunContact:
             hint = "write `await call.ask(…)` in an async def"
             raise StepError(Diagnostic("tool.ask", message, hint=hint))
         call = running.call
-        asked = self._put_soon(question)
+        pending_answer = self._ask_from_thread(question)
         if call is None:  # the tool has started this thread
-            return asked.result()
+            return pending_answer.result()
 
         def stop(reason: str) -> None:
-            asked.cancel()
+            pending_answer.cancel()
 
         call.inner = stop  # stopping the call ends its question
         try:
             if isinstance(call.waiter, Waiter):
-                call.waiter.serve_inside(asked.done)
-            return asked.result()
+                call.waiter.serve_inside(pending_answer.done)
+            return pending_answer.result()
         except CancelledError:
             raise KeyboardInterrupt from None  # the call ends, too
         finally:
             call.inner = None
-            asked.cancel()
+            pending_answer.cancel()
 
-    def _put_soon(self, question: Question) -> Future[Value]:
+    def _ask_from_thread(self, question: Question) -> Future[Value]:
+        """Ask on the engine's loop, and return the future of the answer. Any thread may call
+        this."""
         call = running.call
         # If the thread that waits for the run makes this call, it can put a question only inside
         # `ask_and_wait`.
         waits = call is not None and isinstance(call.waiter, Waiter)
         is_busy = self._place == "kernel" and not (waits and asyncio._get_running_loop() is None)
-        asked = asyncio.run_coroutine_threadsafe(self._put(question, is_busy), self._loop)
-        self._questions.add(asked)
-        asked.add_done_callback(self._questions.discard)
-        return asked
+        pending_answer = asyncio.run_coroutine_threadsafe(
+            self._ask_on_loop(question, is_busy), self._loop
+        )
+        self._questions.add(pending_answer)
+        pending_answer.add_done_callback(self._questions.discard)
+        return pending_answer
 
-    async def _put(self, question: Question, is_busy: bool = False) -> Value:
+    async def _ask_on_loop(self, question: Question, is_busy: bool = False) -> Value:
+        """Ask a person. ``is_busy``: see `Host.ask`. Raises StepError without an answer."""
         site = self._site
         secrets = self._site.run.secrets
         if self._is_closed:
             raise no_user(question, "its call has ended", "ask before the function returns")
-        shown = question._replace(text=secrets.text(question.text), where=format_path(site.at))
+        shown = question._replace(text=secrets.text(question.text), where=format_path(site.path))
         ok, value = await ask_person(site, shown, is_busy=is_busy)
         if ok:
             return value
@@ -180,6 +189,7 @@ def on_worker(number: int, kernel: int) -> Contact:
 
 
 Tell = Callable[[tuple[Any, ...]], object]
+"""Sends the number of a call and its report to the kernel."""
 
 
 class WorkerContact:

@@ -34,12 +34,11 @@ def cancel_background_calls(run: object = None) -> int:
 
 
 def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop]]:
-    return [
-        # A copy, because calls may end on other threads meanwhile.
-        (task, loop)
-        for task, (loop, by) in _outliving.copy().items()
-        if run is None or by is run
-    ]
+    """The background calls of ``run`` (None: of all runs), with their loops."""
+    # A copy, because calls may end on other threads meanwhile.
+    calls = _outliving.copy().items()
+    return [(task, loop) for task, (loop, owner) in calls if run is None or owner is run]
 
 
 _outliving: dict[asyncio.Task[None], tuple[asyncio.AbstractEventLoop, object]] = {}
+"""The running background calls, with their loops and runs."""

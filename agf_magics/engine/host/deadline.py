@@ -46,7 +46,10 @@ class Clock:
         self._loop = asyncio.get_running_loop()
         self._set_timer = set_timer
         self._pauses = 0
-        self.ends = self._left = inf
+        self.ends = inf
+        """The loop's time at which the limit ends; infinite while it pauses."""
+        self._left = inf
+        """The seconds that are left while it pauses."""
         self.closed = False
         """Whether the block has ended. Background calls may still ask questions then."""
         self._start(seconds)
@@ -154,10 +157,9 @@ class Deadline:
         # Our cancellations are taken back, so that `cancelling` counts only those of others.
         for _ in range(self._sent):
             self._task.uncancel()
-        ours = kind is None or (
-            issubclass(kind, asyncio.CancelledError) and self._task.cancelling() <= self._before
-        )
-        if expired and ours:
+        is_cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
+        is_ours = is_cancelled and self._task.cancelling() <= self._before
+        if expired and (kind is None or is_ours):
             raise OutOfTime
 
     def _set_timer(self, when: float | None) -> None:

@@ -31,9 +31,11 @@ class DeferredInterrupt:
     def __init__(self, before: Any) -> None:
         self.before = before
         self.ended = False
+        """Whether the run has ended."""
         self.missed = False
         """Whether an interrupt came after the end of the run."""
         self._cancel: Callable[[str], None] | None = None
+        """Cancels the run; None: the run has not started."""
 
     def hold(self, cancel: Callable[[str], None]) -> None:
         """Let interrupts call ``cancel`` from now on."""

@@ -26,12 +26,9 @@ def hold_interrupts() -> Iterator[DeferredInterrupt]:
     Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
     """
     deferred = DeferredInterrupt(sigint_handler())
-    if (
-        not on_main_thread()
-        or not callable(deferred.before)
-        or isinstance(deferred.before, OnSigint | DeferredInterrupt)
-    ):
-        yield deferred  # not the main thread, or an outer handler is in effect
+    has_outer_handler = isinstance(deferred.before, OnSigint | DeferredInterrupt)
+    if has_outer_handler or not on_main_thread() or not callable(deferred.before):
+        yield deferred
         return
     # Set inside of `try`, so that an interrupt between the lines cannot leave the handler behind.
     around = waiters.held

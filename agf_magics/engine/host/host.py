@@ -69,7 +69,10 @@ class Host:
         self._streams = Streams(in_background)
         self.turned = time.monotonic()
         """The time of the loop's last turn."""
-        self._stopped = self._late = False
+        self._stopped = False
+        """Whether no further step may start."""
+        self._late = False
+        """Whether the time of the run is over."""
         self.asker: Asker | None = None
         """Puts questions to a person; None: there is no user."""
         self._asking = asyncio.Lock()
@@ -166,6 +169,7 @@ class Host:
             self._questions += 1
 
     def resume(self) -> None:
+        """Note that such a question was answered."""
         with self._lock:
             self._questions -= 1
             if not self._questions:
@@ -175,9 +179,8 @@ class Host:
     def seconds_asking(self) -> float:
         """The seconds in which questions were open, by the monotonic clock."""
         with self._lock:
-            return self._answered_in + (
-                time.monotonic() - self._asked_at if self._questions else 0.0
-            )
+            open_for = time.monotonic() - self._asked_at if self._questions else 0.0
+            return self._answered_in + open_for
 
     def make_soon(self, call: ThreadCall) -> None:
         """Queue ``call`` for the thread that waits for the run."""

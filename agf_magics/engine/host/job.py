@@ -84,23 +84,28 @@ class Job(Generic[T]):
         if waited:
             _refuse_on_a_loop()
         self.reason: str | None = None
-        self.asked: float | None = None
+        """The reason of the cancellation; None: not cancelled."""
+        self.cancelled_at: float | None = None
         """The time of the cancellation, by the monotonic clock; None: not cancelled."""
         self._over = over
         self._limit = limit
         self._late = inf
+        """The time from which on the job is ended from outside, by the monotonic clock."""
         self.started = False
         self._calls: SimpleQueue[ThreadCall | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None, in_background=not waited)
         self._ended = OnceSet()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
+        """The value in a tuple, or the error, once the job has ended."""
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
+        """Functions that are called at the end."""
         self._task: asyncio.Task[None] | None = None
         self._main = main
         self._engine = EngineLoop.current(waited)
 
     def start(self) -> None:
+        """Start the run on the loop."""
         if self._limit is not None:
             self._late = time.monotonic() + self._limit.seconds + LATE
             # Watched before the run is on the loop, because a tool may block the loop at once.
@@ -112,18 +117,19 @@ class Job(Generic[T]):
 
     @property
     def done(self) -> bool:
+        """Whether the run has ended."""
         return self._ended.is_set()
 
     def cancel(self, reason: str) -> None:
         """Cancel the run, from any thread. Only the first call counts: another cancellation would
         interrupt the clean-up."""
-        if self.asked is None and not self.done and self.started:
+        if self.cancelled_at is None and not self.done and self.started:
             # Set first, because `look` counts from here if the loop is blocked and the line below
             # has no effect.
-            self.reason, self.asked = reason, time.monotonic()
+            self.reason, self.cancelled_at = reason, time.monotonic()
             with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
                 self._engine.loop.call_soon_threadsafe(self._cancel)
-            Watchdog.shared().watch(self.look, self.asked + UNANSWERED)
+            Watchdog.shared().watch(self.look, self.cancelled_at + UNANSWERED)
 
     def wait(self, meanwhile: Callable[[], object] = lambda: None) -> T:
         """Wait for the end and run the calls that belong on this thread; return the value or raise
@@ -251,21 +257,21 @@ class Job(Generic[T]):
 
         Called regularly by the threads that wait."""
         now = time.monotonic()
-        late = now >= self._late + self._host.seconds_asking
-        cancelled = self.asked is not None and now - self.asked >= UNANSWERED
-        if not (late or cancelled) or self.done:
+        is_late = now >= self._late + self._host.seconds_asking
+        is_overdue = self.cancelled_at is not None and now - self.cancelled_at >= UNANSWERED
+        if not (is_late or is_overdue) or self.done:
             return self.done
         # The check may wait for an answer of the loop, so it is made only if the run is due.
-        stuck = self._engine.stuck()
-        if not stuck and not late:
+        is_stuck = self._engine.stuck()
+        if not is_stuck and not is_late:
             return False
-        where = f"blocked in {self._engine.blocked_in()}" if stuck else "it does not stop"
+        where = f"blocked in {self._engine.blocked_in()}" if is_stuck else "it does not stop"
         left_running = f"left running: {where}"
-        if late and self._limit is not None and self.asked is None:
+        if is_late and self._limit is not None and self.cancelled_at is None:
             self._finish(self._limit.exceeded(left_running))
         else:
             self._finish(StillRunning(left_running))
-        if stuck:
+        if is_stuck:
             self._engine.abandon()
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             self._engine.loop.call_soon_threadsafe(self._cancel)
@@ -306,8 +312,8 @@ class Job(Generic[T]):
                     self._over(outcome)
             finally:
                 self._ended.set()
-        if self._limit is not None or self.asked is not None:
-            # Otherwise the watchdog would keep the run in memory.
+        if self._limit is not None or self.cancelled_at is not None:
+            # Forgotten, because the watchdog would keep the run in memory.
             Watchdog.shared().forget(self.look)
         self._calls.put(None)
         # A copy, because a listener may leave on another thread meanwhile.

@@ -80,7 +80,11 @@ class Prompts:
     def __init__(self, host: Host) -> None:
         self._host, self._loop = host, asyncio.get_running_loop()
         self._is_awaited = not host.waited and on_main_thread()
-        self._has_ended = self.is_interrupted = False
+        """Whether a cell awaits the run on its own loop."""
+        self._has_ended = False
+        """Whether the run has ended."""
+        self.is_interrupted = False
+        """Whether the person has interrupted a question."""
 
     @classmethod
     def here(cls) -> Prompts | None:
@@ -117,6 +121,7 @@ class Prompts:
         raise value
 
     def _wait(self, prompt: Prompt, call: ThreadCall | None) -> Result:
+        """Wait for the answer. ``call``: the call that asks; None: a thread that a tool started."""
         while True:
             with contextlib.suppress(Empty):
                 return prompt.answers.get(timeout=POLL)
@@ -140,6 +145,7 @@ class Prompts:
                 self._on_loop(limit.resume)
 
     def _on_loop(self, change: Callable[[], None]) -> None:
+        """Call ``change`` on the loop of the run."""
         if asyncio._get_running_loop() is self._loop:  # an async tool
             change()
         else:
@@ -164,6 +170,7 @@ class Prompts:
 
 
 _prompts: ContextVar[Prompts | None] = ContextVar("prompts", default=None)
+"""The prompts of the run in this context; None: no run."""
 
 
 def in_turn(ask: Ask, in_background: bool = True) -> Ask:

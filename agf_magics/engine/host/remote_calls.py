@@ -53,7 +53,7 @@ class FanOutCalls(Protocol[C_contra]):
         """Start no further call. Started calls end normally."""
 
     @property
-    def wanted(self) -> int:
+    def wanted_calls(self) -> int:
         """The number of calls that should run at the same time, so that no lane waits."""
 
 
@@ -64,8 +64,8 @@ class RemoteCalls(Protocol):
     """Functions that are called after each chunk."""
 
     @property
-    def wanted(self) -> int:
-        """`FanOutCalls.wanted` for the calls of all functions."""
+    def wanted_calls(self) -> int:
+        """`FanOutCalls.wanted_calls` for the calls of all functions."""
 
     def hand(self, call: ThreadCall, terms: Terms) -> None:
         """Make ``call`` on a worker, with the rights of the current context. The result is set on

@@ -56,6 +56,7 @@ class Waiter:
         self.user_interrupts = 0
         """The number of the person's interrupts, counted on the outermost waiter of the thread."""
         self.inside: ThreadCall | None = None
+        """The call that this thread is making; None: it makes none."""
         self.awaited_signal: ThreadCall | None = None
         """The call for which we sent a signal that has not arrived yet; None: there is none."""
         self.forced = False
@@ -78,12 +79,11 @@ class Waiter:
         with self._lock:
             # A call that waits for an inner run is stopped through that run, which would otherwise
             # go on without a waiting thread.
-            runs = (
-                self.inside is call and call.inner is None and (force or not call.interrupted_once)
-            )
+            is_running = self.inside is call and call.inner is None
+            may_interrupt = is_running and (force or not call.interrupted_once)
             # Only one signal at a time: the system merges two signals that arrive together, and an
             # unexpected signal would count as the person's.
-            if runs and self._reachable and self.awaited_signal in (None, call):
+            if may_interrupt and self._reachable and self.awaited_signal in (None, call):
                 if self.awaited_signal is call:
                     self.repeated = time.monotonic()
                 self.awaited_signal = call
@@ -129,6 +129,7 @@ class Waiter:
                         self.inside = outer
 
     def wake(self) -> None:
+        """Wake the thread, so that it looks whether the run has ended."""
         self._calls.put(None)
 
     def _perform(self, call: ThreadCall) -> None:
@@ -195,6 +196,8 @@ class Waiter:
 
 
 class _Waiters(threading.local):
+    """The waiters of each thread."""
+
     def __init__(self) -> None:
         self.stack: list[Waiter] = []
         """The waiters of this thread, the outermost first: a tool may start a run and wait for
@@ -210,6 +213,7 @@ class OnSigint:
     """The handler of SIGINT while the main thread waits."""
 
     def __init__(self, before: Any) -> None:
+        """``before``: the handler that this one replaces."""
         self.before = before
         self._cancels = False
         """Whether the handler is cancelling the runs. Our own signal must not interrupt that; it is

@@ -1,4 +1,4 @@
-"""Checks the fields that a flow reads of results and passes to calls, and the schemas that it names.
+"""Checks the fields that a flow reads from results and passes to calls, and the schemas it names.
 
 A schema may be incomplete, so an unknown field is only a warning (AGF-10).
 """
@@ -39,11 +39,11 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
         elif read.into and read.fields:
             name, span = read.fields[-1]
-            _, meant = read.into
+            _, read_name = read.into
             # Only swapped letters count: other similar names (date, data) are often right.
-            if name != meant and sorted(name) == sorted(meant):
+            if name != read_name and sorted(name) == sorted(read_name):
                 message = f"{read.whose} may lack {name!r}"
-                hint = f"did you mean {meant}?"
+                hint = f"did you mean {read_name}?"
                 yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
 
 
@@ -54,12 +54,8 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             continue
         callee = callees.get(step.id)
         names = [name for name, _ in step.args.names or ()]
-        if (
-            isinstance(callee, Agent)
-            and callee.prompt_only
-            and len(names) > 1
-            and "prompt" not in names
-        ):
+        takes_prompt = isinstance(callee, Agent) and callee.prompt_only
+        if takes_prompt and len(names) > 1 and "prompt" not in names:
             message = (
                 f"{step.name.text!r} takes only a prompt: it gets {', '.join(names)} as JSON text"
             )
@@ -117,15 +113,12 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
             message = f"tool {tool.name!r} has no argument {name!r}"
             problems.error("flow.unknown-argument", message, span, hints)
     _warn_literal_secrets(step, tool, spans, problems)
-    # A misspelt argument is reported as unknown, not as missing as well.
-    meant = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
+    # The right name of a misspelt argument is not reported as missing, too.
+    misspelled = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
     for name, parameter in takes.parameters.items():
-        if (
-            name not in spans
-            and name not in meant
-            and parameter.default is parameter.empty
-            and name not in step.exchange.extra_arguments
-        ):
+        is_passed = name in spans or name in step.exchange.extra_arguments
+        is_required = parameter.default is parameter.empty
+        if is_required and not is_passed and name not in misspelled:
             message = f"tool {tool.name!r} needs {name!r}"
             hint = f"it takes {takes.takes}"
             problems.error("flow.missing-argument", message, step.name.span, hint)
@@ -158,16 +151,16 @@ def check_passed(step: Invoke, flow: Flow, problems: Diagnostics) -> None:
     for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
         name = ref.path[-1]
         if ref.certain and name not in passed:
-            meant = misspelled_names([name], passed.keys() - read)
+            near_names = misspelled_names([name], passed.keys() - read)
             give = f"pass: [{', '.join([*passed, name])}]"
             if step.word == "subgraph":
                 give = f"input_mapping: {{{name}: {name}}}"
-            hint = f"did you mean {name}?" if meant else give
-            span = passed[meant.pop()] if meant else None
+            hint = f"did you mean {name}?" if near_names else give
+            span = passed[near_names.pop()] if near_names else None
             message = f"{flow.name!r} reads {name!r}, which this step does not pass"
             related = (("read here", ref.span),) if ref.span else ()
-            at = span or step.name.span
-            problems.add(Diagnostic("flow.not-passed", message, at, hint, related=related))
+            place = span or step.name.span
+            problems.add(Diagnostic("flow.not-passed", message, place, hint, related=related))
 
 
 def check_schema(name: Name, schemas: Mapping[str, Schema], problems: Diagnostics) -> bool:

@@ -63,28 +63,33 @@ def link(
 
 
 class _Linker:
+    """Links one flow and all flows that it calls."""
+
     def __init__(
         self, registry: Registry, problems: Diagnostics, files: Files | None, passive: bool
     ) -> None:
         self.registry = registry
-        """Where names are looked up now: `flow` sets it."""
+        """The registry of the flow that is being linked."""
         self.base = registry
+        """The registry of the run, without the tools that a definition brings."""
         self.problems = problems
         self.files = files
         self.passive = passive
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
         self.linked_flows: dict[str, Linked] = {}
+        """The linked flows by their keys."""
         self.brought: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
         self.absent: tuple[str, ...] = ()
-        """The beginnings of the names of tools whose server is not connected, which has been told."""
+        """The beginnings of the names of tools whose server is not connected, which is reported once
+        for each server."""
         self.size: dict[str, tuple[int, int]] = {}
         """The number of steps of each flow with all its calls, and the depth of its calls."""
 
     def flow(self, flow: Flow, around: tuple[str, ...], registry: Registry | None = None) -> Linked:
-        """``flow`` with its callees. ``registry``: to look them up in, if another one than that of
-        the outer flow."""
+        """``flow`` with its callees. ``around``: the keys of the open flows. ``registry``: the
+        registry of their names; default None: that of the outer flow."""
         outer = self.registry
         self.registry = registry or outer
         schemas = {**self.registry.schemas, **flow.declared.schemas}
@@ -101,55 +106,54 @@ class _Linker:
         self.problems.extend(warn_unlimited(flow, callees))
         self.problems.extend(warn_repeated_effects(flow, callees))
         tools = dict(self.registry.tools)
-        uses, asked = self.uses(flow)
+        used_tools, tools_that_ask = self.usable_tools(flow)
         self.registry = outer
-        return Linked(flow, callees, schemas, tools, brought, uses, asked)
+        return Linked(flow, callees, schemas, tools, brought, used_tools, tools_that_ask)
 
     def callees(
         self, flow: Flow, around: tuple[str, ...], schemas: Mapping[str, Schema]
     ) -> tuple[dict[str, Callee], dict[str, Mapping[str, Tool]]]:
         """The callees of the steps of ``flow`` and the tools that its definition brings for them,
-        by the ids of the steps. Measures the flow: see `size`."""
+        by the ids of the steps. Adds the flow to `size`."""
         callees = dict[str, Callee]()
         brought = dict[str, Mapping[str, Tool]]()
-        # Thousands of steps may name the same schema.
-        sound = set[str]()
+        # Each schema is checked once, because thousands of steps may name it.
+        checked_schemas = set[str]()
         steps = 0
-        open_inside = 0
-        inside = (*around, key_of(flow))
-        # One walk for everything that needs each step: a definition may have 100,000.
+        deepest_callee = 0
+        open_keys = (*around, key_of(flow))
+        # All checks share one walk, because a definition may have 100,000 steps.
         for step in every(flow.body):
             steps += 1
             if isinstance(step, Invoke):
-                callee = self.callee(step, inside)
+                callee = self.callee(step, open_keys)
                 if id(step) in self.brought:
                     brought[step.id] = self.brought[id(step)]
                 if callee is not None:
                     callees[step.id] = callee
                 if isinstance(callee, Linked):
-                    # By multiplication and not by walking: ten flows that call each other have
-                    # billions of steps.
-                    steps_of_callee, deeper = self.size[key_of(callee.flow)]
+                    # The steps of a callee are added, not walked, because ten flows that call each
+                    # other have billions of steps.
+                    steps_of_callee, depth_of_callee = self.size[key_of(callee.flow)]
                     steps += steps_of_callee
-                    open_inside = max(open_inside, deeper)
+                    deepest_callee = max(deepest_callee, depth_of_callee)
                 gives = step.gives
-                if (
-                    gives
-                    and gives.text not in sound
-                    and check_schema(gives, schemas, self.problems)
-                ):
-                    sound.add(gives.text)
+                if gives is None or gives.text in checked_schemas:
+                    continue
+                if check_schema(gives, schemas, self.problems):
+                    checked_schemas.add(gives.text)
         # A run has a row for each step of each call.
         if steps > MOST_STEPS:
             self.problems.add(link_problems.too_large(flow, steps, MOST_STEPS))
-            # Not reported again for its callers.
+            # With 0 steps, its callers do not report the same problem again.
             steps = 0
-        self.size[key_of(flow)] = steps, open_inside + 1
+        self.size[key_of(flow)] = steps, deepest_callee + 1
         return callees, brought
 
-    def uses(self, flow: Flow) -> tuple[frozenset[str] | None, frozenset[str]]:
-        """The tools that ``flow`` may use, and those of them that need an approval. An alias means
-        the registered tool of that alias, else of its name (B5)."""
+    def usable_tools(self, flow: Flow) -> tuple[frozenset[str] | None, frozenset[str]]:
+        """The tools that ``flow`` may use (None: those of its invoker), and those of them that need
+        an approval. An alias means the registered tool with that alias, or else with its name
+        (decision B5)."""
         if flow.declared.uses is None:
             return None, flow.declared.asks
         names = {*self.registry.tools, *self.registry.flows}
@@ -162,8 +166,8 @@ class _Linker:
         return used, frozenset(name for name in used if (name, False) not in asks)
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
-        """What ``step`` calls, or all that it may choose from. ``around``: the keys of the open
-        flows."""
+        """The callee of ``step``, or all callees that it may choose from. ``around``: the keys of the
+        open flows."""
         if step.pick is None:
             return LOOK_UP[step.kind](self, step, around)
         if step.pick.among is None:
@@ -189,49 +193,54 @@ class _Linker:
         if step.asking.no_tools:
             tools = ()
         if tools is not None:
-            tools = tuple(name for name in tools if not self.launches(name))
+            tools = tuple(name for name in tools if not self.is_launch(name))
         schemas = {**self.registry.schemas, **outer.declared.schemas}
         flow = session_flow(replace(agent, tools=tools), step, outer, schemas)
         registry = self.registry.with_tools(self.brought.get(id(step), {}).values())
         return replace(self.flow(flow, around, registry), agent=agent)
 
-    def launches(self, name: str) -> bool:
+    def is_launch(self, name: str) -> bool:
         """Whether a name is that of a launch, which is only for agents outside of runs (decision
         A13)."""
-        called = name.removeprefix(OFFERED)
-        offered = name == RUN_RESULT or (called != name and called in self.registry.flows)
-        return name in LAUNCHES or (offered and name not in self.registry.tools)
+        flow_name = name.removeprefix(OFFERED)
+        is_offered_flow = name == RUN_RESULT or (
+            flow_name != name and flow_name in self.registry.flows
+        )
+        return name in LAUNCHES or (is_offered_flow and name not in self.registry.tools)
 
     def person(self, step: Invoke, around: tuple[str, ...]) -> Person:
         return Person()
 
     def transform(self, step: Invoke, around: tuple[str, ...]) -> Transform | None:
-        return self.registered(step, self.registry.transforms, "flow.unknown-transform")
+        return self.look_up(step, self.registry.transforms, "flow.unknown-transform")
 
-    def registered(self, step: Invoke, shelf: Shelf[R], code: str) -> R | None:
-        """What is registered under the name of the step; None, and an error, if nothing is."""
-        registered = shelf.get(step.name.text)
-        if registered is None:
+    def look_up(self, step: Invoke, shelf: Shelf[R], code: str) -> R | None:
+        """The thing that is registered under the name of the step; None, and an error, if nothing
+        is."""
+        thing = shelf.get(step.name.text)
+        if thing is None:
             self.problems.add(shelf.missing(step.name.text, step.name.span, code))
-        return registered
+        return thing
 
     def policy(self, step: Invoke, around: tuple[str, ...]) -> BoundPolicy | Linked | None:
-        policy = self.registered(step, self.registry.policies, "flow.unknown-policy")
+        policy = self.look_up(step, self.registry.policies, "flow.unknown-policy")
         if policy is None:
             return None
         # A passive look at a definition, as while it is typed, must not run code of a user.
         if policy.builder:
-            return None if self.passive else self.built(policy, step, around)
+            return None if self.passive else self.flow_of_builder(policy, step, around)
         # A definition without a list of agents may call the registered ones (decision B1).
-        named = step.tools if step.tools is not None else tuple(map(Name, self.registry.agents))
+        names = step.tools if step.tools is not None else tuple(map(Name, self.registry.agents))
         agents = dict[str, Callee]()
-        for name in named:
+        for name in names:
             agent = self.agent(replace(step, kind="agent", name=name, tools=None), around)
             if agent is not None:
                 agents[name.text] = agent
         return BoundPolicy(policy, step.asking.config, agents)
 
-    def built(self, policy: Policy, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+    def flow_of_builder(
+        self, policy: Policy, step: Invoke, around: tuple[str, ...]
+    ) -> Linked | None:
         """The flow of the one step that a builder returns."""
         outer = self.linking[-1]
         built: object = None
@@ -240,8 +249,7 @@ class _Linker:
             # A copy, since the builder is user code and the definition is linked again.
             config = isolate(dict(step.asking.config))
             built = policy.function(**dict.fromkeys(policy.takes, config))
-        # Of user code.
-        except Exception as error:
+        except Exception as error:  # of the builder, which is user code
             why = describe_exception(error)
         if not isinstance(built, Step):
             self.problems.add(link_problems.policy_failed(step, policy.name, why))
@@ -260,7 +268,7 @@ class _Linker:
         )
         return self.flow(flow, around)
 
-    def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
+    def defined_in_file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         """The tool or flow in the file of the step; None, and an error, if it cannot be read."""
         assert step.lookup.file is not None
         if self.passive:
@@ -274,28 +282,29 @@ class _Linker:
                 replace(problem, span=problem.span or place) for problem in error.diagnostics
             )
             return None
-        return defined if isinstance(defined, Tool) else self.open(step, defined, around)
+        return defined if isinstance(defined, Tool) else self.link_called(step, defined, around)
 
     def flow_in_file(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
-        defined = self.file(step, around)
+        defined = self.defined_in_file(step, around)
         return defined if isinstance(defined, Linked) else None
 
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
+        """The callee of a tool step."""
         name = step.name.text
-        if self.launches(name):
+        if self.is_launch(name):
             self.problems.add(link_problems.launches_a_pipeline(step))
             return None
         tool = self.registry.tools.get(name)
         if tool is None:
             return self.not_a_tool(step, around)
         self.problems.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
-        self.patterns(step, tool.arguments.refused)
+        self.report_patterns(step, tool.arguments.refused)
         check_arguments(step, tool, self.problems)
         return tool
 
     def not_a_tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
-        """What a tool step calls if no tool has its name: an agent, a flow, or what its file
-        defines."""
+        """The callee of a tool step if no tool has its name: an agent, a flow, or the definition in
+        its file."""
         name = step.name.text
         if name.startswith(self.absent):
             return None
@@ -303,9 +312,9 @@ class _Linker:
         if name in self.registry.agents and step.pick is not None:
             return self.agent_as_tool(step, self.registry.agents[name], around)
         if name in self.registry.flows and not step.lookup.only_tools:
-            return self.called(step, around)
+            return self.flow_callee(step, around)
         if step.lookup.file is not None:
-            defined = self.file(step, around)
+            defined = self.defined_in_file(step, around)
             if isinstance(defined, Tool):
                 check_arguments(step, defined, self.problems)
             return defined
@@ -317,20 +326,21 @@ class _Linker:
     ) -> Agent | Linked | None:
         """An agent that a model may call. A model that offers itself, also through others, is a
         cycle."""
-        # By the name of the session, which is open for as long as the agent answers.
+        # The key is the name of the session, which is open as long as the agent answers.
         session = session_name(agent.name)
         if session in around:
-            what = f"agent {agent.name!r}"
-            self.problems.add(link_problems.calls_itself(step, what, session, around))
+            subject = f"agent {agent.name!r}"
+            self.problems.add(link_problems.calls_itself(step, subject, session, around))
             return None
-        return self.answers(step, agent, around)
+        return self.answering_callee(step, agent, around)
 
-    def patterns(self, step: Invoke, refused: tuple[Diagnostic, ...]) -> None:
+    def report_patterns(self, step: Invoke, refused: tuple[Diagnostic, ...]) -> None:
         """Refuse patterns of annotations that RE2 does not support (decision D5)."""
         self.problems.extend(replace(fault, span=step.name.span) for fault in refused)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
-        """Who answers ``step``: the agent of its identity, else the default agent."""
+        """The callee that answers ``step``: the agent of its identity, or else the default
+        agent."""
         if brought := self.brought_tools(step):
             self.brought[id(step)] = brought
         self.check_tools(step, [*self.registry.tools, *brought, *step.lookup.files])
@@ -343,16 +353,14 @@ class _Linker:
     def check_tools(self, step: Invoke, names: list[str]) -> None:
         """Report the tools of an agent that are none of ``names``."""
         for tool in step.tools or ():
-            if tool.text not in names and not self.launches(tool.text):
+            if tool.text not in names and not self.is_launch(tool.text):
                 self.problems.add(link_problems.unknown_capability(tool, names))
 
     def default_agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
-        """Who answers a step without an identity."""
+        """The callee that answers a step without an identity."""
         default = self.registry.agents.default
-        takes_model = default is None or (
-            (step.asking.overrides_agent or step.asking.attach)
-            and not isinstance(default, ModelAgent)
-        )
+        needs_model = step.asking.overrides_agent or step.asking.attach
+        takes_model = default is None or (needs_model and not isinstance(default, ModelAgent))
         if takes_model and (step.asking.model or self.registry.model is not None):
             # A model that is configured or named can answer any step that a function would have
             # answered.
@@ -360,23 +368,24 @@ class _Linker:
         if default is None:
             self.problems.add(link_problems.no_agent(step))
             return None
-        return self.answers(step, default, around)
+        return self.answering_callee(step, default, around)
 
     def named_agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
-        """Who answers for the identity of the step: an agent, a flow, or what its file defines."""
+        """The callee that answers for the identity of the step: an agent, a flow, or the definition in
+        its file."""
         name = step.name.text
         registered = name in self.registry.agents or name in self.registry.flows
-        # The registered one wins, so that a notebook can replace what a file defines; never
-        # silently.
+        # A registered agent or flow wins, so that a notebook can replace what a file defines. The
+        # person is told.
         if registered and step.lookup.file is not None:
             self.problems.add(link_problems.registered_instead(step))
         if name in self.registry.agents:
-            return self.answers(step, self.registry.agents[name], around)
+            return self.answering_callee(step, self.registry.agents[name], around)
         if name in self.registry.flows:
             if step.asking.overrides_agent or step.asking.attach:
                 answers = f"{name!r} is a {self.registry.flows[name].language}"
                 self.problems.add(link_problems.needs_model(step, answers, self.registry))
-            return self.called(step, around)
+            return self.flow_callee(step, around)
         if step.lookup.file is not None:
             return self.flow_in_file(step, around)
         self.problems.add(link_problems.unknown_agent(step, self.registry))
@@ -395,12 +404,12 @@ class _Linker:
         for name, file in files.items():
             if name in tools:
                 continue
-            defined = self.file(replace(step, lookup=Lookup(file)), ())
+            defined = self.defined_in_file(replace(step, lookup=Lookup(file)), ())
             if isinstance(defined, Tool):
                 brought[name] = replace(defined, name=name)
         return {name: tool for name, tool in brought.items() if name not in tools}
 
-    def answers(
+    def answering_callee(
         self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]
     ) -> Agent | Linked:
         """``agent`` as the callee of ``step``: a model's agent is the flow of its session."""
@@ -412,36 +421,39 @@ class _Linker:
         elif step.asking.model:
             self.problems.add(link_problems.ignores_model(step, agent.name))
         if agent.accepts is not None:
-            self.patterns(step, agent.takes.refused)
+            self.report_patterns(step, agent.takes.refused)
         return agent
 
-    def called(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+    def flow_callee(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+        """The flow with the name of the step, or in its file."""
         name = step.name.text
         flow = self.registry.flows.get(name)
         if flow is None and step.lookup.file is not None:
             return self.flow_in_file(step, around)
-        # It calls itself and is not registered yet: the error is about the cycle and not about a
-        # missing name.
+        # A flow that calls itself need not be registered yet: the error is about the cycle, not about
+        # the name.
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]
         if flow is None:
             self.problems.add(link_problems.unknown_flow(step, self.registry))
             return None
-        return self.open(step, flow, around)
+        return self.link_called(step, flow, around)
 
-    def open(self, step: Invoke, flow: Flow, around: tuple[str, ...]) -> Linked | None:
+    def link_called(self, step: Invoke, flow: Flow, around: tuple[str, ...]) -> Linked | None:
+        """Link a flow that ``step`` calls; None, and an error, if the call has no end or is too
+        deep."""
         key = key_of(flow)
         if key in around:
             self.problems.add(link_problems.calls_itself(step, repr(flow.name), key, around))
             return None
-        # Python's stack would end first, in the middle of a run.
+        # Without this limit, Python's stack would end in the middle of a run.
         depth = self.size[key][1] if key in self.linked_flows else 1
         if len(around) + depth > MOST_CALLS:
             self.problems.add(link_problems.too_deep(step, flow, MOST_CALLS))
             return None
-        # Once, wherever it is called from: its size and its problems do not depend on the caller.
+        # A flow is linked once, because its size and its problems do not depend on the caller.
         if key not in self.linked_flows:
-            # Not in the session's registry: it does not give its tools to its callees.
+            # Linked with `base`, because a session does not give its tools to its callees.
             self.linked_flows[key] = self.flow(flow, around, self.base)
         check_passed(step, flow, self.problems)
         return self.linked_flows[key]
@@ -455,9 +467,10 @@ def key_of(flow: Flow) -> str:
 LOOK_UP: Mapping[str, Callable[[_Linker, Invoke, tuple[str, ...]], Callee | None]] = {
     "tool": _Linker.tool,
     "agent": _Linker.agent,
-    "flow": _Linker.called,
+    "flow": _Linker.flow_callee,
     "transform": _Linker.transform,
     "policy": _Linker.policy,
     "question": _Linker.person,
     "model": _Linker.model,
 }
+"""The method that looks up the callee of each kind of step."""

@@ -1,7 +1,7 @@
-"""What the linker reports about a name: nothing has it, what has it cannot be called here, or it is
-called without end.
+"""The problems that the linker reports about the name of a callee.
 
-A hint has the nearest of the names that would be right.
+Nothing has the name, or the thing that has it cannot be called here, or its calls have no end. A hint
+names the most similar of the right names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...text.suggestions import join_hints, suggest
 
 
 def unknown_tool(step: Invoke, registry: Registry) -> Diagnostic:
-    """No tool has the name of the step, nor a flow that it may call instead."""
+    """No tool has the name of the step, and no flow that the step may call instead."""
     name = step.name.text
     flows, tools = registry.flows, registry.tools
     message = f"no tool {name!r} is registered"
@@ -76,8 +76,8 @@ def launches_a_pipeline(step: Invoke) -> Diagnostic:
 
 
 def needs_model(step: Invoke, answers: str, registry: Registry) -> Diagnostic:
-    """A step needs a model and does not get one. ``answers``: who answers it instead, as the begin
-    of a sentence."""
+    """A step needs a model and does not get one. ``answers``: the beginning of the message, which
+    tells who answers it."""
     if step.asking.overrides_agent:
         key = "model"
         span = step.asking.span
@@ -119,10 +119,11 @@ def policy_failed(step: Invoke, policy: str, why: str) -> Diagnostic:
     return Diagnostic("flow.policy-failed", message, step.name.span, hint)
 
 
-def calls_itself(step: Invoke, what: str, key: str, around: tuple[str, ...]) -> Diagnostic:
-    """What the step calls is open around it. ``key``: its key among the open flows, ``around``."""
+def calls_itself(step: Invoke, subject: str, key: str, around: tuple[str, ...]) -> Diagnostic:
+    """The step calls a flow or an agent that is open around it. ``subject``: the words for it. ``key``:
+    its key among ``around``, the keys of the open flows."""
     chain = " → ".join((*around[around.index(key) :], key))
-    return Diagnostic("flow.call-cycle", f"{what} calls itself: {chain}", step.name.span)
+    return Diagnostic("flow.call-cycle", f"{subject} calls itself: {chain}", step.name.span)
 
 
 def too_deep(step: Invoke, flow: Flow, most: int) -> Diagnostic:

@@ -65,6 +65,7 @@ class Linked:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """The schemas: those of the flow's own documents, then those of the registry (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
+    """The registered tools."""
     definition_tools: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
     """The tools that the definition itself provides for an agent, by the id of the step."""
     uses: frozenset[str] | None = None
@@ -74,6 +75,7 @@ class Linked:
     agent: ModelAgent | None = None
     """The agent whose session this flow is; None: the flow is no session."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    """The results of `schema_of`, by the id of the step."""
 
     @property
     def answers(self) -> tuple[str, tuple[str, ...] | None] | None:
@@ -113,6 +115,7 @@ class Linked:
 
 
 Callee = Tool | Agent | Transform | BoundPolicy | Person | Candidates | ModelBinding | Linked
+"""The thing that a step calls."""
 
 
 def callees_of(callee: Callee | None) -> tuple[Callee, ...]:
@@ -142,12 +145,10 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
     if step.tools is None:
         return None
     brought = linked.definition_tools.get(step.id, {})
-    bases = {
-        derived.name: derived.base for derived in step.lookup.derived if derived.name in brought
-    }
-    return [
-        name.text for name in step.tools if name.text not in bases or grant.allows(bases[name.text])
-    ]
+    derived_tools = [derived for derived in step.lookup.derived if derived.name in brought]
+    bases = {derived.name: derived.base for derived in derived_tools}
+    names = [name.text for name in step.tools]
+    return [name for name in names if name not in bases or grant.allows(bases[name])]
 
 
 def accepts_of(callee: object) -> Any:

@@ -69,14 +69,17 @@ class Elements:
         self.source = source
         self.length = length
         self.count = min(most, length)
+        """The number of elements that are used."""
         self.list = source if type(source) is list else None
-        """Whether ``source`` is a list, whose elements are values and which cannot change."""
+        """``source`` if it is a list, whose elements are values and which cannot change; else
+        None."""
         self.is_quick = self.list is not None or is_quick(source)
         self.results: dict[int, Result] = {}
         """The elements in memory, or their errors, by number."""
         self.ahead: dict[int, Result] = {}
-        """The numbers of elements that were read ahead and not requested yet."""
+        """The elements that were read ahead and not requested yet, by number."""
         self.reading = asyncio.Lock()
+        """Held while an element is read."""
 
     def __len__(self) -> int:
         return self.count
@@ -91,8 +94,9 @@ class Elements:
             raise self._unread(number, element)
         return element
 
-    def hold(self, number: int) -> bool:
-        """Keep element ``number`` in memory until `release`. False: `load` must read it first."""
+    def retain(self, number: int) -> bool:
+        """Keep element ``number`` in memory until `release`. Returns False if `load` must read it
+        first."""
         if number in self.ahead:
             self.results[number] = self.ahead.pop(number)
         return self.is_quick or number in self.results
@@ -103,14 +107,13 @@ class Elements:
         # threads.
         async with self.reading:
             # Another part may have read the element while this one waited.
-            if not self.hold(number):
-                # forgets the elements that were read ahead in another place
+            if not self.retain(number):
                 await self._read(number)
-                self.hold(number)
+                self.retain(number)
 
     async def take(self, number: int) -> Value:
         """Read element ``number`` without keeping it. Raises StepError."""
-        if not self.hold(number):
+        if not self.retain(number):
             await self.load(number)
         element = self[number]
         self.release(number)
@@ -131,10 +134,10 @@ class Elements:
         whole sequence."""
         if self.is_quick:
             return
-        ok, now = await _call(self.site, _length, {"source": self.source})
-        if ok and now == self.length:
+        ok, current_length = await _call(self.site, _length, {"source": self.source})
+        if ok and current_length == self.length:
             return
-        after = f"{now:,}" if ok else "unknown"
+        after = f"{current_length:,}" if ok else "unknown"
         message = (
             f"{sequence_name(self.source)} had {self.length:,} elements at the start of the "
             f"step; now {after}"
@@ -153,6 +156,8 @@ class Elements:
         )
 
     async def _read(self, number: int) -> None:
+        """Read element ``number`` and some further ones into `ahead`, whose elements are
+        forgotten."""
         results, last = list[Result](), min(number + READ_AHEAD, self.count)
         arguments = {"source": self.source, "numbers": range(number, last), "results": results}
         _, error = await _call(self.site, _read_some, arguments)
@@ -162,14 +167,15 @@ class Elements:
         self.ahead = dict(enumerate(results.copy(), number))
 
     def _unread(self, number: int, error: BaseException) -> StepError:
+        """The error for an element that cannot be read."""
         if is_a(error, StepError):  # the row of a table tells why it cannot be read
             return StepError(*error.diagnostics)
-        what = f"element {number:,} of {sequence_name(self.source)} cannot be read"
+        subject = f"element {number:,} of {sequence_name(self.source)} cannot be read"
         hint = (
             f"a sequence of {self.count:,} elements needs each of the numbers 0 to "
             f"{self.count - 1:,}"
         )
-        return _failure(self.site, "step.unread-element", what, error, hint)
+        return _failure(self.site, "step.unread-element", subject, error, hint)
 
 
 async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
@@ -186,18 +192,14 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
         raise StepError(
             Diagnostic("step.not-a-list", f"expected a list, got {type_name(source)}", span, hint)
         )
-    ok, count = (
-        _length(source) if is_quick(source) else await _call(site, _length, {"source": source})
-    )
+    if is_quick(source):
+        ok, count = _length(source)
+    else:
+        ok, count = await _call(site, _length, {"source": source})
     if not ok:
-        what = f"the length of {sequence_name(source)} cannot be read"
-        raise _failure(
-            site,
-            "step.sequence-length",
-            what,
-            count,
-            "__len__ must return the number of its elements",
-        )
+        subject = f"the length of {sequence_name(source)} cannot be read"
+        hint = "__len__ must return the number of its elements"
+        raise _failure(site, "step.sequence-length", subject, count, hint)
     # Checked before the list of results is made, which alone would fill the memory.
     if count > MOST:
         message = (
@@ -226,7 +228,7 @@ def _compare(elements: Elements) -> None:
     if journal is None:
         return
     digest = None
-    # from a digest, a secret could be guessed
+    # Without secrets only, because a secret could be guessed from a digest.
     if elements.is_quick and not site.run.secrets.active:
         digest = _digest(source_of(source), journal.most)
     name = type(source_of(source)).__name__
@@ -237,11 +239,9 @@ def _compare(elements: Elements) -> None:
     if (name, elements.count) == (earlier.name, earlier.length):
         message = f"the elements of {sequence_name(source)} have changed since the start of the run"
     else:
-        before, now = (
-            f"{kind} with {length:,} elements"
-            for kind, length in (earlier[:2], (name, elements.count))
-        )
-        message = f"expected {before}, as at the start of the run, got {now}"
+        expected = f"{earlier.name} with {earlier.length:,} elements"
+        current = f"{name} with {elements.count:,} elements"
+        message = f"expected {expected}, as at the start of the run, got {current}"
     hint = f"start a new run; {STATE}"
     raise StepError(Diagnostic("step.sequence-changed", message, site.step.over.span, hint))
 
@@ -266,19 +266,20 @@ def _digest(source: Value, most: int) -> str | None:
 
 
 def _failure(
-    site: CallSite[Any], code: str, what: str, error: BaseException, hint: str
+    site: CallSite[Any], code: str, subject: str, error: BaseException, hint: str
 ) -> StepError:
+    """The error for a sequence whose code raised ``error``. ``subject``: the words for what failed."""
     span, secrets = site.step.over.span, site.run.secrets
     if is_a(error, TimedOut):
         hint = (
             "%config AgfMagics.step_timeout sets how long it may take; let the tool read it, "
             "so that others continue"
         )
-        return StepError(Diagnostic("step.timeout", f"{what}: it {error}", span, hint))
+        return StepError(Diagnostic("step.timeout", f"{subject}: it {error}", span, hint))
     if secrets.raised(error):  # the exception has a secret, so it does not become the cause
-        message = f"{what}: {describe_masked(error, secrets)}"
+        message = f"{subject}: {describe_masked(error, secrets)}"
         return StepError(Diagnostic(code, message, span, hint))
-    failed = StepError(Diagnostic(code, f"{what}: {describe_exception(error)}", span, hint))
+    failed = StepError(Diagnostic(code, f"{subject}: {describe_exception(error)}", span, hint))
     failed.__cause__ = error
     return failed
 
@@ -317,9 +318,8 @@ def _long_length(source: Value) -> Result:
     """The length of a sequence with more than ``sys.maxsize`` elements."""
     source = source_of(source)
     if type(source) is range:
-        return True, (
-            source.stop - source.start - (1 if source.step > 0 else -1)
-        ) // source.step + 1
+        last = source.stop - (1 if source.step > 0 else -1)
+        return True, (last - source.start) // source.step + 1
     return False, OverflowError(f"it has more than {sys.maxsize:,} elements")
 
 

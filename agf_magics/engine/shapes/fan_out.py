@@ -31,6 +31,67 @@ from .task_fan_out import TaskFanOut
 from .worker_fan_out import WorkerFanOut
 
 
+async def each(site: CallSite[Each]) -> Value:
+    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the
+    survivors in order."""
+    run = site.run
+    step = site.step
+    scope = site.scope
+    inside = scope._replace(
+        depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
+    )
+    # Checked before the elements are read, because that may run user code.
+    run.budget.deepen(inside.depth, step.span)
+    items = await _elements_of(site)
+    run.emit(ev.FanOutStarted(site.path, clock(), len(items)))
+    # Checked now, because otherwise half of the agents' answers would be paid for and thrown away.
+    run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
+    # Stored by number, so that the results have the order of the elements.
+    values: list[Value] = [DROPPED] * len(items)
+    bind = step.element.bind
+    body = step.body
+    path = site.path_of(body)
+    frame = site.frame
+    index = site.index
+
+    async def start(i: int, attempt: int) -> StepResult:
+        attempt_scope = retry_scope(inside, (*path, i), attempt)
+        try:
+            inner = bind(frame, items[i])
+        except StepError as error:
+            # The element fails, not the fan-out, so `on_error` applies.
+            return run.fail_unstarted(error, body, frame, attempt_scope, (*index, i), attempt)
+        return await run.run_step(body, inner, attempt_scope, (*index, i), attempt)
+
+    # Elements that failed in an earlier session start first: their failure may stop the others.
+    first = [i for i in run.log.failed_elements(path) if i < len(items)]
+    order = StartOrder(len(items), step.limit or WIDTH, first=first)
+    fan_out = _choose_parts(site, inside, start, values.__setitem__, items)
+    if 0 < step.first < len(items):
+        await fan_out.run(order.begin(step.first))
+        await ask_to_go_on(site, len(items))
+    failures = await fan_out.run(order)
+    # A sequence may have grown or shrunk while it was read.
+    await items.check_length()
+    # A for_each in `collect` is nested in this one (semantics 10), but runs alone.
+    collecting = inside._replace(concurrent=scope.concurrent)
+    value, _ = await _collect(site, FanOutResult(values, failures=failures), collecting)
+    return value
+
+
+async def _elements_of(site: CallSite[Each]) -> Elements:
+    """The elements up to the limit. With ``ahead``, the arguments of all calls are built first."""
+    step = site.step
+    items = await read_elements(site)
+    cut = step.cut
+    if cut is not None and len(items) > cut.most:
+        report(site.run, cut.problem(len(items) - cut.most))
+        items = first_of(items, cut.most)
+    if step.ahead:
+        await _build_ahead(site, items)
+    return items
+
+
 def _choose_parts(
     site: CallSite[Each],
     inside: Scope,
@@ -50,68 +111,6 @@ def _choose_parts(
     return TaskFanOut(site, start, keep, lambda i: (*path, i), items, workers)
 
 
-async def each(site: CallSite[Each]) -> Value:
-    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the
-    survivors in order."""
-    run = site.run
-    step = site.step
-    scope = site.scope
-    inside = scope._replace(
-        depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
-    )
-    # Checked before the elements are read, because that may run user code.
-    run.budget.deepen(inside.depth, step.span)
-    items = await _elements_of(site)
-    run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
-    # Otherwise half of the agents' answers would be paid for and thrown away.
-    run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
-    # Stored by number, so that the results have the order of the elements.
-    values: list[Value] = [DROPPED] * len(items)
-    bind = step.element.bind
-    body = step.body
-    path = site.path_of(body)
-    frame = site.frame
-    index = site.index
-
-    async def start(i: int, attempt: int) -> StepResult:
-        where = retry_scope(inside, (*path, i), attempt)
-        try:
-            inner = bind(frame, items[i])
-        except StepError as error:
-            # The element fails, not the fan-out, so `on_error` applies.
-            return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
-        return await run.run_step(body, inner, where, (*index, i), attempt)
-
-    # Elements that failed in an earlier session start first: their failure may stop the others.
-    first = [i for i in run.log.failed_elements(path) if i < len(items)]
-    order = StartOrder(len(items), step.limit or WIDTH, first=first)
-    fan_out = _choose_parts(site, inside, start, values.__setitem__, items)
-    if 0 < step.first < len(items):
-        await fan_out.run(order.begin(step.first))
-        await ask_to_go_on(site, len(items))
-    failures = await fan_out.run(order)
-    # A sequence may have grown or shrunk while it was read.
-    await items.check_length()
-    # A for_each in `collect` is nested in this one (semantics 10), but runs alone.
-    value, _ = await _collect(
-        site, FanOutResult(values, failures=failures), inside._replace(concurrent=scope.concurrent)
-    )
-    return value
-
-
-async def _elements_of(site: CallSite[Each]) -> Elements:
-    """The elements up to the limit. With ``ahead``, the arguments of all calls are built first."""
-    step = site.step
-    items = await read_elements(site)
-    cut = step.cut
-    if cut is not None and len(items) > cut.most:
-        report(site.run, cut.problem(len(items) - cut.most))
-        items = first_of(items, cut.most)
-    if step.ahead:
-        await _build_ahead(site, items)
-    return items
-
-
 async def branches(site: CallSite[Branches]) -> Value:
     """Run all branches at the same time, then ``collect`` over the named values in the order of
     their declaration."""
@@ -120,7 +119,7 @@ async def branches(site: CallSite[Branches]) -> Value:
     scope = site.scope
     inside = scope._replace(concurrent=True)
     steps = tuple(step.branches.values())
-    run.emit(ev.FanOutStarted(site.at, clock(), len(steps)))
+    run.emit(ev.FanOutStarted(site.path, clock(), len(steps)))
     run.budget.foresee(sum(sessions(branch, scope.linked.callees) for branch in steps), step.span)
     values: list[Value] = [DROPPED] * len(steps)
     names = tuple(step.branches)
@@ -128,8 +127,8 @@ async def branches(site: CallSite[Branches]) -> Value:
     keys = [CallKey(site.path_of(branch), scope.tries) for branch in steps]
 
     async def start(i: int, attempt: int) -> StepResult:
-        where = retry_scope(inside, keys[i].at, attempt)
-        return await run.run_step(steps[i], site.frame, where, site.index, attempt)
+        attempt_scope = retry_scope(inside, keys[i].at, attempt)
+        return await run.run_step(steps[i], site.frame, attempt_scope, site.index, attempt)
 
     def keep(i: int, value: Value) -> None:
         values[i] = value
@@ -137,6 +136,7 @@ async def branches(site: CallSite[Branches]) -> Value:
         ended_order.append(i)
         run.mark("ended", keys[i])
 
+    # A resumed or replayed run repeats the order of the ends.
     ended = run.log.order("ended", keys)
     if run.options.recording is not None:
         ended = run.options.recording.order([key.at for key in keys])
@@ -151,6 +151,8 @@ async def branches(site: CallSite[Branches]) -> Value:
 async def _collect(
     site: CallSite[Each] | CallSite[Branches], results: FanOutResult, scope: Scope
 ) -> tuple[Value, Frame]:
+    """The value of the fan-out from the values of its parts, and the frame after it. Raises
+    StepError for the failures of a fan-out that ran to its end."""
     step, frame = site.step, site.frame
     if step.failing.on_error == "finish" and results.failures:
         raise _several(results)
@@ -174,14 +176,14 @@ async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
     """Build the arguments of every call, so that none is made if one of them cannot be built."""
     step, body = site.step, site.step.body
     assert isinstance(body, Invoke), "only a call has arguments"
-    wanted = schema_of(body, site.scope.linked)
+    schema = schema_of(body, site.scope.linked)
     for i in range(len(items)):
         try:
             item = await items.take(i)
             # The arguments are thrown away, because those of 100,000 elements would fill the
             # memory.
             frame = step.element.store(site.frame, Outcome(item))
-            await when_read(partial(body.args.build, frame, wanted))
+            await when_read(partial(body.args.build, frame, schema))
         except StepError as error:
             # No step has started that would give the error its place.
             error.path = site.path_of(body, i)

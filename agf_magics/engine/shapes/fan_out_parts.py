@@ -35,28 +35,30 @@ class FanOutParts(ABC):
         self,
         site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
         keep: Callable[[int, Value], None],
-        at: Callable[[int], StepPath],
+        path_of: Callable[[int], StepPath],
         items: Elements | None = None,
     ) -> None:
-        """``keep(i, value)``: stores the value of part ``i``. ``at(i)``: returns the path of part
-        ``i``. ``items``: the elements; None: the parts are branches."""
+        """``keep(i, value)``: stores the value of part ``i``. ``path_of(i)``: returns the path of
+        part ``i``. ``items``: the elements; None: the parts are branches."""
         self.site = site
         self.keep = keep
-        self.at = at
+        self.path_of = path_of
         self.items = items
         self.failures: dict[int, StepError] = {}
         """The failures that did not end the fan-out, if the step reads them."""
         self.failure: BaseException | None = None
         """The failure that ends the fan-out; None: there is none."""
         self.dropped = 0
+        """The number of dropped parts."""
 
-    def retries(self, i: int, attempt: int, error: StepError) -> bool:
-        """Whether part ``i`` is tried again. Raises ``error`` if it ends the fan-out."""
+    def try_again(self, i: int, attempt: int, error: StepError) -> bool:
+        """Handle a failed attempt of part ``i``. Returns whether another attempt follows. Raises
+        ``error`` if it ends the fan-out."""
         run = self.site.run
-        at = self.at(i)
+        path = self.path_of(i)
         if attempt <= self.site.step.failing.retries and not isinstance(error, Denied):
-            run.emit(ev.StepRetried(at, clock(), error))
-            run.mark("retried", CallKey(at, retry_scope(self.site.scope, at, attempt).tries))
+            run.emit(ev.StepRetried(path, clock(), error))
+            run.mark("retried", CallKey(path, retry_scope(self.site.scope, path, attempt).tries))
             return True
         self.give_up(i, error)
         return False
@@ -70,16 +72,16 @@ class FanOutParts(ABC):
         if on_error == "abort":
             self.failure = self.failure or error
             raise error
-        # Three read it later: `gather`, the error at the end of a fan-out that finishes, and a `join`
-        # that stores the failures.
+        # Failures are kept for `gather`, for the error at the end of a fan-out that finishes, and for a
+        # `join` that stores them.
         if step.gather is not None or on_error == "finish" or step.failing.keeps_failures:
             self.failures[i] = error
         if on_error == "continue":
             # None if the element cannot be read, or if the parts are branches.
             value = self.items.shown(i) if self.items is not None else None
             element = preview(run.secrets.shown(value))
-            run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
-            run.mark("dropped", CallKey(self.at(i), tries), error)
+            run.emit(ev.ElementDropped(self.path_of(i), clock(), error, element))
+            run.mark("dropped", CallKey(self.path_of(i), tries), error)
             self.dropped += 1
 
     def warn_if_all_dropped(self, count: int) -> None:
@@ -101,8 +103,8 @@ class FanOutParts(ABC):
             run.warn_once(warning, (warning.code, step.span))
 
 
-def retry_scope(scope: Scope, at: StepPath, attempt: int) -> Scope:
-    """The scope of attempt number ``attempt`` of the part at the path ``at``."""
+def retry_scope(scope: Scope, path: StepPath, attempt: int) -> Scope:
+    """The scope of attempt number ``attempt`` of the part at the path ``path``."""
     if attempt == 1:
         return scope
-    return scope._replace(tries=tries_within(scope.tries, at, attempt))
+    return scope._replace(tries=tries_within(scope.tries, path, attempt))

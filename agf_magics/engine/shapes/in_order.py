@@ -32,10 +32,10 @@ async def choose(site: CallSite[Choose]) -> Value:
                 "step.no-case", message, step.pick.span, f"the cases are {', '.join(step.cases)}"
             )
         )
-    for other in children(step):
-        if other is not chosen:
+    for case in children(step):
+        if case is not chosen:
             # The rows of the other cases must not look pending.
-            run.emit(ev.StepSkipped(site.path_of(other), clock(), f"not picked: {labels[0]}"))
+            run.emit(ev.StepSkipped(site.path_of(case), clock(), f"not picked: {labels[0]}"))
     value, _ = await run.run_step(chosen, site.frame, site.scope, site.index)
     return value
 
@@ -46,7 +46,7 @@ async def fold(site: CallSite[Fold]) -> Value:
     items = await read_elements(site)
     if step.most is not None:
         items = first_of(items, step.most)
-    site.run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
+    site.run.emit(ev.FanOutStarted(site.path, clock(), len(items)))
     value = await when_read(partial(step.init.evaluate, frame))
     for i in range(len(items)):
         item = await items.take(i)

@@ -10,7 +10,7 @@ from ...flow.step import Step
 from ...flow.steps import Each, Invoke, calls
 from ..host.placement import choose_place, has_effect, runs_on_workers
 from ..linking.linked import Linked
-from ..runner import CallSite, Scope
+from ..runner import CallSite, Runner, Scope
 
 
 class OneCall(NamedTuple):
@@ -27,26 +27,30 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     a step. ``inside``: the scope of the elements."""
     run = site.run
     body = site.step.body
-    if type(body) is not Invoke or run.options.dry or body.permit is not None or not body.awaited:
+    if type(body) is not Invoke or run.options.dry or site.step.failing.wait:
+        return None
+    if body.permit is not None or not body.awaited:
         return None
     tool = inside.linked.callees.get(body.id)
-    journal = run.journal
-    if type(tool) is not Tool:
+    if type(tool) is not Tool or choose_place(tool, inside.concurrent, run.host) != "worker":
         return None
-    if (
-        choose_place(tool, inside.concurrent, run.host) != "worker"
-        # The start of a call with an effect must be on disk before the call, so each needs its own
-        # turn.
-        or (journal is not None and has_effect(tool))
-        or site.step.failing.wait
-        # Calls with a throttle or a `ToolContext` run one by one.
-        or tool.throttle is not None
-        or tool.context
-        # A replayed call may need no worker.
-        or (run.options.recording is not None and run.options.recording.replays_tools)
-    ):
+    if _runs_one_by_one(tool, run) or _may_be_replayed(run):
         return None
     return OneCall(body, tool, (id(inside.linked.flow), body.id) in run.secrets.steps)
+
+
+def _runs_one_by_one(tool: Tool, run: Runner) -> bool:
+    """Whether each call of ``tool`` needs a turn of its own."""
+    # The start of a call with an effect must be on disk before the call.
+    if run.journal is not None and has_effect(tool):
+        return True
+    return tool.throttle is not None or bool(tool.context)
+
+
+def _may_be_replayed(run: Runner) -> bool:
+    """Whether calls of tools may come from a recording, and need no worker then."""
+    recording = run.options.recording
+    return recording is not None and recording.replays_tools
 
 
 def body_runs_on_workers(body: Step, linked: Linked) -> bool:
@@ -55,13 +59,13 @@ def body_runs_on_workers(body: Step, linked: Linked) -> bool:
     callees = [callee for _, callee, _ in calls_of(body, linked)]
     if any(isinstance(callee, Tool) and callee.throttle for callee in callees):
         return False  # the gate of the tool is in the kernel, so each call is sent alone
+    return any(map(runs_on_workers, callees)) and all(map(_needs_no_kernel, callees))
+
+
+def _needs_no_kernel(callee: object) -> bool:
     # An agent makes its calls in its session, which runs in the kernel.
-    return any(map(runs_on_workers, callees)) and all(
-        runs_on_workers(callee)
-        or isinstance(callee, Transform)
-        or (isinstance(callee, Linked) and callee.agent is None)
-        for callee in callees
-    )
+    is_plain_flow = isinstance(callee, Linked) and callee.agent is None
+    return is_plain_flow or isinstance(callee, Transform) or runs_on_workers(callee)
 
 
 def calls_of(

@@ -30,9 +30,11 @@ class Element(ThreadCall):
     )
 
     i: int
+    """The number of the element."""
     attempt: int
     site: CallSite[Any]
     record: StartedCall | None
+    """The call for the journal; None: the run has no journal."""
     task: asyncio.Task[None] | None
     """The task that awaits the result, or stops the call; None: there is none."""
     stopped_by: asyncio.CancelledError | None
@@ -52,7 +54,7 @@ class Element(ThreadCall):
         self.site = site
         self.prints = self.task = self.stopped_by = None
         if site.run.stream:
-            self.prints = StepPrints(site.run, loop, site.at)
+            self.prints = StepPrints(site.run, loop, site.path)
             # Set in the context of the call, because a chunk has many calls with separate prints.
             context.run(printing.set, self.prints)
 
@@ -82,6 +84,7 @@ class OpenCalls:
         self.ended: list[Element] = []
         """The open elements whose calls have ended."""
         self._woken: asyncio.Future[None] | None = None
+        """The future that `wait` awaits; None: it was never called."""
 
     async def wait(self) -> list[Element]:
         """Wait until calls have ended, and return their elements, at least one."""
@@ -130,6 +133,7 @@ class OpenCalls:
                 group.create_task(self._cancel_one(element))
 
     async def _cancel_one(self, element: Element) -> None:
+        """Stop the call of ``element``, and report its end."""
         error: BaseException | None = None
         if element.task is not None:
             task = element.task

@@ -15,18 +15,22 @@ class StartOrder:
     """
 
     def __init__(
-        self, count: int, width: int, done: Sequence[int] = (), first: Sequence[int] = ()
+        self, count: int, width: int, ended: Sequence[int] = (), first: Sequence[int] = ()
     ) -> None:
-        self.count, self.width = count, min(width, count)
-        self.done = done
-        """The parts that have ended, in the order of their ends."""
-        ahead = {*done, *first}
-        self.rest: Iterator[int] = chain(first, (i for i in range(count) if i not in ahead))
+        """``ended``: the parts that an earlier session has ended, in the order of their ends.
+        ``first``: further parts that start before the others."""
+        self.count = count
+        self.width = min(width, count)
         """The number of parts that run at the same time."""
+        self.ended = ended
+        """The parts that start one by one before all others."""
+        first_parts = {*ended, *first}
+        self.rest: Iterator[int] = chain(first, (i for i in range(count) if i not in first_parts))
+        """The other parts, in order."""
 
     def begin(self, count: int) -> StartOrder:
         """Split off the order of the first ``count`` parts."""
-        first = StartOrder(count, self.width, self.done)
+        first = StartOrder(count, self.width, self.ended)
         first.rest = islice(self.rest, count)
-        self.done = ()
+        self.ended = ()
         return first

@@ -30,18 +30,19 @@ class TaskFanOut(FanOutParts):
         site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
         start: Callable[[int, int], Awaitable[StepResult]],
         keep: Callable[[int, Value], None],
-        at: Callable[[int], StepPath],
+        path_of: Callable[[int], StepPath],
         items: Elements | None = None,
         queue: RemoteCalls | None = None,
     ) -> None:
         """``start(i, attempt)``: runs part ``i``. ``queue``: the workers, if they make all calls of
         the parts, so that as many parts run as the workers need; None: they do not."""
-        super().__init__(site, keep, at, items)
+        super().__init__(site, keep, path_of, items)
         self.start, self.queue = start, queue
         self.active = 0
+        """The number of running tasks of `_run_wide`."""
 
     async def run(self, order: StartOrder) -> dict[int, StepError]:
-        await self._work(order.done)
+        await self._work(order.ended)
         if order.width <= 1:
             await self._work(order.rest)
         else:
@@ -70,7 +71,7 @@ class TaskFanOut(FanOutParts):
         async def work() -> None:
             nonlocal all_started
             try:
-                if await self._work(order.rest, lambda: self.active > 1.5 * queue.wanted):
+                if await self._work(order.rest, lambda: self.active > 1.5 * queue.wanted_calls):
                     all_started = True
             finally:
                 self.active -= 1
@@ -78,11 +79,8 @@ class TaskFanOut(FanOutParts):
                     ended.set()
 
         def grow() -> None:
-            while (
-                self.active < min(queue.wanted, order.count)
-                and self.failure is None
-                and not all_started
-            ):
+            most = min(queue.wanted_calls, order.count)
+            while self.active < most and self.failure is None and not all_started:
                 self.active += 1
                 group.create_task(work())
 
@@ -102,7 +100,7 @@ class TaskFanOut(FanOutParts):
         for i in numbers:
             if self.failure is not None:  # after a failure no further part starts (P15)
                 return True
-            if self.items is not None and not self.items.hold(i):
+            if self.items is not None and not self.items.retain(i):
                 await self.items.load(i)
             attempt = 1
             while True:
@@ -114,7 +112,7 @@ class TaskFanOut(FanOutParts):
                     if not is_rescuable(error):
                         self.failure = self.failure or error
                         raise
-                    if not self.retries(i, attempt, error):
+                    if not self.try_again(i, attempt, error):
                         break
                     attempt += 1
                 if self.site.step.failing.wait:

@@ -34,21 +34,23 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
     inside = site.scope._replace(concurrent=site.scope.concurrent or step.forks)
     visits: Visits = {}
     value: Value = None
-    rounds, at = 0, (*site.at, 0)
-    ready = await when_read(partial(_after, run, step, at, START, frame))
-    while ready := _nodes_to_run(run, step, at, ready, visits):
+    rounds = 0
+    round_path = (*site.path, 0)
+    ready = await when_read(partial(_follow_edges, run, step, round_path, START, frame))
+    while ready := _nodes_to_run(run, step, round_path, ready, visits):
         rounds += 1
         if rounds > step.rounds:
             raise StepError(step.endless(step.rounds))
         for name in ready:
             visits[name] = visits.get(name, 0) + 1
         outcomes = await _round(site, ready, visits, frame, inside)
-        frame, value = await when_read(partial(step.join, frame, outcomes)), outcomes[-1][1].value
+        frame = await when_read(partial(step.join, frame, outcomes))
+        value = outcomes[-1][1].value
         run.reach(site.scope, frame)
-        at = (*site.at, rounds)
+        round_path = (*site.path, rounds)
         targets = list[str]()
         for name in ready:
-            targets += await when_read(partial(_after, run, step, at, name, frame))
+            targets += await when_read(partial(_follow_edges, run, step, round_path, name, frame))
         ready = targets
     return ShapeResult(value, frame=frame)
 
@@ -66,7 +68,7 @@ async def _round(
         raise StepError(problem)
     values: list[Value] = [None] * len(names)
 
-    def at(i: int) -> StepPath:
+    def path_of(i: int) -> StepPath:
         return site.path_of(step.nodes[names[i]], visits[names[i]] - 1)
 
     async def start(i: int, attempt: int) -> StepResult:
@@ -74,14 +76,14 @@ async def _round(
         return await run.run_step(step.nodes[names[i]], frame, inside, index)
 
     # Nodes that have ended start first, so that their failures are known at once.
-    first = [i for i in range(len(names)) if run.log.has_failed(at(i))]
+    first = [i for i in range(len(names)) if run.log.has_failed(path_of(i))]
     order = StartOrder(len(names), step.width or len(names), first=first)
-    await TaskFanOut(site, start, values.__setitem__, at).run(order)
+    await TaskFanOut(site, start, values.__setitem__, path_of).run(order)
     return list(zip(names, map(Outcome, values), strict=True))
 
 
 def _nodes_to_run(
-    run: Runner, step: Walk, at: StepPath, ready: list[str], visits: Visits
+    run: Runner, step: Walk, path: StepPath, ready: list[str], visits: Visits
 ) -> list[str]:
     """The nodes to run next, each once. A node that reached its limit is replaced by the target of
     its exit."""
@@ -95,17 +97,18 @@ def _nodes_to_run(
             skipped.add(name)
             if step.over is not None:
                 report(run, step.over(name))
-            full, name = name, step.exits.get(name, END)
+            full_node, name = name, step.exits.get(name, END)
             # The exit is a part of the path that views show.
-            run.emit(ev.EdgeTaken(at, clock(), full, name))
+            run.emit(ev.EdgeTaken(path, clock(), full_node, name))
         if name != END:
             allowed[name] = None
     return list(allowed)
 
 
-def _after(run: Runner, step: Walk, at: StepPath, name: str, frame: Frame) -> list[str]:
-    """The targets of a node's edges: all unconditional edges, and the first edge whose condition is
-    true or else the ``otherwise`` edge."""
+def _follow_edges(run: Runner, step: Walk, path: StepPath, name: str, frame: Frame) -> list[str]:
+    """Follow the edges of a node, and return their targets: all unconditional edges, and the first
+    edge whose condition is true, or else the ``otherwise`` edge. ``path``: the path of the
+    round."""
     edges = step.leaving.get(name, ())
     followed = list[Edge]()
     chosen = False
@@ -119,5 +122,5 @@ def _after(run: Runner, step: Walk, at: StepPath, name: str, frame: Frame) -> li
     if not chosen:
         followed += [edge for edge in edges if edge.otherwise]
     for edge in followed:
-        run.emit(ev.EdgeTaken(at, clock(), name, edge.target))
+        run.emit(ev.EdgeTaken(path, clock(), name, edge.target))
     return [edge.target for edge in followed]

@@ -60,6 +60,7 @@ class WorkerFanOut(FanOutParts):
         self.inside = inside
         self.elements = items
         self.each = site.step
+        """The step of the fan-out."""
         self.runner = site.run
         self.host = site.run.host
         self.journal = site.run.journal
@@ -74,6 +75,7 @@ class WorkerFanOut(FanOutParts):
         """The elements to try again, with the numbers of the attempts."""
         self.calls = OpenCalls(self.runner, self.loop, self.context)
         self.open = self.calls.open
+        """The elements that have started and not ended."""
 
     async def run(self, order: StartOrder) -> dict[int, StepError]:
         halts = self.each.failing.on_error == "abort" or self.each.failing.retries > 0
@@ -95,8 +97,9 @@ class WorkerFanOut(FanOutParts):
         return self.failures
 
     async def _run(self, attempts: Iterator[tuple[int, int]]) -> None:
+        """Start and end elements until all have ended, or one failure ends the fan-out."""
         while True:
-            await self._start_elements(attempts, self.remote.wanted)
+            await self._start_elements(attempts, self.remote.wanted_calls)
             if self.failure is not None:  # after a failure no further element starts (P15)
                 return await self.calls.cancel()
             if not self.open:
@@ -117,7 +120,7 @@ class WorkerFanOut(FanOutParts):
             if next_attempt is None:
                 break
             i, attempt = next_attempt
-            if not self.elements.hold(i):
+            if not self.elements.retain(i):
                 self._hand(calls, resumes=False)
                 calls = []
                 await self.elements.load(i)
@@ -142,14 +145,14 @@ class WorkerFanOut(FanOutParts):
         if frame is None:
             outcome = finished((self.elements[i], None, None, "finished"))
             frame = self.each.element.store(self.site.frame, outcome)
-        at, index = (*self.path, i), (*self.site.index, i)
-        scope = retry_scope(self.inside, at, attempt)
-        return CallSite(self.runner, self.body, frame, scope, index, at)
+        path, index = (*self.path, i), (*self.site.index, i)
+        scope = retry_scope(self.inside, path, attempt)
+        return CallSite(self.runner, self.body, frame, scope, index, path)
 
     def _start(self, i: int, attempt: int) -> Element | None:
         """Build the call of an element; None: the element has ended without a call."""
         inner = self._site_of(i, attempt, self.site.frame)
-        self.runner.emit(ev.StepStarted(inner.at, clock(), attempt))
+        self.runner.emit(ev.StepStarted(inner.path, clock(), attempt))
         call: StartedCall | tuple[Value] | None = None
         arguments: dict[str, Value] = {}
         try:
@@ -176,20 +179,21 @@ class WorkerFanOut(FanOutParts):
     def _hand(self, calls: list[Element], resumes: bool = True) -> None:
         """Hand calls to the workers. ``resumes``: whether calls that wait after a failure may
         start, too."""
-        if not calls and (not (resumes and self.remote.halted) or self.failure is not None):
+        may_resume = resumes and self.remote.halted and self.failure is None
+        if not calls and not may_resume:
             return
+        first_attempts = [element for element in calls if element.attempt == 1]
+        repeated = [element for element in calls if element.attempt > 1]
         try:
-            again = [e for e in calls if e.attempt > 1]
-            self.remote.hand(
-                [e for e in calls if e.attempt == 1], again, resumes and not self.calls.ended
-            )
+            self.remote.hand(first_attempts, repeated, resumes and not self.calls.ended)
         except RuntimeError as error:  # no thread can be started
             for element in calls:
                 element.end((False, error))
             self._collect(calls)
 
     def _show(self, placement: Placement) -> None:
-        self.runner.emit(ev.Placed(self.site.at, clock(), *placement))
+        """Emit where the elements are."""
+        self.runner.emit(ev.Placed(self.site.path, clock(), *placement))
 
     # --- ends ---
 
@@ -212,8 +216,8 @@ class WorkerFanOut(FanOutParts):
         outcomes = [self._outcome(element) for element in batch]
         if self.journal is not None:
             rows = [
-                (element.record, value, error, secret)
-                for element, (value, error, secret) in zip(batch, outcomes, strict=True)
+                (element.record, value, error, is_secret)
+                for element, (value, error, is_secret) in zip(batch, outcomes, strict=True)
                 if element.record is not None and (error is None or isinstance(error, StepError))
             ]
             if rows:
@@ -239,12 +243,13 @@ class WorkerFanOut(FanOutParts):
     def _finish(
         self, i: int, attempt: int, site: CallSite[Any], arguments: Any, value: Value
     ) -> None:
+        """Keep the value of an element that has ended."""
         try:
             value, _ = store_value(site, finish(site, arguments, value))
         except BaseException as error:
             self._fail(i, attempt, site, error)
             return
-        self.runner.emit(ev.StepFinished(site.at, clock(), value))
+        self.runner.emit(ev.StepFinished(site.path, clock(), value))
         self.keep(i, value)
         self.elements.release(i)
 
@@ -260,7 +265,7 @@ class WorkerFanOut(FanOutParts):
             self.failure = self.failure or error
         else:
             with contextlib.suppress(StepError):  # `failure` has it, and it ends the fan-out
-                if self.retries(i, attempt, error):
+                if self.try_again(i, attempt, error):
                     self.again.append((i, attempt + 1))
                 else:
                     self.elements.release(i)

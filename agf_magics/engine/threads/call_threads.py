@@ -62,14 +62,18 @@ class ThreadCall:
         self.inner: Callable[[str], None] | None = None
         """Cancels the inner run that this call waits for; None: it waits for no run."""
         self.stopped = False
+        """Whether `stop` was called."""
         self.interrupted_once = False
         """Whether a KeyboardInterrupt was raised in the call. Another one would interrupt its
         clean-up."""
         self.interrupted = False
         """Whether that was the person's interrupt, which also cancels the run."""
         self.waiter: Any = None
+        """The `Waiter` whose thread makes the call, by which signals reach it; None: there is
+        none."""
         self.context = contextvars.copy_context() if context is None else context
         self._taken = [None]
+        """A list with one element until somebody takes the call."""
 
     @property
     def name(self) -> str:
@@ -125,6 +129,8 @@ class ThreadCall:
 
 
 class _Running(threading.local):
+    """The call that each thread makes; None: it makes none."""
+
     call: ThreadCall | None = None
 
 
@@ -148,11 +154,13 @@ class CallThreads:
         self.away: set[ThreadCall] = set()
         """The calls on these threads, those that were left running included."""
         self._idle: list[SimpleQueue[Work]] = []
+        """The queues of the idle threads."""
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
     @classmethod
     def shared(cls) -> CallThreads:
+        """The call threads of this process."""
         threads = cls._shared
         # A fork has none of its parent's threads.
         if threads is None or threads._pid != os.getpid():
@@ -181,6 +189,7 @@ class CallThreads:
         queue.put(work)
 
     def _make(self, call: ThreadCall) -> Callable[[], None]:
+        """Make ``call`` on this thread. Returns the function that reports its end."""
         result = call.perform() if call.take() else NEVER_BEGAN
 
         def report() -> None:

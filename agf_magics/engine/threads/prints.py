@@ -84,14 +84,19 @@ class Streams:
     """Whether background runs leave the restoring to `put_back`: a cell may run beside them, and
     its own redirection looks the same."""
     _home: ClassVar[tuple[Any, ...]] = (sys.stdout, sys.stderr)
+    """The streams of the process, which no call has left behind."""
     _left: ClassVar[dict[str, tuple[Any, Any]]] = {}
     """The stream that was left and the original stream, by name."""
 
     def __init__(self, in_background: bool) -> None:
         self._in_background = in_background
+        """Whether other code of the person runs beside the run."""
         self._calls = 0
+        """The number of running calls."""
         self._overlapped = False
+        """Whether two of these calls ran at the same time."""
         self._before: tuple[Any, ...] = ()
+        """The streams from before the first of these calls."""
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -112,23 +117,20 @@ class Streams:
     def _restore(self) -> None:
         """Restore the streams from before the first call, if one of the calls has left another
         one."""
-        for name, before in zip(self.NAMES, self._before, strict=True):
-            now = getattr(sys, name)
-            if (
-                now is before
-                or isinstance(now, _Copied)
-                or any(now is stream for stream in self._home)
-            ):
+        for name, original in zip(self.NAMES, self._before, strict=True):
+            current = getattr(sys, name)
+            is_home = any(current is stream for stream in self._home)
+            if current is original or isinstance(current, _Copied) or is_home:
                 continue
             if self._in_background and Streams.deferred:
-                self._left[name] = now, before
+                self._left[name] = current, original
             else:
-                setattr(sys, name, before)
+                setattr(sys, name, original)
 
     @classmethod
     def put_back(cls) -> None:
         """Restore the streams that background runs left. Called between two cells."""
-        for name, (left_stream, before) in list(cls._left.items()):
+        for name, (left_stream, original) in list(cls._left.items()):
             del cls._left[name]
             if getattr(sys, name) is left_stream:
-                setattr(sys, name, before)
+                setattr(sys, name, original)

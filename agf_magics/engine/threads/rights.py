@@ -51,10 +51,10 @@ def rights() -> Rights:
     thread count, or those of the code that started the thread.
     """
     around = running.call.context if running.call is not None else Context()
-    other = _thread.rights or PERSON
+    thread_rights = _thread.rights or PERSON
     # The defaults differ from any set value, so a missing value means a context made by the code.
-    grant = around.get(granted, other.grant)
-    is_inside = around.get(inside, other.inside)
+    grant = around.get(granted, thread_rights.grant)
+    is_inside = around.get(inside, thread_rights.inside)
     return Rights(granted.get(grant), inside.get(is_inside))
 
 
@@ -74,17 +74,17 @@ def watch_threads() -> None:
     # Done once, even if the extension is loaded again, and only at the first run, so that the
     # import of the package changes no class of Python.
     if not hasattr(threading.Thread.start, "agf_rights"):
-        threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
-        ThreadPoolExecutor.submit = _submitting(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
+        threading.Thread.start = _passing_start(threading.Thread.start)  # type: ignore[method-assign, assignment]
+        ThreadPoolExecutor.submit = _passing_submit(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
 
 
-def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+def _passing_start(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     """``Thread.start``, which passes on the rights of its caller."""
 
     @functools.wraps(start)
     def started(self: threading.Thread) -> None:
-        mine = rights()
-        if mine == PERSON:
+        caller_rights = rights()
+        if caller_rights == PERSON:
             return start(self)
         # Read from this object, because a subclass or the tool itself may define `run`.
         run = self.run
@@ -92,7 +92,7 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
         def run_with_rights() -> None:
             # Restored first, so that the thread's code finds its own `run`.
             self.run = run  # type: ignore[method-assign]
-            under(mine, run)
+            under(caller_rights, run)
 
         self.run = run_with_rights  # type: ignore[method-assign]
         try:
@@ -105,30 +105,30 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
     return started
 
 
-def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+def _passing_submit(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
     """``ThreadPoolExecutor.submit``, which passes on the rights of its caller."""
 
     @functools.wraps(submit)
     def submitted(
         self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **named: Any
     ) -> Future[Any]:
-        mine = rights()
+        caller_rights = rights()
         # A pool of interpreters pickles its arguments, and other interpreters have no runs to
         # protect.
-        if mine == PERSON or type(self).__name__ == "InterpreterPoolExecutor":
+        if caller_rights == PERSON or type(self).__name__ == "InterpreterPoolExecutor":
             return submit(self, fn, *args, **named)
-        return submit(self, under, mine, fn, *args, **named)
+        return submit(self, under, caller_rights, fn, *args, **named)
 
     return submitted
 
 
-def under(mine: Rights, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
-    """Call ``function(*args, **named)`` with the rights ``mine``."""
+def under(new_rights: Rights, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
+    """Call ``function(*args, **named)`` with the rights ``new_rights``."""
     # Set on the thread as well: code can leave its context, but not its thread.
     before = _thread.rights
-    _thread.rights = mine
-    outer_grant = granted.set(mine.grant)
-    outer_inside = inside.set(mine.inside)
+    _thread.rights = new_rights
+    outer_grant = granted.set(new_rights.grant)
+    outer_inside = inside.set(new_rights.inside)
     try:
         return function(*args, **named)
     finally:

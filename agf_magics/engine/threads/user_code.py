@@ -127,15 +127,15 @@ def _driven(
     """``await coroutine``, but a coroutine that swallows its cancellation is closed."""
     before = task.cancelling()
     forks = Forks.count
-    cut = False
+    must_close = False
     timer: asyncio.TimerHandle | None = None
 
     def look() -> None:
-        nonlocal cut, timer
+        nonlocal must_close, timer
         timer = None
         # Otherwise a timeout inside the tool cancelled it.
         if task.cancelling() > before:
-            cut = True
+            must_close = True
             # This wakes the task, so that the generator below gets control.
             task.cancel()
 
@@ -150,7 +150,7 @@ def _driven(
                 context.run(coroutine.close)
                 raise
             except asyncio.CancelledError as stop:
-                if cut:
+                if must_close:
                     with contextlib.suppress(BaseException):
                         context.run(coroutine.close)
                     raise
@@ -165,7 +165,7 @@ def _driven(
     except StopIteration as end:
         return end.value
     finally:
-        if cut:
+        if must_close:
             # The cancellation only woke this task, or came too late. Otherwise the step would look
             # cancelled once too often.
             task.uncancel()

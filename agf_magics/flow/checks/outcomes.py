@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ...schemas.shape_paths import Found, descend
+from ...schemas.shape_paths import ShapeAtPath, descend
 from ...schemas.shapes import SchemaShapes, Shape, list_of
 from ...text.diagnostics import Diagnostic
 from ..flow import Flow
@@ -26,10 +26,13 @@ class Outcomes:
         self.problems: list[Diagnostic] = []
         """The errors of the expressions that were inferred so far."""
         self._repeated = trace.repeated
+        """The ids of the steps that run for each item of a list."""
         self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
+        """The reads of each step, by its id and the path."""
         for read in trace.reads:
             self._reads.setdefault(read.step.id, {})[read.ref.path] = read
         self._outcomes: dict[str, Shape | None] = {}
+        """The shapes of the values of steps, by id."""
         self._expressions: dict[int, Shape | None] = {}
         """The shapes of expressions by identity. Each expression is inferred once, so that its
         errors are reported once."""
@@ -54,7 +57,7 @@ class Outcomes:
             return self._expressions[id(expr)]
         reads = self._reads.get(step.id, {})
 
-        def look(path: tuple[str, ...]) -> Found:
+        def look(path: tuple[str, ...]) -> ShapeAtPath:
             read = reads.get(path)
             if read is None:
                 return None, None
@@ -78,20 +81,22 @@ class Outcomes:
                 return self.of(collect)
         return None
 
-    def _read(self, read: Read) -> Found:
-        rest = read.ref.path[len(read.key) :]
+    def _read(self, read: Read) -> ShapeAtPath:
+        """The shape of what ``read`` reads."""
+        path_inside = read.ref.path[len(read.key) :]
         if isinstance(read.writes, Prefix):  # the read is of all stores
             return None, None
         if any(write.again for write in read.writes):  # the value depends on itself
             return None, None
         if read.writes and all(write.part for write in read.writes):
             fields = {str(write.part): self._shape_written(write) for write in read.writes}
-            return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
+            return descend(Shape(frozenset({"object"}), fields=fields, closed=True), path_inside)
         if len(read.writes) == 1:
-            return descend(self._shape_written(read.writes[0]), rest)
+            return descend(self._shape_written(read.writes[0]), path_inside)
         return None, None
 
     def _shape_written(self, write: Write) -> Shape | None:
+        """The shape of a written value; None: unknown."""
         step = write.step
         match write.role:
             case "outcome":

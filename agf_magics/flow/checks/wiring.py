@@ -143,17 +143,22 @@ visible outside of it."""
 
 
 class _Follower:
+    """One walk through a flow that collects its reads and writes."""
+
     def __init__(self, stores: StoreKey, pipes: bool) -> None:
         self.stores = stores
         self.pipes = pipes
         self.trace = Accesses([], [], [], set())
         self.repeated = False
+        """Whether the walk is in a step that runs for each item of a list."""
         self.begun = frozenset[str]()
         """The names of stores that may get a value without the input, in any order."""
         self.so_far = SoFar()
+        """The writes of the outermost steps."""
 
     def step(self, step: Step, view: View, sure: bool) -> None:
-        """Follow the reads of ``step``, then the steps inside, then its writes."""
+        """Follow the reads of ``step``, then the steps inside, then its writes. ``view``: the writes that
+        it can read. ``sure``: whether it runs in every run."""
         if self.repeated:
             self.trace.repeated.add(step.id)
         match step:
@@ -169,11 +174,11 @@ class _Follower:
                 for case in children(step):
                     self.step(case, view.new_child(), False)
             case Branches():
-                self.branches(step, view, sure)
+                self.branches_of(step, view, sure)
             case Each():
-                self.each(step, view, sure)
+                self.elements_of(step, view, sure)
             case Fold():
-                self.fold(step, view, sure)
+                self.fold_over(step, view, sure)
             case Repeat():
                 self.step(step.body, view, sure)
                 self.read(step, own_reads(step), view, sure)
@@ -187,9 +192,10 @@ class _Follower:
                     self.step(node, view.new_child(), name in surely)
                 self.read(step, own_reads(step), view, False)
                 self.begun = outer
-        self.leave(step, view)
+        self.write_outcome(step, view)
 
-    def branches(self, step: Branches, view: View, sure: bool) -> None:
+    def branches_of(self, step: Branches, view: View, sure: bool) -> None:
+        """Follow the branches, then their ``collect``."""
         for branch in step.branches.values():
             self.step(branch, view.new_child(), sure)
         if step.join is None or step.collect is None:
@@ -203,45 +209,53 @@ class _Follower:
             inside[ref.path] = tuple(parts)
         self.step(step.collect, inside, sure)
 
-    def each(self, step: Each, view: View, sure: bool) -> None:
+    def elements_of(self, step: Each, view: View, sure: bool) -> None:
+        """Follow the body of a fan-out, then its ``collect``."""
         self.read(step, own_reads(step), view, sure)
         inside = view.new_child()
-        self.bind(step, step.element, "element", inside)
+        self.bind_element(step, step.element, "element", inside)
         self.repeat(step.body, inside, sure)
         if step.join is None or step.collect is None:
             return
         inside = view.new_child()
-        # the first ref has the values, the second one the failures
+        # The first ref has the values, the second one the failures.
         for number, ref in enumerate(step.join.writes()):
             role: Role = "failures" if number else "results"
             inside[ref.path] = (Write(ref.path, "", step.body, ref, role),)
         self.step(step.collect, inside, sure)
 
-    def fold(self, step: Fold, view: View, sure: bool) -> None:
+    def fold_over(self, step: Fold, view: View, sure: bool) -> None:
+        """Follow the body of a fold, which also reads its own writes."""
         self.read(step, own_reads(step), view, sure)
         inside = view.new_child()
-        self.bind(step, step.element, "element", inside)
-        self.bind(step, step.acc, "acc", inside)
+        self.bind_element(step, step.element, "element", inside)
+        self.bind_element(step, step.acc, "acc", inside)
         # The next iteration reads the writes of this one.
-        left = (*step.acc.writes(), *(step.body.target.writes() if step.body.target else ()))
-        for ref in left:
-            write = Write(ref.path, self.store(ref.path), step.body, ref, again=True)
+        carried_over = (
+            *step.acc.writes(),
+            *(step.body.target.writes() if step.body.target else ()),
+        )
+        for ref in carried_over:
+            write = Write(ref.path, self.store_name(ref.path), step.body, ref, again=True)
             inside[ref.path] = (*inside.get(ref.path, ()), write)
         self.repeat(step.body, inside, sure)
 
     def repeat(self, body: Step, view: View, sure: bool) -> None:
+        """Follow a step that runs for each item of a list."""
         outer = self.repeated
         self.repeated = True
         self.step(body, view, sure)
         self.repeated = outer
 
-    def bind(self, step: Step, target: Target, role: Role, view: View) -> None:
+    def bind_element(self, step: Step, target: Target, role: Role, view: View) -> None:
+        """Let ``view`` have an element or an accumulator of ``step``."""
         for ref in target.writes():
             view[ref.path] = (Write(ref.path, "", step, ref, role),)
 
-    def leave(self, step: Step, view: View) -> None:
+    def write_outcome(self, step: Step, view: View) -> None:
+        """Note the writes of a step's own value."""
         for ref in step.target.writes() if step.target else ():
-            store = self.store(ref.path)
+            store = self.store_name(ref.path)
             write = Write(
                 ref.path,
                 store,
@@ -254,12 +268,13 @@ class _Follower:
             )
             view[ref.path] = (write,)
             if len(view.maps) == 1 and ref.path[: len(self.stores)] == self.stores:
-                self.so_far.put(write)
+                self.so_far.add(write)
             if store:
                 self.trace.writes.append(write)
                 self.trace.order.append(write)
 
     def read(self, step: Step, refs: Iterable[Ref], view: View, sure: bool) -> None:
+        """Note the reads of ``step``, each with the writes whose value it may read."""
         stores = self.stores
         depth = len(self.stores)
         for ref in refs:
@@ -273,22 +288,25 @@ class _Follower:
                 named = tuple([write for write in writes if write.part == path[len(key)]])
                 writes = named or writes
             unwritten = not writes or all(write.again for write in writes)
-            store = self.store(key)
+            store = self.store_name(key)
             needs = sure and store not in self.begun
             read = Read(key, store, step, ref, writes, unwritten, needs, view.maps[0])
             self.trace.reads.append(read)
             self.trace.order.append(read)
 
-    def store(self, key: StoreKey) -> str:
+    def store_name(self, key: StoreKey) -> str:
+        """The name of the store at ``key``; empty for any other path."""
         depth = len(self.stores)
         return key[depth] if len(key) == depth + 1 and key[:depth] == self.stores else ""
 
     def _under(self, key: StoreKey, view: View) -> abc.Sequence[Write]:
         """All writes below ``key``, for a step that reads a whole mapping."""
-        inner = [at for part in view.maps[:-1] for at in part if at[: len(key)] == key]
+        inner = [
+            path for inner_view in view.maps[:-1] for path in inner_view if path[: len(key)] == key
+        ]
         if not inner:
             return self.so_far.view()
-        below = (writes for at, writes in view.items() if at[: len(key)] == key)
+        below = (writes for path, writes in view.items() if path[: len(key)] == key)
         return tuple(chain.from_iterable(below))
 
 
@@ -299,15 +317,17 @@ class SoFar:
     def __init__(self) -> None:
         self._writes: list[Write] = []
         self._places: dict[StoreKey, int] = {}
+        """The index of the last write of each store."""
 
-    def put(self, write: Write) -> None:
-        place = self._places.setdefault(write.key, len(self._writes))
-        if place == len(self._writes):
+    def add(self, write: Write) -> None:
+        index = self._places.setdefault(write.key, len(self._writes))
+        if index == len(self._writes):
             self._writes.append(write)
         else:  # earlier reads still see the earlier write
-            self._writes = [*self._writes[:place], write, *self._writes[place + 1 :]]
+            self._writes = [*self._writes[:index], write, *self._writes[index + 1 :]]
 
     def view(self) -> Prefix:
+        """The writes so far."""
         return Prefix(self._writes, len(self._writes))
 
 
@@ -323,13 +343,13 @@ class Prefix(abc.Sequence[Write]):
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.whole[: self._size][place] if isinstance(place, slice) else self._at(place)
+    def __getitem__(self, index: Any) -> Any:
+        return self.whole[: self._size][index] if isinstance(index, slice) else self._item(index)
 
-    def _at(self, place: int) -> Write:
-        if not -self._size <= place < self._size:
-            raise IndexError(place)
-        return self.whole[place if place >= 0 else self._size + place]
+    def _item(self, index: int) -> Write:
+        if not -self._size <= index < self._size:
+            raise IndexError(index)
+        return self.whole[index if index >= 0 else self._size + index]
 
     def __iter__(self) -> Iterator[Write]:
         return islice(self.whole, self._size)

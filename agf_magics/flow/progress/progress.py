@@ -21,6 +21,7 @@ FAILURES_KEPT = 100_000
 """The number of failed elements that are listed, to bound the memory; the others are counted."""
 
 EDGES_KEPT = 1_000
+"""The number of followed edges that are listed; the oldest ones are dropped."""
 
 
 class Failure(NamedTuple):
@@ -75,6 +76,7 @@ class Progress:
         self.when: float | None = None
         """The start that the run would have had if it had run without a pause until now."""
         self.ended: float | None = None
+        """The end of the run, by the same clock; None: it has not ended."""
         self.pauses: Pauses = ()
         """The times between the sessions of the run."""
         self.ran = 0.0
@@ -104,7 +106,8 @@ class Progress:
         return tuple(warning for warning in self.warnings if warning.code == "run.all-dropped")
 
     def apply(self, event: ev.Event) -> None:
-        # An abandoned loop may continue later.
+        """Change the state as ``event`` says."""
+        # An abandoned loop may go on after the end of the run.
         if self.ended is not None and type(event) not in AFTER_END:
             return
         self.changes += 1
@@ -114,8 +117,9 @@ class Progress:
         """Whether there is a row for the step with these ids."""
         return key in self.rows or key in self._unseen
 
-    def row(self, at: StepPath) -> Row:
-        key = key_of(at)
+    def row(self, path: StepPath) -> Row:
+        """The row of the step at ``path``, visible or hidden."""
+        key = key_of(path)
         return self.rows.get(key) or self._unseen[key]
 
     @cached_property
@@ -127,6 +131,12 @@ class Progress:
                 rows.setdefault(row.key[:-1], row)
         return rows
 
+    def is_reply(self, value: Value) -> bool:
+        """Whether ``value``, for example of a store, is the text that a model's session ended with."""
+        if type(value) is not str:
+            return False
+        return any(row.held == value for row in self.sessions.values() if type(row.held) is str)
+
     @property
     def seconds(self) -> float | None:
         return seconds_between(self.when, self.ended)
@@ -135,39 +145,39 @@ class Progress:
 def _fold_step(progress: Progress, event: ev.Event) -> None:
     """Apply an event about the begin or the end of a step."""
     match event:
-        case ev.StepStarted(at, when):
-            row = progress.row(at)
+        case ev.StepStarted(path, when):
+            row = progress.row(path)
             row.started += 1
             begin = _begin_of(progress, row, when)
             if row.when is None:
                 row.when = begin
-        case ev.StepFinished(at, when, value):
-            row = progress.row(at)
+        case ev.StepFinished(path, when, value):
+            row = progress.row(path)
             row.ended = _end_of(progress, row, when)
             row.finished += 1
-            row.reports.pop(at, None)
+            row.reports.pop(path, None)
             if not row.many:
                 row.held = value
-        case ev.StepReplayed(at):
-            row = progress.row(at)
+        case ev.StepReplayed(path):
+            row = progress.row(path)
             row.earlier += 1
             row.is_own = row.key in progress.earlier
-        case ev.StepFailed(at, when, error):
-            row = _end_call(progress, at, when)
+        case ev.StepFailed(path, when, error):
+            row = _end_call(progress, path, when)
             row.failed += 1
             row.error = error
             row.asks = isinstance(error, Unanswered)
             _blame(progress, row)
             if row.turns is not None:
-                row.turns.fail(at)
-        case ev.StepCancelled(at, when):
-            row = _end_call(progress, at, when)
+                row.turns.fail(path)
+        case ev.StepCancelled(path, when):
+            row = _end_call(progress, path, when)
             row.cancelled += 1
             _blame(progress, row)
-        case ev.StepAbandoned(at, when):
-            _end_call(progress, at, when).left += 1
-        case ev.StepSkipped(at, _, why):
-            row = progress.row(at)
+        case ev.StepAbandoned(path, when):
+            _end_call(progress, path, when).left += 1
+        case ev.StepSkipped(path, _, why):
+            row = progress.row(path)
             row.why = why
             for inner in _within(progress, row):
                 inner.skipped += 1
@@ -178,42 +188,41 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
 def _fold_report(progress: Progress, event: ev.Event) -> None:
     """Apply an event about a step between its begin and its end."""
     match event:
-        case ev.CallStarted(at, _, kind, name):
-            if (turns := progress.row(at).turns) is not None:
-                turns.begin(at, kind, name)
-        case ev.StepRetried(at):
-            row = progress.row(at)
+        case ev.CallStarted(path, _, kind, name):
+            if (turns := progress.row(path).turns) is not None:
+                turns.begin(path, kind, name)
+        case ev.StepRetried(path):
+            row = progress.row(path)
             row.retried += 1
             _excuse(progress, row)
-        case ev.FanOutStarted(at, _, width):
-            row = progress.row(at)
+        case ev.FanOutStarted(path, _, width):
+            row = progress.row(path)
             row.width = (row.width or 0) + width
         case ev.ElementDropped():
             _drop(progress, event)
-        case ev.Placed(at, _, count, where, starting):
-            progress.row(at).on_workers = (count, where, starting) if count else None
-        case ev.EdgeTaken(at, _, source, target):
-            progress.taken_edges.append((at, source, target))
+        case ev.Placed(path, _, count, where, starting):
+            progress.row(path).on_workers = (count, where, starting) if count else None
+        case ev.EdgeTaken(path, _, source, target):
+            progress.taken_edges.append((path, source, target))
             if len(progress.taken_edges) > EDGES_KEPT:
                 del progress.taken_edges[0]
-        case ev.QuestionAsked(at, _, question):
-            progress.open_questions[at] = question
-            progress.row(at).asks = True
-        case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
-            progress.open_questions.pop(at, None)
-            progress.row(at).asks = any(
-                progress.row(other) is progress.row(at) for other in progress.open_questions
-            )
+        case ev.QuestionAsked(path, _, question):
+            progress.open_questions[path] = question
+            progress.row(path).asks = True
+        case ev.QuestionAnswered(path) | ev.QuestionClosed(path):
+            progress.open_questions.pop(path, None)
+            row = progress.row(path)
+            row.asks = any(progress.row(asking) is row for asking in progress.open_questions)
         case ev.ModelText():
             _arrive(progress.row(event.at), event)
-        case ev.StepPrinted(at, _, text):
-            row = progress.row(at)
+        case ev.StepPrinted(path, _, text):
+            row = progress.row(path)
             row.printed = (row.printed + text)[-Arriving.LONGEST :]
-        case ev.Progressed(at, _, done, _, text):
-            row = progress.row(at)
-            row.reports[at] = event
+        case ev.Progressed(path, _, done, _, text):
+            row = progress.row(path)
+            row.reports[path] = event
             if done is None and not text:
-                del row.reports[at]
+                del row.reports[path]
         case _:
             _fold_run(progress, event)
 
@@ -331,17 +340,18 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
     arriving.add(event.part, event.text)
 
 
-def _end_call(progress: Progress, at: StepPath, when: float) -> Row:
+def _end_call(progress: Progress, path: StepPath, when: float) -> Row:
     """The row of a call that has ended without a result."""
-    row = progress.row(at)
+    row = progress.row(path)
     row.ended = _end_of(progress, row, when)
-    row.reports.pop(at, None)
-    if row.arriving is not None and row.arriving.at == at:
+    row.reports.pop(path, None)
+    if row.arriving is not None and row.arriving.at == path:
         row.arriving.ended = True
     return row
 
 
 def _end(progress: Progress, event: ev.RunEnded) -> None:
+    """Apply the end of the run."""
     progress.ended, progress.status, progress.error, progress.stores = event
     # A question of a run that was cut off has no event for its end.
     progress.open_questions.clear()
@@ -359,12 +369,13 @@ def _settle(progress: Progress) -> None:
             row.rescues = True
         elif row.cancelled:  # a step around it failed and was rescued
             row.excused = True
-        # No edge led to this node.
+        # A node to which no edge led was skipped.
         elif not row.started and row.again and row.state == "pending":
             row.skipped += 1
 
 
 def _blame(progress: Progress, row: Row) -> None:
+    """Note that a row failed or was cancelled, which may have ended the run."""
     row.excused = False
     progress.blamed.add(row)
 

@@ -36,10 +36,10 @@ Key = tuple[str, ...]
 """The key of a row: a `StepPath` without its numbers."""
 
 
-def key_of(at: StepPath) -> Key:
-    """The key of the row for the path ``at``."""
-    # a list comprehension takes half of the time
-    return tuple([bit for bit in at if type(bit) is str])
+def key_of(path: StepPath) -> Key:
+    """The key of the row for the path ``path``."""
+    # A list comprehension takes half of the time of a generator.
+    return tuple([bit for bit in path if type(bit) is str])
 
 
 class Usage(NamedTuple):

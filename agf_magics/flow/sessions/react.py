@@ -37,7 +37,7 @@ def react(
     """The steps of ``session``. Their value, which ``target`` stores, is the answer as
     `Session.read_answer` returns it."""
     state = _State(f"({id})", session)
-    steps = (_ask(state, f"{id}.ask", span), _then(state, f"{id}.then", span))
+    steps = (_ask(state, f"{id}.ask", span), _choose_next(state, f"{id}.then", span))
     return Repeat(
         id=id,
         word=word,
@@ -52,6 +52,7 @@ def react(
 
 
 def _ask(state: _State, id: str, span: Span) -> Step:
+    """The step that asks the model."""
     session = state.session
     config: dict[str, Value] = {
         **session.options._asdict(),
@@ -74,7 +75,8 @@ def _ask(state: _State, id: str, span: Span) -> Step:
     )
 
 
-def _then(state: _State, id: str, span: Span) -> Step:
+def _choose_next(state: _State, id: str, span: Span) -> Step:
+    """The step after a reply: call its tools, ask again, or answer."""
     again = Computed(span, lambda frame: state.of(frame).objection)
     answer = Computed(span, state.answer)
     return Choose(
@@ -94,11 +96,12 @@ def _then(state: _State, id: str, span: Span) -> Step:
             ),
         },
         conditions={"tools": "calls tools", "again": "answer is not valid", "answer": "answers"},
-        target=Stored(state.went),
+        target=Stored(state.followed),
     )
 
 
 def _tools(state: _State, id: str, span: Span) -> Step:
+    """The step that calls the tools of a reply."""
     session = state.session
     call = Invoke(
         id=f"{id}.call",
@@ -133,6 +136,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
 
 
 def _registered_names(session: Session) -> Mapping[str, str]:
+    """The registered names of the offered tools, by the names that the model sees."""
     return {offer.name.text: offer.registered for offer in session.tools or () if offer.registered}
 
 
@@ -146,6 +150,7 @@ class _State:
 
     @property
     def call(self) -> str:
+        """The key of the current call in the frame."""
         return f"{self.key}.call"
 
     def of(self, frame: Frame) -> Conversation:
@@ -164,12 +169,16 @@ class _State:
         return Conversation((*first, prompt))
 
     def request(self, frame: Frame) -> Value:
+        """The next request to the model."""
         return self.of(frame).request(self.session)
 
     def replied(self, frame: Frame, reply: Value) -> Frame:
+        """The frame after a reply of the model."""
         return {**frame, self.key: self.of(frame).replied(self.session, reply)}
 
-    def went(self, frame: Frame, value: Value) -> Frame:
+    def followed(self, frame: Frame, value: Value) -> Frame:
+        """The frame after the step that followed a reply. ``value``: the results of the tools, if it
+        called tools."""
         conversation = self.of(frame)
         if conversation.verdict == "answer":
             return frame
@@ -180,6 +189,7 @@ class _State:
         }
 
     def answer(self, frame: Frame) -> Value:
+        """The value of the session. Raises StepError for an answer that is not valid."""
         conversation = self.of(frame)
         if conversation.fault is not None:
             diagnostic = conversation.fault.diagnostic
@@ -191,6 +201,7 @@ class _State:
         return conversation.answer
 
     def question(self, frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str | None:
+        """The question to a person before the current call; None: nobody is asked."""
         permits = self.session.permits
         tool = frame[self.call]["tool"]
         every = f"{str(tool).partition('__')[0]}__{EVERY_TOOL}"
@@ -198,6 +209,7 @@ class _State:
         return permit.ask(frame, arguments, shown) if permit is not None else None
 
     def arguments(self, frame: Frame) -> Value:
+        """The arguments of the current call. Raises StepError if they cannot be parsed."""
         call = frame[self.call]
         if "fault" in call:
             raise StepError(
@@ -206,6 +218,7 @@ class _State:
         return call["arguments"]
 
     def closed(self, frame: Frame) -> Frame:
+        """The frame without the session."""
         # Messages are large, and a frame lives as long as the run.
         return {name: value for name, value in frame.items() if name not in (self.key, self.call)}
 
@@ -218,8 +231,10 @@ class _Closed:
     target: Target | None
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        left = self.state.closed(frame)
-        return left if self.target is None else self.target.store(left, outcome)
+        without_session = self.state.closed(frame)
+        return (
+            without_session if self.target is None else self.target.store(without_session, outcome)
+        )
 
     def writes(self) -> tuple[Ref, ...]:
         return () if self.target is None else tuple(self.target.writes())

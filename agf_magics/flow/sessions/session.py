@@ -168,6 +168,7 @@ class Conversation:
     verdict: Verdict | None = None
     """The next step after the last reply; None: there is no reply yet."""
     answer: Value = None
+    """The answer, if the verdict is ``answer``."""
     fault: StepError | None = None
     """The reason why the answer is not valid; None: it is valid."""
     is_silent: bool = False
@@ -175,9 +176,9 @@ class Conversation:
 
     def request(self, session: Session) -> Value:
         """The next request."""
-        last = self.steps + 1 >= session.steps
-        now = ({"role": "user", "text": ANSWER_NOW},) if last and self.steps else ()
-        return {"messages": [*self.messages, *now], "last": last}
+        is_last = self.steps + 1 >= session.steps
+        answer_now = ({"role": "user", "text": ANSWER_NOW},) if is_last and self.steps else ()
+        return {"messages": [*self.messages, *answer_now], "last": is_last}
 
     def replied(self, session: Session, reply: Value) -> Conversation:
         """The conversation with the model's reply and its verdict."""
@@ -206,29 +207,22 @@ class Conversation:
             return replace(conversation, fault=StepError(session.too_many_steps(session.steps)))
         try:
             if answer_call is not None and "fault" in answer_call:
-                raise StepError(
-                    Diagnostic(
-                        "model.arguments", f"the arguments of the answer {answer_call['fault']}"
-                    )
-                )
-            return replace(
-                conversation,
-                answer=session.read_answer(
-                    reply["text"] if answer_call is None else reply["answer"]
-                ),
-            )
+                problem = f"the arguments of the answer {answer_call['fault']}"
+                raise StepError(Diagnostic("model.arguments", problem))
+            written = reply["text"] if answer_call is None else reply["answer"]
+            return replace(conversation, answer=session.read_answer(written))
         except StepError as error:
             # Without a limit a small model and a strict schema would ask each other until the money
             # is gone.
             again = not last and self.repeats < ASKED_AGAIN
             return replace(conversation, verdict="again" if again else "answer", fault=error)
 
-    def _silent(self, what: str, last: bool) -> Conversation:
+    def _silent(self, silence: str, last: bool) -> Conversation:
         """The conversation after a reply without content: the model is asked once more (decision
         D130). The next request leaves the reply out, because no provider accepts it as a
         message."""
         again = ", also when it was asked again" if self.is_silent else ""
-        message = f"the model replied with {what}{again}"
+        message = f"the model replied with {silence}{again}"
         empty = Diagnostic("model.empty", message, hint=_SILENT_HINT)
         return replace(
             self,
@@ -255,18 +249,15 @@ class Conversation:
         results = [_result(call, text, True) for call in self.calls] or [
             {"role": "user", "text": text}
         ]
-        asked = self.repeats if self.is_silent else self.repeats + 1
-        return replace(self, messages=(*self.messages, *results), repeats=asked)
+        repeats = self.repeats if self.is_silent else self.repeats + 1
+        return replace(self, messages=(*self.messages, *results), repeats=repeats)
 
     @property
     def used_tools(self) -> list[Value]:
         """The tool calls so far, each with its result: ``{"tool", "args", "output",
         "success"}``."""
-        arguments = {
-            call["id"]: call["arguments"]
-            for message in self.messages
-            for call in message.get("calls", ())
-        }
+        calls = [call for message in self.messages for call in message.get("calls", ())]
+        arguments = {call["id"]: call["arguments"] for call in calls}
         return [
             {
                 "tool": message["tool"],
@@ -280,6 +271,7 @@ class Conversation:
 
     @property
     def objection(self) -> str:
+        """The message to the model about an answer that is not valid."""
         assert self.fault is not None, "an answer is rejected for a reason"
         if self.is_silent:
             return "Your reply has no text. Answer now."

@@ -25,19 +25,22 @@ and between them the digests of large parts."""
 class ArgumentPieces:
     """The arguments of one call as JSON, with digests in place of large parts."""
 
-    def __init__(self, most: int, known: Callable[[Value], KnownValue | None]) -> None:
-        """``most``: the largest number of characters in all. ``known``: returns the large value of
-        which a value is a copy, or None."""
+    def __init__(self, most: int, find_known: Callable[[Value], KnownValue | None]) -> None:
+        """``most``: the largest number of characters in all. ``find_known``: returns the large value
+        of which a value is a copy, or None."""
         self.large: dict[str, str] = {}
         """The texts of the large parts that may not be stored yet, by their digests."""
         self.known: list[tuple[KnownValue, str, int]] = []
         """The values, digests and sizes of these parts."""
-        self._most, self._find = most, known
+        self._most = most
+        """The number of characters that may still be added."""
+        self._find_known = find_known
         self._pieces = [""]
         """The pieces: JSON and digests of large parts, alternately."""
 
     @property
     def whole(self) -> int:
+        """1: `text` is the JSON of the arguments; `IN_PIECES`: it is a list of pieces."""
         return 1 if len(self._pieces) == 1 else IN_PIECES
 
     @property
@@ -45,9 +48,9 @@ class ArgumentPieces:
         return self._pieces[0] if len(self._pieces) == 1 else encode(self._pieces)
 
     def add(self, value: Value, levels: int = 2) -> bool:
-        """Add ``value``. Large parts are looked for in ``levels`` levels of mappings. False: a part
-        is not JSON, or the whole is too large."""
-        large_value = self._find(value)
+        """Add ``value``, with its large parts in ``levels`` levels of mappings as pieces. Returns
+        False if a part is not JSON, or if the whole is too large."""
+        large_value = self._find_known(value)
         if large_value is not None and large_value.stored:
             self._most -= large_value.size
             self._pieces += large_value.stored, ""

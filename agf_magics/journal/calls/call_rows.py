@@ -1,7 +1,7 @@
 """The journal rows of one run's calls: a call that starts, its outcome, and marks.
 
-Arguments and results are made texts or signed pickles here, masked, and judged: what cannot be kept
-says why. Large parts of arguments are stored once.
+`CallRows` encodes arguments and results as texts or signed pickles, masks secrets in them, and gives
+the reason for what is not stored. Large parts of arguments are stored once for a run.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from ..codec.same_values import essence
 from ..codec.secret_search import HoldsSecret, Search, Searches
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
-from ..codec.snapshots import Held, snapshot
+from ..codec.snapshots import CopyToStore, snapshot
 from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
-from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
+from ..secrets.masking import HAS_SECRET, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL
 from .digest import CallDigest, DigestedCall
@@ -77,10 +77,12 @@ class ArgumentTexts(NamedTuple):
     shown: str
     """As JSON, without secrets."""
     whole: int
-    """As `StartedCall.whole`."""
+    """0: ``shown`` is a preview; 1: it is complete; `IN_PIECES`: it is a list of pieces."""
     complete: str | None
-    """As JSON, complete, for the digest of the call; None: they are no JSON, or it has none."""
+    """All arguments as JSON, for the digest of the call; None: they are not JSON, or the call has no
+    digest."""
     received: Received = NOTHING
+    """Whether the call received secrets."""
 
 
 class CallRows:
@@ -94,17 +96,18 @@ class CallRows:
         not_stored: Callable[[StartedCall, str | None], None],
         keep: Callable[[str, str], None],
     ) -> None:
-        """``most``: bytes of one value, at most. ``not_stored``: called for a result that is not
-        stored, and why. ``keep``: called for the digest and the text of a large part of arguments,
-        before the row that needs it."""
+        """``most``: the largest number of bytes of one value. ``next_line``: returns the number of
+        the next row. ``not_stored``: is called with a call whose result is not stored, and the
+        reason. ``keep``: is called with the digest and the text of a large part of arguments, before
+        the row that needs it is made."""
         self.run_id = run_id
         self.most = most
         self.secret = Secrets()
         self.objects = KnownObjects()
         self.results: LargeResults | None = None
-        """What stores large results; None: these are not stored."""
+        """Stores the large results; None: they are not stored."""
         self.unstorable: dict[CallKey, str] = {}
-        """Why the results of calls that must not be repeated could not be stored."""
+        """The reasons why results of calls that must not be repeated could not be stored."""
         self.digests = CallDigest(most, self.objects.digest)
         self.identities = Identities()
         self.large = LargeValues()
@@ -112,8 +115,10 @@ class CallRows:
         self._not_stored = not_stored
         self._keep = keep
         self._kept: set[str] = set()
+        """The digests of the large parts for which `_keep` was called."""
         self._searches = Searches()
         self._key: bytes | None = None
+        """The user's key; None: it was not read yet, or there is none."""
 
     def start(
         self,
@@ -124,7 +129,8 @@ class CallRows:
         tools: Mapping[str, Tool] | None,
         grant: Grant,
     ) -> StartedCall:
-        """A call that is about to be made: see `Journal.start_call`."""
+        """The call that is about to be made, with its arguments as they are now. ``tools`` and
+        ``grant``: what the callee may use; without ``tools`` the call has no digest."""
         texts = self._texts_of(callee, arguments, tools is not None)
         is_secret = texts.received.any
         objects: Fingerprint | None = None
@@ -158,12 +164,12 @@ class CallRows:
     def _texts_of(self, callee: object, arguments: Any, is_digested: bool) -> ArgumentTexts:
         """The arguments of a call as texts. ``is_digested``: whether the call may have a digest."""
         complete: str | None = None
-        # Nothing is masked: then large parts are stored once.
+        # Large parts are stored once only where nothing has to be masked.
         is_plain = type(callee) is Agent or (type(callee) is Tool and not callee.secret)
         if is_digested and is_plain and not self.secret.active:
             text, whole = self.arguments_text(arguments)
             complete = text if whole else None
-            # Else a key of the environment is in the arguments: they are masked as all others.
+            # A text with a key of the environment is masked below, as all others.
             if not self.secret.surrounds(text):
                 return ArgumentTexts(text, whole, complete)
         received = NOTHING
@@ -183,14 +189,15 @@ class CallRows:
         return ArgumentTexts(text, int(is_whole), complete, received)
 
     def arguments_text(self, arguments: Any) -> tuple[str, int]:
-        """Arguments as JSON and their ``whole``. Their large parts are kept once."""
+        """Arguments as JSON, and the number that says how complete they are (as in `ArgumentTexts`).
+        Their large parts are kept once."""
         if not self.large.has_fresh:
             text, whole = to_show(arguments, self.most)
             if not whole or len(text) < LARGE:
                 return text, int(whole)
         pieces = ArgumentPieces(self.most, self.large.fresh)
         whole = pieces.add(arguments)
-        # The caller masks arguments that have a secret, which it finds in a whole text.
+        # The caller finds a secret only in a whole text, and masks it there.
         if not whole or any(map(self.secret.surrounds, pieces.large.values())):
             text, whole = to_show(arguments, self.most)
             return text, int(whole)
@@ -203,16 +210,21 @@ class CallRows:
         return pieces.text, pieces.whole
 
     def stores(self, stores: Mapping[str, Value]) -> str:
-        """The stores at the end of the run as JSON; a list of pieces, as arguments, if calls have
-        got large ones. If some are no JSON, the first piece is the list of their names: these are
-        previews. Nothing is kept here: who reads the run needs all that its end refers to."""
+        """The stores at the end of the run as JSON. If calls got large ones as arguments, the result
+        is a list of pieces: JSON texts, and between them the digests of large parts. If some stores
+        are not JSON, they are previews, and the first piece is the list of their names. No new large
+        part is kept: a reader of the run could miss a part that its end refers to."""
         large = {name: self.large.known(value) for name, value in stores.items()}
-        kept = {name: known.stored for name, known in large.items() if known and known.stored}
-        if not kept or self.secret.active:
-            kept = {}
-            whole = self.secret.to_show(stores, self.most)
-            if whole.whole:
-                return whole.text
+        digests = {
+            name: large_value.stored
+            for name, large_value in large.items()
+            if large_value and large_value.stored
+        }
+        if not digests or self.secret.active:
+            digests = {}
+            as_one = self.secret.to_show(stores, self.most)
+            if as_one.is_whole:
+                return as_one.text
         pieces = [""]
         before = "{"
         previews = list[str]()
@@ -220,11 +232,11 @@ class CallRows:
         for name, value in stores.items():
             pieces[-1] += f"{before}{encode(name)}:"
             before = ","
-            if name in kept:
-                pieces += kept[name], ""
+            if name in digests:
+                pieces += digests[name], ""
                 continue
             written = self.secret.to_show(value, room, is_named=False)
-            if not written.whole:
+            if not written.is_whole:
                 previews.append(name)
             room = max(0, room - len(written.text))
             pieces[-1] += written.text
@@ -232,32 +244,32 @@ class CallRows:
         return encode([previews, *pieces] if previews else pieces)
 
     def _complete(self, arguments: Any) -> str:
-        """What `arguments_text` returns, for the digest of a call whose arguments may have to be
-        masked: nothing is kept."""
+        """The text that `arguments_text` returns, without keeping large parts: for the digest of a
+        call whose arguments may have to be masked."""
         pieces = ArgumentPieces(self.most, lambda value: None)
         return pieces.text if pieces.add(arguments) else encode(arguments)
 
     def reused(self, call: StartedCall, value: Value) -> Insert:
-        """The row of a call whose result in another run is reused."""
+        """The row of a call that reuses the result of a call in another run."""
         self.not_made(call)
         packed = self.stored(value, self.secret.pack(value, self.most, call.received))
         if packed.form == "again":
             self._not_stored(call, packed.why)
         elif isinstance(packed.data, bytes) and not packed.is_json:
-            # Another run has seen that nobody changed it.
+            # The other run has checked that no call changed the object.
             data = self.identities.named(value, packed.data) or packed.data
             packed = packed._replace(data=data)
         return self.outcome("finished", call, packed)
 
     def reused_later(self, call: StartedCall, data: bytes, shown: str | None) -> Insert:
-        """The row of a call whose result in another run is reused, and not read yet."""
+        """The row of a call that reuses a result of another run, which is not read yet."""
         self.not_made(call)
         return self.outcome("finished", call, EncodedValue("parts", data, shown))
 
     def not_made(self, call: StartedCall) -> None:
-        """A call that was about to be made is not made."""
+        """Note that a call that was about to be made is not made."""
         if call.watched is not None:
-            self.digests.objects.not_made(call.watched)
+            self.digests.objects.stop_watching(call.watched)
 
     def ended(
         self,
@@ -266,24 +278,25 @@ class CallRows:
         error: StepError | None = None,
         secret: bool = False,
     ) -> Insert:
-        """The row of a call that has returned, or has failed, and whose value is stored here.
-        ``secret``: the value is one."""
+        """Store the value of a call that has returned or failed, and return its row. ``secret``:
+        whether the value is a secret."""
         outcome = self.judge(call, value, error, secret)
         return self.settle(self.store(outcome) if outcome.is_for_parts else outcome)
 
     def judge(
         self, call: StartedCall, value: Value, error: StepError | None, secret: bool = False
     ) -> Outcome:
-        """The outcome of a call that has returned, or has failed."""
+        """The outcome of a call that has returned or failed, and how it is to be stored."""
         call = self._as_it_ended(call, has_returned=error is None)
         if error is not None:
             return Outcome(call, None, error=error_json(error, self.secret))
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
-        if packed.why == HELD and not secret:
+        if packed.why == HAS_SECRET and not secret:
             packed = packed._replace(data=self._keyed(call.key, value))
-        # The steps after it share the object, and a stored result would not have changed it again.
+        # Later steps share an object that the call changed, and a stored result would not change it
+        # again.
         why = call.why_again
         if call.objects is not None:
             self._note_arguments(call.objects, is_changed=why == CHANGED)
@@ -300,20 +313,20 @@ class CallRows:
         return outcome
 
     def _as_it_ended(self, call: StartedCall, has_returned: bool) -> StartedCall:
-        """A call that has ended: with its digest, and with what is known of its objects now."""
+        """The call that has ended, with its digest and the current states of its objects."""
         was_late = call.late is not None
         if has_returned and self.has_late_digest(call):
             call = self.with_digest(call)
         if call.watched is not None and (call.digest is not None or was_late):
-            seen = self.digests.objects.after(call.watched)
+            entries = self.digests.objects.entries_after(call.watched)
             digest: bytes | None = None
-            if call.digest is not None and seen is not None:
-                digest = call.digest[:CALL] + seen
+            if call.digest is not None and entries is not None:
+                digest = call.digest[:CALL] + entries
             call = call._replace(digest=digest)
         return self._without_look(call) if call.is_apart else call
 
     def _note_arguments(self, objects: Fingerprint, is_changed: bool) -> None:
-        """Note how the arguments of a call that are no JSON are after it."""
+        """Note the states that the arguments of a call that are not JSON have after it."""
         for argument in objects.objects:
             self.objects.note_seen(argument, objects.after(argument), objects.looked_at)
             if is_changed:
@@ -322,17 +335,20 @@ class CallRows:
     def _left_to_repeat(
         self, call: StartedCall, value: Value, packed: EncodedValue
     ) -> EncodedValue:
-        """A large value that is not stored, with its contents' digest if that is known at once."""
+        """``packed`` for a large value that is not stored, because making it again is quicker; with
+        the digest of its contents if that is quick, too."""
         packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE)
         # Pickling other objects may take longer than making them.
         if not is_data(value) or self.secret.active:
             return packed
-        now = self._look(call, value, call.checksums)
-        return packed._replace(data=now.contents if now is not None else None)
+        fingerprint_now = self._look(call, value, call.checksums)
+        return packed._replace(
+            data=fingerprint_now.contents if fingerprint_now is not None else None
+        )
 
     def _without_look(self, call: StartedCall) -> StartedCall:
-        """A call on a worker without its arguments, which it cannot have changed; with them if its
-        digest has needed a look at them: somebody here may have changed them meanwhile."""
+        """A call on a worker without its arguments, which it cannot have changed. They stay if the
+        digest of the call looked at them, because another call may have changed them meanwhile."""
         if call.objects is None or call.objects.looked_at > NEVER:
             return call
         for argument, before in call.objects.before:
@@ -341,29 +357,33 @@ class CallRows:
         return call._replace(objects=None)
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
-        """Whether it is worth to store what a call returned: else it is quicker to make it again."""
-        # A table is read from its rows, and reading makes no call.
+        """Whether storing the result of a call is quicker than making the call again."""
+        # The rows of a table are always stored, because the table is read from them.
         if call.kind == ROW or self.takes_long(call.began, size):
             return True
-        now = call.objects.after(value) if call.objects is not None else None
-        return not self.secret.active and self.objects.stored_data(value, now) is not None
+        fingerprint_now = call.objects.after(value) if call.objects is not None else None
+        return (
+            not self.secret.active and self.objects.stored_data(value, fingerprint_now) is not None
+        )
 
     def takes_long(self, began: float, size: int) -> bool:
-        """Whether what began at ``began`` has taken longer than so many bytes take to be stored."""
-        return self.results is not None and time.monotonic() - began >= size / self.results.rate
+        """Whether the time since ``began`` is longer than storing ``size`` bytes would take."""
+        if self.results is None:
+            return False
+        return time.monotonic() - began >= size / self.results.rate
 
     def has_late_digest(self, call: StartedCall) -> bool:
-        """Whether the digest of a call that has ended is still to be made: the digests of its data are
-        known, or it took longer than these take."""
+        """Whether the digest of a call that has ended is to be computed now: the digests of its data
+        are known, or the call took longer than computing them."""
         if call.late is None:
             return False
         is_known = all(map(self.objects.was_known, call.late.data.values()))
         return is_known or self.takes_long(call.began, call.late.size)
 
     def with_digest(self, call: StartedCall) -> StartedCall:
-        """A call that has ended, with its digest. On any thread."""
-        assert call.late is not None, "`has_late_digest` has said so"
-        # Bytes, which nobody changes.
+        """A call that has ended, with its digest. Any thread may call this."""
+        assert call.late is not None, "the caller has asked `has_late_digest`"
+        # The data is bytes, which nobody can change.
         if call.objects is None:
             digested = self.digests.digest_late(call.late)
         else:
@@ -373,78 +393,84 @@ class CallRows:
     def _after(
         self, call: StartedCall, objects: Fingerprint, value: Value
     ) -> ObjectFingerprint | None:
-        """The fingerprint of an argument after the call. A worker has a copy from its beginning: a
-        look of another call since then is enough."""
+        """The fingerprint of an argument after the call. A worker got a copy when the call began, so
+        a fingerprint that another call has taken since then is enough."""
         seen = self.objects.seen_since(value, call.began) if call.is_apart else None
         for argument, before in objects.before if seen is not None else ():
             if argument is value and before is not None and is_same_print(before, seen):
                 return seen
         return objects.after(value)
 
-    def held(self, outcome: Outcome) -> Held | None:
-        """What is stored while the next steps go on; None: they have to wait. On any thread."""
+    def copy_to_store(self, outcome: Outcome) -> CopyToStore | None:
+        """The copy of a result that is stored while the next steps go on; None: they have to wait.
+        Any thread may call this."""
         if outcome.must_be_stored:
             return None
         copy = snapshot(outcome.value, outcome.packed.is_json)
-        return self._hold(outcome, copy[0]) if copy is not None else None
+        return self._copy_with_fingerprint(outcome, copy[0]) if copy is not None else None
 
-    def store(self, outcome: Outcome, held: Held | None = None) -> Outcome:
-        """The outcome with its large value stored. ``held``: default None: nobody changes it
-        meanwhile. On any thread."""
-        held = held or self._hold(outcome, outcome.value)
-        stored = self.stored(outcome.value, outcome.packed, outcome.must_be_stored, held)
-        if stored.why == HELD:
-            stored = stored._replace(data=self._keyed(outcome.call.key, outcome.value, held))
-        held.checksums.clear()
+    def store(self, outcome: Outcome, to_store: CopyToStore | None = None) -> Outcome:
+        """The outcome with its large value stored. ``to_store``: the copy that is stored; default
+        None: the value itself, which nobody changes meanwhile. Any thread may call this."""
+        to_store = to_store or self._copy_with_fingerprint(outcome, outcome.value)
+        stored = self.stored(outcome.value, outcome.packed, outcome.must_be_stored, to_store)
+        if stored.why == HAS_SECRET:
+            stored = stored._replace(data=self._keyed(outcome.call.key, outcome.value, to_store))
+        to_store.checksums.clear()
         return outcome._replace(packed=stored)
 
-    def _hold(self, outcome: Outcome, copy: Value) -> Held:
-        """What is stored of a result, with what is known of it now."""
+    def _copy_with_fingerprint(self, outcome: Outcome, copy: Value) -> CopyToStore:
+        """``copy`` of a result, with the current fingerprint of the result."""
         value, checksums = outcome.value, outcome.call.checksums
         is_looked_at = is_knowable(value) or not outcome.packed.is_json
-        now = self._look(outcome.call, value, checksums) if is_looked_at else None
-        return Held(copy, now, checksums)
+        seen = self._look(outcome.call, value, checksums) if is_looked_at else None
+        return CopyToStore(copy, seen, checksums)
 
     def _look(
         self, call: StartedCall, value: Value, checksums: Checksums
     ) -> ObjectFingerprint | None:
-        """The fingerprint of what a call has returned: a call that gets it needs no look before."""
-        now = call.objects.after(value) if call.objects is not None else None
-        now = now or print_of(value, checksums)
-        self.objects.note_seen(value, now)
-        return now
+        """Take and note the fingerprint of a result, so that a call that gets the result need not
+        take it."""
+        seen = call.objects.after(value) if call.objects is not None else None
+        seen = seen or print_of(value, checksums)
+        self.objects.note_seen(value, seen)
+        return seen
 
     def stored(
         self,
         value: Value,
         packed: EncodedValue,
         fills: bool = False,
-        held: Held | None = None,
+        to_store: CopyToStore | None = None,
     ) -> EncodedValue:
-        """A large value with its parts stored; another one as it is. By default it must not fill the
-        disk, and what is stored (``held``) is the value as it is now."""
+        """``packed`` after the parts of a large value are stored; unchanged for any other value.
+        ``fills``: whether it may fill the disk; default False. ``to_store``: the copy that is stored;
+        default None: the value as it is now."""
         if not packed.is_large or self.results is None:
             return packed
-        copy, now, checksums = held or Held(value, None, Checksums())
-        # A secret that the run has received is searched each time.
-        data = None if self.secret.active else self.objects.stored_data(value, now)
+        value_to_write, seen, checksums = to_store or CopyToStore(value, None, Checksums())
+        # Known data was searched for the secrets of its time only.
+        data = None if self.secret.active else self.objects.stored_data(value, seen)
         try:
             if data is None:
-                data = self.results.store(copy, self._search(), fills, checksums)
-                self.objects.note_stored(value, data, now)
+                data = self.results.store(value_to_write, self._search(), fills, checksums)
+                self.objects.note_stored(value, data, seen)
         except HoldsSecret:
-            return EncodedValue("again", None, MASKED, HELD)
+            return EncodedValue("again", None, MASKED, HAS_SECRET)
         except NotStored as error:
             why = self.secret.text(str(error))
             return packed._replace(is_large=False, why=why, is_refused=True)
         return packed._replace(form="parts", data=data, why=None, is_large=False)
 
-    def _keyed(self, key: CallKey, value: Value, held: Held | None = None) -> bytes | None:
-        """What tells whether a value that has a secret is another one when its call is made again; None:
-        nothing does. ``held``: what is known of it.
+    def _keyed(
+        self, key: CallKey, value: Value, to_store: CopyToStore | None = None
+    ) -> bytes | None:
+        """The signature of a value that contains a secret and is not stored: it shows whether the
+        call, when it is made again, returns another value. None: the value has none. ``to_store``:
+        the copy that was to be stored.
 
-        It is made with the user's key, of which a guess of the secret knows nothing, and of the place
-        of the call: the same value elsewhere has other bytes."""
+        It is made with the user's key, so that nobody can guess the secret from it, and contains the
+        place of the call, so that equal values in two places cannot be recognised."""
         self._key = self._key or user_key()
         if self._key is None:
             return None
@@ -452,12 +478,9 @@ class CallRows:
         if text is not None:
             halves = [b"", essence(EncodedValue("json", text)).digest]
         else:
-            now = (
-                held.fingerprint
-                if held is not None and held.fingerprint is not None
-                else print_of(value)
-            )
-            contents = now.contents if now is not None else None
+            seen = to_store.fingerprint if to_store is not None else None
+            seen = seen or print_of(value)
+            contents = seen.contents if seen is not None else None
             if contents is None:
                 return None
             halves = [contents[:CONTENTS], contents[CONTENTS:]]
@@ -470,7 +493,7 @@ class CallRows:
         return self._searches.search(searched.raws, bool(searched.numbers))
 
     def settle(self, outcome: Outcome) -> Insert:
-        """The row of a call, when its value is stored."""
+        """The row of a call that has ended, after its large value is stored."""
         call, value, packed, error, why, _, line, ended = outcome
         if error is not None:
             return self.outcome("failed", call, NO_VALUE, error)
@@ -492,32 +515,33 @@ class CallRows:
 
     def outcome(
         self,
-        what: str,
+        mark: str,
         call: StartedCall,
         packed: EncodedValue = NO_VALUE,
         error: str | None = None,
         ended: float | None = None,
         line: int | None = None,
     ) -> Insert:
-        """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its
-        failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now. ``line``: the
-        number of the row; None: the next one."""
+        """The row of a call that begins, ends or is answered. ``mark``: the kind of the row
+        (`Record.what`). ``packed``: the value as it is stored. ``error``: the failure as JSON.
+        ``ended``: when the call ended, in seconds since 1970; None: now. ``line``: the number of the
+        row; None: the next one."""
         ended = time.time() if ended is None else ended
         place = encode(call.key.at)
         tries = call.key.tries
         signature: bytes | None = None
-        if packed.form in PICKLED and what != "answered":
+        if packed.form in PICKLED and mark != "answered":
             signature = self.sign(place, tries, packed.data or b"")
-        # Who writes an answer, or that a call with an effect has ended, decides what is called.
-        elif what == "answered" or call.is_effect:
+        # These rows decide which calls a resumed run makes, so nobody else may write them.
+        elif mark == "answered" or call.is_effect:
             form, data = packed.form or "", packed.data or ""
-            signature = self.sign(what, place, tries, call.digest or b"", form, data, error or "")
-        # What has no signature would be believed by nobody: the call or the question is made again.
-        if signature is None and (what == "answered" or packed.form in PICKLED):
+            signature = self.sign(mark, place, tries, call.digest or b"", form, data, error or "")
+        # No session would believe a row without a signature: the call or the question is made again.
+        if signature is None and (mark == "answered" or packed.form in PICKLED):
             packed = EncodedValue("again", None, packed.shown, NO_KEY)
             self._not_stored(call, NO_KEY)
         return self.row(
-            what,
+            mark,
             place,
             tries,
             call.kind,
@@ -535,21 +559,22 @@ class CallRows:
         )
 
     def row(self, *cells: Any, line: int | None = None) -> Insert:
-        """A row. ``cells``: those of `COLUMNS` after the number; ``line``: the number; default None:
-        the next one."""
+        """A row of the journal. ``cells``: the cells of `COLUMNS` after the number of the row.
+        ``line``: that number; default None: the next one."""
         row = (self.next_line() if line is None else line, *cells)
         return ADD, (*row, row_crc(row))
 
     def mark(
         self,
-        what: str,
+        mark: str,
         key: CallKey,
         name: str = "",
         shown: str | None = None,
         error: BaseException | None = None,
     ) -> Insert:
+        """The row of an event that is no call. ``mark``: its kind (`Record.what`)."""
         return self.row(
-            what,
+            mark,
             encode(key.at),
             key.tries,
             "",
@@ -567,7 +592,8 @@ class CallRows:
         )
 
     def changes(self) -> Insert | None:
-        """At the end of the run: the objects that its calls changed and no row tells; None: none."""
+        """The row, at the end of the run, of the objects that its calls changed and that no other row
+        names; None: there are none."""
         entries = self.digests.objects.at_end()
         cells = ("changed", encode(["changed"]), "", "", "", *[None] * 3, 0, *[None] * 5)
         return self.row(*cells, bytes(CALL) + entries) if entries else None

@@ -81,8 +81,10 @@ class _Before(NamedTuple):
     """An object as it was before a call."""
 
     key: bytes
+    """The key of its place."""
     tracked: _Tracked
     state: bytes | None
+    """Its digest before the call; None: it has none."""
     value: Any
 
 
@@ -91,8 +93,11 @@ class Watched(NamedTuple):
 
     objects: tuple[_Before, ...]
     functions: tuple[FunctionDigest, ...]
+    """The functions of the call that name objects."""
     stamp: int
+    """The last stamp when the call began."""
     is_async: bool
+    """Whether the call runs on the loop."""
 
     @property
     def is_edited(self) -> bool:
@@ -109,7 +114,9 @@ class Objects:
 
     def __init__(self) -> None:
         self._tracked: dict[tuple[int, str], _Tracked] = {}
+        """The objects by the identity of their place."""
         self._stamp = 0
+        """The stamp of the last digest."""
         self._turn = -1
         """The first stamp of the loop's current turn; -1: unknown."""
         self._changed: dict[int, object] = {}
@@ -117,7 +124,7 @@ class Objects:
         self._unwritten: list[bytes] = []
         """The keys of changed objects that no entry has yet."""
 
-    def before(
+    def watch(
         self, functions: Iterable[FunctionDigest], name: str, is_async: bool
     ) -> Watched | None:
         """The objects that a call of ``name`` may read, before it starts; None if they cannot
@@ -142,7 +149,7 @@ class Objects:
                 objects.append(_Before(key, tracked, tracked.state, tracked.value))
         return Watched(tuple(objects), functions, self._stamp, is_async)
 
-    def after(self, watched: Watched) -> bytes | None:
+    def entries_after(self, watched: Watched) -> bytes | None:
         """The entries of a call that has ended; None if a person edited a named object meanwhile,
         or if an object has no digest."""
         if watched.is_async:  # it may have ended in this turn, after its objects were looked at
@@ -152,13 +159,14 @@ class Objects:
         for _, tracked, state, value in watched.objects:
             if not tracked.place.counts:
                 self._look(tracked, watched.stamp + 1)
-            if tracked.changed or tracked.place.counts or tracked.state == state:
+            may_have_changed = not tracked.changed and not tracked.place.counts
+            if not may_have_changed or tracked.state == state:
                 continue
             if tracked.value is not value and not watched.binds(tracked.place):
                 is_edited = True  # no function binds this name: a cell did
             else:
                 changed.append(tracked)
-        self.not_made(watched)
+        self.stop_watching(watched)
         self._note(changed)
         if is_edited:
             return None
@@ -166,13 +174,13 @@ class Objects:
         self._unwritten = []
         return entries(watched, unwritten)
 
-    def not_made(self, watched: Watched) -> None:
+    def stop_watching(self, watched: Watched) -> None:
         """Note that a call has ended, or is not made."""
         for _, tracked, _, _ in watched.objects:
             tracked.open -= 1
 
     def at_end(self) -> bytes:
-        """The entries for changed objects that no call's entries have yet."""
+        """The entries, at the end of the run, for changed objects that no call's entries have yet."""
         for tracked in list(self._tracked.values()):
             if tracked.skipped and not tracked.place.counts:
                 tracked.rests_until = 0.0
@@ -188,11 +196,9 @@ class Objects:
             self._unwritten += tracked.keys
             self._changed[id(tracked.value)] = tracked.value
         for tracked in self._tracked.values():
-            if (
-                not tracked.changed
-                and not tracked.place.counts
-                and id(tracked.value) in self._changed
-            ):
+            if tracked.changed or tracked.place.counts:
+                continue
+            if id(tracked.value) in self._changed:
                 tracked.changed = True
                 self._unwritten += tracked.keys
 
@@ -203,9 +209,9 @@ class Objects:
             return
         value = tracked.place.look()
         is_fresh = self._turn >= 0 and tracked.stamp >= max(since, self._turn)
-        if tracked.stamp >= 0 and value is tracked.value and (is_fresh or is_constant(value)):
-            return
         is_same = tracked.stamp >= 0 and value is tracked.value
+        if is_same and (is_fresh or is_constant(value)):
+            return
         begun = time.monotonic()
         if is_same and begun < tracked.rests_until:
             tracked.skipped = True
@@ -239,17 +245,17 @@ class Objects:
 def entries(watched: Watched, changed: Iterable[bytes] = ()) -> bytes | None:
     """The entries of a call; None if an object has no digest. ``changed``: the keys of further
     objects that calls changed."""
-    others = dict.fromkeys(changed)
+    unlisted = dict.fromkeys(changed)
     parts = list(map(_codes, watched.functions))
     for key, tracked, state, _ in watched.objects:
-        others.pop(key, None)
+        unlisted.pop(key, None)
         if tracked.changed:
             parts.append(_entry(key, _CHANGED))
         elif state is None:
             return None
         else:
             parts.append(_entry(key, _COUNTS if tracked.place.counts else _SAME, state))
-    parts += (_entry(key, _CHANGED) for key in others)
+    parts += (_entry(key, _CHANGED) for key in unlisted)
     return b"".join(parts)
 
 
@@ -295,15 +301,15 @@ def changed_in(digests: Iterable[bytes | None]) -> frozenset[bytes]:
     return frozenset(key for digest in long for key, kind, _ in _split(digest) if kind == _CHANGED)
 
 
-def is_same_call(before: bytes, now: bytes, changed: frozenset[bytes]) -> bool:
-    """Whether the digest ``now`` means the same call as ``before``, a digest of an earlier run in
+def is_same_call(earlier: bytes, current: bytes, changed: frozenset[bytes]) -> bool:
+    """Whether the digest ``current`` means the same call as ``earlier``, a digest of an earlier run in
     which calls ``changed`` these objects."""
-    if before == now:
+    if earlier == current:
         return True
-    if before[:CALL] != now[:CALL]:
+    if earlier[:CALL] != current[:CALL]:
         return False
-    old = {(key, kind == _CODE): state for key, kind, state in _split(before)}
-    new = {(key, kind == _CODE): state for key, kind, state in _split(now)}
+    old = {(key, kind == _CODE): state for key, kind, state in _split(earlier)}
+    new = {(key, kind == _CODE): state for key, kind, state in _split(current)}
     for key, is_code in old.keys() | new.keys():
         old_state = old.get((key, is_code))
         new_state = new.get((key, is_code))
@@ -313,11 +319,11 @@ def is_same_call(before: bytes, now: bytes, changed: frozenset[bytes]) -> bool:
     return True
 
 
-def with_changed(now: bytes, changed: frozenset[bytes]) -> bytes:
-    """The digest ``now`` of a call that reuses an earlier result. The objects that changed in the
+def with_changed(digest: bytes, changed: frozenset[bytes]) -> bytes:
+    """The digest ``digest`` of a call that reuses an earlier result. The objects that changed in the
     earlier run count as changed in this run, too."""
-    parts = [now[:CALL]]
-    for key, kind, state in _split(now):
+    parts = [digest[:CALL]]
+    for key, kind, state in _split(digest):
         parts.append(_entry(key, _CHANGED) if key in changed else _entry(key, kind, state))
     return b"".join(parts)
 
@@ -338,13 +344,13 @@ def parts_of(digest: FunctionDigest, name: str) -> dict[str, str]:
 
 
 def edited_parts(
-    before: Mapping[str, str], now: Mapping[str, str], changed: frozenset[bytes]
+    earlier: Mapping[str, str], current: Mapping[str, str], changed: frozenset[bytes]
 ) -> tuple[list[str], list[str]]:
     """The names of the parts that differ, and of the parts that are left out because calls
     ``changed`` them."""
-    names = {**before, **now}
+    names = {**earlier, **current}
     left_out = [name for name, text in names.items() if _key_in(text) in changed]
-    differ = [name for name in names if before.get(name) != now.get(name)]
+    differ = [name for name in names if earlier.get(name) != current.get(name)]
     return [name for name in differ if name not in left_out], left_out
 
 

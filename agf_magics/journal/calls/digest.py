@@ -39,13 +39,16 @@ class LateDigest(NamedTuple):
     long."""
 
     before: str | None
-    """The identity of the call without its arguments; None: only the arguments have a digest."""
+    """The identity of the call without its arguments; None: the call has none, so only the digest of
+    the arguments is computed."""
     digests: Mapping[str, str]
     """The digests of the small arguments, made before the call may change them."""
     data: Mapping[str, Value]
+    """The large arguments, by name."""
     size: int
     """The bytes of the data."""
     is_keyed: bool
+    """Whether the digest is made with the user's key, because the arguments contain a secret."""
     after: bytes
     """The entries of the objects that the functions name."""
 
@@ -54,8 +57,9 @@ class DigestedCall(NamedTuple):
     """The digest of a call, or its parts."""
 
     digest: bytes | None = None
+    """The digest; None: the call has none, or `late` has its parts."""
     watched: Watched | None = None
-    """The objects that the functions name, which the call may change."""
+    """The objects that the functions name, which the call may change; None: there are none."""
     late: LateDigest | None = None
     """The parts of a digest that is computed after the call; None: there is none."""
     contents: str | None = None
@@ -77,12 +81,13 @@ class CallDigest:
         larger. ``digest_data``: digests large data, once for an object, with its fingerprint if
         known."""
         self.most = most
-        """Bytes of the arguments; of larger ones only data has a digest."""
         self._digest_data = digest_data
         self.is_eager = False
         """Whether a call with large data is looked up before it is made."""
         self.objects = Objects()
+        """The objects that the functions of the run name."""
         self._called: dict[int, tuple[object, FunctionDigest | None]] = {}
+        """The functions and their digests, by the identity of the function."""
 
     def of(
         self,
@@ -99,7 +104,7 @@ class CallDigest:
         ``text``: the complete arguments as JSON; None: they are not JSON. ``keyed``: whether the
         arguments contain a secret. It could be guessed from a plain digest, so the digest is made
         with the user's key."""
-        what = self.called(callee)
+        callee_digest = self.called(callee)
         functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
         arguments_identity = f"json {text}" if text is not None else None
         late: LateDigest | None = None
@@ -111,23 +116,22 @@ class CallDigest:
             # A secret could be guessed from the digest.
             contents = None if keyed else arguments_identity or None
             # The result depends on the tools that the callee may call, and on their code.
-            if what is not None and isinstance(callee, Agent) and "tools" in arguments:
+            if callee_digest is not None and isinstance(callee, Agent) and "tools" in arguments:
                 allowed = {name: tool for name, tool in tools.items() if grant.allows(name)}
                 functions += map(self.function, allowed.values())
-                what = self._with_tools(what, allowed)
+                callee_digest = self._with_tools(callee_digest, allowed)
         digest: bytes | None = None
         watched: Watched | None = None
-        more: bytes | None = None
-        before = _before_arguments(step, what or "")
-        if what is not None and arguments_identity is not None:
+        object_entries: bytes | None = None
+        before = _before_arguments(step, callee_digest or "")
+        if callee_digest is not None and arguments_identity is not None:
             digest = b"" if late is not None else _digest(before + arguments_identity, keyed)
         if digest is not None:
-            watched, more = self._watched(callee, functions)
+            watched, object_entries = self._watched(callee, functions)
         if late is None:
-            digest = digest + more if digest is not None and more is not None else None
-            return DigestedCall(digest, watched, contents=contents)
-        if more is not None:
-            late = late._replace(before=before, after=more)
+            return DigestedCall(_joined(digest, object_entries), watched, contents=contents)
+        if object_entries is not None:
+            late = late._replace(before=before, after=object_entries)
         if self.is_eager or late.size <= (self.most or 0):
             return self.digest_late(late)._replace(watched=watched)
         return DigestedCall(None, watched, late)
@@ -140,18 +144,18 @@ class CallDigest:
             return self.digest_late(late).contents
         return digest_value(named, self.most)
 
-    def _with_tools(self, what: str, tools: Mapping[str, Tool]) -> str | None:
+    def _with_tools(self, callee_digest: str, tools: Mapping[str, Tool]) -> str | None:
         """The digest of a callee and of the tools that it may call."""
         offered = {name: self.called(tool) for name, tool in tools.items()}
         is_known = None not in offered.values()
-        return f"{what} {json.dumps(offered, sort_keys=True)}" if is_known else None
+        return f"{callee_digest} {json.dumps(offered, sort_keys=True)}" if is_known else None
 
     def _watched(
         self, callee: object, functions: Iterable[FunctionDigest | None]
     ) -> tuple[Watched | None, bytes | None]:
         """The objects that the functions of a call name, and their entries."""
         name, is_async = getattr(callee, "name", ""), getattr(callee, "is_async", False)
-        watched = self.objects.before(filter(None, functions), name, is_async)
+        watched = self.objects.watch(filter(None, functions), name, is_async)
         return watched, entries(watched) if watched is not None else b""
 
     def _late(self, arguments: Mapping[str, Value], is_keyed: bool) -> LateDigest | None:
@@ -178,13 +182,13 @@ class CallDigest:
     def digest_late(
         self,
         late: LateDigest,
-        now: Callable[[Value], ObjectFingerprint | None] = lambda value: None,
+        fingerprint_after: Callable[[Value], ObjectFingerprint | None] = lambda value: None,
     ) -> DigestedCall:
-        """The digest of a call with large data that it has not changed. ``now``: returns the
+        """The digest of a call with large data that it has not changed. ``fingerprint_after``: returns the
         fingerprint of an argument after the call; default: unknown. Any thread may call this."""
         digests = dict(late.digests)
         for name, value in late.data.items():
-            content = self._digest_data(value, now(value))
+            content = self._digest_data(value, fingerprint_after(value))
             if content is None:
                 return DigestedCall()
             digests[name] = f"data {content}"
@@ -193,8 +197,7 @@ class CallDigest:
         if late.before is None:
             return DigestedCall(contents=contents)
         digest = _digest(late.before + arguments, late.is_keyed)
-        whole = digest + late.after if digest is not None else None
-        return DigestedCall(whole, contents=contents)
+        return DigestedCall(_joined(digest, late.after), contents=contents)
 
     def why_none(
         self, callee: object, arguments: Mapping[str, Value], tools: Mapping[str, Tool]
@@ -204,14 +207,16 @@ class CallDigest:
         for candidate in (callee, *tools.values()):
             if isinstance(candidate, FUNCTIONS) and self.called(candidate) is None:
                 why = why_no_digest(candidate.function, self.most)
-                who = "its function" if candidate is callee else f"its tool {candidate.name!r}"
-                return f"{who} cannot be compared{why and f': {why}'}"
+                reason = f": {why}" if why else ""
+                subject = "its function" if candidate is callee else f"its tool {candidate.name!r}"
+                return f"{subject} cannot be compared{reason}"
         for name, value in arguments.items():
             is_large = self._is_large(value)
             digest = self._digest_data(value, None) if is_large else self._digest_small(value)
             if digest is None:
                 why = why_no_value_digest(value, self.most)
-                return f"its argument {name!r} cannot be compared{why and f': {why}'}"
+                reason = f": {why}" if why else ""
+                return f"its argument {name!r} cannot be compared{reason}"
         return NO_DIGEST
 
     def _digest_small(self, value: Value) -> str | None:
@@ -231,9 +236,9 @@ class CallDigest:
     def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
         """The digest of the function of a callee; None if its calls are never reused, or if it has
         another digest."""
-        if (isinstance(callee, Tool) and (not callee.reuse or callee.digest is not None)) or (
-            isinstance(callee, Policy) and "agents" in callee.takes
-        ):
+        if isinstance(callee, Tool) and (not callee.reuse or callee.digest is not None):
+            return None
+        if isinstance(callee, Policy) and "agents" in callee.takes:
             return None
         # Cached by the identity of the function, because a hundred agents may share it. The
         # function is kept, so that no new object gets its identity.
@@ -269,10 +274,15 @@ def _digest(identity: str, is_keyed: bool) -> bytes | None:
     return sign(key, "call", identity.encode()) if key is not None else None
 
 
-def _before_arguments(step: Invoke, what: str) -> str:
-    """The part of a call's identity that does not depend on its arguments. ``what``: the digest of
+def _joined(digest: bytes | None, entries: bytes | None) -> bytes | None:
+    """A digest with the entries of the objects that the call may change; None if one is missing."""
+    return digest + entries if digest is not None and entries is not None else None
+
+
+def _before_arguments(step: Invoke, callee_digest: str) -> str:
+    """The part of a call's identity that does not depend on its arguments. ``callee_digest``: the digest of
     its callee."""
     gives = step.gives.text if step.gives is not None else ""
     if step.asking.schema is not None:
         gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
-    return f"{step.kind}\0{what}\0{gives}\0"
+    return f"{step.kind}\0{callee_digest}\0{gives}\0"

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...values.value import Value
 from ..codec.fingerprints import Checksums
-from ..codec.part_digests import Made
+from ..codec.part_digests import NewDigest
 from ..codec.parted import Parted, parts_in, take_apart
 from ..codec.pickles import NotPicklable
 from ..codec.secret_search import Search
@@ -73,8 +73,10 @@ class LargeResults:
         parted: Parted | None = None
         try:
             begun = time.monotonic()
-            digests, new_digests = self._objects.parts, list[Made]()
-            digest = partial(digests.of, checksums=checksums or Checksums(), made=new_digests)
+            digests, new_digests = self._objects.parts, list[NewDigest]()
+            digest = partial(
+                digests.of, checksums=checksums or Checksums(), new_digests=new_digests
+            )
             parted = take_apart(value, partial(files.create, fills), search, digest)
             data = self._written(parted, fills)
             if not digests.learn(new_digests):

@@ -15,17 +15,20 @@ from ..records.records import Record, value_of
 from .changed_objects import CALL, NOTHING_CHANGED, is_same_call, with_changed
 
 ReadValue = Callable[..., Record]
+"""Returns a record with its value (see `Reuse`)."""
 
 
 class ReusedResult(NamedTuple):
+    """A result of an earlier run."""
+
     value: Value
     """The value, or a `LateValue` that is read when somebody needs it."""
     text: str | None
-    """The JSON text, if the value is stored as JSON."""
+    """The JSON text; None: the value is not stored as JSON."""
     digest: bytes | None = None
-    """The digest of the call in this run."""
+    """The digest of the call in this run; None: it has none."""
     data: bytes | None = None
-    """The row's data, if the value is stored as parts."""
+    """The row's data; None: the value is not stored as parts."""
 
 
 class EarlierRun(NamedTuple):
@@ -36,15 +39,16 @@ class EarlierRun(NamedTuple):
     """The keys of the objects that its calls changed."""
 
 
-class _Object(NamedTuple):
+class _ResultWithObjects(NamedTuple):
     """A result of a function that names objects, or a result that is not JSON."""
 
     value: str | Record
+    """The JSON text, or the record of a value that is not JSON."""
     digest: bytes
     run: EarlierRun
 
 
-_Stored = str | _Object
+_Stored = str | _ResultWithObjects
 """The JSON text of a function that names no objects, or any other result."""
 
 
@@ -91,7 +95,7 @@ class Reuse:
             is_text = form == "json" and isinstance(data, str)
             stored: Any = data if is_text else record
             if not is_text or len(record.digest) > CALL:
-                stored = _Object(stored, record.digest, run)
+                stored = _ResultWithObjects(stored, record.digest, run)
             self._results.setdefault(record.digest[:CALL], []).append(stored)
 
     def _missing(self, records: Iterable[Record]) -> Iterator[Record]:
@@ -112,14 +116,14 @@ class Reuse:
         results = self._results.get(digest[:CALL]) if digest is not None else None
         if not results or digest is None:
             return None
-        place = 0
-        while place < len(results):
-            stored = results[place]
+        position = 0
+        while position < len(results):
+            stored = results[position]
             same_digest = _digest_if_same(stored, digest)
-            if same_digest is None or not self._is_here(stored, arguments):
-                place += 1
+            if same_digest is None or not self._has_objects_of_run(stored, arguments):
+                position += 1
                 continue
-            del results[place]
+            del results[position]
             # A result that cannot be read is skipped. `suppress` would take as long as reading.
             try:
                 return self._result(stored, same_digest, reads)
@@ -127,19 +131,21 @@ class Reuse:
                 continue
         return None
 
-    def _is_here(self, stored: _Stored, arguments: Sequence[Any]) -> bool:
+    def _has_objects_of_run(self, stored: _Stored, arguments: Sequence[Any]) -> bool:
         """Whether the objects that a result got from elsewhere are objects of this run."""
-        record = stored.value if isinstance(stored, _Object) else None
+        record = stored.value if isinstance(stored, _ResultWithObjects) else None
         data = record.result.data if isinstance(record, Record) else None
         if self.identities is None or not isinstance(data, bytes):
             return True
-        return self.identities.is_here(data, arguments)
+        return self.identities.has_objects_of(data, arguments)
 
     def _result(self, stored: _Stored, digest: bytes, reads: bool) -> ReusedResult:
+        """Read a stored result. ``digest``: the digest of the call in this run. ``reads``: see
+        `take`. Raises DecodeError, ValueError and RecursionError."""
         value = stored if isinstance(stored, str) else stored.value
         if isinstance(value, str):
             return ReusedResult(json.loads(value), value, digest)
-        assert isinstance(stored, _Object)
+        assert isinstance(stored, _ResultWithObjects)
         data = value.result.parts
         is_late = not reads and data is not None and is_alone(data) and opaque_kind(bare(data))
         late = {"is_late": True} if is_late else {}

@@ -1,6 +1,6 @@
-"""A call that has started and how it has ended, as its row needs it.
+"""A call that has started, and its outcome, as the journal needs them.
 
-What a callee may do to objects is judged at the end of the call: see `StartedCall.why_again`.
+`StartedCall.why_again` tells, when the call has ended, whether it changed an object of a later step.
 """
 
 from __future__ import annotations
@@ -33,66 +33,71 @@ class StartedCall(NamedTuple):
     name: str
     started: float
     arguments: str | None
-    """As JSON, without secrets."""
+    """The arguments as JSON, without secrets."""
     whole: int
-    """0: ``arguments`` is a preview; 1: it is complete; `IN_PIECES`."""
+    """0: ``arguments`` is a preview; 1: it is complete; `IN_PIECES`: it is a list of pieces."""
     digest: bytes | None = None
+    """The digest by which a later run finds the result; None: the result is not reused, or the
+    digest is still to be computed."""
     contents: str | None = None
-    """The digest of its arguments alone: see `DigestedCall`."""
+    """The digest of its arguments alone, by which a recording finds the call; None: it has none."""
     watched: Watched | None = None
-    """The objects that its function names, which it may change."""
+    """The objects that its function names, which it may change; None: there are none."""
     received: Received = NOTHING
+    """Whether the call received secrets."""
     objects: Fingerprint | None = None
-    """The arguments that are no JSON: the callee may change these for all later steps."""
+    """The arguments that are not JSON, which the callee may change for all later steps; None: all
+    arguments are JSON."""
     is_effect: bool = False
     """Whether the call must not be repeated."""
     late: LateDigest | None = None
-    """What its digest is made of when it has ended."""
+    """The parts of a digest that is computed after the end of the call; None: there is none."""
     began: float = 0.0
     """When it started, by the monotonic clock."""
     is_apart: bool = False
-    """Whether a worker makes it, which gets copies."""
+    """Whether a worker makes the call, with copies of the arguments."""
 
     @property
     def arguments_stored(self) -> tuple[str | None, int]:
-        """The arguments and their ``whole``, as the row has them."""
+        """The arguments and ``whole``, as the row has them."""
         if not self.whole and self.contents is not None:
             return f"{self.contents} {self.arguments}", WITH_DIGEST
-        return self.arguments, int(self.whole)  # in a checksum, True is another value than 1
+        return self.arguments, int(self.whole)  # the checksum of True is not that of 1
 
     @property
     def argument_objects(self) -> list[Any]:
-        """The arguments that are no JSON, and the objects of this kind in them."""
+        """The arguments that are not JSON, and the objects in them that are not JSON."""
         return self.objects.objects if self.objects is not None else []
 
     @property
     def checksums(self) -> Checksums:
-        """Those of the moment in which it has ended."""
+        """The checksums of the arguments' memory at the end of the call."""
         return self.objects.checksums if self.objects is not None else Checksums()
 
     @property
     def why_again(self) -> str:
-        """Why a resumed run has to make the call again: it changed an object that later steps
-        share, or nobody can tell. Empty: it did not."""
+        """The reason why a resumed run has to make the call again: it changed an object that later
+        steps share, or may have changed one. Empty: there is none."""
         if self.objects is None:
             return ""
         if self.objects.differs():
             return CHANGED
         unknown = self.objects.unknown
-        # What must not be repeated is better kept.
+        # The result of a call that must not be repeated is stored all the same.
         return UNKNOWN.format(unknown) if unknown and not self.is_effect else ""
 
 
 class Outcome(NamedTuple):
-    """How a call has ended. A large value is stored after that: `CallRows.store`."""
+    """The outcome of a call that has ended. `CallRows.store` stores its large value later."""
 
     call: StartedCall
     value: Value
     packed: EncodedValue = NO_VALUE
+    """The value as it is stored."""
     error: str | None = None
-    """Its failure as JSON."""
+    """The failure as JSON; None: the call did not fail."""
     why: str = ""
-    """Why a resumed run has to make the call again."""
+    """The reason why a resumed run has to make the call again; empty: there is none."""
     must_be_stored: bool = False
     """Whether the call must not be repeated, or costs money."""
     line: int | None = None

@@ -100,13 +100,14 @@ def encode_value(value: Value, most: int) -> EncodedValue:
     return EncodedValue("again", None, shown, why, is_large=True, is_json=is_json, size=size)
 
 
-def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value:
-    """``value`` as JSON for display: its first parts; opaque parts as the names of their
-    classes."""
-    left = [PREVIEWED] if left is None else left
-    left[0] -= 1
+def preview(value: Value, levels: int = 6, parts_left: list[int] | None = None) -> Value:
+    """``value`` as JSON for display: its first parts; opaque parts as the names of their classes.
+    ``levels``: the number of levels that are shown. ``parts_left``: a list of one number, the parts that may
+    still be shown, which the recursion counts down; default None: `PREVIEWED`."""
+    parts_left = [PREVIEWED] if parts_left is None else parts_left
+    parts_left[0] -= 1
     kind = type(value)
-    is_open = room and left[0] > 0
+    is_open = levels and parts_left[0] > 0
     if kind is str:
         return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
     # Python refuses to write such a number in decimal digits, or takes minutes.
@@ -115,15 +116,18 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
     if kind in ATOMS:
         return value
     if kind is list and is_open:
-        return [preview(part, room - 1, left) for part in value[: max(left[0], 1)]]
+        return [preview(part, levels - 1, parts_left) for part in value[: max(parts_left[0], 1)]]
     if kind is dict and is_open and TEXT.issuperset(map(type, value)):
-        return {key: preview(value[key], room - 1, left) for key in list(value)[: max(left[0], 1)]}
+        return {
+            key: preview(value[key], levels - 1, parts_left)
+            for key in list(value)[: max(parts_left[0], 1)]
+        }
     if kind is Unread:
         return value.shown
     if (text := describe_scalar(value) or describe_array(value)) is not None:
         return text[:2_000]
     if is_open and (fields := fields_of(value)) is not None:
-        return preview(fields, room, left)
+        return preview(fields, levels, parts_left)
     return f"⟨{kind.__name__}{_extent(value, kind)}⟩"
 
 

@@ -82,15 +82,17 @@ class Checksums:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[memoryview, int]] = {}
+        """The memory and its checksum, by address and size."""
 
     def of(self, raw: memoryview) -> int:
+        """The checksum of ``raw``, computed now unless it is known."""
         start = address(raw)
         if not start or raw.nbytes < LEAST:
             return memory_checksum(raw)
-        place = (start, raw.nbytes)
-        if place not in self._known:
-            self._known[place] = raw, memory_checksum(raw)
-        _, checksum = self._known[place]
+        key = (start, raw.nbytes)
+        if key not in self._known:
+            self._known[key] = raw, memory_checksum(raw)
+        _, checksum = self._known[key]
         return checksum
 
     def clear(self) -> None:
@@ -121,6 +123,7 @@ class ObjectFingerprint(NamedTuple):
     """The fingerprint of one object."""
 
     pickled: bytes
+    """The hash of the pickle, without arrays and tables."""
     buffers: list[tuple[int, int]]
     """The size and the checksum of each array."""
     tables: list[Any]
@@ -217,14 +220,17 @@ def _objects(arguments: Value) -> Iterator[Any]:
             waiting += value
         elif type(value) is dict:
             waiting += value.values()
-        elif (
-            type(value) not in _UNCHANGED and not isinstance(value, CODE) and not is_constant(value)
-        ):
+        elif _may_change(value):
             yield value
 
 
+def _may_change(value: Any) -> bool:
+    is_unchanging = type(value) in _UNCHANGED or isinstance(value, CODE)
+    return not is_unchanging and not is_constant(value)
+
+
 class _TooLarge(Exception):
-    pass
+    """The pickle is too large for a fingerprint."""
 
 
 class _Hash:
@@ -356,9 +362,9 @@ def is_same_print(before: ObjectFingerprint, after: ObjectFingerprint | None) ->
     if len(before.tables) != len(after.tables) or len(before.columns) != len(after.columns):
         return False
     try:
-        return all(map(_is_same_table, before.tables, after.tables)) and all(
-            map(_has_same_objects, before.columns, after.columns)
-        )
+        if not all(map(_is_same_table, before.tables, after.tables)):
+            return False
+        return all(map(_has_same_objects, before.columns, after.columns))
     except Exception:  # polars cannot compare a column of objects
         return False
 

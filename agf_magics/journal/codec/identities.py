@@ -20,7 +20,9 @@ from ...values.value import Value
 from .encoding import TEXT
 
 _MARK = b"AGFI"
+"""The bytes between a pickle and the names after it."""
 _NAME = 8
+"""The number of bytes of a name."""
 _KNOWN = 0x80
 """The bit in the first byte of a name that marks an object of an earlier result or of the input."""
 _ARGUMENT = 0x40
@@ -29,10 +31,10 @@ _ARGUMENT = 0x40
 MOST_NAMED = 1_000
 """The largest number of named objects in one result. The objects of a larger result have no
 names."""
-MOST_HELD = 1_000
+MOST_KEPT = 1_000
 """The largest number of objects that are kept because no weak reference to them is possible, as
 dates."""
-LARGEST_HELD = 100_000
+LARGEST_KEPT = 100_000
 """The largest number of bytes of the pickle of such an object. A larger object is not kept, and is
 read as a separate object."""
 
@@ -43,6 +45,7 @@ class _Known(NamedTuple):
     object: Callable[[], Any]
     """Returns the object; None after it was freed."""
     name: bytes
+    """The name, without the bits of a place."""
     state: bytes | None
     """A hash of the last pickle; None: a repeated call has changed the object since."""
     is_changed: bool = False
@@ -54,8 +57,11 @@ class Identities:
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
+        """The named objects, by their identity."""
         self._by_name: dict[bytes, Callable[[], Any]] = {}
-        self._held: OrderedDict[int, Any] = OrderedDict()
+        """Functions that return an object, or None after it was freed, by its name."""
+        self._kept: OrderedDict[int, Any] = OrderedDict()
+        """Functions that forget an object without weak references, by its identity, oldest first."""
 
     def know(self, input: Value) -> None:
         """Give names to the objects in the input of the run, the same names in each session and
@@ -72,7 +78,7 @@ class Identities:
             return [value]
         return [thing for thing in objects if self._find(thing) is None]
 
-    def is_here(self, data: bytes, arguments: Sequence[Any]) -> bool:
+    def has_objects_of(self, data: bytes, arguments: Sequence[Any]) -> bool:
         """Whether the earlier objects in ``data``, a result of another run, are objects of this
         run, and those that were arguments of its call are among ``arguments``."""
         for name in _names(data):
@@ -162,15 +168,15 @@ class Identities:
         places = list(_objects(value)) if names else []
         if len(places) != len(names):
             return value
-        for name, (thing, put) in zip(map(_name, names), places, strict=True):
+        for name, (thing, replace_by) in zip(map(_name, names), places, strict=True):
             earlier = self.find(name)
             if earlier is None:
                 if learns:
                     self._add(thing, name, len(data))
-            elif put is None:
+            elif replace_by is None:
                 return earlier
             else:
-                put(earlier)
+                replace_by(earlier)
         return value
 
     def _find(self, thing: Any) -> _Known | None:
@@ -188,12 +194,12 @@ class Identities:
         try:
             look: Callable[[], Any] = weakref.ref(thing, forget)
         except TypeError:
-            if size > LARGEST_HELD:
+            if size > LARGEST_KEPT:
                 return _Known(lambda: None, name, None)
             look = lambda: thing  # noqa: E731
-            self._held[number] = forget
-            if len(self._held) > MOST_HELD:
-                _, forget_oldest = self._held.popitem(last=False)
+            self._kept[number] = forget
+            if len(self._kept) > MOST_KEPT:
+                _, forget_oldest = self._kept.popitem(last=False)
                 forget_oldest()
         entry = _Known(look, name, None)
         self._by_name[name] = look
@@ -209,7 +215,7 @@ def is_alone(data: bytes) -> bool:
 
 def _has(things: Sequence[Any], thing: Any) -> bool:
     """Whether an object itself is among others."""
-    return any(other is thing for other in things)
+    return any(candidate is thing for candidate in things)
 
 
 def bare(data: bytes) -> bytes:

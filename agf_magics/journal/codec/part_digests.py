@@ -12,9 +12,10 @@ from typing import NamedTuple
 from .fingerprints import Checksums, address, memory_checksum
 
 MOST_PLACES = 100_000
+"""The largest number of pieces of memory whose digests are kept."""
 
 
-class Made(NamedTuple):
+class NewDigest(NamedTuple):
     """A new digest of memory."""
 
     raw: memoryview
@@ -28,28 +29,31 @@ class PartDigests:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[int, str]] = {}
+        """The checksum and the digest of memory, by its address and size."""
 
-    def of(self, raw: memoryview, checksums: Checksums, made: list[Made]) -> str:
+    def of(self, raw: memoryview, checksums: Checksums, new_digests: list[NewDigest]) -> str:
         """The digest of ``raw``. ``checksums``: the checksums of the moment whose bytes are needed.
-        ``made``: gets the new digests, for `learn`. Any thread may call this."""
+        ``new_digests``: a list to which a digest that had to be computed is added, for `learn`. Any
+        thread may call this."""
         place = address(raw), raw.nbytes
         if not place[0] or type(raw.obj) is bytes:
             return digest_of(raw)
-        now = checksums.of(raw)
-        before, digest = self._known.get(place, (None, ""))
-        if before != now:
+        checksum = checksums.of(raw)
+        known_checksum, digest = self._known.get(place, (None, ""))
+        if known_checksum != checksum:
             digest = digest_of(raw)
-            made.append(Made(raw, now, digest))
+            new_digests.append(NewDigest(raw, checksum, digest))
         return digest
 
-    def learn(self, made: list[Made]) -> bool:
-        """Remember new digests; False: somebody has changed the memory meanwhile."""
-        if any(memory_checksum(each.raw) != each.checksum for each in made):
+    def learn(self, new_digests: list[NewDigest]) -> bool:
+        """Remember new digests. Returns False, and remembers none, if the memory has changed
+        meanwhile."""
+        if any(memory_checksum(new.raw) != new.checksum for new in new_digests):
             return False
         if len(self._known) >= MOST_PLACES:
             self._known.clear()
-        for each in made:
-            self._known[address(each.raw), each.raw.nbytes] = each.checksum, each.digest
+        for new in new_digests:
+            self._known[address(new.raw), new.raw.nbytes] = new.checksum, new.digest
         return True
 
 

@@ -55,7 +55,7 @@ class Stretch(NamedTuple):
     digest: str
 
 
-class Taken(NamedTuple):
+class TakenBuffer(NamedTuple):
     """A buffer that pickle passed on."""
 
     stretches: Sequence[Stretch]
@@ -72,7 +72,7 @@ class File(Protocol):
 class Parted(NamedTuple):
     """A value without its large buffers."""
 
-    buffers: Sequence[Taken]
+    buffers: Sequence[TakenBuffer]
     rest: bytes
     """The rest of the pickle; empty: it is in the file."""
     file: File | None = None
@@ -83,17 +83,20 @@ class Parted(NamedTuple):
 
     @property
     def stretches(self) -> Iterator[Stretch]:
-        return (each for taken in self.buffers for each in taken.stretches)
+        return (stretch for taken in self.buffers for stretch in taken.stretches)
 
     def data(self, rest_part: tuple[str, int] | None = None) -> bytes:
         """The data of the row. ``rest_part``: the digest and the size of the file; None: there is
         no file."""
-        buffers = [
-            [taken.is_read_only, *([each.digest, each.view.nbytes] for each in taken.stretches)]
-            for taken in self.buffers
-        ]
-        head = [buffers, rest_part, self.is_plain, self.kind]
+        head = [list(map(_stored_buffer, self.buffers)), rest_part, self.is_plain, self.kind]
         return encode(head).encode() + b"\n" + self.rest
+
+
+def _stored_buffer(buffer: TakenBuffer) -> list[Any]:
+    """A buffer in the data of a row: whether it is read-only, and the digest and size of each
+    part."""
+    parts = [[stretch.digest, stretch.view.nbytes] for stretch in buffer.stretches]
+    return [buffer.is_read_only, *parts]
 
 
 NOTHING_TO_FIND = Search(())
@@ -110,12 +113,12 @@ def take_apart(
     NotPicklable, HoldsSecret and the errors of the file."""
     why = ""
     for pickler in _picklers():
-        rest, buffers, foreign = _Rest(create, search), list[Taken](), list[object]()
+        rest, buffers, foreign = _Rest(create, search), list[TakenBuffer](), list[object]()
         try:
             pickler(rest, _taker(buffers, search, digest), foreign).dump(value)
             is_open = type(value) in OPEN or isinstance(value, ReadAtOnce)
             kind = "" if is_open else type(value).__name__
-            return Parted(buffers, rest.kept, rest.file, not foreign, kind)
+            return Parted(buffers, rest.in_memory, rest.file, not foreign, kind)
         except (HoldsSecret, OSError, KeyboardInterrupt) as error:
             rest.drop()
             if not isinstance(error, OSError) or rest.is_broken:
@@ -153,7 +156,7 @@ def put_together(data: bytes, read: Callable[[str, int], bytearray]) -> Value:
     buffers = [_joined(parts, is_read_only, read) for is_read_only, *parts in stored[0]]
     whole: Any = rest if stored[1] is None else read(*stored[1])
     try:
-        with for_the_person():  # of a class of theirs
+        with for_the_person():  # a class of the user may be imported
             return pickle.loads(whole, buffers=buffers)
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -165,7 +168,8 @@ def content_of(data: bytes) -> tuple[bytes, str, bytes]:
     """The content of a value: the parts as JSON, their sizes, and the rest of the pickle. Values
     with different sizes of parts may still be the same."""
     stored, rest = _head(data)
-    sizes = [[len(parts), *(size for _, size in parts)] for _, *parts in stored[0]]
+    parts_of_buffers = [parts for _, *parts in stored[0]]
+    sizes = [[len(parts), *(size for _, size in parts)] for parts in parts_of_buffers]
     return encode(stored).encode(), encode(sizes), rest
 
 
@@ -196,6 +200,8 @@ class _Hashed:
 
 
 def _head(data: bytes) -> tuple[Any, bytes]:
+    """The head of ``data`` (buffers, file of the rest, whether it is plain, class), and the rest of
+    the pickle after it. Raises DecodeError."""
     text, _, rest = data.partition(b"\n")
     try:
         stored = json.loads(text)
@@ -210,24 +216,22 @@ _is_part = checker(tuple[str, Annotated[int, lambda size: 0 <= size < 1 << 62]])
 
 
 def _is_buffer(stored: Any) -> bool:
-    return (
-        type(stored) is list
-        and len(stored) > 1
-        and type(stored[0]) is bool
-        and all(map(_is_part, stored[1:]))
-    )
+    """Whether ``stored`` is what `_stored_buffer` returns."""
+    if type(stored) is not list or len(stored) < 2:
+        return False
+    is_read_only, *parts = stored
+    return type(is_read_only) is bool and all(map(_is_part, parts))
 
 
 def _is_head(stored: Any) -> bool:
-    return (
-        type(stored) is list
-        and len(stored) == 4
-        and type(stored[0]) is list
-        and all(map(_is_buffer, stored[0]))
-        and (stored[1] is None or _is_part(stored[1]))
-        and type(stored[2]) is bool
-        and type(stored[3]) is str
-    )
+    """Whether ``stored`` has the form of the head that `Parted.data` writes."""
+    if type(stored) is not list or len(stored) != 4:
+        return False
+    buffers, rest_part, is_plain, kind = stored
+    if type(buffers) is not list or not all(map(_is_buffer, buffers)):
+        return False
+    is_rest_valid = rest_part is None or _is_part(rest_part)
+    return is_rest_valid and type(is_plain) is bool and type(kind) is str
 
 
 def _joined(
@@ -238,10 +242,10 @@ def _joined(
         whole = read(*parts[0])
     else:
         whole = bytearray(sum(size for _, size in parts))
-        place = 0
-        for part in parts:
-            whole[place : place + part[1]] = read(*part)
-            place += part[1]
+        start = 0
+        for digest, size in parts:
+            whole[start : start + size] = read(digest, size)
+            start += size
     view = memoryview(whole)
     return view.toreadonly() if is_read_only else view
 
@@ -257,18 +261,18 @@ class _Rest:
         self._memory = io.BytesIO()
 
     @property
-    def kept(self) -> bytes:
+    def in_memory(self) -> bytes:
         return self._memory.getvalue()
 
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
-        self._search.look(data)
+        self._search.search_next(data)
         if self.file is None and self._memory.tell() + size <= LEAST:
             return self._memory.write(data)
         try:
             if self.file is None:
                 self.file = self._create()
-                self.file.write(self.kept)
+                self.file.write(self.in_memory)
                 self._memory = io.BytesIO()
             self.file.write(data)
         except OSError:
@@ -282,7 +286,7 @@ class _Rest:
 
 
 def _taker(
-    buffers: list[Taken], search: Search, digest: Callable[[memoryview], str]
+    buffers: list[TakenBuffer], search: Search, digest: Callable[[memoryview], str]
 ) -> Callable[[pickle.PickleBuffer], bool]:
     """The callback for pickle that takes large buffers."""
 
@@ -290,12 +294,12 @@ def _taker(
         raw = buffer.raw()
         with memoryview(buffer) as view:
             if raw.nbytes < LEAST:
-                search.look_at(view, raw)
+                search.search_buffer(view, raw)
                 return True
             stretches = [Stretch(piece, digest(piece)) for piece in cut(view, raw)]
             # Each part was searched, but a text may lie across two parts.
-            search.look_at(view, raw, stretches[0].digest if len(stretches) == 1 else "")
-        buffers.append(Taken(stretches, raw.readonly))
+            search.search_buffer(view, raw, stretches[0].digest if len(stretches) == 1 else "")
+        buffers.append(TakenBuffer(stretches, raw.readonly))
         return False
 
     return take
@@ -307,8 +311,9 @@ def _picklers() -> list[Any]:
 
 
 def _with_parts(kind: Any) -> Any:
-    """The pickler ``kind``, whose buffers and classes are looked at."""
-    before = getattr(kind, "reducer_override", None)
+    """A subclass of the pickler ``kind`` that passes large buffers on, and notes the classes and
+    functions of the user."""
+    inherited_override = getattr(kind, "reducer_override", None)
 
     class Pickler(kind):  # type: ignore[misc]
         # No method as a callback: a reference cycle would keep the value alive.
@@ -316,27 +321,30 @@ def _with_parts(kind: Any) -> Any:
             super().__init__(rest, protocol=5, buffer_callback=take)
             self._foreign = foreign
 
-        def reducer_override(self, thing: Any) -> Any:
-            if isinstance(thing, CODE) and _is_foreign(thing):
-                self._foreign.append(thing)
-            package = type(thing).__module__.partition(".")[0]
-            if package == "polars" and type(thing).__name__ in ("DataFrame", "Series"):
-                return _of_polars(thing)
-            if package == "pandas" and "_pa_array" in getattr(thing, "__dict__", ()):
-                return _of_arrow(thing)
-            if package == "numpy" and type(thing).__name__ == "ndarray" and _has_times(thing):
-                return _as_times, (thing.view("i8"), thing.dtype)
-            reduced = without_cache(thing)
+        def reducer_override(self, value: Any) -> Any:
+            if isinstance(value, CODE) and _is_foreign(value):
+                self._foreign.append(value)
+            package = type(value).__module__.partition(".")[0]
+            if package == "polars" and type(value).__name__ in ("DataFrame", "Series"):
+                return _of_polars(value)
+            if package == "pandas" and "_pa_array" in getattr(value, "__dict__", ()):
+                return _of_arrow(value)
+            if package == "numpy" and type(value).__name__ == "ndarray" and _has_times(value):
+                return _as_times, (value.view("i8"), value.dtype)
+            reduced = without_cache(value)
             if reduced is not NotImplemented:
                 return reduced
-            return before(self, thing) if before is not None else NotImplemented
+            if inherited_override is not None:
+                return inherited_override(self, value)
+            return NotImplemented
 
     return Pickler
 
 
-def _is_foreign(thing: Any) -> bool:
-    owner = getattr(thing, "__self__", thing)  # a method in C has no module
-    owner = owner if isinstance(owner, type | types.ModuleType) else thing
+def _is_foreign(code: Any) -> bool:
+    """Whether a class or a function is code of the user, or of a package that is not in `_PLAIN`."""
+    owner = getattr(code, "__self__", code)  # a method in C has no module
+    owner = owner if isinstance(owner, type | types.ModuleType) else code
     module = getattr(owner, "__module__", None) or getattr(owner, "__name__", None) or ""
     return module.partition(".")[0] not in _PLAIN
 

@@ -53,11 +53,11 @@ class Essence(NamedTuple):
     """The sizes of the parts. If they differ, different digests do not mean different values."""
 
 
-def is_same(first: Stored, other: Stored) -> bool | None:
+def is_same(first: Stored, second: Stored) -> bool | None:
     """Whether both are the same value; None: the stored forms do not tell."""
-    if first.form == other.form != "again" and first.data == other.data:
+    if first.form == second.form != "again" and first.data == second.data:
         return True
-    return have_same(essence(first), essence(other))
+    return have_same(essence(first), essence(second))
 
 
 def essence(stored: Stored) -> Essence:
@@ -73,23 +73,24 @@ def essence(stored: Stored) -> Essence:
     elif stored.form == "parts" and isinstance(data, bytes):
         return _essence_of_parts(data, shown or "")
     else:
+        # The value is not stored.
         digest, is_certain = b"", encode(MASK)[1:-1] not in (shown or "")
-        if isinstance(data, bytes):  # `ObjectFingerprint.contents` of a value that is not stored
+        if isinstance(data, bytes):  # the `ObjectFingerprint.contents` of the value
             shown_digest = _hash("shown", (shown or "").encode())
             return Essence("again", data[CONTENTS:], shown_digest, True, data[:CONTENTS].hex())
     return Essence(stored.form, digest, _hash("shown", (shown or "").encode()), is_certain)
 
 
-def have_same(first: Essence, other: Essence) -> bool | None:
+def have_same(first: Essence, second: Essence) -> bool | None:
     """`is_same` for two essences."""
-    are_certain = first.is_certain and other.is_certain and first.layout == other.layout
-    if first.form == other.form == "again" and first.digest and other.digest:
-        return False if first.digest != other.digest and are_certain else None
-    if "again" in (first.form, other.form):
-        return False if first.shown != other.shown and are_certain else None
-    if first.form != other.form:
+    are_certain = first.is_certain and second.is_certain and first.layout == second.layout
+    if first.form == second.form == "again" and first.digest and second.digest:
+        return False if first.digest != second.digest and are_certain else None
+    if "again" in (first.form, second.form):
+        return False if first.shown != second.shown and are_certain else None
+    if first.form != second.form:
         return False
-    if first.digest == other.digest:
+    if first.digest == second.digest:
         return True
     return False if are_certain else None
 
@@ -106,15 +107,16 @@ def _essence_of_parts(data: bytes, shown: str) -> Essence:
     return Essence("parts", _hash("parts", parts, inside), shown_digest, is_certain, layout)
 
 
-def is_same_json(first: str | None, other: str | None) -> bool:
+def is_same_json(first: str | None, second: str | None) -> bool:
     """Whether two JSON texts have the same value. None stands for a missing text."""
-    if first == other or first is None or other is None:
-        return first == other
+    if first == second or first is None or second is None:
+        return first == second
     # The order of names does not change the length.
-    return len(first) == len(other) and _sorted(first) == _sorted(other)
+    return len(first) == len(second) and _sorted(first) == _sorted(second)
 
 
 def _loaded(text: str | None) -> Any:
+    """The value of a JSON text; the text itself if it is not JSON."""
     try:
         return json.loads(text or "null")
     except (ValueError, RecursionError):
@@ -122,6 +124,7 @@ def _loaded(text: str | None) -> Any:
 
 
 def _sorted(text: str) -> str:
+    """A JSON text with its names in order; the text itself if it is too long or not JSON."""
     if len(text) > LONGEST_SORTED:
         return text
     try:
@@ -178,7 +181,7 @@ _IGNORED = frozenset({"PROTO", "FRAME", "STOP", "READONLY_BUFFER"})
 
 
 def _built(data: bytes) -> object:
-    """The object that a pickle builds, as nodes."""
+    """The object that a pickle builds, as nodes. Raises _Unread if it cannot be followed."""
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     try:
@@ -193,7 +196,8 @@ def _built(data: bytes) -> object:
 
 
 def _follow(name: str, argument: Any, before: Any, stack: list[Any], memo: dict[int, Any]) -> None:
-    """Follow one instruction. ``before``: the things that it takes from the stack."""
+    """Follow one instruction of a pickle. ``before``: the kinds of objects that it takes from the
+    stack."""
     if name in _IGNORED:
         return
     if name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"):
@@ -233,18 +237,19 @@ def _follow(name: str, argument: Any, before: Any, stack: list[Any], memo: dict[
 
 
 def _marked(stack: list[Any]) -> list[Any]:
-    """Take the things above the last mark from the stack, and the mark as well."""
-    place = len(stack) - 1
-    while stack[place] is not _MARK:
-        place -= 1
-        if place < 0:
+    """Take the objects above the last mark from the stack, and the mark as well."""
+    position = len(stack) - 1
+    while stack[position] is not _MARK:
+        position -= 1
+        if position < 0:
             raise _Unread
-    above = stack[place + 1 :]
-    del stack[place:]
+    above = stack[position + 1 :]
+    del stack[position:]
     return above
 
 
 def _fill(name: str, stack: list[Any]) -> None:
+    """Follow an instruction that adds the last objects of the stack to the container before them."""
     single = {"SETITEM": 2, "APPEND": 1}.get(name)
     parts = _marked(stack) if single is None else [stack.pop() for _ in range(single)][::-1]
     if "SETITEM" in name:
@@ -262,10 +267,10 @@ def _digest(whole: object) -> bytes:
     """The digest of ``whole``, without recursion. A part that contains itself is not followed."""
     digests: dict[int, bytes] = {}
     visited: list[Any] = []  # so that no other object gets the identity of one
-    left: list[tuple[Any, bool]] = [(whole, False)]
+    waiting: list[tuple[Any, bool]] = [(whole, False)]
     open_nodes = set[int]()
-    while left:
-        node, is_ready = left.pop()
+    while waiting:
+        node, is_ready = waiting.pop()
         if id(node) in digests:
             continue
         visited.append(node)
@@ -279,12 +284,13 @@ def _digest(whole: object) -> bytes:
             if id(node) in open_nodes:
                 raise _Unread
             open_nodes.add(id(node))
-            left.append((node, True))
-            left += [(part, False) for part in node.parts]
+            waiting.append((node, True))
+            waiting += [(part, False) for part in node.parts]
     return digests[id(whole)]
 
 
 def _raw(atom: object) -> bytes:
+    """The bytes of a text, a number, None or bytes; ``?`` for any other object."""
     if isinstance(atom, bytes):
         return atom
     if isinstance(atom, str):

@@ -49,8 +49,9 @@ class Search:
         self._clean = clean if clean is not None else set()
         self._overlap = max(map(len, self._forms), default=1) - 1
         self._end = b""
+        """The end of the stream so far, in which a text may begin."""
 
-    def look(self, data: Any) -> None:
+    def search_next(self, data: Any) -> None:
         """Search the next data of a stream. Raises HoldsSecret."""
         if self._forms and memoryview(data).nbytes:
             view = memoryview(data).cast("B")
@@ -59,7 +60,7 @@ class Search:
             last = bytes(view[max(view.nbytes - self._overlap, 0) :])
             self._end = (self._end + last)[-self._overlap :] if self._overlap else b""
 
-    def look_at(self, buffer: memoryview, raw: memoryview, digest: str = "") -> None:
+    def search_buffer(self, buffer: memoryview, raw: memoryview, digest: str = "") -> None:
         """Search a single buffer. ``digest``: its digest; empty: unknown. Raises HoldsSecret."""
         if not self._forms or digest in self._clean:
             return
@@ -84,15 +85,17 @@ class Searches:
 
     def __init__(self) -> None:
         self._last = (frozenset[bytes](), False), set[str]()
+        """The texts of the last search (and whether they may be numbers), and the digests of buffers
+        without any of them."""
 
     def search(self, forms: Iterable[bytes], in_numbers: bool) -> Search:
         """A `Search` for ``forms``."""
-        wanted = frozenset(forms), in_numbers
+        searched = frozenset(forms), in_numbers
         # Set as one value, because another thread may search for more texts at the same time.
-        last = self._last
-        if last[0] != wanted:
-            last = self._last = wanted, set()
-        return Search(wanted[0], in_numbers, last[1])
+        known = self._last
+        if known[0] != searched:
+            known = self._last = searched, set()
+        return Search(searched[0], in_numbers, known[1])
 
 
 def _pieces(view: memoryview, overlap: int) -> Iterator[memoryview]:

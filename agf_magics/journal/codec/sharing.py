@@ -67,35 +67,40 @@ class _Reach(pickle.Pickler):
         return {number: thing for number, (_, thing) in memo.copy().items()}
 
 
-def shared_kind(values: Iterable[Any], others: Iterable[Any]) -> str:
-    """The type of a changeable object that both reach; empty: there is none."""
-    reach, other = _Reach(), _Reach()
-    mine, theirs = reach.all(values), other.all(others)
-    both = [mine[number] for number in mine.keys() & theirs.keys() if _may_change(mine[number])]
-    if both:
-        user_things = [thing for thing in both if type(thing).__module__ != "builtins"]
-        return type((user_things or both)[0]).__qualname__
-    if reach.arrays and other.arrays:
+def shared_kind(values: Iterable[Any], other_values: Iterable[Any]) -> str:
+    """The type of a changeable object that both ``values`` and ``other_values`` reach; empty: there
+    is none."""
+    reach, other_reach = _Reach(), _Reach()
+    objects, other_objects = reach.all(values), other_reach.all(other_values)
+    shared = [
+        objects[number]
+        for number in objects.keys() & other_objects.keys()
+        if _may_change(objects[number])
+    ]
+    if shared:
+        user_things = [thing for thing in shared if type(thing).__module__ != "builtins"]
+        return type((user_things or shared)[0]).__qualname__
+    if reach.arrays and other_reach.arrays:
         numpy = sys.modules["numpy"]
         if any(
             numpy.may_share_memory(array, other_array)
             for array in reach.arrays
-            for other_array in other.arrays
+            for other_array in other_reach.arrays
         ):
             return "ndarray"
     return ""
 
 
 def _may_change(thing: Any) -> bool:
+    """Whether a call can change ``thing`` in place."""
     kind = type(thing)
     if is_constant(thing) or isinstance(thing, (*CODE, *LOCKS, *_UNCHANGING)):
         return False
     package = _package(kind)
     if package in ("pandas", "polars"):
         return kind.__name__ in _CHANGING
-    if package == "pyarrow" or (
-        package == "numpy" and kind.__name__.startswith(("dtype", "DType"))
-    ):
+    is_dtype = package == "numpy" and kind.__name__.startswith(("dtype", "DType"))
+    if package == "pyarrow" or is_dtype:
         return False
     try:
         return not isinstance(thing.__reduce_ex__(5), str)  # a global of a module, pickled by name

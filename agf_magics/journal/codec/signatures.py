@@ -44,14 +44,14 @@ def is_signed(key: bytes | None, signature: bytes | None, *parts: str | bytes) -
 def user_folder(home: Path, windows: tuple[str, str], xdg: tuple[str, str]) -> Path:
     """The folder of this package for files of the user, outside of all projects. ``windows``,
     ``xdg``: the environment variable that names the outer folder, and its default."""
-    variable, place = windows
     if sys.platform == "win32":
-        folder = Path(os.environ.get(variable) or home / "AppData" / place)
+        variable, default = windows
+        folder = Path(os.environ.get(variable) or home / "AppData" / default)
     elif sys.platform == "darwin":
         folder = home / "Library" / "Application Support"
     else:
-        variable, place = xdg
-        folder = Path(os.environ.get(variable) or home / place)
+        variable, default = xdg
+        folder = Path(os.environ.get(variable) or home / default)
     return folder / "agf-magics"
 
 

@@ -20,18 +20,18 @@ MOST_COPIED = 1_000
 """The largest number of parts of lists and dicts. A value with more parts has no snapshot."""
 
 
-class Held(NamedTuple):
-    """A value that is being stored while the next steps, which may change it, go on."""
+class CopyToStore(NamedTuple):
+    """A copy that is stored while the next steps go on, which may change the original value."""
 
     copy: Value
     fingerprint: ObjectFingerprint | None
-    """The fingerprint of the original value."""
+    """The fingerprint of the original value; None: it was not taken."""
     checksums: Checksums
     """The checksums of its memory. If memory has changed since, the value is not stored."""
 
 
 class _NoSnapshot(Exception):
-    """There is no snapshot of a value."""
+    """A value has no snapshot."""
 
 
 def snapshot(value: Value, is_json: bool = False) -> tuple[Value] | None:

@@ -123,7 +123,7 @@ def check_header(path: Path) -> None:
         return
     if len(data) < 100 or not data.startswith(b"SQLite format 3\0"):
         raise JournalError("journal.damaged", f"{path}: file is not a database")
-    (version,), (application,) = struct.unpack(">i", data[60:64]), struct.unpack(">i", data[68:72])
+    version, application = _number_at(data, 60), _number_at(data, 68)
     # Before the numbers are checked: another process may be between two writes of them.
     if _is_begun(data):
         return
@@ -133,12 +133,15 @@ def check_header(path: Path) -> None:
 def _is_begun(data: bytes) -> bool:
     """Whether it is the first page of a journal that another process creates, or was killed while
     it created it: no write-ahead log, no schema, an incremental vacuum."""
-    pages, schema, vacuum = (struct.unpack(">i", data[at : at + 4])[0] for at in (28, 40, 64))
-    return (
-        data[18:20] == b"\1\1"
-        and (pages, schema, vacuum) == (1, 0, 1)
-        and not any((*data[60:64], *data[68:72]))
-    )
+    pages, schema, vacuum = (_number_at(data, offset) for offset in (28, 40, 64))
+    has_no_log = data[18:20] == b"\1\1"
+    has_no_numbers = not any((*data[60:64], *data[68:72]))
+    return has_no_log and has_no_numbers and (pages, schema, vacuum) == (1, 0, 1)
+
+
+def _number_at(data: bytes, offset: int) -> int:
+    (number,) = struct.unpack(">i", data[offset : offset + 4])
+    return int(number)
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
@@ -197,8 +200,8 @@ def reserve_of(path: Path) -> Path:
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to an existing file. Its schema must not call functions of this process."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
-    # Python's own transactions are off: they begin where nobody asks for one.
-    # An unfinished generator is closed on the thread that collects it.
+    # `isolation_level`: Python's own transactions are off, because they begin unasked.
+    # `check_same_thread`: an unfinished generator is closed on the thread that collects it.
     connection = sqlite3.connect(
         uri, uri=True, timeout=STEP, isolation_level=None, check_same_thread=False
     )
@@ -252,8 +255,8 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    # So that a deletion of runs needs no room for a copy of the rest. It must be set before the
-    # first table is created.
+    # With this mode a deletion of runs needs no room for a copy of the rest. It must be set before
+    # the first table is created.
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("BEGIN IMMEDIATE")
     try:

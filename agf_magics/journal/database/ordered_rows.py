@@ -44,29 +44,29 @@ class OrderedRows:
     def release(self) -> None:
         """Write the held rows, because the large value is durable."""
         with self._lock:
-            self.writer.add(self._taken())
+            self.writer.add(self._take_held())
 
     def fail(self, error: JournalError) -> None:
         """Drop the held rows, because the large value cannot be stored."""
         with self._lock:
-            held_rows = self._taken()
+            held_rows = self._take_held()
         notify(held_rows, error, None)
 
     def write(
         self, statement: str, row: Sequence[Any], at_once: bool = False
     ) -> asyncio.Future[None]:
-        """See `Writer.write`."""
+        """Write a row, and return the future that ends when it is durable (see `Writer.write`)."""
         if self.is_holding:
             loop = asyncio.get_running_loop()
-            done = loop.create_future()
-            if self._keep(PendingWrite(statement, (row,), done, loop, None)):
-                return done
+            written = loop.create_future()
+            if self._keep(PendingWrite(statement, (row,), written, loop, None)):
+                return written
         return self.writer.write(statement, row, at_once)
 
     def write_all(
         self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """See `Writer.write_all`."""
+        """Write several rows, and return the future of the last one (see `Writer.write_all`)."""
         if not self.is_holding:
             return self.writer.write_all(rows, failed)
         for row in rows[:-1]:
@@ -76,28 +76,28 @@ class OrderedRows:
     def go_on(
         self, row: tuple[str, Sequence[Any]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """`later` for a step that does not wait."""
+        """Write a row as `later`, and return a future that has ended: the step need not wait."""
         self.later(*row, failed)
-        done = asyncio.get_running_loop().create_future()
-        done.set_result(None)
-        return done
+        written = asyncio.get_running_loop().create_future()
+        written.set_result(None)
+        return written
 
     def later(
         self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
     ) -> None:
-        """See `Writer.later`."""
+        """Write a row without waiting. ``failed``: is called if it cannot be written."""
         if not self._keep(PendingWrite(statement, (row,), None, None, failed)):
             self.writer.later(statement, (row,), failed)
 
     def before_next(
         self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
     ) -> None:
-        """See `Writer.before_next`."""
+        """Write a row together with the next one that is waited for (see `Writer.before_next`)."""
         if not self._keep(PendingWrite(statement, (row,), None, None, failed)):
             self.writer.before_next(statement, row, failed)
 
     def _keep(self, write: PendingWrite) -> bool:
-        """Hold a row; False: rows need not wait."""
+        """Hold a row, if rows are held now. Returns whether it is held."""
         if not self.is_holding:
             return False
         with self._lock:
@@ -107,6 +107,7 @@ class OrderedRows:
                 self._size += sum(len(cell) for cell in cells if isinstance(cell, str | bytes))
             return self.is_holding
 
-    def _taken(self) -> list[PendingWrite]:
+    def _take_held(self) -> list[PendingWrite]:
+        """Stop holding rows, and return the held ones. The caller has the lock."""
         held_rows, self._held, self._size, self.is_holding = self._held, [], 0, False
         return held_rows

@@ -12,12 +12,14 @@ from .errors import JournalError
 
 
 class PendingWrite(NamedTuple):
+    """Rows that wait for a commit."""
+
     statement: str
     rows: Sequence[Sequence[Any]]
-    done: asyncio.Future[None] | None
+    written: asyncio.Future[None] | None
     """The future that wakes the waiting task; None: no task waits."""
     loop: asyncio.AbstractEventLoop | None
-    """The loop of ``done``."""
+    """The loop of ``written``; None: no task waits."""
     failed: Callable[[JournalError], None] | None
     """Is called on any thread for each row that failed, if no task waits."""
 
@@ -29,24 +31,24 @@ def notify(
     ``here``: the loop of this thread, if it runs one."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for write in batch:
-        if write.done is not None and write.loop is not None:
-            by_loop.setdefault(write.loop, []).append(write.done)
+        if write.written is not None and write.loop is not None:
+            by_loop.setdefault(write.loop, []).append(write.written)
         elif error is not None and write.failed is not None:
             for _ in write.rows:
                 write.failed(error)
-    for loop, waiting in by_loop.items():
+    for loop, futures in by_loop.items():
         if loop is here:
-            _wake(waiting, error)
+            _wake(futures, error)
         else:
             with contextlib.suppress(RuntimeError):  # the loop was closed
-                loop.call_soon_threadsafe(_wake, waiting, error)
+                loop.call_soon_threadsafe(_wake, futures, error)
 
 
-def _wake(waiting: list[asyncio.Future[None]], error: JournalError | None) -> None:
-    for done in waiting:
-        if done.done():
+def _wake(futures: list[asyncio.Future[None]], error: JournalError | None) -> None:
+    for written in futures:
+        if written.done():
             continue
         if error is None:
-            done.set_result(None)
+            written.set_result(None)
         else:
-            done.set_exception(error)
+            written.set_exception(error)

@@ -40,8 +40,8 @@ from .writer import Writer
 T = TypeVar("T")
 
 ROOM = 1 << 26
-"""The size of the range of row numbers that each run has, beginning with its own number. So a row
-needs only one number and no index, and rows that are added in order fill their pages."""
+"""The number of row numbers of a run, which begin with the run's own number. So a row needs only one
+number and no index, and rows that are added in order fill their pages."""
 
 ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
 """The statement that adds a record."""
@@ -177,6 +177,7 @@ class Store:
 
     @property
     def _has_writers(self) -> bool:
+        """Whether a run that uses the store may still write."""
         return any(journal.may_write for journal in self.journals)
 
     @classmethod
@@ -202,6 +203,7 @@ class Store:
 
     @property
     def owners(self) -> Path:
+        """The folder of the locks of processes."""
         return self.path.parent / "owners"
 
     def close(self) -> None:
@@ -275,6 +277,7 @@ class Store:
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[tuple[sqlite3.Connection, float]]:
+        """A separate connection, and the time until which it waits for other processes."""
         with journal_errors(self.path):
             self.writer.check_place()
             until = time.monotonic() + journal_file.BUSY

@@ -96,6 +96,7 @@ class NewPart:
 
     @property
     def part(self) -> Part:
+        """The name and the size of what was written so far."""
         return Part(self._digest or self._hash.hexdigest(), self._size)
 
     def keep(self) -> None:
@@ -138,7 +139,7 @@ class ValueFiles:
     def create(self, fills: bool = False, digest: str | None = None) -> NewPart:
         """A new part to write. ``fills``: whether it may fill the disk; default False. ``digest``:
         the digest of the part; default None: it is known only at the end. Raises OSError."""
-        self._make()
+        self._make_folder()
         check = _has_room if fills else self._check_room
         name = f"{self._owner}-{next(self._numbers)}.part"
         return NewPart(self.folder, name, check, digest)
@@ -162,6 +163,7 @@ class ValueFiles:
         self._note(new.part.digest, os.lstat(self.folder / new.part.digest))
 
     def _check_room(self, size: int) -> None:
+        """Raise NoRoom if ``size`` more bytes would take the disk's last share."""
         disk = shutil.disk_usage(self.folder)
         if disk.free - size < disk.total * FREE:
             raise NoRoom(errno.ENOSPC, f"less than {FREE:.0%} of the disk would stay free")
@@ -186,17 +188,17 @@ class ValueFiles:
         # Read, not mapped, because another process may cut or change the file later.
         return self._read(part, keeps=True)
 
-    def clean(self, is_named: Container[str], lives: Callable[[str], bool]) -> Freed:
-        """Delete the parts that are not named, and the temporary files of dead processes. Raises
-        OSError."""
+    def clean(self, named: Container[str], lives: Callable[[str], bool]) -> Freed:
+        """Delete the parts whose digests are not in ``named``, and the temporary files of dead
+        processes. ``lives``: whether the process with this lock lives. Raises OSError."""
         files = size = 0
         for name, facts in self._entries():
             temporary = _TEMPORARY.fullmatch(name)
             if temporary is not None:
-                is_left = not lives(temporary[1])
+                is_unused = not lives(temporary[1])
             else:
-                is_left = DIGEST.fullmatch(name) is not None and name not in is_named
-            if not is_left:
+                is_unused = DIGEST.fullmatch(name) is not None and name not in named
+            if not is_unused:
                 continue
             with contextlib.suppress(OSError):  # on Windows, somebody may be reading the file
                 (self.folder / name).unlink()
@@ -221,7 +223,7 @@ class ValueFiles:
                             entries.append((entry.name, facts))
         return entries
 
-    def _make(self) -> None:
+    def _make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self._refuse_link()
 
@@ -254,6 +256,7 @@ class ValueFiles:
         return data
 
     def _note(self, digest: str, facts: os.stat_result) -> None:
+        """Note that a file is sound, as long as it does not change."""
         self._sound[digest] = _identity(facts)
 
 
@@ -270,13 +273,13 @@ def _digest(file: int, size: int, into: bytearray | None) -> str:
     are not kept."""
     digest = hashlib.sha256()
     buffer = memoryview(bytearray(min(PIECE, size)) if into is None else into)
-    done = 0
+    read_so_far = 0
     with os.fdopen(file, "rb", buffering=0, closefd=False) as reader:
-        while done < size:
-            start = 0 if into is None else done
-            count = reader.readinto(buffer[start : start + min(PIECE, size - done)])
+        while read_so_far < size:
+            start = 0 if into is None else read_so_far
+            count = reader.readinto(buffer[start : start + min(PIECE, size - read_so_far)])
             if not count:
                 break
             digest.update(buffer[start : start + count])
-            done += count
+            read_so_far += count
     return digest.hexdigest()

@@ -72,6 +72,7 @@ class Writer:
         """Bytes of the log when all of it had been moved."""
         self._queue: deque[PendingWrite] = deque()
         self._committing = threading.Lock()
+        """Held while rows are committed."""
         self._due: set[asyncio.AbstractEventLoop] = set()
         """Loops that will commit in their next turn."""
         # Not a Queue or a Condition, because an interrupt could leave their locks locked.
@@ -80,7 +81,9 @@ class Writer:
         self._sleeps = True
         """Whether the thread waits for a request, without a beat."""
         self._closed = False
+        """Whether the thread has ended, so that rows are refused."""
         self._commits = 0
+        """The number of commits."""
         self._checked = 0.0
         """When a commit looked at the log, by the monotonic clock."""
         self._main = threading.main_thread().ident
@@ -94,14 +97,14 @@ class Writer:
         """A future that ends when the row is durable, or with a JournalError. ``at_once``: whether
         to commit before the end of the turn, because no other row can come; default False."""
         loop = asyncio.get_running_loop()
-        done = loop.create_future()
+        written = loop.create_future()
         # Takes half of the time of PendingWrite(…), and is done for each call.
-        self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), done, loop, None)))
+        self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), written, loop, None)))
         if at_once and not self._is_for_thread:
             self._turn(loop)
         elif loop not in self._due:
             self._schedule(loop)
-        return done
+        return written
 
     def write_all(
         self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
@@ -110,17 +113,17 @@ class Writer:
         durable, or with the JournalError of the last row. ``failed`` is called, on any thread, for
         each other row that cannot be written."""
         loop = asyncio.get_running_loop()
-        done = loop.create_future()
+        written = loop.create_future()
         *before, (statement, last) = rows
         for same_statement, group in itertools.groupby(before, STATEMENT):
             same_rows = [row for _, row in group]
             self._queue.append(PendingWrite(same_statement, same_rows, None, None, failed))
-        self._queue.append(PendingWrite(statement, (last,), done, loop, None))
+        self._queue.append(PendingWrite(statement, (last,), written, loop, None))
         if self._is_for_thread:
             self._wake_thread()
         else:
             self._turn(loop)
-        return done
+        return written
 
     def later(
         self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
@@ -147,6 +150,7 @@ class Writer:
         self._commit_soon()
 
     def _commit_soon(self) -> None:
+        """Let the loop of this thread commit at the end of its turn; without a loop, the thread."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no loop runs on this thread
@@ -155,6 +159,7 @@ class Writer:
             self._schedule(loop)
 
     def flush(self) -> None:
+        """Wait until all rows so far are committed, at most `BUSY` seconds."""
         if IN_BROWSER:
             return self._wake_thread()
         # The thread cannot wait for itself, and a forked child has no such thread.
@@ -170,6 +175,7 @@ class Writer:
                     return written.get(timeout=BEAT)
 
     def close(self) -> None:
+        """Commit all rows, and end the thread."""
         if IN_BROWSER:
             return None if self._closed else self._end()
         self._requests.put(None)
@@ -195,14 +201,16 @@ class Writer:
             message = f"{self._path} was replaced by another file while this process had it open"
             raise JournalError("journal.replaced", message)
         # A new connection would apply the index of the lost log to an empty one.
-        if not facts.st_size or (
-            checks_log
-            and any(
-                log is not None and identity(place) != log for place, log in self._log_files.items()
-            )
-        ):
+        if not facts.st_size or (checks_log and self._has_lost_log):
             message = f"a part of {self._path} was removed while this process had it open"
             raise JournalError("journal.cut", message)
+
+    @property
+    def _has_lost_log(self) -> bool:
+        """Whether the log or its index was removed or replaced."""
+        return any(
+            log is not None and identity(place) != log for place, log in self._log_files.items()
+        )
 
     # --- on a loop ---
 
@@ -213,6 +221,7 @@ class Writer:
         return not IN_BROWSER and (self._sleeps or threading.get_ident() == self._main)
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let ``loop`` commit at the end of its turn, or the thread if it must."""
         if self._is_for_thread:
             self._wake_thread()
         elif loop not in self._due:
@@ -234,6 +243,7 @@ class Writer:
         self._wake_thread()
 
     def _wake_thread(self) -> None:
+        """Let the thread commit at once."""
         if IN_BROWSER and not self._closed:  # a browser has no other thread
             with self._committing:
                 self._commit()
@@ -257,9 +267,9 @@ class Writer:
             except Empty:
                 # The same row was first a beat ago, so a call blocks the loop that should commit
                 # it.
-                before = first
+                earlier_first = first
                 first = _first(self._queue)
-                request = _nothing if first is not None and first is before else None
+                request = _nothing if first is not None and first is earlier_first else None
                 # Nothing was written for a beat. The queue is read after `_sleeps` is set, and code
                 # that adds a row reads `_sleeps` after that, so that no row is left behind.
                 self._sleeps = commits == self._commits
@@ -276,6 +286,7 @@ class Writer:
             self._move_log()
 
     def _end(self) -> None:
+        """Commit what is in the queue, and close the connection."""
         with self._committing:
             self._commit()
             # From now on, added rows are refused at once.
@@ -303,8 +314,10 @@ class Writer:
             # A separate connection does not delay the commits. The mode `rw` does not create a
             # removed file again.
             uri = f"{self._path.absolute().as_uri()}?mode=rw"
-            with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as other:
-                other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            with contextlib.closing(
+                sqlite3.connect(uri, uri=True, isolation_level=None)
+            ) as second_connection:
+                second_connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             with self._committing:
                 busy, pages, moved = self._connection.execute(
                     "PRAGMA wal_checkpoint(PASSIVE)"
@@ -335,12 +348,13 @@ class Writer:
         except (sqlite3.Error, JournalError) as problem:
             error = journal_error_of(self._path, problem)
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
-        is_open = error is None
+        has_begun = error is None
         error = error or self._write_batch(batch)
-        if error is None or not is_open or (len(batch) == 1 and len(batch[0].rows) == 1):
+        has_many_rows = len(batch) > 1 or len(batch[0].rows) > 1
+        if error is None or not has_begun or not has_many_rows:
             notify(batch, error, loop)
-        # A single row may be the cause, for example a value of more than a gigabyte. It fails
-        # alone.
+        # A single row may be the cause, for example a value of more than a gigabyte. Only that row
+        # must fail, so each is written alone.
         else:
             for write in batch:
                 for row in write.rows:
@@ -370,7 +384,8 @@ class Writer:
         return True
 
     def _write_batch(self, batch: list[PendingWrite]) -> JournalError | None:
-        """Write rows in the open transaction, and end it."""
+        """Write rows in the open transaction, and end it. Returns the error of a failure, after which
+        none of the rows is written."""
         connection = self._connection
         try:
             for statement, writes in itertools.groupby(batch, STATEMENT):
@@ -389,6 +404,7 @@ class Writer:
         return None
 
     def _write_alone(self, write: PendingWrite) -> JournalError | None:
+        """`_write_batch` for one row, in a transaction of its own."""
         try:
             self._begin(patient=True)
         except sqlite3.Error as error:
@@ -401,6 +417,7 @@ def _nothing() -> None:
 
 
 def _first(queue: deque[PendingWrite]) -> PendingWrite | None:
+    """The oldest rows in the queue; None: it is empty."""
     with contextlib.suppress(IndexError):
         return queue[0]
     return None

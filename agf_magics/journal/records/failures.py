@@ -17,7 +17,7 @@ from ...values.value import Value
 from ..codec.json_texts import encode
 from ..codec.type_checks import checker
 from ..secrets.masking import Secrets
-from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at
+from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_path
 
 
 class UnstoredError(StepError):
@@ -26,7 +26,7 @@ class UnstoredError(StepError):
 
 
 def error_json(error: BaseException, secrets: Secrets) -> str:
-    """A failure as JSON: its messages and its place."""
+    """A failure as JSON (`_AnyFailure`), with masks in place of secrets."""
     diagnostics: Iterable[Diagnostic] = [
         Diagnostic("step.tool-failed", f"{kind_of(error)}: {text_of(error)}")
     ]
@@ -50,11 +50,15 @@ _Said = tuple[str, str, Text, tuple[str, int, int] | None, Literal["error", "war
 
 
 class _Failure(TypedDict):
-    at: Annotated[list[object], lambda at: is_at(tuple(at))] | None
+    """A failure as JSON: the path of its step (None: unknown), and its diagnostics."""
+
+    at: Annotated[list[object], lambda path: is_path(tuple(path))] | None
     said: Annotated[list[_Said], bool]
 
 
 class _AnyFailure(_Failure, total=False):
+    """A failure that may have a cause: its class, its text and its arguments."""
+
     cause: tuple[str, str, object]
 
 

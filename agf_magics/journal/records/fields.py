@@ -27,6 +27,7 @@ LATEST = 32_503_680_000.0
 Moment = Annotated[float, lambda when: 0 < when < LATEST]
 """A time that this package may have written."""
 Count = Annotated[int, lambda number: 0 <= number < 1 << 62]
+"""A number that SQLite can store."""
 Text = str | None
 Raw = bytes | None
 Identifier = Annotated[str, str.isidentifier]
@@ -38,7 +39,7 @@ def is_stored(form: object, value: object) -> bool:
     return form in FORMS and type(value) in FORMS[form]
 
 
-def is_at(value: object) -> bool:
+def is_path(value: object) -> bool:
     """Whether ``value`` is a path: a step's id, then ids and numbers."""
     if not isinstance(value, tuple) or not value or not isinstance(value[0], str):
         return False

@@ -16,11 +16,11 @@ NO_LARGE: Mapping[str, str] = {}
 
 
 def large_parts(
-    connection: sqlite3.Connection, num: int, given: Text, before: Mapping[str, str] = NO_LARGE
+    connection: sqlite3.Connection, num: int, arguments: Text, before: Mapping[str, str] = NO_LARGE
 ) -> dict[str, str]:
-    """The large parts of ``given``, arguments that are a list of pieces. ``before``: the parts of
+    """The large parts of ``arguments``, arguments that are a list of pieces. ``before``: the parts of
     the previous record. Raises ValueError if a part is missing."""
-    digests = json.loads(given or "")[1::2]
+    digests = json.loads(arguments or "")[1::2]
     return {digest: before.get(digest) or _large(connection, num, digest) for digest in digests}
 
 

@@ -12,7 +12,7 @@ from ..codec.type_checks import checker
 from ..database.errors import JournalError
 from ..database.store import ROOM
 from .failures import error_from
-from .fields import Identifier, Moment, Raw, Text, is_at, is_stored
+from .fields import Identifier, Moment, Raw, Text, is_path, is_stored
 from .large_parts import large_parts
 from .records import UNREADABLE, WITH_DIGEST, Record, RecordedArguments, StoredValue, check_tries
 
@@ -43,8 +43,8 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
 def _damage(row: Row | None, error: Exception) -> Exception:
     """The error for a ``row`` that cannot be read."""
     if not isinstance(error, sqlite3.OperationalError):
-        which = f"row {row[0]}" if row is not None else "a row"
-        return JournalError("journal.damaged", f"{which} has changed since it was written")
+        subject = f"row {row[0]}" if row is not None else "a row"
+        return JournalError("journal.damaged", f"{subject} has changed since it was written")
     if hasattr(error, "sqlite_errorcode"):
         return error
     # This is Python's error, although SQLite raises the same class.
@@ -76,26 +76,36 @@ _is_row = checker(
 
 def _read(row: Row) -> Record:
     """One record. Raises ValueError or another of `UNREADABLE`."""
-    parts = row[:-1]
-    if row_crc(parts) != row[-1] or not _is_row(parts):
+    cells = row[:-1]
+    if row_crc(cells) != row[-1] or not _is_row(cells):
         raise ValueError
-    line, what, place, tries, kind, name, started, ended, given, whole, *rest = parts
-    form, value, shown, error, signature, digest = rest
-    at = tuple(json.loads(place))
+    (
+        line,
+        what,
+        path_text,
+        tries,
+        kind,
+        name,
+        started,
+        ended,
+        arguments_text,
+        whole,
+        *later_cells,
+    ) = cells
+    form, value, shown, error, signature, digest = later_cells
+    path = tuple(json.loads(path_text))
     # Only a failed call and a dropped element have an error.
     has_error = what in ("failed", "dropped")
-    if not is_at(at) or not is_stored(form, value) or has_error != (error is not None):
+    if not is_path(path) or not is_stored(form, value) or has_error != (error is not None):
         raise ValueError
     if tries:
         check_tries(tries)
     if has_error:
         error_from(error, ())
-    arguments, result = (
-        RecordedArguments(given, whole),
-        StoredValue(form, value, shown, signature),
-    )
+    arguments = RecordedArguments(arguments_text, whole)
+    result = StoredValue(form, value, shown, signature)
     if whole == WITH_DIGEST:
-        contents, _, preview = given.partition(" ")
+        contents, _, preview = arguments_text.partition(" ")
         arguments = RecordedArguments(preview, 0, contents=contents)
-    when = (started, ended)
-    return Record(line, what, at, tries, kind, name, *when, arguments, result, error, digest)
+    times = (started, ended)
+    return Record(line, what, path, tries, kind, name, *times, arguments, result, error, digest)

@@ -80,12 +80,15 @@ class EarlierOutcomes:
         values."""
         self.identities = identities
         self.line = 0
+        """The largest number of a row."""
         self.values: dict[tuple[StepPath, str], Value] = {}
         """The values of the calls that returned, by their `CallKey`."""
         self.unstored: dict[CallKey, StoredValue] = {}
         """The essences of values that are not stored."""
         self.failed: dict[CallKey, Record] = {}
+        """The calls that failed, without those that are made again."""
         self.answers: dict[CallKey, Record] = {}
+        """The answers of persons that no question has taken yet."""
         self.marks: dict[tuple[str, CallKey], int] = {}
         """The line of each mark, by the mark and the call."""
         self.sequences: dict[CallKey, SequenceRow] = {}
@@ -98,41 +101,43 @@ class EarlierOutcomes:
             self._add(record)
         # Failures that the run survived are replayed. The failure that ended it is tried again.
         if ended:
-            handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
-            retried = {key for what, key in self.marks if what == "retried"}
+            handled = {key.at for mark, key in self.marks if mark in ("dropped", "rescued")}
+            retried = {key for mark, key in self.marks if mark == "retried"}
             self.failed = {
                 key: failure
                 for key, failure in self.failed.items()
                 if _is_handled(failure, handled, retried)
             }
         self.failures = [key.at for key in self.failed]
+        """The paths of the failed calls, also after their outcomes are taken."""
 
     def _add(self, record: Record) -> None:
+        """Add the next record, which may replace the outcome of an earlier one."""
         self.line = max(self.line, record.line)
-        what = record.what
+        kind = record.what
         key = record.key
-        if what == "asked":
+        if kind == "asked":
             self.open[key] = str(decoded(record.result.shown))
             return
-        if what in ("answered", "finished", "failed"):
+        if kind in ("answered", "finished", "failed"):
             self.open.pop(key, None)
-        if what == "answered":
+        if kind == "answered":
             if record.result.form != "again":
                 self.answers[key] = record
-        elif what == "sequence":
+        elif kind == "sequence":
             self.sequences[key] = sequence_row(record)
-        elif what not in ("finished", "failed", "begun"):
-            self.marks[what, key] = record.line
+        elif kind not in ("finished", "failed", "begun"):
+            self.marks[kind, key] = record.line
         else:
             # An earlier outcome belongs to an earlier attempt.
             self.failed.pop(key, None)
             self.values.pop(key, None)
             self.unstored.pop(key, None)
             self.unknown.discard(key)
-            if what == "failed":
+            if kind == "failed":
                 self.failed[key] = record
-            elif what == "begun":
-                self.marks[what, key] = record.line
+            elif kind == "begun":
+                self.marks[kind, key] = record.line
                 self.unknown.add(key)
             elif record.result.form != "again":
                 self.values[key] = value_of(record)
@@ -175,31 +180,34 @@ class EarlierOutcomes:
     def places(self) -> frozenset[StepPath]:
         """The paths of the calls with a record, and of everything around them, computed at first
         use."""
-        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {
-            key.at for _, key in self.marks
-        }
-        return frozenset(place for at in keys for place in around(at))
+        paths = {path for path, _ in (*self.values, *self.failed, *self.answers)}
+        paths |= {key.at for _, key in self.marks}
+        return frozenset(outer for path in paths for outer in around(path))
 
-    def failed_elements(self, at: StepPath) -> list[int]:
-        """The elements of ``at`` (the path of a body, without the number) in which a call failed.
+    def failed_elements(self, path: StepPath) -> list[int]:
+        """The elements of ``path`` (the path of a body, without the number) in which a call failed.
 
         A resumed run starts with them, so that a failure that stopped the others is known before
         they start.
         """
         numbers: dict[int, None] = {}
         for inner in self.failures:
-            if is_within(inner, at) and len(inner) > len(at) and isinstance(inner[len(at)], int):
-                numbers[int(inner[len(at)])] = None
+            if not is_within(inner, path) or len(inner) == len(path):
+                continue
+            number = inner[len(path)]
+            if isinstance(number, int):
+                numbers[number] = None
         return list(numbers)
 
-    def has_failed(self, at: StepPath) -> bool:
-        """Whether a call at or inside ``at`` failed."""
-        return any(is_within(inner, at) for inner in self.failures)
+    def has_failed(self, path: StepPath) -> bool:
+        """Whether a call at or inside ``path`` failed."""
+        return any(is_within(inner, path) for inner in self.failures)
 
-    def order(self, what: str, keys: Iterable[CallKey]) -> list[int]:
+    def order(self, mark: str, keys: Iterable[CallKey]) -> list[int]:
         """The positions of the keys that have this mark, in the order of their marks."""
-        lines = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
-        return [i for line, i in sorted((line, i) for line, i in lines if line is not None)]
+        lines = ((self.marks.get((mark, key)), position) for position, key in enumerate(keys))
+        marked = [(line, position) for line, position in lines if line is not None]
+        return [position for _, position in sorted(marked)]
 
 
 NO_RECORDS = EarlierOutcomes((), ended=False)

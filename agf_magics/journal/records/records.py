@@ -20,7 +20,7 @@ from ..codec.type_checks import checker
 from ..database.errors import JournalError
 from ..database.value_files import Part, PartError, ValueFiles
 from .failures import error_from
-from .fields import Text, is_at
+from .fields import Text, is_path
 
 SPLIT = "\x1f"
 """The separator of the attempts around a call."""
@@ -31,13 +31,15 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError,
 
 
 COLUMNS = (
-    # The column `given` has the arguments. A new name would be a new version of the file.
     "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, "
     "error, sign, digest"
 )
+"""The columns of a record. ``given`` has the arguments; another name would be a new version of the
+file."""
 
 
 RECORDS = f"SELECT {COLUMNS}, crc FROM records"
+"""The beginning of each query for records, which `read_records` reads."""
 
 
 WITH_DIGEST = 3
@@ -84,12 +86,13 @@ class StoredValue(NamedTuple):
     """The value of a call."""
 
     form: str | None = None
-    """One of `FORMS`."""
+    """The form in which it is stored, one of `FORMS`; None: the record has no value."""
     data: str | bytes | None = None
+    """The value in this form; None: there is none, or JSON's null."""
     shown: str | None = None
     """A preview as JSON, if the form is not JSON."""
     sign: bytes | None = None
-    """The signature; only a pickle, an answer and the outcome of a call with an effect have one."""
+    """The signature of a pickle, an answer or the outcome of a call with an effect; else None."""
     unpickled: tuple[Value] | None = None
     """The value in a tuple, after it was read for a resumed run; None before."""
 
@@ -105,6 +108,8 @@ class StoredValue(NamedTuple):
 
 
 class Record(NamedTuple):
+    """A row of a run: the outcome of a call, or a mark."""
+
     line: int
     """The number of the row in the file, which grows."""
     what: str
@@ -113,17 +118,21 @@ class Record(NamedTuple):
     another run)."""
     at: StepPath
     tries: str = ""
-    """As in `CallKey`."""
+    """The repeated attempts around the call, as in `CallKey`."""
     kind: str = ""
+    """The kind of the callee; empty for a mark."""
     name: str = ""
+    """The name of the callee."""
     started: float | None = None
-    """Seconds since 1970, as is ``ended``."""
+    """Seconds since 1970, as is ``ended``; both are None for a mark."""
     ended: float | None = None
     arguments: RecordedArguments = RecordedArguments()
     result: StoredValue = StoredValue()
     error: str | None = None
+    """The failure as JSON; None: the call did not fail."""
     digest: bytes | None = None
-    """A digest of the call, by which a later run finds the result (see `CallDigest`)."""
+    """The digest of the call, by which a later run finds the result (see `CallDigest`); None: it has
+    none."""
 
     @property
     def key(self) -> CallKey:
@@ -135,6 +144,7 @@ class Record(NamedTuple):
 
     @property
     def message(self) -> str | None:
+        """The message of its failure; None: it did not fail."""
         return failure.diagnostic.message if (failure := self.failure) is not None else None
 
     @property
@@ -204,6 +214,7 @@ class SequenceRow(NamedTuple):
     """A digest of the elements; None: they are not compared."""
 
     def differs(self, other: SequenceRow) -> bool:
+        """Whether ``other`` is certainly another sequence."""
         if (self.name, self.length) != (other.name, other.length):
             return True
         if self.digest is None or other.digest is None:
@@ -222,13 +233,13 @@ def sequence_row(record: Record) -> SequenceRow:
 _is_sequence = checker(tuple[int, Text])
 
 
-def tries_within(tries: str, at: StepPath, attempt: int) -> str:
-    """``tries`` extended for the calls in attempt number ``attempt`` of ``at``."""
-    return f"{tries}{SPLIT if tries else ''}{encode((*at, attempt))}"
+def tries_within(tries: str, path: StepPath, attempt: int) -> str:
+    """``tries`` extended for the calls in attempt number ``attempt`` of ``path``."""
+    return f"{tries}{SPLIT if tries else ''}{encode((*path, attempt))}"
 
 
-def around(at: StepPath) -> Iterator[StepPath]:
-    """``at`` and every path that may be around it, outermost first.
+def around(path: StepPath) -> Iterator[StepPath]:
+    """``path`` and every path that may be around it, outermost first.
 
     >>> for path in around(("steps[1]", "do.then", 3)):
     ...     print(path)
@@ -239,12 +250,12 @@ def around(at: StepPath) -> Iterator[StepPath]:
     ('steps[1]', 'do.then')
     ('steps[1]', 'do.then', 3)
     """
-    for place, part in enumerate(at):
+    for position, part in enumerate(path):
         if isinstance(part, str):
-            numbers = tuple(takewhile(lambda part: isinstance(part, int), at[place + 1 :]))
+            numbers = tuple(takewhile(lambda part: isinstance(part, int), path[position + 1 :]))
             for step_id in _ids_around(part):
                 for count in range(len(numbers) + 1):
-                    yield (*at[:place], step_id, *numbers[:count])
+                    yield (*path[:position], step_id, *numbers[:count])
 
 
 def _ids_around(step_id: str) -> Iterator[str]:
@@ -259,7 +270,7 @@ def check_tries(tries: str) -> None:
     """Raise ValueError unless ``tries`` has the form of `CallKey.tries`."""
     for attempt_at in tries.split(SPLIT):
         *outer, attempt = json.loads(attempt_at)
-        if not is_at(tuple(outer)) or type(attempt) is not int:
+        if not is_path(tuple(outer)) or type(attempt) is not int:
             raise ValueError
 
 

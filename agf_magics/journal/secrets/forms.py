@@ -56,8 +56,8 @@ class SecretParts(NamedTuple):
     """Whether a part cannot be read."""
 
     @property
-    def found(self) -> bool:
-        """Whether anything can be searched for."""
+    def has_searchable(self) -> bool:
+        """Whether at least one part can be searched for."""
         return bool(self.texts or self.raws or self.numbers)
 
 
@@ -73,6 +73,7 @@ class Forms(NamedTuple):
     """Parts of texts that are too long to be searched for."""
 
     def joined(self, other: Forms) -> Forms:
+        """These forms and those of ``other``."""
         return Forms(*map(operator.or_, self, other))
 
 
@@ -99,11 +100,7 @@ def parts_of(secret: Any) -> SecretParts:
             new = [member for member in members if id(member) not in seen]
             seen.update((id(member), member) for member in new)
             waiting += new
-        elif (
-            part is None
-            or isinstance(part, bool)
-            or (isinstance(part, str | bytes | bytearray) and not part)
-        ):
+        elif _cannot_be_secret(part):
             continue
         elif isinstance(part, str):
             # `str.__str__`, because a user's class may write itself differently, or as a mask.
@@ -120,8 +117,15 @@ def parts_of(secret: Any) -> SecretParts:
     return SecretParts(frozenset(texts), frozenset(raws), frozenset(found_numbers), short, opaque)
 
 
+def _cannot_be_secret(part: Any) -> bool:
+    if part is None or isinstance(part, bool):
+        return True
+    return isinstance(part, str | bytes | bytearray) and not part
+
+
 def _add(parts: set[T], part: T, size: int) -> bool:
-    """Add a part of a secret. False: it is too short to be searched for."""
+    """Add a part of a secret, unless it is too short to be searched for. Returns whether it was
+    added."""
     if size >= SHORTEST:
         parts.add(part)
     return size >= SHORTEST
@@ -142,15 +146,11 @@ def _members(part: Any) -> Iterable[Any] | None:
     read."""
     if isinstance(part, enum.Enum):
         return [part.value]
-    if isinstance(part, str | bytes | bytearray | memoryview | numbers.Real) and not isinstance(
-        part, fractions.Fraction
-    ):
+    is_one_part = isinstance(part, str | bytes | bytearray | memoryview | numbers.Real)
+    if is_one_part and not isinstance(part, fractions.Fraction):
         return None
     if isinstance(part, Mapping):
-        return [
-            *part.values(),
-            *(key for key in part if not (type(key) is str and FORM_NAME.fullmatch(key))),
-        ]
+        return [*part.values(), *(key for key in part if not _names_a_field(key))]
     if isinstance(part, list | tuple | Set):
         return list(part)
     if isinstance(part, _WRITTEN):
@@ -158,6 +158,10 @@ def _members(part: Any) -> Iterable[Any] | None:
     if part is None or isinstance(part, type):
         return None
     return _fields(part)
+
+
+def _names_a_field(key: Any) -> bool:
+    return type(key) is str and FORM_NAME.fullmatch(key) is not None
 
 
 def _written(part: Any) -> Iterator[Any]:
@@ -195,10 +199,9 @@ def _fields(part: Any) -> list[Any] | None:
         values = list(vars(part).values()) if hasattr(part, "__dict__") else []
         if dataclasses.is_dataclass(part):
             values += [getattr(part, field.name, None) for field in dataclasses.fields(part)]
-        slots = [
-            name for kind in type(part).__mro__ for name in _names(vars(kind).get("__slots__", ()))
-        ]
-        values += [getattr(part, name, None) for name in slots]
+        for kind in type(part).__mro__:
+            slots = _names(vars(kind).get("__slots__", ()))
+            values += [getattr(part, name, None) for name in slots]
         return values or None
     return None
 
@@ -291,6 +294,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 
 
 def _encoded(text: str) -> Iterator[bytes]:
+    """A text in the encodings in which a pickle or an array may have it."""
     for encoding in ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
         yield text.encode(encoding, "surrogatepass")
     yield text.encode("raw_unicode_escape")
@@ -299,6 +303,7 @@ def _encoded(text: str) -> Iterator[bytes]:
 
 
 def _number_texts(number: int | float) -> Iterator[str]:
+    """The texts in which a number may be written."""
     yield repr(number)
     yield f"{number:,}"
     if isinstance(number, float):
@@ -352,12 +357,13 @@ class _Inspector(pickle.Pickler):
         """Check the memory of an array: numbers and texts can be searched, single bytes may be
         anything."""
         with memoryview(buffer) as view:
-            self.readable &= (
-                view.itemsize > 1 or view.format == "?" or _is_text(bytes(buffer.raw()))
-            )
+            has_numbers = view.itemsize > 1 or view.format == "?"
+            self.readable &= has_numbers or _is_text(bytes(buffer.raw()))
 
 
 class _Nowhere:
+    """A file that keeps nothing."""
+
     def write(self, data: Any) -> int:
         return memoryview(data).nbytes
 

@@ -44,7 +44,7 @@ word, except in its own call."""
 MOST_SECRETS = 1_000
 """The largest number of secrets of a run, and of texts from its steps, that are searched for."""
 
-HELD = "it contains a secret"
+HAS_SECRET = "it contains a secret"
 UNSEARCHABLE = "it cannot be searched for the secret that its call received"
 TOO_SHORT = (
     f"its call received a secret of fewer than {SHORTEST} characters, which cannot be searched for"
@@ -55,6 +55,7 @@ HIDDEN = (
     f"cannot be found in it"
 )
 
+# The edges of a separate word. An escape such as \n in JSON ends the word before it.
 EDGE_BEFORE, EDGE_AFTER = r"(?:(?<![^\W_])|(?<=\\[nrtbf]))", r"(?![^\W_])"
 
 
@@ -62,6 +63,7 @@ class Received(NamedTuple):
     """Whether a call received secrets."""
 
     any: bool = False
+    """Whether the call received a secret, or a value that cannot be searched for."""
     short: bool = False
     """Whether a secret, or a part of one, cannot be searched for."""
 
@@ -92,9 +94,12 @@ NO_PARTS = SecretParts()
 
 
 class Preview(NamedTuple):
+    """The masked text of a value."""
+
     text: str
-    whole: bool
-    masked: bool = False
+    is_whole: bool
+    """Whether the text has the whole value as JSON."""
+    is_masked: bool = False
 
 
 class Secrets:
@@ -116,8 +121,11 @@ class Secrets:
         self._forms = self._surrounding
         """All forms together."""
         self._returned = NO_PARTS
+        """The values that feed secret arguments, which only the end of the run masks."""
         self._unsearchable = False
+        """Whether a part of a secret cannot be searched for."""
         self._known = set[SecretParts]()
+        """The secret arguments so far."""
 
     # --- collecting ---
 
@@ -142,20 +150,22 @@ class Secrets:
         self._forms = self._forms.joined(forms)
 
     def learn(self, value: Value) -> Received:
+        """Add a secret argument, to be searched for from now on."""
         if type(value) is str and value == MASK:  # a replayed run has masks in place of its secrets
             return NOTHING
         parts = parts_of(value)
-        if parts.found and parts not in self._known:
+        if parts.has_searchable and parts not in self._known:
             self._known.add(parts)
             self._learn(forms_of(parts))
         unknown = parts.short or parts.opaque
         self._unsearchable |= unknown
-        self.blind |= (unknown and not parts.found) or len(self._known) > MOST_SECRETS
-        return Received(parts.found or unknown, unknown)
+        self.blind |= (unknown and not parts.has_searchable) or len(self._known) > MOST_SECRETS
+        return Received(parts.has_searchable or unknown, unknown)
 
-    def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
-        received = [self.learn(given.get(name)) for name in tool.secret]
-        # True if any of the received secrets says so.
+    def receive(self, tool: Tool, arguments: Mapping[str, Value]) -> Received:
+        """Add the secrets among the arguments of a call of ``tool``."""
+        received = [self.learn(arguments.get(name)) for name in tool.secret]
+        # Each field of the result is True if it is True for one of the secrets.
         return Received(*map(any, zip(*received, strict=True)))
 
     def returned(self, value: Value) -> None:
@@ -188,7 +198,7 @@ class Secrets:
             return any(map(stored.__contains__, forms.jsons))
         return stored is not None and any(map(stored.__contains__, forms.raws))
 
-    def holds(self, value: Value, near: bool = True) -> bool:
+    def has_secret(self, value: Value, near: bool = True) -> bool:
         """Whether ``value`` contains a secret or cannot be searched. ``near``: whether a short
         secret counts anywhere, not only as a whole word; default True."""
         if not self.active:
@@ -198,11 +208,12 @@ class Secrets:
             return True
         return self._why_not(packed, value, Received(near), secret=False) is not None
 
-    def holds_any(self, value: Value) -> bool:
+    def has_searchable_secret(self, value: Value) -> bool:
         """Whether ``value`` contains a secret that can be searched for."""
-        return not self.blind and self.holds(value)
+        return not self.blind and self.has_secret(value)
 
     def _in_json(self, text: str, near: bool) -> bool:
+        """Whether the JSON ``text`` contains a secret. ``near``, here and below: see `has_secret`."""
         # The whole text is searched first, because nearly no text has a secret and parsing takes
         # longer.
         if not _inside(text, self._forms.jsons):
@@ -211,16 +222,16 @@ class Secrets:
 
     def _in_value(self, value: Value, near: bool) -> bool:
         # A stack instead of recursion, because a user's value may nest deeper than Python's stack.
-        left, seen = [value], set[int]()
-        while left:
-            part = left.pop()
+        waiting, seen = [value], set[int]()
+        while waiting:
+            part = waiting.pop()
             if isinstance(part, dict | list) and id(part) in seen:
                 continue  # a shared part, which may stand in a million places
             if isinstance(part, dict):
-                left += [*part.keys(), *part.values()]
+                waiting += [*part.keys(), *part.values()]
                 seen.add(id(part))
             elif isinstance(part, list):
-                left += part
+                waiting += part
                 seen.add(id(part))
             elif self._in_text(part, near) if isinstance(part, str) else self._is_number(part):
                 return True
@@ -255,6 +266,8 @@ class Secrets:
     def packed(
         self, packed: EncodedValue, value: Value, received: Received, secret: bool = False
     ) -> EncodedValue:
+        """``packed``, the encoded ``value``, as it may be stored: not at all if it contains a secret,
+        else with a masked preview. ``received``, ``secret``: see `pack`."""
         why = self._why_not(packed, value, received, secret)
         if why is not None:
             return EncodedValue("again", None, encode(MASK), why)
@@ -267,6 +280,7 @@ class Secrets:
     def _why_not(
         self, packed: EncodedValue, value: Value, received: Received, secret: bool
     ) -> str | None:
+        """The reason why a value must not be stored; None: there is none."""
         if secret:
             return "it is secret"
         if self.blind:
@@ -274,14 +288,14 @@ class Secrets:
         if received.short:
             return TOO_SHORT
         if packed.is_large and packed.is_json:
-            return HELD if self._in_value(value, received.any) else None
+            return HAS_SECRET if self._in_value(value, received.any) else None
         if packed.is_large:
             return UNSEARCHABLE if received.any and not is_readable(value) else None
         if isinstance(packed.data, str):
-            return HELD if self._in_json(packed.data, received.any) else None
+            return HAS_SECRET if self._in_json(packed.data, received.any) else None
         if isinstance(packed.data, bytes):
             if _inside(packed.data, self._forms.raws):
-                return HELD
+                return HAS_SECRET
             return UNSEARCHABLE if received.any and not is_readable(value) else None
         return None
 
@@ -293,21 +307,25 @@ class Secrets:
         text, whole = to_show(value, most)
         if not self.active and not self.surrounds(text):
             return Preview(text, whole)
-        masked = self.each(value) if is_named and isinstance(value, dict) else self.shown(value)
+        masked = (
+            self.shown_values(value) if is_named and isinstance(value, dict) else self.shown(value)
+        )
         shown, complete = to_show(masked, most)
         if not complete:
             shown, _ = to_show(self.shown(preview(masked)), most)
         return Preview(shown, whole and shown == text, shown != text)
 
     def shown(self, value: Value) -> Value:
+        """``value`` with masks in place of its secrets."""
         if not self._forms.texts and not self.active:
             return value
-        # No value is safe then, but None and booleans cannot be secret.
+        # A blind run shows no value except None and booleans, which cannot be secret.
         if self.blind:
             return value if value is None or isinstance(value, bool) else MASK
         return self._shown(value, DEEPEST, {})
 
-    def each(self, values: Mapping[str, Value]) -> dict[str, Value]:
+    def shown_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """``values`` with masks, but not in their names."""
         return {name: self.shown(value) for name, value in values.items()}
 
     def _shown(self, value: Value, room: int, visited: dict[int, Value]) -> Value:
@@ -347,6 +365,7 @@ class Secrets:
         return True
 
     def text(self, text: str) -> str:
+        """``text`` with masks in place of its secrets."""
         forms = _inside(text, self._forms.texts)
         if not forms:
             return text
@@ -384,15 +403,16 @@ class Secrets:
             error.__cause__ = None
 
     def event(self, event: ev.Event) -> ev.Event:
+        """``event`` with masks in its values, for listeners."""
         match event:
             case ev.StepFinished():
                 return event._replace(value=self.shown(event.value))
             case ev.CallStarted():
-                return event._replace(arguments=self.each(event.arguments))
+                return event._replace(arguments=self.shown_values(event.arguments))
             case ev.QuestionAnswered():
                 return event._replace(answer=self.shown(event.answer))
             case ev.RunEnded():
-                return event._replace(stores=self.each(event.stores))
+                return event._replace(stores=self.shown_values(event.stores))
             case ev.Warned():
                 return event._replace(diagnostic=self.diagnostic(event.diagnostic))
         return event
@@ -426,10 +446,10 @@ def _texts_of_chain(error: BaseException) -> list[str] | None:
     """The texts, notes and arguments of an exception and of those in its chain; None if one of them
     is too large to be written, and so to be searched."""
     texts = list[str]()
-    left = [error]
+    waiting = [error]
     seen = set[int]()
-    while left:
-        raised = left.pop()
+    while waiting:
+        raised = waiting.pop()
         if id(raised) in seen:
             continue
         seen.add(id(raised))
@@ -438,8 +458,10 @@ def _texts_of_chain(error: BaseException) -> list[str] | None:
         texts += (text_of(raised), *notes_of(raised))
         with suppress(BaseException):  # a class of a user
             texts.append(repr(args_of(raised)))
-        left += [linked for linked in (cause_of(raised), context_of(raised)) if linked is not None]
-        left += members_of(raised)
+        waiting += [
+            linked for linked in (cause_of(raised), context_of(raised)) if linked is not None
+        ]
+        waiting += members_of(raised)
     return texts
 
 

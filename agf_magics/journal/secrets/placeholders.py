@@ -16,12 +16,12 @@ from .masking import Secrets
 
 
 def substitute_secrets(
-    tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
+    tool: Tool, arguments: dict[str, Value], values: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """``given``, the arguments of a call, with values in place of placeholders."""
+    """``arguments``, the arguments of a call, with values in place of placeholders."""
     secrets = {}
-    for name in tool.secret & given.keys():
-        value = given[name]
+    for name in tool.secret & arguments.keys():
+        value = arguments[name]
         if isinstance(value, str) and value in values:
             secrets[name] = values[value]
         elif isinstance(value, str) and value.startswith(f"{MASK} #"):
@@ -32,7 +32,7 @@ def substitute_secrets(
             error = StepError(Diagnostic("tool.arguments", message))
             error.arguments = frozenset({name})
             raise error
-    return {**given, **secrets}
+    return {**arguments, **secrets}
 
 
 def replace_secrets(
@@ -41,20 +41,20 @@ def replace_secrets(
     """Replace the secrets in the calls of ``reply`` by placeholders, and add their values to
     ``values``."""
     for call in reply["calls"]:
-        tool, given = tools.get(call["tool"]), call["arguments"]
+        tool, arguments = tools.get(call["tool"]), call["arguments"]
         if not isinstance(tool, Tool) or not tool.secret:
             continue
         # The arguments could not be parsed, so any part may be the secret.
-        if not isinstance(given, dict):
+        if not isinstance(arguments, dict):
             call["arguments"] = MASK
         else:
-            secrets.receive(tool, given)
+            secrets.receive(tool, arguments)
             marks = {
                 name: _placeholder(value, values)
-                for name, value in given.items()
+                for name, value in arguments.items()
                 if name in tool.secret
             }
-            call["arguments"] = {**given, **marks}
+            call["arguments"] = {**arguments, **marks}
         for part in reply.get("kept", {}).get("parts", ()):
             if part.get("tool_call_id") == call["id"]:
                 part["args"] = call["arguments"]

@@ -485,22 +485,43 @@
     }
   };
 
-  const ENDED = { error: 'It failed', cancelled: 'It was cancelled', interrupted: 'It was interrupted', waiting: 'It waited for an answer' };
+  const ENDED = { error: 'failed', cancelled: 'was cancelled', interrupted: 'was interrupted', waiting: 'waited for an answer' };
+
+  /* What became of the run of a cell, in order: each end of it, each `resume`, and `rerun`, after which another run is above. */
+  const history = (ends) => {
+    const words = ends.map((end, k) => ENDED[end] ?? `was resumed ${ends.indexOf(end) === k ? 'above' : 'again'}`);
+    if (ends.at(-1) === 'rerun') return `It ${words.findLast((_, k) => ENDED[ends[k]])}; the run above began from a step of it.`;
+    return `It ${words.length > 1 ? `${words.slice(0, -1).join(', ')}, and ` : ''}${words.at(-1)}.`;
+  };
 
   /* The error of an attempt that was resumed is one line. */
   const foldErrors = (tracker) => {
-    document.addEventListener('agf-continued', (event) => {
-      const panel = tracker.find((one) => one.node.contains(event.target));
-      const outputs = panel?.content.widgets.find((cell) => cell.node.contains(event.target))?.model.outputs;
-      const { how, was } = event.detail ?? {};
+    // `next`: what follows the ends that are known. The event can take back what it did.
+    const fold = ({ target, detail }, next) => {
+      const panel = tracker.find((one) => one.node.contains(target));
+      const outputs = panel?.content.widgets.find((cell) => cell.node.contains(target))?.model.outputs;
       for (let i = 0; i < (outputs?.length ?? 0); i++) {
-        const { type, metadata } = outputs.get(i);
-        if (type !== 'error' && !metadata?.[FOLDED]) continue; // the line of an attempt before is about the last one now
-        // A run that was resumed may be ok now: the line still says how its cell ended.
-        const end = ENDED[was] ? was : ENDED[metadata?.[FOLDED]] ? metadata[FOLDED] : 'error';
-        const text = ENDED[end] + (how === 'resume' ? ', and was resumed above.' : '; the run above began from a step of it.');
-        outputs.set(i, { output_type: 'display_data', metadata: { [FOLDED]: end }, data: { 'text/plain': text, 'text/html': `<em>${text}</em>` } });
+        const { type, metadata } = outputs.get(i), before = outputs.get(i).toJSON();
+        const ends = type === 'error' ? next([]) : metadata?.[FOLDED] && next([metadata[FOLDED]].flat());
+        if (!ends) continue;
+        const text = history(ends);
+        outputs.set(i, { output_type: 'display_data', metadata: { [FOLDED]: ends }, data: { 'text/plain': text, 'text/html': `<em>${text}</em>` } });
+        detail.undo = () => outputs.set(i, before);
       }
+    };
+    // The run goes on, or another one is shown, of which the line says no more.
+    document.addEventListener('agf-continued', (event) => {
+      const { how, was } = event.detail ?? {};
+      const end = ENDED[was] ? [was] : []; // not of a resumed run that is ok now
+      if (how === 'resume' || how === 'rerun') fold(event, (ends) => {
+        if (ends.at(-1) === 'rerun') return null;
+        return [...ends, ...(ends.length ? ENDED[ends.at(-1)] ? [] : end : [end[0] ?? 'error']), how];
+      });
+    });
+    // A run that was resumed has ended; a good end is no news.
+    document.addEventListener('agf-ended', (event) => {
+      const { status } = event.detail ?? {};
+      if (ENDED[status]) fold(event, (ends) => (ends.at(-1) === 'resume' ? [...ends, status] : null));
     });
   };
 

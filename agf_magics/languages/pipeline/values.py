@@ -13,7 +13,7 @@ from typing import Any
 from ...flow.expressions import Constant, NamedArguments, Stored
 from ...flow.flow import named_values
 from ...flow.protocols import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
-from ...schemas.shape_paths import Look
+from ...schemas.shape_paths import FindShape
 from ...schemas.shapes import TEXT, Shape, either, list_of, literal
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import ATOMS, can_write
@@ -176,7 +176,7 @@ def end(frame: Frame) -> FlowResult:
 
 
 def infer(
-    read: Expr | Args, look: Look, problems: list[Diagnostic], repeated: bool = False
+    read: Expr | Args, look: FindShape, problems: list[Diagnostic], repeated: bool = False
 ) -> Shape | None:
     """The shape of the value of ``read``; certain errors are added to ``problems``.
 

@@ -16,7 +16,7 @@ any tool is called.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -62,19 +62,40 @@ PIPE = "pipe"
 """The field of the input that a called flow gets from the step before the call."""
 
 
-def dependents(linked: Linked, changed: Collection[Key]) -> set[Key]:
-    """The keys of the steps that depend on the ``changed`` ones.
+class Dependence(NamedTuple):
+    """Why a step depends on a changed one, by the shortest way between them."""
+
+    changed: Key
+    """The changed step."""
+    reads: Key | None
+    """The step whose value it reads itself; None: only whether, how often or for what it runs
+    depends on the changed step."""
+
+
+def dependents(linked: Linked, changed: Collection[Key]) -> dict[Key, Dependence]:
+    """The steps that depend on the ``changed`` ones, by their keys.
 
     A step depends on a step whose value it reads, and on the decision whether, how often or for
     which elements it runs: the value that a `Choose`, a fan-out or an edge of a graph reads.
     """
     graph = Influence(linked, per_call=True)
     values = [(key[:-1], "value", key[-1]) for key in changed]
-    return {
-        (*scope, step)
-        for scope, kind, step, *_ in spread(values, graph.carries, graph.decides)
-        if kind == "reads"
-    }
+    before = ways(values, graph.carries, graph.decides)
+    return {(*node[0], node[2]): _dependence(node, before) for node in before if node[1] == "reads"}
+
+
+def _dependence(reader: Node, before: Mapping[Node, Node | None]) -> Dependence:
+    """Follows the way from a reader back to the changed step."""
+    direct: Key | None = None
+    is_decided = False
+    node, last = before[reader], reader
+    while node is not None:
+        scope, kind, step, *_ = last = node
+        is_decided |= kind in ("whether", "reads") and direct is None
+        if kind in ("value", "element", "acc") and direct is None and not is_decided:
+            direct = (*scope, step)
+        node = before[node]
+    return Dependence((*last[0], last[2]), direct)
 
 
 class SecretSources(NamedTuple):
@@ -365,15 +386,21 @@ def _arguments(call: Invoke) -> dict[tuple[str, ...], set[str]]:
 
 def spread(start: Iterable[T], *links: Mapping[T, list[T]]) -> set[T]:
     """``start``, and all that the links lead to from there."""
-    nodes = set(start)
-    queue = list(nodes)
+    return set(ways(start, *links))
+
+
+def ways(start: Iterable[T], *links: Mapping[T, list[T]]) -> dict[T, T | None]:
+    """The same, and for each the one before it on the shortest way; None: it is of ``start``."""
+    before: dict[T, T | None] = dict.fromkeys(start)
+    queue = deque(before)
     while queue:
-        node = queue.pop()
+        node = queue.popleft()
         for targets in links:
-            new = {*targets.get(node, ())} - nodes
-            nodes |= new
-            queue += new
-    return nodes
+            for target in targets.get(node, ()):
+                if target not in before:
+                    before[target] = node
+                    queue.append(target)
+    return before
 
 
 def backwards(links: Links) -> Links:

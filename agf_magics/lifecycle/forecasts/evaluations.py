@@ -87,7 +87,7 @@ def _around(shape: Shape, recorders: Mapping[Key, Sequence[_Evaluations]]) -> Sh
     """``shape`` that also stores the inputs and the result of the steps with these keys."""
 
     async def kept(site: CallSite[Any]) -> Value:
-        watching = recorders.get(key_of(site.at), ())
+        watching = recorders.get(key_of(site.path), ())
         if not watching:
             return await shape(site)
         try:
@@ -131,7 +131,7 @@ class _Evaluations:
             self.note = f"the first {self.most:,} are shown"
             return
         values = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
-        numbers = tuple(part for part in site.at if isinstance(part, int))
+        numbers = tuple(part for part in site.path if isinstance(part, int))
         case = _case_of(site.step, site.frame) if isinstance(site.step, Choose) else ""
         value = value.value if isinstance(value, ShapeResult) else value
         self.evaluations.append(Evaluation(numbers, values, self._mask(value), error, case))

@@ -4,11 +4,12 @@ again."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
+from ...catalog.digests.functions import ITS_CODE
 from ...engine.calls import dry_run
 from ...engine.calls.model_requests import dry_reply
 from ...engine.linking.linked import Linked, Person, flow_at
@@ -25,6 +26,8 @@ from ...journal.records.records import CallKey, Record, StoredValue, around, val
 from ...limits.grants import ANYTHING, Grant
 from ...values.value import Value
 from .offline import OfflineJournal, refuse_call
+
+OTHER_ARGUMENTS = "its arguments differ"
 
 MOST_TEXT = 20_000
 """Characters of the arguments of a call that are remembered to say why it differs."""
@@ -123,9 +126,7 @@ class Forecast(OfflineJournal):
             return "its function, its model or its schema was edited"
         now = parts_of(digest, callee.name)
         names, left_out = edited_parts(before, now, self._recorded.changed)
-        edited = f"its function was edited: {', '.join(names)}"
-        if not names:
-            edited = "its model or its schema was edited"
+        edited = _edited(names)
         if left_out:
             edited += f" (not compared: {', '.join(left_out)}, which calls of the run changed)"
         return edited
@@ -147,6 +148,19 @@ class Forecast(OfflineJournal):
             if linked is not None and isinstance(linked.callees.get(key[-1]), Person):
                 self.made_again[key] += 1
                 self.misses.setdefault(key, Miss("a person is asked again"))
+
+
+def _edited(names: Sequence[str]) -> str:
+    """What was edited, as a sentence. ``names``: of the parts of a function."""
+    if not names:
+        return "its model or its schema was edited"
+    read = [name for name in names if name != ITS_CODE]
+    others = " and ".join(filter(None, (", ".join(read[:-1]), *read[-1:])))
+    if not read:
+        return "the code of its function was edited"
+    if len(read) == len(names):
+        return f"its function reads {others}, which changed"
+    return f"the code of its function was edited, and so was {others}, which it reads"
 
 
 class RecordedCalls:
@@ -249,5 +263,5 @@ class RecordedCalls:
                 f"it failed{', and was edited since then' * is_edited}", is_edited, is_retry
             )
         is_called = call.name in self._by_name
-        why = "its arguments differ" if is_called else "the run has no result of it"
+        why = OTHER_ARGUMENTS if is_called else "the run has no result of it"
         return Miss(why, self.is_complete)

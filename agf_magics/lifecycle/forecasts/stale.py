@@ -17,7 +17,7 @@ from ...engine.linking.linked import flow_at
 from ...engine.run_options import RunOptions
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
-from ...flow.steps import Invoke
+from ...flow.steps import Compute, Invoke
 from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
 from ...journal.codec.encoding import PICKLED
 from ...journal.database.errors import as_definition_errors
@@ -25,10 +25,11 @@ from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...pictures.amounts import counted
 from ...pictures.plain import html, untypeset
+from ...pictures.row_words import shown_name
 from ...settings.settings import current
 from ...text.diagnostics import AgfError
 from ...values.value import Value
-from ..definitions.influence import dependents
+from ..definitions.influence import Dependence, dependents
 from ..launch.link_run import link_run
 from ..past.align_steps import align
 from ..past.named_run import find_ended
@@ -41,12 +42,14 @@ from ..storage.reuse import latest_runs, reader_of_results
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle
 from .offline import Bounded, run_offline
-from .recorded_calls import Forecast, RecordedCalls
+from .recorded_calls import OTHER_ARGUMENTS, Forecast, RecordedCalls
 
-State = Literal["again", "depends", "reused", "unknown", ""]
+State = Literal["again", "depends", "reused", "evaluated", "unknown", ""]
 """``again``: at least one call of the step is made again. ``depends``: the step depends on a step
 that runs again, and runs again unless that step has the same result. ``reused``: all its calls are
-reused. ``unknown``: the forecast is impossible. Empty: the step makes no call, or does not run."""
+reused. ``evaluated``: the step makes no call, and may get another value, because it was edited or
+reads what changed. ``unknown``: the forecast is impossible. Empty: nothing of the step changes, or it
+does not run."""
 
 
 def stale(
@@ -121,7 +124,13 @@ class Stale(Trace):
         again = counted(len(self.again), "step") if self.again else "no step"
         retries = sum(row["is_retry"] for row in self) if self.is_edited else 0
         only = f", {retries:,} of them only to try a failure again" if retries else ""
-        counts = {"new": self.new, "removed": self.removed, "not known": self.unknown}
+        evaluated = self._steps("state", "evaluated")
+        counts = {
+            "without calls may get other values": evaluated,
+            "new": self.new,
+            "removed": self.removed,
+            "not known": self.unknown,
+        }
         parts = [f"{len(steps)} {name}" for name, steps in counts.items() if steps]
         return "; ".join(filter(None, (f"{again} would run again{only}", *parts, self.note)))
 
@@ -211,12 +220,17 @@ def _table(
 ) -> Stale:
     """The rows of the definition as it is now, then the rows of removed steps of the run."""
     aligned = align(list(past.progress.rows.values()), list(planned.progress.rows.values()))
-    depend = dependents(linked_flow(planned), forecast.made_again)
+    edited = _edited_expressions(planned, aligned)
+    depend = dependents(linked_flow(planned), {*forecast.made_again, *edited})
+    names = {row.key: shown_name(row) for row in planned.progress.rows.values()}
     is_cut = error is not None and (bool(forecast.made_again) or past.status == "ok")
     rows = list[dict[str, Any]]()
     rows_of_run = dict[str, dict[str, Any]]()
     for row in planned.progress.rows.values():
-        state, why = _state(row, forecast, depend, is_cut)
+        reason = _reason(depend.get(row.key), names, forecast, edited)
+        state, why = _state(row, forecast, reason, is_cut)
+        if row.key in edited:
+            state, why = "evaluated", "its expression was edited"
         before = aligned.get(row.key)
         change = "new" if before is None else ""
         calls = forecast.made_again[row.key]
@@ -232,7 +246,8 @@ def _table(
     table.run_id = past.run_id
     table.rows_of_run = rows_of_run
     has_moved = list(rows_of_run) != [row.id for row in past.progress.rows.values()]
-    table.is_edited = forecast.shows_edit or has_moved or any(row["change"] for row in table)
+    has_changes = bool(edited) or any(row["change"] for row in table)
+    table.is_edited = forecast.shows_edit or has_moved or has_changes
     why = f" ({type(error).__name__})"
     if isinstance(error, AgfError):
         why = f": {error.diagnostic.message}"
@@ -259,19 +274,59 @@ def _table_row(
     }
 
 
-def _state(row: Row, forecast: Forecast, depend: set[Key], is_cut: bool) -> tuple[State, str]:
-    """The forecast for a step, with its reason. ``depend``: the steps that depend on a step that
-    runs again. ``is_cut``: whether the evaluation ended early."""
+def _edited_expressions(planned: Run, aligned: Mapping[Key, Row]) -> set[Key]:
+    """The steps that only evaluate an expression, and another one than in the run. The steps of a
+    session of a model are of no definition."""
+    linked = linked_flow(planned)
+    keys = set[Key]()
+    for row in planned.progress.rows.values():
+        before = aligned.get(row.key)
+        if before is None or not isinstance(row.step, Compute):
+            continue
+        flow = flow_at(linked, row.key[:-1])
+        is_of_text = flow is not None and flow.agent is None
+        if is_of_text and _expression(row) != _expression(before):
+            keys.add(row.key)
+    return keys
+
+
+def _expression(row: Row) -> list[str]:
+    """The words of the expression of a step; spaces and line breaks make no difference."""
+    return row.step.value.span.text.split() if isinstance(row.step, Compute) else []
+
+
+def _reason(
+    depends: Dependence | None, names: Mapping[Key, str], forecast: Forecast, edited: set[Key]
+) -> str:
+    """Why a step depends on a changed one; empty: it depends on none. ``edited``: the steps whose
+    expression was edited."""
+    if depends is None:
+        return ""
+    miss = forecast.misses.get(depends.changed)
+    is_edit = depends.changed in edited or (miss is not None and miss.shows_edit)
+    changed = f"{names[depends.changed]}, which {'changed' if is_edit else 'runs again'}"
+    if depends.reads is None:
+        return f"whether, how often or for what it runs depends on {changed}"
+    if depends.reads == depends.changed or depends.reads not in names:
+        return f"it reads {changed}"
+    return f"it reads {names[depends.reads]}, which depends on {changed}"
+
+
+def _state(row: Row, forecast: Forecast, reason: str, is_cut: bool) -> tuple[State, str]:
+    """The forecast for a step, with its reason. ``reason``: why it depends on a changed step.
+    ``is_cut``: whether the evaluation ended early."""
     key = row.key
     if forecast.made_again[key]:
-        return "again", forecast.misses[key].why
+        why = forecast.misses[key].why
+        return "again", f"{why}: {reason}" if why == OTHER_ARGUMENTS and reason else why
+    flow = flow_at(forecast.linked, key[:-1])
+    if isinstance(row.step, Compute) and flow is not None and flow.agent is None:
+        return ("evaluated", reason) if reason and (row.started or is_cut) else ("", "")
     is_flow = flow_at(forecast.linked, key) is not None and not forecast.reused_calls[key]
     if not isinstance(row.step, Invoke) or is_flow:
         return "", ""
-    if key in depend:
-        if row.started or is_cut:
-            return "depends", "it depends on a step that runs again"
-        return "unknown", "whether it runs depends on a step that runs again"
+    if reason:
+        return ("depends" if row.started or is_cut else "unknown"), reason
     if row.started:
         return "reused", ""
     return ("unknown", "the comparison did not reach it") if is_cut else ("", "")

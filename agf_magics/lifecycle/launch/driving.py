@@ -156,7 +156,7 @@ async def run_here(run: Run) -> None:
         raise outcome
 
 
-async def _outcome_of(state: RunState) -> tuple[engine.Done] | BaseException:
+async def _outcome_of(state: RunState) -> tuple[engine.EndedRun] | BaseException:
     """The result of a run, or its error as a value: a KeyboardInterrupt that leaves a task ends the
     loop, too."""
     try:
@@ -184,7 +184,7 @@ async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
     return stop
 
 
-async def _main(state: RunState, place: host.Host) -> engine.Done:
+async def _main(state: RunState, place: host.Host) -> engine.EndedRun:
     """Run the flow of a run on the loop. ``place``: the host that makes its calls."""
     state.place = place
     options = state.options
@@ -210,13 +210,13 @@ async def _main(state: RunState, place: host.Host) -> engine.Done:
         )
 
 
-def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
+def _end(run: Run, outcome: tuple[engine.EndedRun] | BaseException) -> None:
     """Record the end on the run."""
     state = state_of(run)
     _release_context(state)
     match outcome:
         case (done,):
-            state.output = done.ended.output
+            state.output = done.result.output
             state.calls = done.calls
             state.sessions = done.sessions
         case asyncio.CancelledError() as stop:

@@ -43,7 +43,7 @@ from ..storage.lookup import find_run, journal
 from ..storage.manifest import DefinitionText, Manifest, read_manifest
 from ..storage.relink import load_texts
 from ..storage.run_notes import describe_lost, describe_resumed
-from ..storage.saved_progress import restore_calls, restore_rows
+from ..storage.saved_progress import restore_calls, restore_evaluated, restore_rows
 from .comparison import ComparedRun, compare
 from .comparison_tables import Comparison
 from .find_call import find_call
@@ -117,7 +117,7 @@ class PastRun(BaseRun):
         }.get(self.status)
         parts = (
             f"{why}: {resume}" if why else resume and f"{resume} resumes it",
-            describe_resumed(head.taken),
+            describe_resumed(head.times_resumed),
         )
         return "; ".join(filter(None, (*parts, describe_lost(head.lost))))
 
@@ -181,6 +181,8 @@ class PastRun(BaseRun):
             if (rows := self._decode(self._row.tree)) is not None:
                 restore_rows(progress, rows)
             restore_calls(progress, everything, head.clock, has_rows=rows is not None)
+            if rows is None:
+                restore_evaluated(progress, self._linked)
             for reply in uses(everything):
                 count_use(progress, reply)
         except UNREADABLE:

@@ -273,7 +273,7 @@ def find_unfinished() -> tuple[list[RunHead], str]:
 
 
 def _line(head: RunHead) -> RunLine:
-    note = "; ".join(filter(None, (describe_resumed(head.taken), describe_lost(head.lost))))
+    note = "; ".join(filter(None, (describe_resumed(head.times_resumed), describe_lost(head.lost))))
     if head.status == "damaged":
         note = "journal.damaged: %runs --delete RUN"
     cost = Decimal(head.cost) if head.cost is not None else None

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
-from ...engine.calls.answers import parse_given
+from ...engine.calls.answers import parse_answer_value
 from ...engine.host.hold_interrupts import hold_for, hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.background_checks import kernel_bound
@@ -25,7 +25,7 @@ from ...flow.progress.progress import Progress, with_outer
 from ...flow.progress.question import Question
 from ...flow.protocols import FlowInput
 from ...flow.step_path import format_path
-from ...journal.claims import claim, leave, pause
+from ...journal.claims import claim, pause, undo_claim
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
@@ -138,7 +138,7 @@ def resume_run(
     except BaseException:
         if not state_of(resumed).is_started:  # else its end is journaled
             with contextlib.suppress(JournalError):
-                leave(resumed.journal.store, head)
+                undo_claim(resumed.journal.store, head)
         raise
     finally:
         granted.reset(grant)
@@ -363,7 +363,7 @@ class Answering:
 
     def ask(self, question: Question) -> Any:
         if self.unused and self.waits is not None and self.waits.is_of(question):
-            return parse_given(question, self.unused.pop(), "--answer ")
+            return parse_answer_value(question, self.unused.pop(), "--answer ")
         if self.otherwise is None:
             raise EOFError
         return self.otherwise(question)

@@ -27,7 +27,7 @@ from ...journal.codec.json_texts import encode
 from ...journal.codec.parted import opaque_kind
 from ...journal.codec.type_checks import checker
 from ...journal.records.failures import error_from
-from ...journal.records.fields import is_at
+from ...journal.records.fields import is_path
 from ...journal.records.records import UNREADABLE, CallKey, Record
 from ...pictures.amounts import counted
 from ...pictures.plain import line as shown_line
@@ -367,7 +367,7 @@ def _call(path: Path, number: int, line: Line) -> RecordedCall:
         problem = f"a call has 'what' ({', '.join(OUTCOMES)}), 'kind', 'name' and 'given'"
     elif len(outcomes) != 1 or (what == "failed") != (outcomes == ["error"]):
         problem = "a call has a 'value', an 'opaque' value or, if it failed, an 'error'"
-    elif not isinstance(place, list) or not is_at(tuple(place)):
+    elif not isinstance(place, list) or not is_path(tuple(place)):
         problem = "'at' must be a path: the id of a step, then ids and numbers"
     contents = NOT_COMPARED if line.get("contents", "") is None else line.get("contents")
     if contents is not None and (not isinstance(contents, str) or not contents):

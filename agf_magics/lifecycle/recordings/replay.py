@@ -34,7 +34,7 @@ from ...journal.codec.secret_search import Search
 from ...journal.records.failures import error_from, error_json
 from ...journal.records.recorded_outcomes import RecordedOutcome
 from ...journal.records.records import around, decoded
-from ...journal.secrets.masking import HELD, hide
+from ...journal.secrets.masking import HAS_SECRET, hide
 from ...limits.budgets import LimitReached
 from ...pictures.amounts import counted
 from ...pictures.difference import find_differences, shorten_pair
@@ -205,7 +205,7 @@ class Replay:
         contents: str | None = None
         # Two tables may have the same preview, so their contents are compared by a digest. A text
         # with a masked secret needs no digest.
-        if not to_write.whole and not to_show(public, most)[1]:
+        if not to_write.is_whole and not to_show(public, most)[1]:
             contents = self._digests.contents(callee, public) or ""
         name = getattr(callee, "name", step.name.text)
         return AskedCall(kind, step.kind, name, to_write.text, contents, site)
@@ -219,7 +219,7 @@ class Replay:
         """The outcome of a call in the file; None if it is to be made. Raises NotReplayed."""
         if not self._replays(asked.kind):
             return None
-        call = self._take_call(self._key_of(asked), asked.site.at)
+        call = self._take_call(self._key_of(asked), asked.site.path)
         if call is None:
             if self._missing == "fail":
                 raise self.absent(asked)
@@ -291,7 +291,7 @@ class Replay:
         outcome = outcome_line(
             error_json(error, run.secrets) if error is not None else None,
             is_json,
-            not is_json and (is_secret or packed.why == HELD),
+            not is_json and (is_secret or packed.why == HAS_SECRET),
             decoded(packed.data if is_json else packed.shown),
         )
         what = "finished" if error is None else "failed"
@@ -303,7 +303,7 @@ class Replay:
         arguments = json.loads(asked.arguments)
         words = asked_line(what, asked.step_kind, asked.name, arguments, asked.contents)
         stored = self._object(asked, value) if "opaque" in outcome else {}
-        self.made_lines.append({**words, **outcome, **stored, "at": list(asked.site.at)})
+        self.made_lines.append({**words, **outcome, **stored, "at": list(asked.site.path)})
 
     def _object(self, asked: AskedCall, value: Value) -> Line:
         """The part of a line with the object that a call returned; empty: it cannot be stored. It is

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from ...engine.calls.answers import parse_given, read_approval
+from ...engine.calls.answers import parse_answer_value, read_approval
 from ...flow.progress.progress import Progress
 from ...flow.progress.question import Question, WrongAnswer
 from ...settings.settings import current
@@ -48,7 +48,7 @@ def _waiting(progress: Progress) -> list[PendingQuestion]:
 def fitting_answer(question: Question, answer: Value) -> Value:
     """The answer as the engine takes it. Raises DefinitionError if it does not fit."""
     try:
-        parsed = parse_given(question, answer)
+        parsed = parse_answer_value(question, answer)
         return read_approval(question, parsed, None) if question.approval else parsed
     except WrongAnswer as wrong:
         raise DefinitionError(*wrong.diagnostics) from None

@@ -57,7 +57,7 @@ class PendingQuestion:
         return self._on_loop
 
     def take(self, answer: Value) -> None:
-        """Answer with a value that fits the question: see `parse_given`."""
+        """Answer with a value that fits the question: see `parse_answer_value`."""
         self._settle(answer)
 
     def answer(self, text: str) -> bool:

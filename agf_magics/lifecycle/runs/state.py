@@ -77,7 +77,7 @@ class RunState:
         """The events that nobody has read yet."""
         self.journal: Journal | None = None
         """The journal; None: the run is not journaled."""
-        self.job: job.Job[engine.Done] | None = None
+        self.job: job.Job[engine.EndedRun] | None = None
         """The work on the engine's loop; None: the run is awaited, or was not started."""
         self.stop: Callable[[], object] | None = None
         """Cancels the task that awaits the run."""
@@ -194,7 +194,7 @@ class RunState:
         paths = self._secret_sources.paths
         if not paths and not self.secrets.active:
             return log
-        return remove(log, paths, self.secrets.holds_any)
+        return remove(log, paths, self.secrets.has_searchable_secret)
 
 
 def _new_id(flow: Flow) -> str:

@@ -125,9 +125,9 @@ def _without_secrets(state: RunState) -> tuple[frozenset[str], Value]:
     if not isinstance(input, dict):
         return frozenset(), input
     names = state.secrets.names
-    holds = state.secrets.holds
+    has_secret = state.secrets.has_secret
     secret = frozenset(
-        name for name, value in input.items() if name in names or holds(value, near=False)
+        name for name, value in input.items() if name in names or has_secret(value, near=False)
     )
     return secret, {name: value for name, value in input.items() if name not in secret}
 

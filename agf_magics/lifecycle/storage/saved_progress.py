@@ -6,13 +6,18 @@ whose results are not journaled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import isfinite
 from operator import attrgetter
 from typing import Annotated, Any
 
+from ...engine.linking.linked import Linked, flow_at
+from ...flow import steps
+from ...flow.graph_steps import Dag, Walk
 from ...flow.progress.progress import FAILURES_KEPT, Failure, Progress, restore_end
 from ...flow.progress.rows import Key, Row, key_of
+from ...flow.step import Step
+from ...flow.steps import calls, every
 from ...journal.codec.encoding import preview
 from ...journal.codec.type_checks import checker
 from ...journal.records.fields import Count
@@ -145,6 +150,59 @@ def restore_calls(
     for key, (first, end) in times.items():
         rows[key].when = clock(first)
         rows[key].ended = clock(end)
+
+
+def restore_evaluated(progress: Progress, linked: Linked) -> None:
+    """Restore, in a run without an end, the steps that only evaluate expressions. They have no
+    record; but where a step began, those that it follows have ended."""
+    scopes = {key[:-1]: flow_at(linked, key[:-1]) for key in progress.rows}
+    flows = [(scope, flow.flow.body) for scope, flow in scopes.items() if flow is not None]
+    is_news = True
+    while is_news:  # what is proven may prove more
+        is_news = False
+        for scope, body in flows:
+            for outer in every(body):
+                is_news |= _prove(progress, scope, outer)
+
+
+def _prove(progress: Progress, scope: Key, outer: Step) -> bool:
+    """Count what the rows of the steps directly in ``outer`` prove. Returns whether one is news."""
+
+    def row(step: Step) -> Row | None:
+        return progress.rows.get((*scope, step.id))
+
+    is_news = False
+    for before, after in _followed(outer):
+        times = max((later.started for step in after if (later := row(step))), default=0)
+        evaluated = None if any(calls(before)) else row(before)
+        if evaluated is not None and times > evaluated.started:
+            evaluated.started = evaluated.finished = times
+            is_news = True
+    return is_news
+
+
+def _followed(outer: Step) -> Iterator[tuple[Step, Sequence[Step]]]:
+    """The steps directly in ``outer``, each with steps that begin only after it has ended."""
+    match outer:
+        case steps.Sequence():
+            for number, step in enumerate(outer.steps):
+                yield step, outer.steps[number + 1 :]
+        case Dag():
+            by_id = {step.id: step for step in outer.steps}
+            for source, reader, _ in outer.feeds:
+                if source in by_id and reader in by_id:
+                    yield by_id[source], (by_id[reader],)
+        case Walk():
+            before: dict[str, set[str]] = {}
+            for source, target in (
+                *((edge.source, edge.target) for edge in outer.edges),
+                *outer.exits.items(),
+            ):
+                before.setdefault(target, set()).add(source)
+            for target, sources in before.items():
+                (source, *others) = sources
+                if not others and source in outer.nodes and target in outer.nodes:
+                    yield outer.nodes[source], (outer.nodes[target],)
 
 
 def noting_times(records: Iterable[Record], times: Times) -> Iterator[Record]:

@@ -146,7 +146,7 @@ class RowTable:
     def counts(self) -> dict[str, int]:
         """The number of rows by status."""
         failed = len(self.failed)
-        done = self._records.done if self._records is not None else len(self)
+        done = self._records.outcome_count if self._records is not None else len(self)
         counts = {"ok": done - failed, "failed": failed, NOT_RUN: len(self) - done}
         return {status: count for status, count in counts.items() if count}
 

@@ -1,6 +1,10 @@
-// What a person opens in the list of calls: the elements of a fan-out, and one call in full.
+// The calls of a step that runs several times: a list, the elements of a fan-out, and one call in full.
 
-function opensCalls({ named, element, table, number, valueElement, errorElement }) {
+const CALL_COLUMNS = ["element", "state", "took", "output or error", "input"];
+const ORDERS = { element: ["element", "ascending", "by element"], state: ["failed", "other", "failed first"], took: ["slowest", "descending", "slowest first"] };
+const SEARCHED_CALLS = 8; // calls from which there is a field to find one
+
+function callPages({ named, element, button, hint, table, number, ends, valueElement, errorElement }) {
   function elements(pages, page) {
     const rows = named("ElementRow", page.rows).map(({ numbers, calls, failed, isFailed, took }) => ({ numbers, bad: isFailed, cells: [
       isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took] }));
@@ -17,5 +21,106 @@ function opensCalls({ named, element, table, number, valueElement, errorElement 
     return shown;
   }
 
-  return { elements, call };
+  // The calls of a step that runs several times, page by page, failed ones first; or one of them.
+  return class CallPages {
+    constructor(view, node, step, hasElements, hasValues) {
+      this.panel = view.panel;
+      this.state = view.state;
+      this.node = node;
+      this.step = step;
+      this.hasElements = hasElements;
+      this.hasValues = hasValues; // without a call there is nothing to say
+      this.byElement = false;
+      this.index = []; // of the element whose calls are shown
+      this.offset = 0;
+      this.failed = false;
+      this.isOpen = false; // whether one call is shown
+      this.order = "failed";
+      this.text = "";
+      this.search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", hidden: true,
+        on: { keydown: ends, change: event => this.again({ text: event.target.value.trim() }) } });
+      this.inner = element("div");
+      node.className = "calls";
+      node.append(element("h4", {}, "Calls"), this.search, this.inner);
+    }
+
+    again(changes) {
+      Object.assign(this, { ...changes, offset: 0 });
+      this.fetch();
+    }
+
+    // The columns; a click on some of them orders the calls. `first`: the word above the first one.
+    heads(first) {
+      return CALL_COLUMNS.map(name => {
+        const [order, way, title] = ORDERS[name] ?? [], isMine = order === this.order, word = name === "element" ? first : name;
+        return !order || this.state.fixed ? word : element("th", { scope: "col", "aria-sort": isMine ? way : null },
+          button(isMine ? `${word} ${way === "ascending" ? "▴" : "▾"}` : word, () => this.again({ order }), { class: "link", title: `Order: ${title}` }));
+      });
+    }
+
+    // The calls that a person wishes to see; none if they are not listed.
+    get wish() {
+      const { offset, failed, index, order, text } = this;
+      return this.isOpen || this.byElement ? null : { offset, failed, index, order, text };
+    }
+
+    // `news`: the page, if it is here and still what is wished.
+    async fetch(news) {
+      if (this.isOpen) return;
+      const { step, offset, failed, index, byElement, order, text } = this;
+      let page = news?.of === JSON.stringify(this.wish) ? news : null;
+      try { page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text }); } catch (error) { return this.inner.replaceChildren(hint(error.message)); }
+      if (this.isOpen || byElement !== this.byElement) return;
+      this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
+      this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
+      if (byElement) this.inner.replaceChildren(...elements(this, page)); else this.showCalls(page);
+    }
+
+    openElement(index) {
+      Object.assign(this, { isOpen: false, byElement: false, index, offset: 0, failed: false });
+      this.fetch();
+      this.node.scrollIntoView({ block: "nearest" });
+    }
+
+    go(name, title, changes, off = false) {
+      return button(name, () => { Object.assign(this, changes); this.fetch(); }, { title, "aria-label": title, disabled: off });
+    }
+
+    // The place in all pages, with the buttons to the pages beside it.
+    pages(page) {
+      const first = page.total ? page.offset + 1 : 0, last = Math.min(page.offset + page.rows.length, page.total);
+      return [element("span", {}, `${number(first)}–${number(last)} of ${number(page.total)}`),
+        this.go("‹", "Previous page", { offset: Math.max(0, page.offset - page.page) }, page.offset === 0),
+        this.go("›", "Next page", { offset: page.offset + page.page }, last >= page.total)];
+    }
+
+    showCalls(page) {
+      const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
+      const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
+        call.at + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
+        call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
+      const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
+      const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
+      const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
+      if (shown !== this.shown || !this.listed.isConnected) {
+        this.listed = table(this.heads(page.rows.some(call => call.at.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
+        this.listed.classList.add("of-calls"); // beside the steps it is without the inputs, and messages have several lines
+      }
+      this.shown = shown;
+      const tools = element("div", { class: "actions" }, this.pages(page),
+        this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
+      if (this.listed.parentNode === this.inner && !only) this.inner.firstChild.replaceWith(tools);
+      else this.inner.replaceChildren(tools, only, this.listed);
+      this.panel.fit(this.listed);
+    }
+
+    async open(number_) {
+      this.isOpen = this.search.hidden = true;
+      const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
+      try {
+        this.inner.replaceChildren(back, ...call(await this.state.request("call", { step: this.step, number: number_ })));
+      } catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }
+      back.focus({ preventScroll: true });
+    }
+  };
 }

@@ -9,13 +9,13 @@ const LONG = 10; // seconds from which the kernel sends counters half as often
 const BUTTONS = 8; // choices of a question that are buttons
 const TWICE = 1000; // milliseconds in which a click after one on Cancel may be its second one
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
-const FAILED = new Set(["failed", "kept", "left", "lost"]);
 const TABS = { steps: "Steps", picture: "Picture", timeline: "Timeline" };
 
 class Explorer {
   constructor(state, host) {
     this.state = state;
     this.host = host;
+    this.cell = host.closest(".jp-Cell");
     // A later view of the same run begins as the last one was.
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps", sizes: {} };
     Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, showsUnused: false, said: 0 });
@@ -24,8 +24,8 @@ class Explorer {
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
     this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.choose(-1) } });
-    this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span"), dropped: element("span", { class: "bad" }) };
-    this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, this.took = element("span"), this.titles.dropped);
+    this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span", { class: "counts" }), dropped: button("", () => this.nextFailed(), { class: "link bad", title: "Show the next step in which something failed" }) };
+    this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, " · ", this.took = element("span"));
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
       resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
@@ -48,13 +48,13 @@ class Explorer {
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}: ${state.runId}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
-      element("header", { role: "group", "aria-label": "Run" }, this.title, element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
+      element("header", { role: "group", "aria-label": "Run" }, element("span", { class: "titles" }, this.title, this.titles.dropped), element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
         this.extras.bell, this.extras.time, this.extras.stale, this.deaf, this.buttons.cancel)),
       this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
-    this.sized.observe(host);
+    this.sized.observe(this.box); // not its host, which stays as it is when the box fills the screen
     // The panel is as high as what is beside it, and may always be as high as a short list.
     this.beside = new ResizeObserver(([entry]) => this.limit(Math.max(TALLEST, this.isBelow ? innerHeight * 0.6 : entry.contentRect.height)));
     this.beside.observe(this.main);
@@ -87,6 +87,7 @@ class Explorer {
     this.panel.fetch(); // before the picture, which takes longest to answer
     this.open(this.tab);
     this.header();
+    this.tellEnd();
   }
 
   // What is selected first: the last step that failed the run, else the run itself.
@@ -154,6 +155,7 @@ class Explorer {
     const { last } = this.state;
     if (before !== last.status) {
       this.say(`run ${this.status().word}`);
+      this.tellEnd();
       if (!this.state.kept.isChosen && this.first() >= 0) this.show(this.first());
     } else this.sayFailure(rows);
     this.draw(); // first: it reads sizes, which are not known any more when the header has changed
@@ -179,9 +181,10 @@ class Explorer {
     parts.status.style.setProperty("--state", color);
     setText(parts.name, name);
     setText(parts.status, `${mark} ${word}`);
-    setText(parts.counts, ` · ${last.counts.join(" · ")} · `);
+    setText(parts.counts, ` · ${last.counts.join(" · ")}`, last.counts.join(" · "));
     setText(this.took, duration(this.state.now()));
-    setText(parts.dropped, last.dropped ? ` · ${droppedWords(last.dropped)}` : "");
+    setText(parts.dropped, last.dropped ? droppedWords(last.dropped) : "");
+    parts.dropped.hidden = !last.dropped;
     this.deaf.hidden = !this.state.isDeaf;
     this.buttons.cancel.hidden = !last.live || this.state.isDeaf;
     this.buttons.cancel.disabled = !can.has("cancel");
@@ -239,13 +242,22 @@ class Explorer {
   async act(name, given) {
     if (name === "cancel") this.state.kept.cancelled = performance.now();
     this.message.hidden = true;
-    const was = this.state.last.status;
-    try {
-      await this.state.request(name, given);
-      // Another run is shown here: the error of the one before is no longer the end of the cell.
-      if (name === "resume" || name === "rerun") this.host.dispatchEvent(new CustomEvent("agf-continued", { bubbles: true, composed: true, detail: { how: name, was } }));
-    } catch (error) { this.inform(error.message); }
+    // Another run will be shown here: the error of the one before is no longer the end of the cell. The end of the next one may come
+    // before the answer.
+    const detail = name === "resume" || name === "rerun" ? this.tell("agf-continued", { how: name, was: this.state.last.status }) : {};
+    try { await this.state.request(name, given); } catch (error) {
+      detail.undo?.();
+      this.inform(error.message);
+    }
   }
+
+  // An event for JupyterLab.
+  tell(name, detail) {
+    this.host.dispatchEvent(new CustomEvent(name, { bubbles: true, composed: true, detail }));
+    return detail;
+  }
+
+  tellEnd() { if (!this.state.last.live) this.tell("agf-ended", { status: this.state.last.status }); }
 
   // A message above the views.
   inform(...parts) {
@@ -310,12 +322,14 @@ class Explorer {
   key(event) {
     if (event.key !== "n" || event.altKey || event.ctrlKey || event.metaKey || event.target.tagName === "INPUT") return;
     event.preventDefault();
-    const { rows } = this.state;
-    for (let k = 1; k <= rows.length; k++) {
-      const i = (Math.max(this.chosen, -1) + k) % rows.length;
-      if (FAILED.has(this.state.look(i).name)) return this.choose(i);
-    }
-    this.say("no failed step");
+    this.nextFailed(false);
+  }
+
+  nextFailed(withDropped) {
+    const i = this.state.failedAfter(this.chosen, withDropped);
+    if (i < 0) return this.say("no failed step");
+    this.choose(i);
+    this.shown.point(i);
   }
 }
 

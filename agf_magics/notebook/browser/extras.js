@@ -2,7 +2,7 @@
 // unopened explorer needs are here, the rest is in later.js, which the kernel sends on request.
 
 let later = null; // all explorers of a page share it
-const FOR_LATER = { named, element, button, hint, table, details, valueElement, errorElement, number, setText, duration, ends, marked };
+const FOR_LATER = { named, element, button, hint, table, details, valueElement, markdownElement, errorElement, number, setText, duration, ends, marked };
 
 function loadLater(state) {
   later ??= state.request("later").then(async ({ code }) => {
@@ -96,16 +96,16 @@ class Extras {
 
   // A row of the tree: a badge after its name.
   paintRow(node, i) {
-    const mark = this.mark(i, this.view.folded.has(i)), now = mark ? `${badgeOf(mark)} ${titleOf(mark)}` : "";
+    const mark = this.mark(i, this.view.folded.has(i)), now = mark ? `${badgeOf(mark)} ${mark.why}` : "";
     if (node.marked === now || (!now && !node.badge)) return;
     node.marked = now;
     node.badge ??= node.insertBefore(element("span", { class: "badge" }), node.took);
-    setText(node.badge, mark ? badgeOf(mark) : "", mark ? titleOf(mark) : "");
+    setText(node.badge, mark ? badgeOf(mark) : "", mark ? mark.why : "");
   }
 
   // A box of the picture: a dashed border, and a label on its lower edge.
   paintBox(box, i) {
-    const rows = i >= 0 ? [i] : box.isFolded ? this.view.picture.groups[-2 - i] : [], mark = rows.map(row => this.mark(row, box.isFolded)).find(Boolean), now = mark ? `${badgeOf(mark)} ${titleOf(mark)}` : "";
+    const rows = i >= 0 ? [i] : box.isFolded ? this.view.picture.groups[-2 - i] : [], mark = rows.map(row => this.mark(row, box.isFolded)).find(Boolean), now = mark ? `${badgeOf(mark)} ${mark.why}` : "";
     if (box.marked === now || (!now && !box.badge)) return;
     box.marked = now;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(box.ring.getAttribute(name)));
@@ -129,7 +129,7 @@ class Extras {
     const mark = this.mark(i);
     this.opens = step;
     this.openButton.hidden = !step.opens;
-    return [mark ? element("p", { class: "badge" }, `${badgeOf(mark)}${SENTENCES[mark.state] ? "." : ":"} ${titleOf(mark)}`) : null, this.actions].filter(Boolean);
+    return [mark ? element("p", { class: "badge" }, `${badgeOf(mark)}: ${mark.why}`) : null, this.actions].filter(Boolean);
   }
 
   async openHere(step) {
@@ -155,12 +155,6 @@ class Extras {
   changed(before) { this.more?.changed(before); }
 }
 
-const BADGES = { again: "↻ stale", retry: "↻ retry", depends: "↻ depends", unknown: "? unknown", inside: "↻ inside" };
-const SENTENCES = { again: "A new run with --reuse runs it again", depends: "A new run with --reuse runs it again unless the steps before have the same results" };
+const BADGES = { again: "↻ stale", retry: "↻ retry", depends: "↻ depends", evaluated: "↻ depends", unknown: "? unknown", inside: "↻ inside" };
 
 function badgeOf({ state, change }) { return [BADGES[state], change].filter(Boolean).join(", "); }
-
-function titleOf({ state, why, calls, reused }) {
-  const counted = calls ? `${number(calls)} of ${number(calls + reused)} calls are made again` : "";
-  return [SENTENCES[state], why, counted].filter(Boolean).join("; ");
-}

@@ -1,5 +1,7 @@
 // The lanes of a repeated step: its calls over time, below the timeline.
 
+const [PIECES, GAP] = [60, 1 / 400]; // of a bar at most; and the share of it that is too short to see
+
 function drawsLanes({ named, element, button, number, setText, duration, marked }) {
   // The failed calls of `found` on the lower half of a bar, or more of it if more failed; empty if no call did. The bar begins `start`
   // milliseconds after the run, and is `took` long.
@@ -87,5 +89,33 @@ function drawsLanes({ named, element, button, number, setText, duration, marked 
     return canvas;
   }
 
-  return { lanesOf, failuresOf };
+  // Calls that follow each other, as `from`, `to` and `failed` in shares of the bar, which is `took` milliseconds long; the first
+  // call began `later` than the bar, and one that goes on began `open` after it. Null if some overlap, if there are too many, or if
+  // they are of another time: those that a run reuses. Many calls without a gap are one piece.
+  function piecesOf(bars, later, took, open) {
+    const pieces = [];
+    for (const { start, end, failed } of bars) {
+      const last = pieces.at(-1), from = (start + later) / took, to = (end + later) / took;
+      if (from < (last ? last.to - GAP : -10 * GAP) || to > 1 + 10 * GAP) return null;
+      if (bars.length > PIECES && last && from - last.to < GAP && last.failed === failed) last.to = to;
+      else pieces.push({ from, to, failed });
+    }
+    if (open >= 0) pieces.push({ from: open / took, to: 1, isOpen: true });
+    return pieces.length && pieces.length <= PIECES + 1 ? pieces : null;
+  }
+
+  // Between two calls is a gap.
+  function piecesGradient(pieces, ok, open) {
+    const place = share => Math.max(0, Math.min(1, share)) * 100;
+    let before = 0;
+    const stops = pieces.map(({ from, to, failed, isOpen }) => {
+      const first = place(from), last = place(Math.max(to - (isOpen ? 0 : GAP), from + GAP)), paint = failed ? "var(--bad)" : isOpen ? open : ok;
+      const stop = `transparent ${before}% ${first}%, ${paint} ${first}% ${last}%`;
+      before = last;
+      return stop;
+    });
+    return `linear-gradient(to right, ${stops.join(", ")}, transparent ${before}%)`;
+  }
+
+  return { lanesOf, failuresOf, piecesOf, piecesGradient };
 }

@@ -82,6 +82,7 @@ class Runs {
       }
     }
     for (const [host, view] of this.views) {
+      view.state.notice?.lookForOther();
       if (host.isConnected) view.lost = undefined;
       else if (performance.now() - (view.lost ??= performance.now()) > FORGET) {
         view.close();

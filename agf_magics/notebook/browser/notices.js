@@ -20,7 +20,7 @@ class Notices {
     const isSame = runId === this.runId, wasLive = isSame && this.wasLive, known = isSame ? this.questions : []; // an open question is shown again after a reload
     Object.assign(this, { runId, wasLive: last.live, questions });
     if (!notices) return;
-    const status = this.state.byName.get(last.status), name = this.state.name;
+    const status = this.state.byName.get(last.status), name = this.isReplaced ? runId : this.state.name;
     for (const [text, dismiss] of this.open) {
       if (questions.includes(text)) continue;
       dismiss();
@@ -47,11 +47,22 @@ class Notices {
     });
   }
 
+  // The cell ran again while its run waits: the notice of the new run stands for both, and `%runs` has the old one.
+  lookForOther() {
+    const views = [...this.state.views];
+    if (!views.length) return;
+    this.cell = views.at(-1).cell;
+    this.isReplaced = !views.some(({ host }) => host.isConnected) && this.cell?.isConnected && this.cell.querySelector(".agf-run") != null;
+    if (!this.isReplaced) return;
+    for (const dismiss of this.open.values()) dismiss();
+    this.open.clear();
+  }
+
   // Returns what removes the notice.
   show(text, kind, choices = []) {
     if (this.isSeen()) return () => {};
     const find = () => [...this.state.views].map(view => view.host).find(host => host.isConnected);
-    const host = find(), go = () => find()?.scrollIntoView({ block: "center", behavior: "smooth" });
+    const host = find(), { cell } = this, go = () => (find() ?? cell)?.scrollIntoView({ block: "center", behavior: "smooth" });
     const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, choices, milliseconds: PASSING.has(kind) ? SHOWN : 0 } });
     (host ?? document).dispatchEvent(event);
     if (document.hidden && globalThis.Notification?.permission === "granted") new Notification(text, { tag: this.runId });

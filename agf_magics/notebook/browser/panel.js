@@ -1,10 +1,7 @@
 // The selected step, or the run itself: its error first, then what went in and out, its attempts or calls, its conversation, its definition.
 
 const AGAIN = 1000; // milliseconds between two requests for a step that changes, half of them for one with a list of calls
-const CALL_COLUMNS = ["element", "state", "took", "output or error", "input"];
-const ORDERS = { element: ["element", "ascending", "by element"], state: ["failed", "other", "failed first"], took: ["slowest", "descending", "slowest first"] };
 const BEGINNING = 110; // pixels of a result that are in sight after what a person follows
-const SEARCHED_CALLS = 8; // calls from which there is a field to find one
 
 class Panel {
   constructor(view) {
@@ -47,7 +44,7 @@ class Panel {
     }
     if (isBusy) return;
     // The calls come with the step: each request shows a busy kernel in all of JupyterLab, which costs more than the answer.
-    const calls = this.parts.get("calls")?.wish;
+    const calls = this.parts.get("calls")?.shown?.wish;
     let found;
     try { found = await (row ? this.state.request("step", calls ? { step: id, calls } : { step: id }) : this.state.request("run")); }
     catch (error) {
@@ -110,17 +107,17 @@ class Panel {
     this.put(children);
   }
 
-  // Copies a value as JSON.
+  // Copies a value: a text as it is.
   copy(what) {
     const copied = async event => {
       const pressed = event.currentTarget;
       try {
         const { text } = await this.state.request("text", what);
-        await navigator.clipboard.writeText(text);
+        await navigator.clipboard.writeText(text[0] === '"' ? JSON.parse(text) : text);
         setText(pressed, "Copied");
       } catch (error) { this.view.inform(navigator.clipboard ? error.message : "this page may not copy: it is neither local nor https"); }
     };
-    return button("Copy", copied, { class: "copy", title: "Copy the value as JSON" });
+    return button("Copy", copied, { class: "copy", title: "Copy the text, or the value as JSON" });
   }
 
   // Gets all of a text, which a report does not have.
@@ -159,19 +156,20 @@ class Panel {
     const children = [element("h3", {}, step.name), this.head(), ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (step.error) part("Error", errorElement(step.error));
-    if (step.session) part("Conversation", this.part("session", () => new Conversation(this.view, step.session)));
+    if (step.session) part("Conversation", this.part("session", () => new LaterPart(this.view, "session", step.session)));
     if (step.input) part("Input", valueElement(step.input));
     for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
     if (step.printed) part("Printed", element("pre", {}, step.printed));
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output, this.whole({ step: step.id })));
     if (step.attempts) part("Attempts", this.attempts(step));
     if (step.evaluates) children.push(this.part("values", () => new LaterPart(this.view, "evaluations", step.id)));
-    if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this, step.id, step.elements, step.evaluates), step.calls));
+    if (step.many && !step.note) children.push(this.part("calls", () => new LaterPart(this.view, "calls", step.id, step.elements, step.evaluates), step.calls));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part([placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), " · in Python: ", element("code", {}, step.id)], definitionElement(step.definition));
     this.put(children);
     this.result = step.output && [...this.node.children].findLast(child => child.previousElementSibling?.className === "copy");
-    if (this.wanted) this.parts.get("calls")?.openElement(this.wanted);
+    const { wanted } = this;
+    if (wanted) this.withCalls(calls => calls.openElement(wanted));
     this.wanted = null;
   }
 
@@ -195,9 +193,11 @@ class Panel {
 
   // One call of the selected step, by its number.
   openCall(number_) {
-    this.parts.get("calls")?.open(number_);
+    this.withCalls(calls => calls.open(number_));
     this.parts.get("calls")?.node.scrollIntoView({ block: "nearest" });
   }
+
+  withCalls(use) { this.parts.get("calls")?.load().then(use, () => {}); }
 
   // Select a step, and show the calls of one of its elements.
   openElement(step, index) {
@@ -253,181 +253,20 @@ function definitionElement({ start, first, last, lines }) {
   }));
 }
 
-// A part whose script comes when it is shown: the table of a run over a table, the values of a step that only evaluates.
+// A part whose script comes when it is shown: the table of a run over a table, the values of a step that only evaluates, calls, a
+// conversation.
 class LaterPart {
   constructor(view, name, ...given) {
     Object.assign(this, { view, name, given, node: element("div") });
   }
 
-  async fetch() {
-    try {
-      const views = await loadLater(this.view.state);
-      this.shown ??= views[this.name](this.view, this.node, ...this.given);
-    } catch (error) { return this.node.replaceChildren(hint(error.message)); }
-    this.shown.fetch();
-  }
-}
-
-// The calls of a step that runs several times, page by page, failed ones first; or one of them.
-class CallPages {
-  constructor(panel, step, hasElements, hasValues) {
-    this.panel = panel;
-    this.state = panel.state;
-    this.step = step;
-    this.hasElements = hasElements;
-    this.hasValues = hasValues; // without a call there is nothing to say
-    this.byElement = false;
-    this.index = []; // of the element whose calls are shown
-    this.offset = 0;
-    this.failed = false;
-    this.isOpen = false; // whether one call is shown
-    this.order = "failed";
-    this.text = "";
-    this.search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", hidden: true,
-      on: { keydown: ends, change: event => this.again({ text: event.target.value.trim() }) } });
-    this.inner = element("div");
-    this.node = element("div", { class: "calls" }, element("h4", {}, "Calls"), this.search, this.inner);
+  async load() {
+    const views = await loadLater(this.view.state);
+    return this.shown ??= views[this.name](this.view, this.node, ...this.given);
   }
 
-  again(changes) {
-    Object.assign(this, { ...changes, offset: 0 });
-    this.fetch();
-  }
-
-  // The columns; a click on some of them orders the calls. `first`: the word above the first one.
-  heads(first) {
-    return CALL_COLUMNS.map(name => {
-      const [order, way, title] = ORDERS[name] ?? [], isMine = order === this.order, word = name === "element" ? first : name;
-      return !order || this.state.fixed ? word : element("th", { scope: "col", "aria-sort": isMine ? way : null },
-        button(isMine ? `${word} ${way === "ascending" ? "▴" : "▾"}` : word, () => this.again({ order }), { class: "link", title: `Order: ${title}` }));
-    });
-  }
-
-  // The calls that a person wishes to see; none if they are not listed.
-  get wish() {
-    const { offset, failed, index, order, text } = this;
-    return this.isOpen || this.byElement ? null : { offset, failed, index, order, text };
-  }
-
-  // `news`: the page, if it is here and still what is wished.
   async fetch(news) {
-    if (this.isOpen) return;
-    const { step, offset, failed, index, byElement, order, text } = this;
-    let page = news?.of === JSON.stringify(this.wish) ? news : null, views;
-    try {
-      page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text });
-      views = byElement && await loadLater(this.state);
-    } catch (error) { return this.inner.replaceChildren(hint(error.message)); }
-    if (this.isOpen || byElement !== this.byElement) return;
-    this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
-    this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
-    if (byElement) this.inner.replaceChildren(...views.elements(this, page)); else this.showCalls(page);
-  }
-
-  openElement(index) {
-    Object.assign(this, { isOpen: false, byElement: false, index, offset: 0, failed: false });
-    this.fetch();
-    this.node.scrollIntoView({ block: "nearest" });
-  }
-
-  go(name, title, changes, off = false) {
-    return button(name, () => { Object.assign(this, changes); this.fetch(); }, { title, "aria-label": title, disabled: off });
-  }
-
-  // The place in all pages, with the buttons to the pages beside it.
-  pages(page) {
-    const first = page.total ? page.offset + 1 : 0, last = Math.min(page.offset + page.rows.length, page.total);
-    return [element("span", {}, `${number(first)}–${number(last)} of ${number(page.total)}`),
-      this.go("‹", "Previous page", { offset: Math.max(0, page.offset - page.page) }, page.offset === 0),
-      this.go("›", "Next page", { offset: page.offset + page.page }, last >= page.total)];
-  }
-
-  showCalls(page) {
-    const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
-    const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
-      call.at + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
-      call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
-    const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
-    const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
-    const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
-    if (shown !== this.shown || !this.listed.isConnected) {
-      this.listed = table(this.heads(page.rows.some(call => call.at.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
-      this.listed.classList.add("of-calls"); // beside the steps it is without the inputs, and messages have several lines
-    }
-    this.shown = shown;
-    const tools = element("div", { class: "actions" }, this.pages(page),
-      this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
-    if (this.listed.parentNode === this.inner && !only) this.inner.firstChild.replaceWith(tools);
-    else this.inner.replaceChildren(tools, only, this.listed);
-    this.panel.fit(this.listed);
-  }
-
-  async open(number_) {
-    this.isOpen = this.search.hidden = true;
-    const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
-    try {
-      const call = await this.state.request("call", { step: this.step, number: number_ }), views = await loadLater(this.state);
-      this.inner.replaceChildren(back, ...views.call(call));
-    } catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }
-    back.focus({ preventScroll: true });
-  }
-}
-
-// A model's session: who said what.
-class Conversation {
-  constructor(view, step) {
-    this.view = view;
-    this.state = view.state;
-    this.step = step;
-    this.node = element("div");
-    this.arriving = new Map(); // the elements of the replies that arrive, by the number of their message
-    this.said = new Map(); // the elements of the messages, by their JSON: those that stay are not written again
-    new ResizeObserver(() => view.panel.keepPlace(this.node)).observe(this.node); // its Markdown comes later
-  }
-
-  async fetch() {
-    let found;
-    try { found = await this.state.request("session", { step: this.step, ...(this.index ? { index: this.index } : {}) }); }
-    catch (error) { return this.node.replaceChildren(hint(error.message)); }
-    const before = this.said;
-    if (found.messages.at(-1)?.arriving) this.view.panel.place.isFollowed ??= true;
-    this.said = new Map(found.messages.map((message, k) => {
-      const key = `${k} ${JSON.stringify(message)}`;
-      return [key, before.get(key) ?? this.message(message, k)];
-    }));
-    const said = [...this.said.values()];
-    this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
-  }
-
-  // A field to choose one of several sessions.
-  sessions({ sessions, total, index }) {
-    if (total < 2) return "";
-    const listed = named("SessionRow", sessions);
-    const options = listed.map(({ numbers, failed }, k) => element("option", { value: k, selected: `${numbers}` === `${index}` },
-      `#${numbers.join("#")}${failed ? ` · ${number(failed)} failed` : ""}`));
-    const choose = event => { this.arriving.clear(); this.index = listed[event.target.value].numbers; this.fetch(); };
-    return element("div", {}, `one of ${number(total)} sessions: `,
-      element("select", { "aria-label": "Session", on: { change: choose } }, options));
-  }
-
-  message(message, k) {
-    const who = ["user", "model", "tool"].includes(message.who) ? message.who : "";
-    const facts = [message.who, message.name, message.arriving ? "arriving …" : message.took, message.used].filter(Boolean).join(" · ");
-    const calls = (message.calls ?? []).map(call => element("div", {}, element("b", {}, `⚙ ${call.tool} `), call.arguments ? valueElement(call.arguments) : ""));
-    return element("div", { class: `said ${who}` }, element("small", {}, facts),
-      message.thinking ? details("thinking", [element("pre", {}, message.thinking)], Boolean(message.arriving)) : "",
-      message.text ? this.reply(message, k) : "", message.error ? errorElement(message.error) : "",
-      calls, message.result ? valueElement(message.result) : "");
-  }
-
-  // JupyterLab writes the Markdown of a model; elsewhere it is plain text. A reply that arrives keeps its element, which shows what is
-  // written until more is, and so does the reply that has arrived.
-  reply({ text, who, arriving }, k) {
-    const node = this.arriving.get(k) ?? element("div", { class: "markdown" });
-    if (arriving) this.arriving.set(k, node); else this.arriving.delete(k);
-    const event = new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node, arriving: Boolean(arriving) } });
-    const isWritten = who === "model" && !this.view.host.dispatchEvent(event);
-    if (!isWritten || !node.firstChild) node.replaceChildren(element("pre", { class: isWritten ? "late" : "" }, text));
-    return node;
+    try { await this.load(); } catch (error) { return this.node.replaceChildren(hint(error.message)); }
+    this.shown.fetch(news);
   }
 }

@@ -70,6 +70,8 @@ function timesOf(numbers) {
   return numbers.endsWith("×") ? parts.at(-1).replace("… ", "") : parts.length > 1 ? `${parts.length}×` : numbers;
 }
 
+const isFull = () => Boolean(document.fullscreenElement);
+
 class PictureView {
   constructor(view) {
     this.view = view;
@@ -81,18 +83,19 @@ class PictureView {
     const tool = (sign, title, click) => button(sign, click, { title, "aria-label": title });
     this.direction = "auto";
     this.canvas = element("div", { class: "picture", on: { pointerover: event => this.lightUp(event.target),
-      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event) } });
+      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event), focusin: event => this.ringAround(this.boxes.get(Number(event.target.dataset.row))) } });
     this.isTwice = false; // a second click may follow
     this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
     this.seen = new Map(); // the part of each flow that was in sight, by the path to it
     this.node = element("div", {}, this.crumbs, this.canvas, this.tools = element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
-      this.turn = tool("⇄", "", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), tool("⤢", "Fill the screen, or return", () => document.fullscreenElement ? document.exitFullscreen() : this.view.box.requestFullscreen?.())));
+      this.turn = tool("⇄", "", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), tool("⤢", "Fill the screen, or return", () => isFull() ? document.exitFullscreen() : this.view.box.requestFullscreen?.())));
     this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES.auto}`;
     this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1, hidden: "" });
     this.map.addEventListener("pointerdown", event => this.jump(event));
     this.node.append(this.map);
     this.isMoved = false; // a person moved the view: it no longer follows the run
+    this.isFull = isFull();
     this.follow = () => this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
     new MutationObserver(this.follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
     this.follow();
@@ -160,6 +163,7 @@ class PictureView {
     this.addEdges(found.edges ?? []);
     this.dark = element("style", {}, `.picture.dark { ${found.dark} }`);
     this.fitRoom();
+    this.svg.append(this.focus = svgElement("rect", { class: "focus", rx: 8 }));
     this.canvas.replaceChildren(this.dark, this.svg);
     if (this.anchor) this.restore(this.anchor);
     else if (this.box) this.show(this.box);
@@ -185,11 +189,20 @@ class PictureView {
     this.canvas.style.minHeight = `${bounded(140, 16 + height * scale, most)}px`;
   }
 
-  // A new size of the place shows more or less of the picture, in the same scale.
+  // A new size of the place shows more or less of the picture, in the same scale. On the whole screen it has a layout of its own.
   resized() {
     if (!this.svg || !this.box || !this.canvas.clientWidth) return;
+    if (this.isFull !== isFull()) return this.fill();
     if (!this.isMoved && !this.isFollowing) return this.begin();
     this.show([this.box[0], this.box[1], this.canvas.clientWidth / this.scale, this.canvas.clientHeight / this.scale]);
+  }
+
+  // To the whole screen, where the picture is arranged anew, or back to the view before.
+  fill() {
+    const { flow, folded, kept, box, scale, isMoved, before } = this, isSame = before?.flow === flow && before.folded === folded;
+    this.isFull = isFull();
+    Object.assign(this, { kept: null, box: null, isMoved: false, isFollowing: false }, this.isFull ? { before: { flow, folded, kept, box, scale, isMoved } } : isSame && before);
+    this.fetch();
   }
 
   // The box or the title of a row, and the border that shows its state.
@@ -369,7 +382,26 @@ class PictureView {
 
   chose() { this.draw(); }
 
+  // The frame around the box that has the focus, and around its state.
+  ringAround(box) {
+    if (!box) return;
+    const [x, y, width, height] = box.area;
+    for (const [name, value] of Object.entries({ x: x - 5, y: y - 13, width: width + 10, height: height + 18 })) this.focus.setAttribute(name, value);
+  }
+
   reveal() {}
+
+  // The box of a row, or the one that it is in, comes in sight.
+  point(i) {
+    const isIn = k => k === i || k < -1 && this.groups[-2 - k].includes(i);
+    let box;
+    for (; i >= 0 && !box; i = this.state.parent[i]) box = this.boxes.get([...this.boxes.keys()].find(isIn));
+    if (!box || !this.box) return;
+    const [x, y, width, height] = this.box;
+    this.isMoved = true;
+    if (box.x < x || box.x > x + width || box.y < y || box.y > y + height) this.show([box.x - width / 2, box.y - height / 2, width, height]);
+    box.group.scrollIntoView({ block: "nearest" });
+  }
 
   show(box) {
     this.box = box;
@@ -415,11 +447,11 @@ class PictureView {
     if (box && !isSeen) this.show([width < this.whole[2] ? box.x - width / 2 : x, height < this.whole[3] ? box.y - height / 2 : y, width, height]);
   }
 
-  // All of it where its words can be read, else from its beginning: the upper left. What a person has selected is in sight. A picture that
+  // All of it on the whole screen, or where its words can be read, else from its beginning: the upper left. What a person has selected is in sight. A picture that
   // is less high than its place, which is as high as the panel, stands at the top: it is seen as soon as its run is.
   begin() {
     const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
-    const scale = bounded(READABLE, Math.min(room[0] / width, room[1] / height), LARGEST), [seenX, seenY] = room.map(side => side / scale);
+    const scale = bounded(this.isFull ? 0 : READABLE, Math.min(room[0] / width, room[1] / height), LARGEST * (this.isFull ? 2 : 1)), [seenX, seenY] = room.map(side => side / scale);
     const chosen = this.state.kept.isChosen ? this.boxes.get(this.view.chosen) : null;
     const start = (at, low, all, seen, before) => all <= seen ? low - (seen - all) * before : at == null || at < low + seen * 0.9 ? low : Math.min(low + all - seen, at - seen / 2);
     this.show([start(chosen?.x, x, width, seenX, 0.5), start(chosen?.y, y, height, seenY, 0), seenX, seenY]);

@@ -5,6 +5,7 @@ const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "text", 
   "later", "stale", "moments", "moment", "table", "label", "evaluations"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;
+const FAILED = ["failed", "kept", "left", "lost"]; // the states of a step that failed
 const NO_KERNEL = "the kernel was shut down: start it, then run the cell again";
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 
@@ -157,6 +158,14 @@ class RunState extends Requests {
     return "";
   }
 
+  // The next row after one, and then from the beginning, that failed or, if it is wished, in which something was dropped, and no row
+  // below it says more closely what; else -1.
+  failedAfter(i, withDropped = true) {
+    const states = new Set([...FAILED, withDropped && "dropped"]), troubled = [...this.rows.keys()].filter(k => states.has(this.look(k).name) && this.isListed(k));
+    const close = troubled.filter(k => !troubled.some(inner => inner !== k && this.isInside(inner, k)));
+    return close.find(k => k > i) ?? close[0] ?? -1;
+  }
+
   look(i) { return this.states[this.rows[i][Now.state]]; }
 
   receive(message) {
@@ -168,6 +177,7 @@ class RunState extends Requests {
   // Another run is shown here.
   replace(start) {
     this.load(start);
+    if (this.kept) this.kept.isMoved = false;
     for (const view of this.views) view.reset();
     for (const view of this.views) view.extras.reset();
   }

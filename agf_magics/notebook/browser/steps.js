@@ -7,8 +7,8 @@ const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
 const DIGIT = 6.2; // about the width of a letter of the axis
 const ENDS = 130; // pixels of the state and the time beside a name and its bar, with the gaps
-const [PIECES, GAP] = [60, 1 / 400]; // of a bar at most; and the share of it that is too short to see
 const PAUSE = 1000; // milliseconds between two questions for the calls of steps that run
+const [STATES, WIDEST] = [126, 210]; // pixels of a state, as in the style; where there is room, at most
 const BEYOND = 4; // rows above and below those in sight
 const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a row without counters has more for its name than `room`, and one with them less
 
@@ -25,7 +25,7 @@ class StepList {
     this.inner = element("div");
     this.node = element("div", {
       class: `list ${isTimeline ? "timeline" : ""}`, role: "tree", tabindex: 0, "aria-label": "Steps",
-      on: { scroll: () => this.draw(), keydown: event => this.key(event), click: event => this.click(event) },
+      on: { scroll: () => { this.state.kept.top = this.node.scrollTop; this.draw(); }, keydown: event => this.key(event), click: event => this.click(event) },
     }, this.inner);
     this.ticks = element("div", { class: "bar", "aria-hidden": "true" });
     this.all = button("All", () => this.show(null), { title: "Show all of the time", hidden: true });
@@ -36,8 +36,10 @@ class StepList {
     this.lanes = element("div", { class: "lanes" });
     this.rest = button("", () => this.showRest(!this.view.showsUnused), { class: "link rest", hidden: true }); // the steps that never ran
     this.sized = this.node;
-    this.isMoved = false; // a person scrolled or chose: the list no longer follows the run
-    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.isMoved = true; }, { passive: true });
+    // A person scrolled or chose: the list no longer follows the run, in a later view neither. `isAtRest`: it has followed to the end.
+    this.isAtRest = false;
+    this.states = STATES;
+    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.view.state.kept.isMoved = true; }, { passive: true });
     this.order();
   }
 
@@ -69,10 +71,12 @@ class StepList {
   }
 
   // The pixels of the name of a row, with what is before it.
-  wide(i, name = this.state.nameOf(i)) {
+  wide(i, name = this.state.nameOf(i)) { return this.state.tree[i][Step.depth] * 14 + 42 + this.measured(name); }
+
+  measured(text) {
     this.pen ??= document.createElement("canvas").getContext("2d");
     this.pen.font = `bold 13px ${getComputedStyle(this.node).fontFamily}`;
-    return this.state.tree[i][Step.depth] * 14 + 42 + Math.ceil(this.pen.measureText(name).width);
+    return Math.ceil(this.pen.measureText(text).width);
   }
 
   showRest(isShown) {
@@ -87,11 +91,15 @@ class StepList {
     this.draw();
   }
 
-  // While the run goes on, the last step that began is in sight.
+  // While the run goes on, the last step that began is in sight; at its end, the first one that failed. A person who has moved the
+  // list finds it, in the view of the ended cell, as it was.
   follow() {
-    if (this.isMoved || !this.state.last.live) return;
-    const i = this.state.rows.findLastIndex((row, k) => this.state.look(k).name === "running" && !this.state.hasInner[k]);
-    if (i >= 0) this.scrollTo(i);
+    const { live } = this.state.last, { kept } = this.state;
+    if (!this.node.clientHeight || this.isAtRest && !live) return;
+    this.isAtRest = !live;
+    if (kept.isMoved) this.node.scrollTop ||= kept.top;
+    else if (live) this.scrollTo(this.state.rows.findLastIndex((row, k) => this.state.look(k).name === "running" && !this.state.hasInner[k]));
+    else this.scrollTo(this.view.chosen < 0 ? this.state.failedAfter(-1) : this.view.chosen, true);
   }
 
   drawAxis([from, to]) {
@@ -127,9 +135,9 @@ class StepList {
 
   draw() {
     if (this.lists !== this.state.lists) this.order();
-    this.follow();
     const high = `${this.shown.length * ROW}px`;
     if (this.inner.style.height !== high) this.inner.style.height = high; // first: the height of the place follows from it
+    this.follow();
     const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
     if (this.isTimeline) {
       // The names have the room that they need, and the bars at least half of what is left beside the state and the time.
@@ -159,7 +167,7 @@ class StepList {
     this.drawBar(node, i, row, look, end);
     this.view.extras.paintRow(node, i);
     // The rest is as before unless an update has brought the row, or something about the list has changed.
-    const { folded, chosen, isBrief, room } = this.view, isShort = this.isTimeline || this.view.isShort;
+    const { folded, chosen, isBrief } = this.view, isShort = this.isTimeline || this.view.isShort, room = this.view.room - (this.states - STATES);
     const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists} ${this.names}`;
     if (node.row === row && node.now === now) return;
     const name = this.state.nameOf(i);
@@ -179,6 +187,9 @@ class StepList {
     const state = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
     setText(node.state, isShort ? look.mark + (state.match("↺") ?? "") : state, state);
+    // Where there is room, all states are as wide as the widest.
+    const wide = isShort || isBrief ? 0 : Math.min(this.measured(state), WIDEST);
+    if (wide > this.states) this.node.style.setProperty("--states", `${this.states = wide}px`);
     if (node.said !== state) node.state.setAttribute("aria-label", node.said = state); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
@@ -206,20 +217,20 @@ class StepList {
     // What failed at no known time is a small mark at the end: a line along the bar would name times.
     const whole = lost ? `${!isOpen && known?.marks || "linear-gradient(var(--bad) 0 0) 100% / 4px 50% no-repeat"}, ${look.color}` : look.color;
     if (!(this.state.tree[i][Step.repeats] || row[Now.hasAttempts]) || this.state.isDeaf || !(took > 0)) return whole;
-    const pieces = known?.found && piecesOf(named("BarRow", known.found.bars ?? []), known.found.began - start, took, isOpen ? (known.found.open ?? NaN) - start : NaN);
+    const pieces = known?.found && known.views.piecesOf(named("BarRow", known.found.bars ?? []), known.found.began - start, took, isOpen ? (known.found.open ?? NaN) - start : NaN);
     // A fan-out at work has an answer that only grows.
     const key = `${row[Now.end]} ${row[Now.counted]} ${row[Now.name]}`, isParallel = isOpen && known?.found?.total && !pieces, { live } = this.state.last;
     if (known?.key !== key && !isParallel && !(live && performance.now() - this.asked < PAUSE)) {
-      const asked = { key, found: known?.found };
+      const asked = { ...known, key };
       this.asked = performance.now();
       this.pieces.set(i, asked);
       this.state.request("spans", { step: this.state.tree[i][Step.id] }).then(async found => {
-        asked.found = found;
-        if (lost && !isOpen) asked.marks = (await loadLater(this.state)).failuresOf(found, start, took, lost);
+        const views = await loadLater(this.state);
+        Object.assign(asked, { found, views, marks: lost && !isOpen && views.failuresOf(found, start, took, lost) });
         this.draw();
       }).catch(() => {});
     }
-    return pieces ? piecesGradient(pieces, this.state.byName.get("ok").color, look.color) : whole;
+    return pieces ? known.views.piecesGradient(pieces, this.state.byName.get("ok").color, look.color) : whole;
   }
 
   drawBar(node, i, row, look, end) {
@@ -293,10 +304,18 @@ class StepList {
     this.scrollTo(i);
   }
 
-  scrollTo(i) {
+  // `isFar`: a row that is out of sight comes into the upper half, with what is around it.
+  scrollTo(i, isFar) {
     if (!this.place.has(i)) return;
-    const top = this.place.get(i) * ROW, bottom = top + ROW - this.node.clientHeight;
-    this.node.scrollTop = Math.max(bottom, Math.min(top, this.node.scrollTop));
+    const top = this.place.get(i) * ROW, bottom = top + ROW - this.node.clientHeight, near = bounded(bottom, this.node.scrollTop, top);
+    this.node.scrollTop = isFar && near !== this.node.scrollTop ? top - Math.round(this.node.clientHeight / ROW / 3) * ROW : near;
+  }
+
+  // It is in sight in the page, too.
+  point(i) {
+    this.scrollTo(i, true);
+    this.draw();
+    this.elements.get(i)?.scrollIntoView({ block: "nearest" });
   }
 
   async drawLanes() {
@@ -309,33 +328,6 @@ class StepList {
     const open = number => this.view.panel.openCall(number);
     if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(this.state.nameOf(i), found, this.ticks.clientWidth || 600, this.times().map(at => at * 1e3 - found.began), open));
   }
-}
-
-// Calls that follow each other, as `from`, `to` and `failed` in shares of the bar, which is `took` milliseconds long; the first
-// call began `later` than the bar, and one that goes on began `open` after it. Null if some overlap, if there are too many, or if
-// they are of another time: those that a run reuses. Many calls without a gap are one piece.
-function piecesOf(bars, later, took, open) {
-  const pieces = [];
-  for (const { start, end, failed } of bars) {
-    const last = pieces.at(-1), from = (start + later) / took, to = (end + later) / took;
-    if (from < (last ? last.to - GAP : -10 * GAP) || to > 1 + 10 * GAP) return null;
-    if (bars.length > PIECES && last && from - last.to < GAP && last.failed === failed) last.to = to;
-    else pieces.push({ from, to, failed });
-  }
-  if (open >= 0) pieces.push({ from: open / took, to: 1, isOpen: true });
-  return pieces.length && pieces.length <= PIECES + 1 ? pieces : null;
-}
-
-// Between two calls is a gap.
-function piecesGradient(pieces, ok, open) {
-  let before = 0;
-  const stops = pieces.map(({ from, to, failed, isOpen }) => {
-    const [first, last] = [from, Math.max(to - (isOpen ? 0 : GAP), from + GAP)].map(at => bounded(0, at, 1) * 100), paint = failed ? "var(--bad)" : isOpen ? open : ok;
-    const stop = `transparent ${before}% ${first}%, ${paint} ${first}% ${last}%`;
-    before = last;
-    return stop;
-  });
-  return `linear-gradient(to right, ${stops.join(", ")}, transparent ${before}%)`;
 }
 
 // The seconds between two numbers of the axis, and at most so many of them: 1, 2 or 5 of a unit that a person reads.

@@ -7,7 +7,7 @@ const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 
 // `whole`: gets all of a text of which the value is the beginning.
 function valueElement(value, whole) {
   switch (value?.kind) {
-    case "text": return value.block ? blockElement(value, whole) : element("pre", { class: value.text.length <= SHORT && "short", title: value.whole }, value.text);
+    case "text": return value.markdown ? replyElement(value, whole) : value.block ? blockElement(value, whole) : element("pre", { class: value.text.length <= SHORT && "short", title: value.whole }, value.text);
     case "png": return element("img", { src: `data:image/png;base64,${value.data}`, alt: value.title });
     case "grid": return details(value.title, [
       table(value.columns, value.rows.map(cells => ({ cells }))), value.more ? `… ${value.more}` : ""]);
@@ -19,6 +19,22 @@ function valueElement(value, whole) {
   return element("pre", {}, "—");
 }
 
+// What a model answered, and a button for the rest of it.
+function replyElement({ text, more }, whole) {
+  const node = markdownElement(text);
+  return more ? element("div", {}, node, whole ? moreButton(more, whole, all => markdownElement(all, node)) : hint(`… and ${number(more)} more lines`)) : node;
+}
+
+// JupyterLab writes the Markdown of a model, once the text is in the page; elsewhere it is plain text. A node that has something
+// written keeps it until this is.
+function markdownElement(text, node = element("div", { class: "markdown" }), arriving = false) {
+  queueMicrotask(() => {
+    const isWritten = !node.dispatchEvent(new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node, arriving } }));
+    if (!isWritten || !node.firstChild) node.replaceChildren(element("pre", { class: isWritten ? "late" : "" }, text));
+  });
+  return node;
+}
+
 // A text of several lines: the first ones, and a button for the others, so that no line is cut.
 function blockElement({ text, more = 0 }, whole) {
   const lines = text.split("\n");
@@ -27,18 +43,20 @@ function blockElement({ text, more = 0 }, whole) {
   if (!more && lines.length - first <= LAST_LINES) first = lines.length;
   const left = lines.length - first + more, pre = element("pre", { class: "whole" }, left ? lines.slice(0, first).join("\n") : text);
   if (!left) return pre;
+  const rest = more ? `\n… and ${number(more)} more lines` : "";
+  return element("div", {}, pre, moreButton(left, more && whole || (() => text + rest), all => { pre.textContent = all; }));
+}
+
+// A button for the lines of a text that are not in sight; `get` returns all of it.
+function moreButton(left, get, show) {
   const open = async event => {
     const pressed = event.currentTarget;
-    if (!more || !whole) {
-      pre.textContent = text;
-      return pressed.replaceWith(more ? hint(`… and ${number(more)} more lines`) : "");
-    }
     try {
-      pre.textContent = await whole();
+      show(await get());
       pressed.remove();
     } catch (error) { pressed.replaceWith(hint(error.message)); }
   };
-  return element("div", {}, pre, button(`… and ${number(left)} more line${left === 1 ? "" : "s"}`, open, { class: "link", title: "Show all of the text" }));
+  return button(`… and ${number(left)} more line${left === 1 ? "" : "s"}`, open, { class: "link", title: "Show all of the text" });
 }
 
 function details(title, children, open = true) {

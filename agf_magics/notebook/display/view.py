@@ -262,7 +262,7 @@ PRINTED = (
     "<style>@media print{.agf-run details::details-content"
     "{content-visibility:visible!important;block-size:auto!important}"
     ".agf-run summary{list-style:none}.agf-run summary::-webkit-details-marker{display:none}"
-    '.agf-run [style*="max-height"]{max-height:none!important;overflow:visible!important}}</style>'
+    '.agf-run [style*="overflow:auto"]{max-height:none!important;overflow:visible!important}}</style>'
 )
 """On paper nothing is folded, nothing has the triangle of a fold, and nothing scrolls."""
 

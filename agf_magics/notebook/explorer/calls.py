@@ -22,7 +22,8 @@ from ...pictures.call_words import REQUEST, call_words
 from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, SessionRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.values import value_among, value_json
+from ...pictures.value_line import value_line
+from ...pictures.values import value_json
 from .arguments import calls_or_refuse, flow_of, natural, naturals, row_of
 from .request_types import AnyRun, Json, Refused
 from .sessions import MOST_CALLS, arriving_json, session_json
@@ -118,7 +119,7 @@ def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within
     if record.error is not None:
         result = _failure(record)
     elif record.result.form is not None:
-        result = value_among(record.value_shown)
+        result = value_line(record.value_shown, SHORT)
     return {
         "number": calls.number(record),
         "at": words or line(record.name, 60),
@@ -145,8 +146,8 @@ def _input(record: Record) -> str:
     if record.kind == REQUEST and isinstance(messages, list) and messages:
         last = messages[-1]
         text = last.get("text") if isinstance(last, Mapping) else None
-        return text if isinstance(text, str) and text else value_among(last)
-    return value_among(arguments)
+        return text if isinstance(text, str) and text else value_line(last, SHORT)
+    return value_line(arguments, SHORT)
 
 
 def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:

@@ -9,10 +9,11 @@ from ...flow.progress.rows import Row
 from ...pictures.pages.wire import EvaluationRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.values import Shown, value_among, value_json
+from ...pictures.value_line import value_line
+from ...pictures.values import Shown, value_json
 from .arguments import calls_or_refuse, natural, row_of
-from .calls import PAGE, SHORT
-from .request_types import AnyRun, Json
+from .calls import MOST_ERROR, PAGE, SHORT
+from .request_types import AnyRun, Json, Refused
 
 if TYPE_CHECKING:
     from ...lifecycle.forecasts.evaluations import Evaluation
@@ -40,11 +41,14 @@ class _LastEvaluations:
 
 
 def answer_evaluations(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """A batch of what a step that only evaluates read and returned, failed evaluations first."""
+    """A batch of what a step that only evaluates read and returned, failed evaluations first.
+    ``number``: instead, the evaluation at this place in full."""
     row = row_of(run, arguments)
     offset = natural(arguments.get("offset"))
+    number = natural(arguments["number"]) if "number" in arguments else None
     calls_or_refuse(run)  # without a journal the request is refused
-    if offset == 0 or _LastEvaluations.of != (run.run_id, row.id):
+    is_first = offset == 0 and number is None
+    if is_first or _LastEvaluations.of != (run.run_id, row.id):
         from ...lifecycle.forecasts.evaluations import find_evaluations
 
         evaluations, note = find_evaluations(run, row)
@@ -52,7 +56,19 @@ def answer_evaluations(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         _LastEvaluations.of = (run.run_id, row.id)
         _LastEvaluations.evaluations = evaluations
         _LastEvaluations.note = note
-    return _evaluation_batch(run, _LastEvaluations.evaluations, _LastEvaluations.note, offset)
+    if number is None:
+        return _evaluation_batch(run, _LastEvaluations.evaluations, _LastEvaluations.note, offset)
+    if number >= len(_LastEvaluations.evaluations):
+        raise Refused("the step has no such evaluation")
+    return _whole_evaluation(run, _LastEvaluations.evaluations[number])
+
+
+def _whole_evaluation(run: AnyRun, evaluation: Evaluation) -> Json:
+    error = evaluation.error
+    shown: Json = {"given": _values_whole(evaluation), "case": line(evaluation.case, 60)}
+    if error is not None:
+        return shown | {"error": plain(run.secrets.text(format_exception(error)), MOST_ERROR)}
+    return shown | {"output": value_json(evaluation.value)}
 
 
 def _evaluation_batch(
@@ -83,15 +99,15 @@ def _values_whole(evaluation: Evaluation) -> list[tuple[str, Shown]]:
 
 def _evaluation_row(run: AnyRun, evaluation: Evaluation) -> EvaluationRow:
     error = evaluation.error
-    value = value_among(evaluation.value) if error is None else ""
+    value = value_line(evaluation.value, SHORT) if error is None else ""
     why = run.secrets.text(format_exception(error)) if error is not None else ""
     return EvaluationRow(
         numbers=list(evaluation.numbers),
         given=[
-            [line(name, 60), line(value_among(value), SHORT)]
+            [line(name, 60), value_line(value, SHORT)]
             for name, value in evaluation.values_read.items()
         ],
         case=line(evaluation.case, 60),
-        output=line(value, SHORT),
+        output=value,
         error=line(why, SHORT),
     )

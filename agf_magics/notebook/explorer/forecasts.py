@@ -51,9 +51,7 @@ def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         StaleRow(
             number=number,
             state="retry" if row["is_retry"] else row["state"],
-            why=line(row["why"], 200),
-            calls=row["calls"],
-            reused=row["reused"],
+            why=line(_sentence(row), 400),
             change=row["change"],
         )
         for number, shown_row in enumerate(run.progress.rows.values())
@@ -67,6 +65,20 @@ def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "marks": marks[:MOST_MARKS],
         "new": [line(f"{row['kind']} {row['name']}", 100) for row in new[:MOST_NEW]],
     }
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    """What a new run does with a step, and why: ``The code of its function was edited. A new run with
+    --reuse makes 12 of its 15 calls again.``"""
+    calls, reused = row["calls"], row["reused"]
+    which = "its call" if calls + reused == 1 else f"{calls:,} of its {calls + reused:,} calls"
+    does = {
+        "again": f"A new run with --reuse makes {which} again.",
+        "depends": "A new run with --reuse makes its calls again unless that has the same result.",
+        "unknown": "So it is not known whether a new run makes its calls again.",
+    }.get(row["state"], "")
+    why = row["why"][:1].upper() + row["why"][1:]
+    return f"{why}. {does}".strip()
 
 
 class _LastMoments:
@@ -112,9 +124,12 @@ def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         "next": line(moments.step_after(at), 200),
         "values": [
             StoreRow(
-                line(name, 60), value_json(state[name]), name in changed, value_brief(state[name])
+                line(name, 60),
+                value_json(value, is_reply=run.progress.is_reply(value)),
+                name in changed,
+                value_brief(value),
             )
-            for name in names[:MOST_STORES]
+            for name, value in ((name, state[name]) for name in names[:MOST_STORES])
         ],
         "more": max(0, len(names) - MOST_STORES),
         "differs": [describe_difference(part.path, part.first, part.other) for part in parts],

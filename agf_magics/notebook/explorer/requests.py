@@ -155,8 +155,7 @@ def _room(arguments: Mapping[str, Any]) -> tuple[float, float]:
 
 def _run(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The run itself: how it ended, its output, its stores, its input, its problems."""
-    mask = run.secrets.shown
-    progress = run.progress
+    mask, progress = run.secrets.shown, run.progress
     facts: Json = {
         "name": line(run.name, 80),
         "id": line(run.run_id, 90),
@@ -181,7 +180,7 @@ def _run(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     if run.error is not None:
         facts["error"] = _error(run, run.error)
     if progress.ended is not None and (run.status == "ok" or run.output is not None):
-        facts["output"] = value_json(mask(run.output), mask)
+        facts["output"] = _shown_value(run, run.output)
     if run.input:
         facts["input"] = value_json(mask(run.input), mask)
     return facts
@@ -189,8 +188,7 @@ def _run(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 def _store(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The value of one of the stores, by its number."""
-    mask = run.secrets.shown
-    return value_json(mask(_store_value(run, arguments)), mask)
+    return _shown_value(run, _store_value(run, arguments))
 
 
 def _store_value(run: AnyRun, arguments: Mapping[str, Any]) -> Value:
@@ -314,7 +312,6 @@ def _running(run: AnyRun, row: Row) -> list[Record]:
 def _values(run: AnyRun, row: Row) -> Json:
     """The input, the output and the attempts of a step that runs once."""
     calls = calls_of(run)
-    mask = run.secrets.shown
     values: Json = {} if calls is not None else {"note": NO_JOURNAL}
     try:
         attempts = calls.attempts(row, MOST_ATTEMPTS) if calls is not None else []
@@ -328,12 +325,18 @@ def _values(run: AnyRun, row: Row) -> Json:
         values["attempts"] = call_rows(run, calls, attempts, row)
         values["worked"] = duration(sum(call.seconds or 0 for call in attempts))
     if row.held is not None:
-        values["output"] = value_json(mask(row.held), mask)
+        values["output"] = _shown_value(run, row.held)
     elif last is not None and last.what == "finished":
         values["output"] = value_json(last.value_shown)
     elif row.state == "ok":
         values["output"] = value_json(None)
     return values
+
+
+def _shown_value(run: AnyRun, value: Value) -> Json:
+    """A value of the run; what a model answered is Markdown."""
+    mask = run.secrets.shown
+    return value_json(mask(value), mask, is_reply=run.progress.is_reply(value))
 
 
 def _error(run: AnyRun, error: BaseException) -> str:

@@ -2,9 +2,9 @@
 notebook.
 
 Only elements and styles that JupyterLab leaves in an untrusted notebook: no script, style sheet,
-id, role or variable, and only the values of a style that its sanitizer knows. A state is a word in
-dark ink on its own pastel, which has enough contrast in a light and in a dark theme; all other text
-has the color of the page.
+id, role or variable, and only the values of a style that its sanitizer knows. All text has the
+colour of the page, so it has enough contrast in a light and in a dark theme. The word of a state is
+mixed of it and of its own colour, as in the live view; the sanitizer removes the mixture.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from json import dumps
 from typing import NamedTuple, TextIO
@@ -42,7 +42,7 @@ from ..row_words import (
     tails,
     tallies,
 )
-from ..values import WRAP, bounded
+from ..values import WRAP, bounded, whole_rows
 from .collapsed_rows import folds_html
 
 LONGEST_ARGUMENT = 20_000
@@ -58,6 +58,8 @@ MOST_LOUD = 50
 """Rows of a large tree that have their own line: rows that need attention."""
 _MOST_OPEN = 24
 """Rows of a tree above which several rows of a quiet state are one line."""
+OWN_SHARE = 45
+"""Percent of its own colour in the word of a state; the explorer has the same."""
 DIM = "opacity:0.75"
 """The style of text that matters less; fainter text has too little contrast on white."""
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
@@ -147,24 +149,29 @@ _EMPTY_LINE = "\r\x1b[2K"
 
 
 def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str:
-    """The tree as a table, as wide as the output and of a bounded height. The first columns have a
-    fixed width, so that nothing moves while numbers grow. A large run has a short table, and at its
-    end all steps in folds, unless the page has no room for them (``has_folds``)."""
+    """The tree as a table, as wide as the output. The first columns have a fixed width, so that
+    nothing moves while numbers grow, and the height of the table is bounded until the run ends. Then
+    many lines are in a fold, and all steps of a large run, unless the page has no room for them
+    (``has_folds``)."""
     widths = {"state": "width:11em", "time": "width:6em", "step": "padding-left:0"}
     style = f"{CELL};{DIM};font-weight:normal"
     head = "".join(
         f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items()
     )
-    rows = "".join(map(_line_html, _lines(progress, now)))
-    folds = ""
-    # Not during the run: every new page closes what a reader opened.
-    if has_folds and _is_large(progress) and progress.ended is not None:
-        folds = folds_html(listed(progress))
-    return bounded(
-        '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;'
-        'width:100%;min-width:32em">'  # a narrow output scrolls: else a name has one letter in a line
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{folds}"
-    )
+
+    def table(lines: Sequence[_Line]) -> str:
+        rows = "".join(map(_line_html, lines))
+        return (
+            '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;'
+            'width:100%;min-width:32em">'  # a narrow output scrolls: else a name has one letter in a line
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+    lines = _lines(progress, now)
+    if progress.ended is None:  # every new page closes the folds that a reader opened
+        return bounded(table(lines))
+    folds = folds_html(listed(progress)) if has_folds and _is_large(progress) else ""
+    return whole_rows(table, lines, is_open=progress.status != "ok") + folds
 
 
 def steps_text(progress: Progress, *, now: float) -> list[str]:
@@ -218,7 +225,7 @@ def failures_html(progress: Progress) -> str:
     items = "".join(f"<li><code>{html(place)}</code> {html(why)}</li>" for place, why in failures)
     items += f"<li>… and {more:,} more: <code>run.progress.failures</code></li>" if more else ""
     all_failed = any(tally.failed and not tally.ok for tally in tallies(progress).values())
-    inside = bounded(f'<ul style="margin:2px 0;{WRAP}">{items}</ul>')
+    inside = f'<ul style="margin:2px 0;{WRAP}">{items}</ul>'
     return details(_failures_title(progress), inside, progress.status != "ok" or all_failed)
 
 
@@ -289,12 +296,9 @@ def state_html(status: str) -> str:
 
 
 def chip(shown: look.State, text: str) -> str:
-    """A word in dark ink on its pastel, which is one box also where the words have two lines."""
-    style = (
-        f"background-color:{shown.fill};color:{shown.ink};font-weight:bold;padding:0 "
-        f"6px;border-radius:3px;display:inline-block"
-    )
-    return f'<span style="{style}">{html(text)}</span>'
+    """The word of a state in its colour, on a page of any theme."""
+    color = f"color-mix(in srgb, {shown.color} {OWN_SHARE}%, currentColor)"
+    return f'<span style="color:{color};font-weight:bold">{html(text)}</span>'
 
 
 # --------------------------------------------------------------------------------------------------

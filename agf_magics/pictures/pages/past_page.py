@@ -11,7 +11,7 @@ from .. import theme as look
 from ..amounts import duration, moment
 from ..plain import details, html, line, padded
 from ..value_line import value_line
-from ..values import WRAP, bounded, value_html, value_text
+from ..values import WRAP, value_html, value_text
 from .parts import chip
 from .run_page import MOST_SAVED, RunLike, fitted, run_html, run_text, short_time
 
@@ -42,9 +42,9 @@ def past_html(run: PastLike) -> str:
     parts = [("the run", run_html(run)), ("", when), ("the input", input_html)]
     if calls:
         style = "margin:0;padding-left:1.2em;list-style:none"
-        rows = bounded(f'<ul style="{style}">{listed}{more}</ul>')
+        rows = f'<ul style="{style}">{listed}{more}</ul>'
         parts.append(("the calls", details("calls", rows)))
-        bars = bounded(timeline_html(calls[:MOST_CALLS]))
+        bars = timeline_html(calls[:MOST_CALLS])
         parts.append(("the timeline", details("timeline", bars)))
     return fitted(parts, run.run_id, MOST_SAVED)
 

@@ -104,14 +104,21 @@ def body_html(
     if len(steps) > MOST_BODY:
         steps = page.steps_html(run.progress, now=_now(run), has_folds=False)
     if run.progress.ended is not None:
-        steps = _folded(
-            counted(len(listed(run.progress)), "step"), steps, opened=run.status != "ok"
-        )
+        steps = _folded(_steps_title(run.progress), steps, opened=run.status != "ok")
     large.append(("the steps", steps))
     parts.append(fitted(large, run.run_id, MOST_BODY))
     parts.append(page.questions_html(run.progress) if questions else "")
     parts += [page.failures_html(run.progress), warnings_html(run.warnings)]
     return "".join(parts)
+
+
+def _steps_title(progress: Progress) -> str:
+    """``24 steps``, as the header counts them, ``and 5 inside them``."""
+    rows = listed(progress)
+    outer = sum(not row.depth for row in rows)
+    them = "it" if outer == 1 else "them"
+    inside = f" and {len(rows) - outer:,} inside {them}" if len(rows) > outer else ""
+    return counted(outer, "step") + inside
 
 
 def fitted(parts: Iterable[tuple[str, str]], run_id: str, room: int) -> str:
@@ -172,7 +179,8 @@ def _has_output(run: RunLike) -> bool:
 
 
 def _value_html(run: RunLike, value: Value) -> str:
-    return value_html(run.secrets.shown(value), run.secrets.shown)
+    mask = run.secrets.shown
+    return value_html(mask(value), mask, is_reply=run.progress.is_reply(value))
 
 
 def _value_lines(run: RunLike, value: Value) -> list[str]:

@@ -151,8 +151,7 @@ class StaleRow(NamedTuple):
     """The number of the step's row in the tree."""
     state: str
     why: str
-    calls: int
-    reused: int
+    """Sentences: why, and what a new run does."""
     change: str
 
 

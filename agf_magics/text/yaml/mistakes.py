@@ -30,38 +30,43 @@ _OPERATORS = frozenset("+-*/%=<>!|&")
 
 
 class ParserStop(NamedTuple):
-    """Where and why the parser stopped."""
+    """The place where the parser stopped, and its reason."""
 
     source: Source
     text: str
     """The text of the source, with each line end as \\n."""
     problem: str
-    at: int
+    """The parser's message about the place."""
+    offset: int
     """The offset at which the parser stopped."""
     context: str
-    since: int
+    """The parser's words for the construct."""
+    context_start: int
     """The offset where the construct begins in which the parser stopped."""
 
     @property
     def letter(self) -> str:
-        return self.text[self.at : self.at + 1]
+        """The character at which the parser stopped; empty: the end of the text."""
+        return self.text[self.offset : self.offset + 1]
 
-    def line(self, at: int) -> tuple[int, str]:
-        """The line around the offset ``at`` without its indentation, and the offset where it
+    def line(self, offset: int) -> tuple[int, str]:
+        """The line around ``offset`` without its indentation, and the offset where it
         begins."""
-        begin = self.text.rfind("\n", 0, at) + 1
+        begin = self.text.rfind("\n", 0, offset) + 1
         line = self.text[begin:].partition("\n")[0].rstrip(_BLANKS)
         return begin + len(line) - len(line.lstrip(_BLANKS)), line.lstrip(_BLANKS)
 
-    def above(self, at: int) -> tuple[int, str]:
-        """The nearest line with text above the line of ``at``, as `line` returns it."""
-        begin = self.text.rfind("\n", 0, at) + 1
+    def above(self, offset: int) -> tuple[int, str]:
+        """The nearest line with text above the line of ``offset``, as `line` returns it."""
+        begin = self.text.rfind("\n", 0, offset) + 1
         return self.line(len(self.text[:begin].rstrip()))
 
-    def column(self, at: int) -> int:
-        return at - (self.text.rfind("\n", 0, at) + 1)
+    def column(self, offset: int) -> int:
+        """The number of characters before ``offset`` on its line."""
+        return offset - (self.text.rfind("\n", 0, offset) + 1)
 
     def error(self, start: int, end: int, message: str, hint: str | None = None) -> Diagnostic:
+        """The diagnostic for the text between two offsets."""
         start = min(start, len(self.text))
         return Diagnostic(
             "yaml.syntax",
@@ -71,17 +76,22 @@ class ParserStop(NamedTuple):
         )
 
     def error_here(self, message: str, hint: str | None = None) -> Diagnostic:
-        return self.error(self.at, self.at + 1, message, hint)
+        """The diagnostic for the character at which the parser stopped."""
+        return self.error(self.offset, self.offset + 1, message, hint)
 
 
-def explain(source: Source, problem: str, at: int, context: str, since: int) -> Diagnostic:
-    """The diagnostic for a parser's ``problem`` at offset ``at``, found in a ``context`` that began
-    at ``since``."""
-    stop = ParserStop(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
+def explain(
+    source: Source, problem: str, offset: int, context: str, context_start: int
+) -> Diagnostic:
+    """The diagnostic for a parser's ``problem`` at ``offset``, found in a ``context`` that began
+    at ``context_start``."""
+    stop = ParserStop(
+        source, re.sub("\r(?!\n)", "\n", source.text), problem, offset, context, context_start
+    )
     begin = _key_begin(stop)
-    if stop.letter == ":" and at - begin > LONGEST_KEY:
+    if stop.letter == ":" and offset - begin > LONGEST_KEY:
         return stop.error(
-            begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "shorten it"
+            begin, offset, f"a key is longer than {LONGEST_KEY:,} characters", "shorten it"
         )
     if fence := _fence(stop):
         return fence
@@ -101,8 +111,8 @@ def _fence(stop: ParserStop) -> Diagnostic | None:
     """A fence where the parser stopped, or on the first line. Elsewhere a fence may belong to a
     text of several lines."""
     first = len(stop.text) - len(stop.text.lstrip())
-    for at in (first, stop.at):
-        if fence := _FENCE.match(stop.text, stop.text.rfind("\n", 0, at) + 1):
+    for offset in (first, stop.offset):
+        if fence := _FENCE.match(stop.text, stop.text.rfind("\n", 0, offset) + 1):
             hint = f"delete the lines that begin with {fence[1]}"
             return stop.error(*fence.span(), "a line cannot be a fence of Markdown", hint)
     return None
@@ -111,9 +121,9 @@ def _fence(stop: ParserStop) -> Diagnostic | None:
 def _comment(stop: ParserStop) -> Diagnostic | None:
     """A comment of JavaScript on the line of the error, on the line above, or earlier in the same
     brackets."""
-    above, _ = stop.above(stop.at)
-    start = min(stop.since, above) if "flow" in stop.context else above
-    begin, line = stop.line(stop.at)
+    above, _ = stop.above(stop.offset)
+    start = min(stop.context_start, above) if "flow" in stop.context else above
+    begin, line = stop.line(stop.offset)
     match = _SLASHES.search(stop.text, stop.text.rfind("\n", 0, start) + 1, begin + len(line))
     if match is None:
         return None
@@ -127,7 +137,7 @@ def _comment(stop: ParserStop) -> Diagnostic | None:
 
 def _key_begin(stop: ParserStop) -> int:
     """The offset where the key before a ':' begins."""
-    before = stop.text[: stop.at].rstrip(_BLANKS)
+    before = stop.text[: stop.offset].rstrip(_BLANKS)
     if before.endswith(("'", '"')):
         return max(0, before.rfind(before[-1], 0, -1))
     return max(before.rfind(letter) for letter in "\n,{[") + 1
@@ -142,17 +152,20 @@ def _token(stop: ParserStop) -> Diagnostic:
 
 def _second_colon(stop: ParserStop) -> Diagnostic:
     """A ':' after which the parser takes the rest of a text for a key."""
-    begin, line = stop.line(stop.at)
+    begin, line = stop.line(stop.offset)
     first = re.search(r":(?:\s|$)", line)
-    if first and begin + first.start() < stop.at:
+    if first and begin + first.start() < stop.offset:
         return _colon_in_value(
-            stop, line[: first.start()], line[first.end() : stop.at - begin].strip()
+            stop, line[: first.start()], line[first.end() : stop.offset - begin].strip()
         )
-    above, over = stop.above(stop.at)
+    above, over = stop.above(stop.offset)
     if stop.column(begin) > stop.column(above) or over.startswith("- "):
         key = _key(over)
         return stop.error(
-            begin, stop.at, "unexpected indentation", f"begin this line in the column of {key!r}"
+            begin,
+            stop.offset,
+            "unexpected indentation",
+            f"begin this line in the column of {key!r}",
         )
     return _colon_missing(stop, above, over)
 
@@ -170,8 +183,9 @@ def _colon_in_value(stop: ParserStop, key: str, value: str) -> Diagnostic:
 
 
 def _simple_key(stop: ParserStop) -> Diagnostic:
-    begin, line = stop.line(stop.since)
-    return _colon_missing(stop, stop.since, line[stop.since - begin :])
+    """A key without its ':'."""
+    begin, line = stop.line(stop.context_start)
+    return _colon_missing(stop, stop.context_start, line[stop.context_start - begin :])
 
 
 def _colon_missing(stop: ParserStop, begin: int, line: str) -> Diagnostic:
@@ -191,8 +205,8 @@ def _colon_missing(stop: ParserStop, begin: int, line: str) -> Diagnostic:
 
 def _block(stop: ParserStop) -> Diagnostic:
     """A line in a block that is neither the next key nor the next list item."""
-    begin, line = stop.line(stop.at)
-    before = stop.text[begin : stop.at].rstrip()
+    begin, line = stop.line(stop.offset)
+    before = stop.text[begin : stop.offset].rstrip()
     if stop.letter in ("}", "]"):
         return stop.error_here(
             f"unmatched {stop.letter!r}", "delete it, or quote the text that it belongs to"
@@ -203,9 +217,10 @@ def _block(stop: ParserStop) -> Diagnostic:
         return stop.error_here("expected a key before ':'")
     if before:
         return stop.error_here(
-            f"unexpected {shorten(line[stop.at - begin :])!r}", "quote it if it belongs to a text"
+            f"unexpected {shorten(line[stop.offset - begin :])!r}",
+            "quote it if it belongs to a text",
         )
-    if stop.column(stop.at) != stop.column(stop.since):
+    if stop.column(stop.offset) != stop.column(stop.context_start):
         hint = "lines of the same level begin in the same column"
         return stop.error(
             begin, begin + len(line), "the indentation of this line matches no line above", hint
@@ -228,6 +243,7 @@ def _text_after_quote(stop: ParserStop, begin: int, before: str) -> Diagnostic:
 
 
 def _quote_inside(stop: ParserStop, quote: str) -> Diagnostic:
+    """A quote inside a text in the same quotes."""
     escaped = "''" if quote == "'" else r"\""
     hint = f"quote the whole text; inside {quote}…{quote} write {escaped} for {quote}"
     return stop.error_here("unexpected text after the closing quote", hint)
@@ -236,20 +252,19 @@ def _quote_inside(stop: ParserStop, quote: str) -> Diagnostic:
 def _operator(stop: ParserStop) -> Diagnostic | None:
     """An operator after a quoted text, as in ``'n is ' + n``. YAML takes only the quoted part as
     the value."""
-    before = stop.text[: stop.at].rstrip(_BLANKS)
+    before = stop.text[: stop.offset].rstrip(_BLANKS)
     if not before.endswith(("'", '"')):
         return None
-    # an apostrophe in single quotes: 'it's'
-    if stop.letter.isalnum() and before == stop.text[: stop.at]:
+    # A letter directly after the quote: an apostrophe in single quotes, as in 'it's'.
+    if stop.letter.isalnum() and before == stop.text[: stop.offset]:
         return _quote_inside(stop, before[-1])
     if stop.letter not in _OPERATORS:
         return None
     begin = before.rfind(before[-1], 0, -1)
-    rest = re.compile(r"[^,\[\]{}\n]*").match(stop.text, stop.at)
-    whole = stop.text[begin : rest.end() if rest else None].rstrip()
-    hint = "quote the whole value" + (
-        f": {_quote_text(whole)}" if not {"'", '"'} <= set(whole) else ""
-    )
+    rest_of_value = re.compile(r"[^,\[\]{}\n]*").match(stop.text, stop.offset)
+    whole = stop.text[begin : rest_of_value.end() if rest_of_value else None].rstrip()
+    has_both_quotes = {"'", '"'} <= set(whole)
+    hint = "quote the whole value" + ("" if has_both_quotes else f": {_quote_text(whole)}")
     return stop.error_here("unexpected operator after the closing quote", hint)
 
 
@@ -262,21 +277,21 @@ _BRACKET_OR_COMMENT = re.compile(
 
 def _flow(stop: ParserStop) -> Diagnostic:
     """A list in [] or a mapping in {} that is not closed where the parser expects it."""
-    opening = stop.text[stop.since : stop.since + 1]
+    opening = stop.text[stop.context_start : stop.context_start + 1]
     closing = _CLOSE.get(opening, opening)
     if stop.letter in ("]", "}"):
         hint = f"close the {opening!r} with {closing!r} first"
         return stop.error_here(f"{stop.letter!r} cannot close a {opening!r}", hint)
-    if stop.since in _open_brackets(stop):
-        return _never_closed(stop, stop.since)
-    if unquoted := _operator(stop) or _needs_quotes(stop, stop.at):
+    if stop.context_start in _open_brackets(stop):
+        return _never_closed(stop, stop.context_start)
+    if unquoted := _operator(stop) or _needs_quotes(stop, stop.offset):
         return unquoted
     if stop.letter == ":":
-        begin, line = stop.line(stop.at)
-        begin_of_opening, _ = stop.line(stop.since)
-        if begin_of_opening != begin and not re.search(r":\s", line[: stop.at - begin]):
+        begin, line = stop.line(stop.offset)
+        begin_of_opening, _ = stop.line(stop.context_start)
+        if begin_of_opening != begin and not re.search(r":\s", line[: stop.offset - begin]):
             return stop.error(
-                begin, stop.at, "expected ',' before this", "end the line above with ','"
+                begin, stop.offset, "expected ',' before this", "end the line above with ','"
             )
         return stop.error_here("unexpected second ':'", "quote a text that contains ': '")
     return stop.error_here(
@@ -296,6 +311,7 @@ def _open_brackets(stop: ParserStop) -> list[int]:
 
 
 def _never_closed(stop: ParserStop, begin: int) -> Diagnostic:
+    """The bracket at ``begin``, which is never closed."""
     opening = stop.text[begin]
     for match in _BRACKET_OR_COMMENT.finditer(stop.text, begin):
         if match[0].startswith("#") and _CLOSE[opening] in match[0]:
@@ -325,8 +341,8 @@ def _needs_quotes(stop: ParserStop, stopped: int) -> Diagnostic | None:
     return None
 
 
-def _in_quotes(line: str, at: int) -> bool:
-    return line.count('"', 0, at) % 2 == 1 or line.count("'", 0, at) % 2 == 1
+def _in_quotes(line: str, offset: int) -> bool:
+    return line.count('"', 0, offset) % 2 == 1 or line.count("'", 0, offset) % 2 == 1
 
 
 def _quote_text(text: str) -> str:
@@ -346,18 +362,22 @@ def _content(stop: ParserStop) -> Diagnostic:
 
 
 def _quote(stop: ParserStop) -> Diagnostic:
-    quote = stop.text[stop.since : stop.since + 1]
-    if unquoted := _needs_quotes(stop, stop.since):
+    """A quote that is never closed."""
+    quote = stop.text[stop.context_start : stop.context_start + 1]
+    if unquoted := _needs_quotes(stop, stop.context_start):
         return unquoted
     return stop.error(
-        stop.since, stop.since + 1, "this quote is never closed", f"close it with {quote}"
+        stop.context_start,
+        stop.context_start + 1,
+        "this quote is never closed",
+        f"close it with {quote}",
     )
 
 
 def _escape(stop: ParserStop) -> Diagnostic:
     """An unknown escape in double quotes."""
-    begin = stop.text.rfind("\\", stop.since, stop.at + 1)
-    begin = stop.at if begin < 0 else begin
+    begin = stop.text.rfind("\\", stop.context_start, stop.offset + 1)
+    begin = stop.offset if begin < 0 else begin
     if "Unicode" in stop.problem:
         message = f"{stop.text[begin : begin + 6]} is not a character"
         return stop.error(
@@ -367,52 +387,63 @@ def _escape(stop: ParserStop) -> Diagnostic:
         kind = stop.text[begin + 1 : begin + 2]
         digits = {"x": 2, "u": 4, "U": 8}.get(kind, 0)
         message = rf"\{kind} must be followed by {digits} hexadecimal digits"
-        return stop.error(begin, stop.at + 1, message, r"write \\ for a backslash")
+        return stop.error(begin, stop.offset + 1, message, r"write \\ for a backslash")
     hint = r"write \\ for a backslash, or put the text in single quotes"
     return stop.error(begin, begin + 2, f"unknown escape {stop.text[begin : begin + 2]}", hint)
 
 
 def _sigil(stop: ParserStop) -> Diagnostic:
-    letter = stop.text[stop.since : stop.since + 1]
-    if unquoted := _needs_quotes(stop, stop.since):
+    """A text that begins with a sign of YAML: ``*`` or ``&``."""
+    letter = stop.text[stop.context_start : stop.context_start + 1]
+    if unquoted := _needs_quotes(stop, stop.context_start):
         return unquoted
     hint = "quote the text" + ("; list items begin with '- '" if letter == "*" else "")
     return stop.error(
-        stop.since, stop.since + 1, f"an unquoted text cannot begin with {letter!r}", hint
+        stop.context_start,
+        stop.context_start + 1,
+        f"an unquoted text cannot begin with {letter!r}",
+        hint,
     )
 
 
 def _header(stop: ParserStop) -> Diagnostic:
-    sign = stop.text[stop.since : stop.since + 1]
+    """A text on the line of the ``|`` or ``>`` before it."""
+    sign = stop.text[stop.context_start : stop.context_start + 1]
     return stop.error_here(
         f"unexpected text after {sign!r}", "put the text on the next lines, indented"
     )
 
 
 def _item(stop: ParserStop) -> Diagnostic:
+    """A list item on the line of its key."""
     hint = "put it on the next line, or write [a, b]"
     return stop.error_here("a list item cannot begin on the line of its key", hint)
 
 
 def _outside(stop: ParserStop) -> Diagnostic:
-    begin, line = stop.line(stop.at)
+    """Text after the end of the document."""
+    begin, line = stop.line(stop.offset)
     hint = "begin another document with a line '---'"
     return stop.error(
-        stop.at, begin + len(line), "unexpected text after the end of the document", hint
+        stop.offset, begin + len(line), "unexpected text after the end of the document", hint
     )
 
 
 def _tag(stop: ParserStop) -> Diagnostic:
-    match = re.compile(r"![^\s,\[\]{}]*").match(stop.text, stop.since)
+    """An unknown tag."""
+    match = re.compile(r"![^\s,\[\]{}]*").match(stop.text, stop.context_start)
     span = (
-        Span(stop.source, *match.span()) if match else Span(stop.source, stop.since, stop.since + 1)
+        Span(stop.source, *match.span())
+        if match
+        else Span(stop.source, stop.context_start, stop.context_start + 1)
     )
     hint = "the only tag is !expr; quote a text that begins with '!'"
     return Diagnostic("yaml.tag", f"unknown tag {span.text!r}", span, hint)
 
 
 def _directive(stop: ParserStop) -> Diagnostic:
-    begin, line = stop.line(stop.at)
+    """A line that begins with ``%``."""
+    begin, line = stop.line(stop.offset)
     hint = "delete the line; quote a text that begins with '%'"
     return stop.error(begin, begin + len(line), "a line cannot begin with '%'", hint)
 

@@ -38,21 +38,21 @@ def letters(raw: str, style: str, expected: str) -> list[Place] | None:
     """
     places = list[Place]()
     blanks = list[Place]()
-    done = 0  # the number of characters of `expected` that have places
+    count_placed = 0  # the number of characters of `expected` that have places
     for letter, start, end in _pieces(raw, style):
         if raw[start] in " \t\r\n":
             blanks.append((start, end))
             continue
         if not letter:  # an escaped line end
             continue
-        index = expected.find(letter, done)
-        if index < 0 or expected[done:index].strip(_BLANK):
+        index = expected.find(letter, count_placed)
+        if index < 0 or expected[count_placed:index].strip(_BLANK):
             return None
-        places += [*_places_of_blanks(index - done, blanks, start), (start, end)]
+        places += [*_places_of_blanks(index - count_placed, blanks, start), (start, end)]
         blanks = []
-        done = index + 1
-    places += _places_of_blanks(len(expected) - done, blanks, len(raw))
-    if expected[done:].strip(_BLANK):
+        count_placed = index + 1
+    places += _places_of_blanks(len(expected) - count_placed, blanks, len(raw))
+    if expected[count_placed:].strip(_BLANK):
         return None
     _, last_end = places[-1] if places else (0, int(style in PIECES))
     return [*places, (last_end, last_end)]
@@ -95,9 +95,9 @@ def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
 
 def _unescape(match: re.Match[str]) -> str:
     """The character of an escape between double quotes; empty for an escaped line end."""
-    short, high, low, four, eight, _, other = match.groups()
+    two_digits, high, low, four_digits, eight_digits, _, letter = match.groups()
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
-    if code := short or four or eight:
+    if code := two_digits or four_digits or eight_digits:
         return chr(int(code, 16))
-    return _ESCAPES.get(other, other) if other else ""
+    return _ESCAPES.get(letter, letter) if letter else ""

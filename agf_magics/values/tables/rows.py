@@ -41,6 +41,7 @@ class Rows(Sequence[Cells]):
 
     def __init__(self) -> None:
         self._pages: dict[int, list[Cells | StepError]] = {}
+        """The last pages, by number."""
 
     def read(self, page: int) -> list[Cells | StepError]:
         """The rows of a page, with the error in place of a row that cannot be read."""
@@ -150,14 +151,16 @@ def _unreadable(
     for name in columns:
         try:
             records(number, number + 1, name)
-        except BaseException as found:
-            if not _is_of_library(found):
+        except BaseException as error_of_column:
+            if not _is_of_library(error_of_column):
                 raise
-            return broken_row(number, f"Python cannot hold its {name!r}: {found}")
+            return broken_row(number, f"Python cannot hold its {name!r}: {error_of_column}")
     return broken_row(number, f"Python cannot hold it: {error}")
 
 
 def refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one of them") -> None:
+    """Raise DefinitionError if two columns have the same name. ``file``: the beginning of the message,
+    which names the file; default: empty."""
     counts = Counter(map(str, names))
     double = next((name for name, count in counts.items() if count > 1), None)
     if double is not None:
@@ -166,12 +169,14 @@ def refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one 
 
 
 def column_names(row: object) -> Iterator[str]:
+    """The keys of a row as text; none if it is not a mapping."""
     return map(str, row if isinstance(row, Mapping) else ())
 
 
 def row_object(line: bytes, number: int) -> Cells | StepError:
+    """The row in a line of JSON; the error if it is not an object."""
     try:
-        # the places in its errors are in this line
+        # The line alone is parsed, so the places in an error are places in the line.
         row = json.loads(line.rstrip(), object_pairs_hook=_once_each)
     except DoubleKey as error:
         return broken_row(number, f"it has {error.args[0]!r} twice", "line")
@@ -195,9 +200,10 @@ def _once_each(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     return fields
 
 
-def broken_row(number: int, why: str, what: str = "row") -> StepError:
-    message = f"{what} {number:,} cannot be used: {why}"
-    hint = f"correct this {what}; the other rows run without it"
+def broken_row(number: int, why: str, unit: str = "row") -> StepError:
+    """The error of a row that cannot be used. ``unit``: the word for it, ``row`` or ``line``."""
+    message = f"{unit} {number:,} cannot be used: {why}"
+    hint = f"correct this {unit}; the other rows run without it"
     return StepError(Diagnostic("over.broken-row", message, hint=hint))
 
 

@@ -1,4 +1,4 @@
-"""What sends chunks of calls to workers: the protocol that all backends share."""
+"""`WorkerBackend`, the protocol of everything that sends chunks of calls to workers."""
 
 from __future__ import annotations
 
@@ -61,12 +61,13 @@ class WorkerBackend(Protocol):
         """The number of calls that can run at the same time now. Never blocks."""
 
     def submit(
-        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+        self, run: Callable[..., Any], order: tuple[Any, ...], report: Callable[[Any], None]
     ) -> Cancel:
         """Execute ``run(*order)`` on a worker.
 
-        ``done(outcome)`` is called once, on any thread. The outcome is what ``run`` returned, a `Lost`,
-        or the exception with which the backend failed."""
+        ``report(outcome)`` is called once, on any thread. The outcome is the value that ``run`` returned,
+        a `Lost`, or the exception with which the backend failed. Returns the function that cancels the
+        chunk."""
 
 
 def options_of(order: tuple[Any, ...]) -> Mapping[str, Any]:

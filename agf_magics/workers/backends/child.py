@@ -36,6 +36,7 @@ ends."""
 
 
 def main() -> None:
+    """Execute the chunks of the parent process until it is gone."""
     # The pipes get other numbers. A program that a call starts does not inherit them: it must neither
     # take the next chunk as its input nor write into a frame.
     source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -52,23 +53,24 @@ def main() -> None:
     threading.Thread(
         target=_read_frames, args=(source, frames, target, writes), daemon=True
     ).start()
-    # For systems that do not end this process with its parent (macOS, Windows).
+    # macOS and Windows do not end this process with its parent.
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     path = pickle.loads(frames.get())
     here = os.path.realpath(os.getcwd())
-    # First without the current folder: it may have a stranger's module named cloudpickle.
+    # cloudpickle is imported without the current folder, which may have a stranger's module of that
+    # name.
     sys.path[:] = [part for part in path if os.path.realpath(part) != here]
     with contextlib.suppress(ImportError):
         import cloudpickle  # noqa: F401
     sys.path[:] = path
     modules = Modules()
-    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    state: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
 
     def tell(report: tuple[Any, ...]) -> None:
         with writes:
             write_frame(target, pickle.dumps((PROGRESS, *report)))
 
-    held.tellers = {threading.get_ident(): tell}
+    state.tellers = {threading.get_ident(): tell}
     try:
         while True:
             frame, began = frames.get(), time.time()
@@ -82,11 +84,12 @@ def main() -> None:
 
 
 def _outcome(frame: bytes) -> bytes:
+    """Execute a chunk, and return its outcome as a pickle."""
     outcome: Any
     try:
         outcome = pickle.loads(frame)
     except BaseException as error:
-        # For instance, cloudpickle is missing here.
+        # The error has many causes; for instance, cloudpickle is missing here.
         outcome = error
     try:
         return pickle.dumps(outcome, 5)
@@ -129,6 +132,7 @@ class Modules:
                 self._files[file] = (*_state(file), began)
 
     def were_edited(self) -> bool:
+        """Whether the file of a noted module has changed since its import."""
         return any(
             _state(file) != (changed, size) or changed > began * 1e9
             for file, (changed, size, began) in self._files.items()
@@ -176,12 +180,12 @@ def _watch(parent: int) -> None:
 
 def read_frame(source: BinaryIO) -> bytes | None:
     """The next frame; None if the other side has closed the pipe."""
-    size = source.read(8)
-    if len(size) < 8:
+    header = source.read(8)
+    if len(header) < 8:
         return None
-    wanted = int.from_bytes(size, "big")
-    frame = source.read(wanted)
-    return frame if len(frame) == wanted else None
+    length = int.from_bytes(header, "big")
+    frame = source.read(length)
+    return frame if len(frame) == length else None
 
 
 def write_frame(target: BinaryIO, frame: bytes) -> None:

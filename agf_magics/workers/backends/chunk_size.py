@@ -1,4 +1,4 @@
-"""How many calls travel in one chunk: the run learns it.
+"""`ChunkSize`, which learns in a run how many calls should travel in one chunk.
 
 A chunk takes half a second, the shortest time that a person notices, so that a trip costs little
 and a lost worker loses little.
@@ -26,7 +26,7 @@ MOST = 1_000
 GROWTH = 4
 """The largest ratio of the number of calls in a chunk to the number in the chunk before it."""
 
-WANTED = 20_000
+MOST_OPEN = 20_000
 """The most calls of one fan-out that have started and not ended."""
 
 
@@ -37,10 +37,10 @@ class ChunkSize:
 
     def __init__(self) -> None:
         self.size = 1
-        # What one call takes, as learned so far.
+        # The learned cost of one call.
         self._seconds = self._argument_bytes = self._result_bytes = 0.0
 
-    def weigh_given(self, size: float) -> None:
+    def learn_argument_size(self, size: float) -> None:
         """Learn the bytes of the arguments of one call."""
         self._argument_bytes = _forget_slowly(self._argument_bytes, size)
 
@@ -51,6 +51,7 @@ class ChunkSize:
         earlier = self._seconds or seconds_of_call
         self._seconds = earlier + (seconds_of_call - earlier) / 4
         self._result_bytes = _forget_slowly(self._result_bytes, returned / count)
+        # The number of calls that the time of a chunk allows, and the number that its bytes allow.
         in_time = max(AIM, lanes / CHUNKS_A_SECOND) / max(self._seconds, 1e-6)
         bytes_of_chunk = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1)))
         in_bytes = bytes_of_chunk / max(self._argument_bytes, self._result_bytes, 1)

@@ -34,7 +34,7 @@ class Parcel(NamedTuple):
     data: bytes
     files: str = ""
     """The beginning of the paths of the chunk's files; empty if the chunk has no files."""
-    held: Sequence[Any] = ()
+    kept_alive: Sequence[Any] = ()
     """Objects that keep files alive until the chunk is back."""
     shared: Sequence[SentOnce] = ()
     """Arguments that other chunks have, too, and that are sent once."""
@@ -47,6 +47,7 @@ class Entry:
 
     def __init__(self) -> None:
         self.losses = 0
+        """The number of losses for which the call may be to blame."""
         self.workers: list[str] = []
         """How the workers of the call were lost, one text for each loss."""
 
@@ -66,7 +67,7 @@ class Flight(ABC, Generic[E]):
         self.is_suspect = bool(entries[0].losses)
         """Whether a worker was lost with these calls before."""
         self.cancel: Cancel = nothing
-        """Set by the dispatcher."""
+        """Cancels the chunk; set by the dispatcher when it sends the chunk."""
 
     @abstractmethod
     def land(self, outcome: Any) -> None:
@@ -86,9 +87,11 @@ class Line(ABC, Generic[E]):
         self.dispatcher, self.backend = dispatcher, dispatcher.backend
         self.size, self.limit = size, limit
         self.waiting: deque[E] = deque()
+        """Calls that wait to be sent."""
         self.lost: deque[E] = deque()
         """Calls whose worker was lost. They travel alone, so that the next loss names its cause."""
         self.flights: dict[Flight[E], None] = {}
+        """The chunks in flight."""
 
     @property
     @abstractmethod
@@ -143,21 +146,22 @@ class Line(ABC, Generic[E]):
                 return self._packed(entries[:1])
             self.refuse(entries[0], error)
             return None
-        self.size.weigh_given(len(parcel.data) / len(entries))
+        self.size.learn_argument_size(len(parcel.data) / len(entries))
         return self.flight(entries, parcel)
 
     def lose(self, flight: Flight[E], lost: Lost) -> None:
-        """The worker of a chunk is lost: its calls are sent again, each alone."""
-        names_one = self.backend.identifies_lost_chunk
-        alone = len(flight.entries) == 1 and (names_one or not flight.shared)
-        # A call alone that passed its time limit, or that the backend has repeated already, would be
-        # lost again.
-        is_last = self.has_effect or lost.gone or (alone and (lost.last or lost.late is not None))
-        again: list[E] = []
+        """Handle the loss of a chunk's worker: the calls are sent again, each alone, or fail."""
+        names_chunk = self.backend.identifies_lost_chunk
+        was_alone = len(flight.entries) == 1 and (names_chunk or not flight.shared)
+        # A call that was alone would be lost again if it passed its time limit, or if the backend has
+        # repeated it already.
+        would_be_lost_again = was_alone and (lost.last or lost.late is not None)
+        is_last = self.has_effect or lost.gone or would_be_lost_again
+        sent_again: list[E] = []
         for entry in flight.entries:
             if not lost.cancelled:
                 # A pool that breaks loses all its chunks: only a call that was alone is to blame.
-                entry.losses += alone or names_one
+                entry.losses += was_alone or names_chunk
                 entry.workers.append(str(lost))
             if is_last or entry.losses > LOSSES:
                 entry.workers = entry.workers or [str(lost)]
@@ -166,8 +170,8 @@ class Line(ABC, Generic[E]):
                 # Also after a loss on purpose: the call is sent alone, so that it cannot take others
                 # with it.
                 entry.losses = max(1, entry.losses)
-                again.append(entry)
-        self.give_back(again, self.lost)
+                sent_again.append(entry)
+        self.give_back(sent_again, self.lost)
 
 
 class Dispatcher:
@@ -191,6 +195,7 @@ class Dispatcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
         self._due = False
+        """Whether `send` is scheduled."""
 
     def wake(self) -> None:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a
@@ -223,31 +228,35 @@ class Dispatcher:
                 self._send(flight)
 
     def _room(self) -> int:
-        # If a loss does not name its chunk, a call that ends its worker is known only if it is alone.
-        if not self.backend.identifies_lost_chunk and (
-            any(flight.is_suspect for flight in self.in_flight)
-            or any(line.lost and line.has_more for line in self.lines)
-        ):
-            # One chunk at a time, until the calls that were lost have ended: with two chunks in flight,
-            # the next loss would blame both.
+        """The number of chunks that may be sent now."""
+        # If a loss does not name its chunk, the call that ends its worker can be found only if it travels
+        # alone. So there is one chunk at a time until the calls that were lost have ended.
+        if not self.backend.identifies_lost_chunk and self._has_suspects:
             return 1 - len(self.in_flight)
         return max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
 
+    @property
+    def _has_suspects(self) -> bool:
+        """Whether a call whose worker was lost is in flight or waits."""
+        if any(flight.is_suspect for flight in self.in_flight):
+            return True
+        return any(line.lost and line.has_more for line in self.lines)
+
     def _send(self, flight: Flight[Any]) -> None:
         self.in_flight[flight] = None
-        # For this chunk and for the others: a loss can be the fault of any chunk that was in flight.
-        for other in self.in_flight:
-            other.shared = len(self.in_flight) > 1
+        # Set for this chunk and for the others: a loss can be the fault of any chunk in flight.
+        for open_flight in self.in_flight:
+            open_flight.shared = len(self.in_flight) > 1
 
-        def done(outcome: Any) -> None:
+        def report(outcome: Any) -> None:
             self._call(self._land, flight, outcome)
 
         try:
-            flight.cancel = self.backend.submit(flight.run, flight.order, done)
+            flight.cancel = self.backend.submit(flight.run, flight.order, report)
             # The arguments, up to 8 MB, belong to the backend now.
             flight.order = ()
         except Exception as error:  # of the backend
-            done(error)
+            report(error)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         """Call ``function`` on the loop, from any thread."""
@@ -269,7 +278,8 @@ class Dispatcher:
             return  # the first outcome counts
         del self.in_flight[flight]
         flight.land(outcome)
-        # The function refers to the chunk: a circle would keep the arguments until the next collection.
+        # `cancel` refers to the chunk: the circle would keep the arguments until the next garbage
+        # collection.
         flight.cancel = nothing
         self.wake()
         for listener in list(self.listeners):
@@ -277,8 +287,8 @@ class Dispatcher:
 
 
 class Shown:
-    """What the live row says about an open fan-out on workers: how many of its elements are with
-    workers, and whether the workers are still being started. Reports each change."""
+    """The state of an open fan-out on workers for its live row: how many of its elements are with
+    workers, and whether the workers are still being started. Each change is reported."""
 
     def __init__(self, dispatcher: Dispatcher, show: Callable[[Placement], None]) -> None:
         self.dispatcher, self._show = dispatcher, show
@@ -290,10 +300,10 @@ class Shown:
         """Show that ``count`` elements are with workers."""
         self.count = count
         backend = self.dispatcher.backend
-        now = Placement(count, backend.name, getattr(backend, "starting", 0) if count else 0)
-        if now != self._last:
-            self._last = now
-            self._show(now)
+        placement = Placement(count, backend.name, getattr(backend, "starting", 0) if count else 0)
+        if placement != self._last:
+            self._last = placement
+            self._show(placement)
 
     def close(self) -> None:
         self.dispatcher.fan_outs.pop(self, None)

@@ -27,17 +27,18 @@ class ExecutorBackend:
         ``_max_workers``, or the number of processors."""
         self.executor = executor
         self.name = name or type(executor).__name__
-        self.lanes = lanes or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        max_workers: int | None = getattr(executor, "_max_workers", None)
+        self.lanes = lanes or max_workers or os.cpu_count() or 1
 
     def submit(
-        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+        self, run: Callable[..., Any], order: tuple[Any, ...], report: Callable[[Any], None]
     ) -> Cancel:
         try:
             future = self.executor.submit(pickle.loads, applied(run, order))
         except RuntimeError as error:  # the executor was shut down, or is broken
-            done(Lost(f"{self.name}: {error}", gone=True))
+            report(Lost(f"{self.name}: {error}", gone=True))
             return nothing
-        future.add_done_callback(lambda ended: done(outcome_of(ended)))
+        future.add_done_callback(lambda ended: report(outcome_of(ended)))
 
         def cancel() -> None:
             future.cancel()
@@ -46,7 +47,7 @@ class ExecutorBackend:
 
 
 def outcome_of(ended: Future[Any]) -> Any:
-    """What `WorkerBackend.submit` reports for a future that has ended."""
+    """The outcome of a chunk, as `WorkerBackend.submit` reports it, from a future that has ended."""
     try:
         return ended.result(0)
     except CancelledError:

@@ -57,12 +57,16 @@ class Processes:
         self._start()
 
     def _start(self) -> None:
+        """Begin without processes and threads, also after a fork."""
         self._pid = os.getpid()
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._threads = self._waiting = 0
-        """The number of threads, and the number of threads without a chunk less the waiting chunks."""
+        self._threads = 0
+        """The number of threads, each of which serves one process."""
+        self._waiting = 0
+        """The number of threads without a chunk, minus the number of chunks that wait."""
         self._children: set[_Child] = set()
+        """The processes that have not ended."""
         self._files: dict[str, tuple[str, int]] = {}
         """The file of each large function and the last run that used it, by the function's digest."""
         self._runs = 0
@@ -77,20 +81,20 @@ class Processes:
         return [child.process.pid for child in list(self._children) if child.process.poll() is None]
 
     def submit(
-        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+        self, run: Callable[..., Any], order: tuple[Any, ...], report: Callable[[Any], None]
     ) -> Cancel:
         # A forked process has none of the threads.
         if self._pid != os.getpid():
             self._start()
         if run is chunk.run and len(order[0]) > HEAVY:
             order = (self._file(order[1], order[0]), *order[1:])
-        job = _Job(applied(run, order), options_of(order).get("timeout"), done)
+        job = _Job(applied(run, order), options_of(order).get("timeout"), report)
         with self._lock:
             if self.closed:
-                done(Lost(CLOSED, gone=True))
+                report(Lost(CLOSED, gone=True))
                 return job.cancel
-            # Counted here and not on the thread: two chunks that come at once must not
-            # count the same idle thread.
+            # Counted here, not on the thread, so that two chunks that come at once do not count the
+            # same idle thread.
             self._waiting -= 1
             starts = self._waiting < 0 and self._threads < self.lanes
             self._threads += starts
@@ -144,6 +148,7 @@ class Processes:
         return self._folders.folder()
 
     def _file(self, digest: str, program: bytes) -> str:
+        """The path of a file with a large function, which is written once."""
         path = str(Path(self.folder(), digest))
         if digest not in self._files:
             Path(path).write_bytes(program)
@@ -153,6 +158,7 @@ class Processes:
     # --- on the threads ---
 
     def _serve(self, jobs: SimpleQueue[_Job | None]) -> None:
+        """Execute chunks on this thread, in one process after another."""
         process: _Child | None = None
         try:
             while True:
@@ -161,7 +167,7 @@ class Processes:
                     return
                 if job.take():
                     if self.closed:
-                        job.done(Lost(CLOSED, gone=True))
+                        job.report(Lost(CLOSED, gone=True))
                     else:
                         process = self._perform(job, process)
                 # A waiting thread must not keep the results of its last calls alive.
@@ -208,22 +214,24 @@ class Processes:
                 # The process could not be started.
                 outcome = Lost(f"no process could be started: {error}")
             else:
-                how, late = self._end(process), job.limit if isinstance(error, _Silent) else None
-                outcome = Lost(how, cancelled=job.killed, late=late)
+                ending, late = self._end(process), job.limit if isinstance(error, _Silent) else None
+                outcome = Lost(ending, cancelled=job.killed, late=late)
                 if self.closed:
                     outcome = Lost(CLOSED, gone=True)
                 process = None
         except BaseException as error:
-            # An error of unpickling: nobody knows what is left in the pipe, so the process ends.
+            # The outcome could not be unpickled. The rest of it may still be in the pipe, so the process
+            # ends.
             outcome = error
             if process is not None:
                 self._end(process)
                 process = None
         job.process = None
-        job.done(outcome)
+        job.report(outcome)
         return process
 
     def _end(self, process: _Child) -> str:
+        """End a process, and return the words for how it ended."""
         self._children.discard(process)
         return process.end()
 
@@ -231,22 +239,27 @@ class Processes:
 class _Job:
     """A chunk on its way."""
 
-    def __init__(self, frame: bytes, limit: float | None, done: Callable[[Any], None]) -> None:
+    def __init__(self, frame: bytes, limit: float | None, report: Callable[[Any], None]) -> None:
         """``limit``: the most seconds that each call of the chunk may take; None: no limit."""
         self.frame = frame
         self.limit = limit
-        self.done = done
+        self.report = report
         self.process: _Child | None = None
-        self.killed = self._cancelled = False
+        """The process that executes the chunk; None: none does."""
+        self.killed = False
+        """Whether the process must be killed, because the chunk was cancelled twice."""
+        self._cancelled = False
         self._taken = threading.Lock()
 
     def take(self) -> bool:
+        """Take the chunk, either to execute or to cancel it. Returns whether the caller is the
+        first."""
         return self._taken.acquire(blocking=False)
 
     def cancel(self) -> None:
         """See `backend.Cancel`."""
         if self.take():
-            self.done(Lost("cancelled", cancelled=True))
+            self.report(Lost("cancelled", cancelled=True))
         # The chunk is cancelled the second time, after the grace period.
         elif self._cancelled:
             self.killed = True
@@ -287,7 +300,7 @@ class _Child:
             # A child that reads nothing must not block the thread, which also looks
             # whether the child lives.
             os.set_blocking(self._input.fileno(), False)
-        self._asked: float | None = None
+        self._asked_at: float | None = None
         """When the process was asked for a sign of life that it has not given yet; None: not asked."""
         self._write(pickle.dumps([os.path.abspath(path or ".") for path in sys.path]))
 
@@ -308,34 +321,36 @@ class _Child:
         """The outcome of a chunk, or the exception with which it failed. Raises EOFError if the
         process ends, and `_Silent` if it gives no sign of life although ``limit`` seconds are
         over."""
-        self._asked = None
+        self._asked_at = None
         self._write(frame)
         while True:
             size = int.from_bytes(self._read(8, limit), "big")
             content = self._read(size, limit) if size else b""
             with for_the_person():  # may run the code of a user's class
                 outcome = pickle.loads(content) if size else None
-            self._asked = None
+            self._asked_at = None
             if type(outcome) is tuple and outcome[:1] == (child.PROGRESS,):
                 hear(*outcome[1:])
             elif size:
                 return outcome
 
     def _write(self, frame: bytes) -> None:
-        rest = memoryview(len(frame).to_bytes(8, "big") + frame)
-        while rest:
+        """Write a frame. Raises EOFError if the process ends."""
+        unwritten = memoryview(len(frame).to_bytes(8, "big") + frame)
+        while unwritten:
             self._wait(self._input, "POLLOUT", None)
-            rest = rest[self._input.write(rest) or 0 :]
+            unwritten = unwritten[self._input.write(unwritten) or 0 :]
 
     def _read(self, size: int, limit: float | None) -> bytearray:
+        """Read ``size`` bytes; for ``limit`` and the exceptions, see `execute`."""
         data = bytearray(size)
-        rest = memoryview(data)
-        while rest:
+        missing = memoryview(data)
+        while missing:
             self._wait(self._output, "POLLIN", limit)
-            count = self._output.readinto(rest)
+            count = self._output.readinto(missing)
             if not count:
                 raise EOFError
-            rest = rest[count:]
+            missing = missing[count:]
         return data
 
     def _wait(self, pipe: RawIOBase, event: str, limit: float | None) -> None:
@@ -347,15 +362,15 @@ class _Child:
         poll.register(pipe, getattr(select, event))
         began = time.monotonic()
         while not poll.poll(child.LOOK * 1000):
-            now = time.monotonic()
+            current_time = time.monotonic()
             if self.process.poll() is not None and not poll.poll(0):
                 raise EOFError
             if limit is None:
                 continue
-            if self._asked is not None and now - self._asked > max(limit, SILENCE):
+            if self._asked_at is not None and current_time - self._asked_at > max(limit, SILENCE):
                 raise _Silent
-            if self._asked is None and now - began > limit:
-                self._asked = now
+            if self._asked_at is None and current_time - began > limit:
+                self._asked_at = current_time
                 self._write(child.ALIVE)
 
     def kill(self) -> None:
@@ -383,5 +398,6 @@ class _Child:
 
 
 def _processors() -> int:
+    """The number of processors that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable is not None else os.cpu_count() or 1

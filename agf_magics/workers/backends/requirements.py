@@ -1,4 +1,4 @@
-"""What the tools of a run need of the run's workers, and the problems if the workers lack it."""
+"""`Need`, the resources that a tool needs of workers, and the problems if the workers lack them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Need(NamedTuple):
 
 
 def find_problems(backend: WorkerBackend, needs: Sequence[Need]) -> list[Diagnostic]:
-    """Errors that say why tools cannot run on ``backend``, and warnings. Waits for no worker."""
+    """The errors of tools that cannot run on ``backend``, and warnings. Waits for no worker."""
     find = getattr(backend, "find_problems", None)
     if find is not None:
         problems: list[Diagnostic] = find(needs)
@@ -31,9 +31,10 @@ def find_problems(backend: WorkerBackend, needs: Sequence[Need]) -> list[Diagnos
 
 
 def lacking_resource(need: Need, name: str) -> Diagnostic:
-    wanted = ", ".join(f"{amount:g} {resource}" for resource, amount in need.resources.items())
-    who = f"tool {need.name!r}" if need.name else "each call"
-    message = f"{who} needs {wanted}, and no worker of {name} has it"
+    """The error for a need that no worker of the backend ``name`` has."""
+    amounts = ", ".join(f"{amount:g} {resource}" for resource, amount in need.resources.items())
+    subject = f"tool {need.name!r}" if need.name else "each call"
+    message = f"{subject} needs {amounts}, and no worker of {name} has it"
     option = ",".join(f"{resource}={amount:g}" for resource, amount in need.resources.items())
     where = "the tool" if need.name else "agf.Workers"
     hint = (

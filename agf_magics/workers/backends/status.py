@@ -18,9 +18,11 @@ class WorkerStatus(NamedTuple):
     memory: int | None = None
     """The bytes of memory that the worker uses; None: not known."""
     memory_limit: int | None = None
+    """The bytes of memory that the worker may use; None: not known."""
     versions: Mapping[str, str] = {}
     """The versions of Python and of packages; empty: not known."""
     resources: Mapping[str, float] = {}
+    """The resources that the worker offers, by name."""
 
 
 class BackendStatus(NamedTuple):

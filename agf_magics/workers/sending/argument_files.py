@@ -38,8 +38,10 @@ class _ValueFile(NamedTuple):
     """A value that has a file."""
 
     look: weakref.ref[Any]
+    """Returns the value; None after it was freed."""
     path: str
     size: int
+    """The bytes of the file."""
     named: list[Any]
     """Objects that keep the result files named by this file alive."""
 
@@ -56,32 +58,34 @@ class ArgumentFiles:
         """``prefix``: the beginning of the paths of the files."""
         self._prefix = prefix
         self._known: dict[int, _ValueFile] = {}
+        """The values that have a file, by their identity."""
 
     def packed(self, arguments: Sequence[Mapping[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
         """The arguments of calls as a pickle that names the files, and the objects that keep the files
         until the pickle is read."""
-        held: list[Any] = []
+        kept_alive: list[Any] = []
 
-        def apart(value: Any) -> Any:
+        def file_of(value: Any) -> Any:
             value_file = self._file(value, dump)
             if value_file is None:
                 return None
-            held.extend((value, *value_file.named))
+            kept_alive.extend((value, *value_file.named))
             return value_file.path, value_file.size
 
         def reduce(thing: Any) -> Any:
-            found = apart(thing)
-            return reduce_known(thing) if found is None else (_MAPPED, found)
+            place = file_of(thing)
+            return reduce_known(thing) if place is None else (_MAPPED, place)
+
+        def mapped(value: Any) -> Any:
+            place = file_of(value)
+            return value if place is None else Later(_MAPPED, *place)
 
         # Each call gets an object of its own for an argument. Pickle would make one object for all.
-        own = [
-            {
-                name: value if (found := apart(value)) is None else Later(_MAPPED, *found)
-                for name, value in each.items()
-            }
-            for each in arguments
+        call_arguments = [
+            dict(zip(keywords, map(mapped, keywords.values()), strict=True))
+            for keywords in arguments
         ]
-        return dump(own, reduce=reduce), held
+        return dump(call_arguments, reduce=reduce), kept_alive
 
     def _file(self, value: Any, dump: Dump) -> _ValueFile | None:
         """The file of a value. None if the value is small, if its type has no weak references (such as

@@ -29,7 +29,8 @@ class FileFolders:
     """The folders of one backend."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[Path, ProcessLock]] = {}
+        self._folders: dict[str, tuple[Path, ProcessLock]] = {}
+        """The folder in each file system, with the lock of this process in it."""
         self._pid = os.getpid()
         self._lock = threading.Lock()
 
@@ -37,21 +38,22 @@ class FileFolders:
         """A folder that only this user can read, in a file system with room."""
         base = IN_MEMORY if _has_room(IN_MEMORY) else tempfile.gettempdir()
         with self._lock:
-            if base not in self._made:
+            if base not in self._folders:
                 remove_dead(base)
-                self._made[base] = _make(base)
-            return str(self._made[base][0] / FILES)
+                self._folders[base] = _make(base)
+            return str(self._folders[base][0] / FILES)
 
     def close(self) -> None:
         """Remove the folders, unless this process was forked from the process that they belong to."""
-        made, self._made = self._made, {}
-        for path, lock in made.values() if self._pid == os.getpid() else ():
+        folders, self._folders = self._folders, {}
+        for path, lock in folders.values() if self._pid == os.getpid() else ():
             shutil.rmtree(path / FILES, ignore_errors=True)
             lock.leave()
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _make(base: str) -> tuple[Path, ProcessLock]:
+    """Create a folder in the file system ``base``."""
     path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
     lock = ProcessLock(path)
     (path / FILES).mkdir(mode=0o700)

@@ -165,6 +165,7 @@ def by_value_pickler() -> Any:
 
 @contextlib.contextmanager
 def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
+    """Let cloudpickle pickle what is in ``modules`` by value, in the block."""
     import cloudpickle
 
     with _registry:
@@ -211,15 +212,14 @@ def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[byte
     """A head and buffers of which ``pickle.loads(head, buffers=buffers)`` makes ``run(*order)``.
     The buffers are the parts of ``order`` that are `Apart`."""
     buffers = [part.data for part in order if type(part) is Apart]
-    inside = [
-        pickle.PickleBuffer(part.data if type(part.data) is bytes else b"")
-        if type(part) is Apart
-        else part
-        for part in order
-    ]
+    inside = [_as_buffer(part) if type(part) is Apart else part for part in order]
     # Pickle asks its callback whether to write a buffer; `append` returns None, which means no.
     left_out: list[pickle.PickleBuffer] = []
     return pickle.dumps(Later(loadable(run), *inside), 5, buffer_callback=left_out.append), buffers
+
+
+def _as_buffer(part: Apart) -> pickle.PickleBuffer:
+    return pickle.PickleBuffer(part.data if type(part.data) is bytes else b"")
 
 
 BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "backends.dask.tasks"))

@@ -1,4 +1,4 @@
-"""Why a worker or a module is missing, in words."""
+"""The errors of calls whose worker was lost, or whose worker lacks a module."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def lacking_module(function: str, where: str, error: ImportError) -> Diagnostic:
     top = str(error.name).partition(".")[0]
     hint = f"install {top!r} on the workers"
     # A module of the notebook is sent along if the function uses it as a global variable.
-    if is_here(error) and is_ours(top):
+    if has_module_here(error) and is_ours(top):
         hint = f"import {top!r} outside of the function: it is then sent with the function"
     return Diagnostic("step.worker-lacks", message, hint=f"{hint}; or {STAY}")
 
 
 def is_worker() -> bool:
     """Whether this process makes calls for a kernel and is no kernel itself."""
-    held = sys.modules.get("_agf_chunk")
-    return held is not None and not hasattr(held, "kernel")
+    state = sys.modules.get("_agf_chunk")
+    return state is not None and not hasattr(state, "kernel")
 
 
-def is_here(error: BaseException | None) -> TypeGuard[ModuleNotFoundError]:
+def has_module_here(error: BaseException | None) -> TypeGuard[ModuleNotFoundError]:
     """Whether ``error`` is about a missing module that this process has."""
     top = text_of(attribute(error, "name")).partition(".")[0]
     if not is_a(error, ModuleNotFoundError) or not top.isidentifier():
@@ -58,7 +58,7 @@ GONE_HINT = (
 )
 
 
-def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False) -> Diagnostic:
+def worker_lost(name: str, kind: str, losses: Sequence[str], gone: bool = False) -> Diagnostic:
     """The failure of a call of ``name`` whose workers were lost. ``losses``: how each worker was lost.
     ``gone``: whether there are no workers any more."""
     if gone:
@@ -67,5 +67,5 @@ def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False)
         )
     times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
     why = "; ".join(dict.fromkeys(losses[-3:]))
-    message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
+    message = f"the worker of {name!r} ended before the {kind} did, {times}: {why}"
     return Diagnostic("step.worker-lost", message, hint=LOST_HINT)

@@ -35,7 +35,7 @@ def prefix_in(share: Callable[[], str] | None) -> str:
 
 
 def remove_files(prefix: str) -> None:
-    """Remove the files of a chunk that are left."""
+    """Remove the files of a chunk that still exist."""
     folder, name = os.path.split(prefix)
     for path in Path(folder).glob(f"{name}*") if prefix else ():
         with contextlib.suppress(OSError):

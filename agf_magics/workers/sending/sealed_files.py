@@ -67,6 +67,8 @@ class MemoryFile:
 
 
 class _Map(NamedTuple):
+    """A map of a sealed file."""
+
     look: weakref.ref[mmap.mmap]
     """Returns the map, as long as a value has it."""
     file: MemoryFile

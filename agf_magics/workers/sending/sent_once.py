@@ -23,6 +23,7 @@ class SentOnce:
         """The future of the argument on the cluster; None until the backend has sent the bytes."""
 
     def sent(self, send: Callable[[bytes], Any]) -> Any:
+        """The future of the argument. ``send``: sends the bytes to the cluster."""
         if self.future is None:
             self.future, self.data = send(self.data), b""
         return self.future
@@ -34,6 +35,7 @@ class SharedValues:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, SentOnce]] = {}
+        """The shared values, by their identity."""
 
     def packed(
         self,
@@ -44,24 +46,26 @@ class SharedValues:
         """The arguments of calls as a pickle, and the shared arguments that are not in it. ``after``: the
         arguments of the next call, with which the last of these calls may share a value."""
         shared: list[SentOnce] = []
-        own = [dict(each) for each in arguments]
-        for each, following in zip(own, [*arguments[1:], after], strict=True):
-            for name, value in self._shared_in(each, following):
-                one = self._once(value, dump)
-                if one not in shared:
-                    shared.append(one)
-                each[name] = Later(_SHARED, shared.index(one))
-        return dump(own), shared
+        call_arguments = [dict(keywords) for keywords in arguments]
+        for keywords, following in zip(call_arguments, [*arguments[1:], after], strict=True):
+            for name, value in self._shared_in(keywords, following):
+                sent_once = self._once(value, dump)
+                if sent_once not in shared:
+                    shared.append(sent_once)
+                keywords[name] = Later(_SHARED, shared.index(sent_once))
+        return dump(call_arguments), shared
 
     def _shared_in(
         self, arguments: Mapping[str, Any], following: Mapping[str, Any]
     ) -> Iterator[tuple[str, Any]]:
+        """The large arguments of a call that another call, such as the ``following`` one, gets, too."""
         for name, value in list(arguments.items()):
             is_shared = id(value) in self._known or following.get(name) is value
             if is_shared and (bytes_of_data(value) >= SHARED_FROM or _is_long(value)):
                 yield name, value
 
     def _once(self, value: Any, dump: Callable[[Any], bytes]) -> SentOnce:
+        """The `SentOnce` of a shared value."""
         if id(value) not in self._known:
             # The value is kept, so that no other value can get its id.
             self._known[id(value)] = value, SentOnce(dump(value))

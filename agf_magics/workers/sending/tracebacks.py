@@ -31,10 +31,10 @@ def raised_there(data: bytes, text: str) -> BaseException:
     except BaseException:
         error = ("RuntimeError", text.strip().rpartition("\n")[2])
     if isinstance(error, tuple):
-        name, said, *answer = error
+        name, message, *answer = error
         # The class could not be sent: a class of the same name shows what it was, and has the status of
         # the server's answer, by which the policy `retry` decides.
-        error = type(name, (Exception,), {})(said)
+        error = type(name, (Exception,), {})(message)
         if len(answer) == 2:
             error.status_code, error.headers = answer[0], {"retry-after": str(answer[1])}
     raised: BaseException = error

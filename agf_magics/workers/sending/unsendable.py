@@ -1,4 +1,4 @@
-"""Why a function or an argument cannot be sent to a worker."""
+"""The errors of functions and arguments that cannot be sent to a worker, with the part at fault."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ STAY = "@tool(where='thread') makes the calls of the tool in the kernel"
 
 def unsendable_function(function: Callable[..., Any], error: BaseException) -> StepError:
     """The failure of calls whose function cannot be pickled."""
-    part = next(
-        (
-            f" uses {name!r}, which"
-            for name, value in _used(function)
-            if not _is_sendable(value, dump=dumped_by_value)
-        ),
-        "",
-    )
+    part = ""
+    for name, value in _used(function):
+        if not _is_sendable(value, dump=dumped_by_value):
+            part = f" uses {name!r}, which"
+            break
     message = f"the function {name_of(function)!r}{part} cannot be sent to a worker: {_why(error)}"
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
 
@@ -41,13 +38,9 @@ def unsendable_arguments(
     for name, value in arguments.items():
         if not _is_sendable(value, program.modules):
             path, part = _part(value, program.modules)
-            what = (
-                f"{name + path} is {_a(type(part).__name__)}"
-                if path
-                else f"it is {_a(type(part).__name__)}"
-            )
+            subject = f"{name + path if path else 'it'} is {_a(type(part).__name__)}"
             message = (
-                f"the argument {name!r} of {function!r} cannot be sent to a worker: {what} "
+                f"the argument {name!r} of {function!r} cannot be sent to a worker: {subject} "
                 f"({_why(error)})"
             )
             failure = StepError(Diagnostic("step.unsendable", message, hint=STAY))
@@ -73,6 +66,7 @@ def heavy_function(program: Program) -> Diagnostic:
 
 
 def _size(value: Any, modules: Sequence[str]) -> int:
+    """The bytes of a pickled value; 0 if it cannot be pickled."""
     try:
         return len(dumped_by_value(value, modules))
     except Exception:
@@ -109,7 +103,7 @@ def _is_sendable(
     modules: Sequence[str] = (),
     dump: Callable[[Any, Sequence[str]], bytes] = dumped,
 ) -> bool:
-    """``dump``: how the value is pickled: by default as an argument."""
+    """Whether a value can be pickled. ``dump``: pickles it; default: as an argument."""
     try:
         dump(value, modules)
     except Exception:
@@ -133,6 +127,7 @@ def _part(value: Any, modules: Sequence[str], most: int = 200) -> tuple[str, Any
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value, each with the path to it from the value."""
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", inner) for key, inner in value.items())
     elif isinstance(value, list | tuple | set | frozenset):

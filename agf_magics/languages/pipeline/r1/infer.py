@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ....schemas import shapes
-from ....schemas.shape_paths import Look, PathFault, descend
+from ....schemas.shape_paths import FindShape, PathFault, descend
 from ....schemas.shapes import BOOL, NUMBER, TEXT, Shape, either, list_of, narrow
 from ....text.diagnostics import Diagnostic
 from ....text.source import Span
@@ -61,7 +61,7 @@ class Inference:
     def __init__(
         self,
         locate: Callable[[int, int], Span],
-        look: Look,
+        look: FindShape,
         problems: list[Diagnostic],
         repeated: bool,
     ) -> None:

@@ -95,6 +95,7 @@ class Dask:
         self._warned = weakref.WeakSet[Dispatcher]()
         self.ahead = AHEAD
         self.client: Any = None
+        """The client; None until `open`."""
         self.is_local = kills
         """Whether all workers are processes of this machine: their results then come directly, not by
         way of the scheduler."""
@@ -110,17 +111,24 @@ class Dask:
         self._flights: dict[str, DaskFlight] = {}
         """The chunks in flight, by key. Only code on the client's loop uses this."""
         self._arrived: list[DaskFlight] = []
+        """The chunks that have ended and are not fetched yet."""
         self._cancelled: list[DaskFlight] = []
+        """The chunks to cancel in the next turn."""
         self._programs: dict[str, Any] = {}
+        """The futures of large functions, by digest."""
         self._threads: Mapping[str, int] = {}
+        """The number of threads of each worker, by its address."""
         self._freed = asyncio.Event()
         """Set on the client's loop when a chunk has ended."""
         self._looking = False
+        """Whether `_look` runs."""
         self.addresses: tuple[str, ...] = ()
         """The addresses of the scheduler, then of the workers, as `look` has seen them last."""
         self.resources: Mapping[str, Mapping[str, float]] = {}
+        """The resources of each worker, by its address."""
         self.versions: Mapping[str, Mapping[str, str]] = {}
-        self._findings: list[Diagnostic] = []
+        """The versions of each worker, by its address; empty: not known."""
+        self._version_problems: list[Diagnostic] = []
 
     @property
     def starting(self) -> int:
@@ -129,9 +137,9 @@ class Dask:
     @property
     def closed(self) -> bool:
         """Whether the backend cannot be used again."""
-        return self._closed or (
-            self.client is not None and self.client.status in ("closing", "closed")
-        )
+        if self.client is not None and self.client.status in ("closing", "closed"):
+            return True
+        return self._closed
 
     def open(self, client: Any) -> None:
         """Use this client from now on."""
@@ -141,7 +149,7 @@ class Dask:
         self._outlet.open(lambda flight: self._loop.add_callback(self._send, flight))
 
     def fail(self, error: Exception) -> None:
-        """There will be no client: each chunk has this error as its outcome."""
+        """Note that there will be no client: each chunk gets ``error`` as its outcome."""
         self._closed = True
         self._outlet.open(lambda flight: flight.end(error))
 
@@ -155,9 +163,9 @@ class Dask:
         self._warned.add(run)
 
     def submit(
-        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+        self, run: Callable[..., Any], order: tuple[Any, ...], report: Callable[[Any], None]
     ) -> Cancel:
-        flight = DaskFlight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
+        flight = DaskFlight(f"{self._prefix}-{next(self._numbers)}", run, order, report)
         self._outlet.take(flight)
         return lambda: self._cancel_soon(flight)
 
@@ -175,7 +183,7 @@ class Dask:
         if flight.ended or flight.cancels:
             flight.end(Lost("cancelled", cancelled=True))
             return
-        # The run knows already that no worker came: a chunk of now must not wait another minute.
+        # A new chunk must not wait another minute for the worker that never came.
         if self._deserted:
             flight.end(no_worker_came(self.patience, self.kills))
             return
@@ -204,7 +212,7 @@ class Dask:
 
         The scheduler reads a task and writes it again. A task of bytes costs it little; with functions
         inside, cloudpickle took a third of the kernel's time for a chunk."""
-        program, digest, *rest = flight.order
+        program, digest, *other_parts = flight.order
         options = options_of(flight.order)
         if len(program) > HEAVY:
             if digest not in self._programs:
@@ -217,15 +225,10 @@ class Dask:
         if options.get("effect"):
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
-        # Any other chunk may go to any worker, also to a worker with another Python, which refuses it.
-        # Preferring workers (`allow_other_workers`) is no way out: if no worker was left and the next
-        # one has another address, Dask never starts such a task.
-        parts = [
-            Apart(part.sent(self._send_bytes) if type(part) is SentOnce else part)
-            if type(part) in (bytes, SentOnce)
-            else part
-            for part in rest
-        ]
+        # Every other chunk may go to any worker, even to one with another Python, which refuses it.
+        # Preferred workers (`allow_other_workers`) do not help: if all of them are gone, and a new worker
+        # has another address, Dask never starts the task.
+        parts = list(map(self._beside, other_parts))
         order = (
             flight.key,
             token,
@@ -236,6 +239,12 @@ class Dask:
             *parts,
         )
         return *applied_apart(tasks.run_task, order), where
+
+    def _beside(self, part: Any) -> Any:
+        """A part of an order. Bytes and shared arguments travel beside the pickle."""
+        if type(part) is SentOnce:
+            return Apart(part.sent(self._send_bytes))
+        return Apart(part) if type(part) is bytes else part
 
     def _send_bytes(self, data: bytes) -> Any:
         return submit_bytes(self.client, f"{self._prefix}-bytes-{next(self._numbers)}", data)
@@ -258,12 +267,13 @@ class Dask:
                 await asyncio.wait_for(self._freed.wait(), LOOK)
 
     def _arrive(self, flight: DaskFlight) -> None:
-        """A chunk has ended. Chunks that end in one turn of the loop are fetched together."""
+        """Note that a chunk has ended. Chunks that end in one turn of the loop are fetched together."""
         self._arrived.append(flight)
         if len(self._arrived) == 1:
             self._loop.add_callback(self._fetch)
 
     async def _fetch(self) -> None:
+        """Fetch and report the outcomes of the chunks that have ended."""
         arrived = [flight for flight in self._arrived if not flight.ended]
         self._arrived = []
         finished = [flight for flight in arrived if flight.future.status == "finished"]
@@ -286,19 +296,21 @@ class Dask:
             self._finish(flight, failure)
 
     def _finish(self, flight: DaskFlight, outcome: Any) -> None:
+        """Report the outcome of a chunk."""
         self._flights.pop(flight.key, None)
         self._freed.set()
         flight.future = None
         flight.end(outcome)
 
     async def _cancel(self) -> None:
-        wanted = [flight for flight in self._cancelled if flight.future and not flight.ended]
+        """Cancel the chunks in `_cancelled`."""
+        flights = [flight for flight in self._cancelled if flight.future and not flight.ended]
         self._cancelled = []
-        if wanted:
+        if flights:
             # If this fails, the scheduler is lost: its chunks then end by themselves.
             with giving_up(__name__, "calls on Dask could not be cancelled"):
                 seconds = ANSWER_HERE if self.kills else ANSWER
-                await cancel_flights(self.client, wanted, self.end_worker, seconds)
+                await cancel_flights(self.client, flights, self.end_worker, seconds)
 
     async def _look(self) -> None:
         """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned
@@ -330,6 +342,7 @@ class Dask:
         self._looking = False
 
     async def _give_up(self, flight: DaskFlight, outcome: Exception) -> None:
+        """End a chunk that has no worker, with ``outcome``."""
         future = flight.future
         self._finish(flight, outcome)
         # If this fails, the scheduler is lost.
@@ -337,14 +350,12 @@ class Dask:
             await self.client.cancel([future] if future is not None else [], force=True)
 
     async def _update(self) -> None:
+        """Ask the scheduler for the workers, and new workers for their tokens."""
         threads: Mapping[str, int] = await self.client.nthreads()
         new = [address for address in threads if address not in self.tokens]
         new_tokens = await ask_workers(self.client, tasks.process_token, new)
-        self.tokens = {
-            address: token
-            for address, token in {**self.tokens, **new_tokens}.items()
-            if address in threads
-        }
+        tokens = {**self.tokens, **new_tokens}
+        self.tokens = {address: tokens[address] for address in threads if address in tokens}
         self._threads = threads
         self.lanes = sum(threads.values())
 
@@ -367,27 +378,32 @@ class Dask:
     def check(self) -> None:
         """Compare the versions of the workers with the kernel's. Raises DefinitionError
         ``on.versions``."""
-        self.versions, self._findings = compare_versions(self.client, self.name)
+        self.versions, self._version_problems = compare_versions(self.client, self.name)
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
         """See `requirements.find_problems`."""
         if self.client is None or self.kills:
             return [lacking_resource(need, self.name) for need in needs if need.resources]
-        return [*self._findings, *find_problems(needs, self.name, self.addresses, self.resources)]
+        return [
+            *self._version_problems,
+            *find_problems(needs, self.name, self.addresses, self.resources),
+        ]
 
     def lanes_with(self, resources: Mapping[str, float]) -> int:
         """The number of concurrent calls that each need these resources."""
         if not self.resources:
             return self.lanes
-        return sum(
-            min([int(have.get(name, 0) // amount) for name, amount in resources.items()])
-            for have in self.resources.values()
-        )
+        lanes = 0
+        for offered in self.resources.values():
+            lanes += min(int(offered.get(name, 0) // need) for name, need in resources.items())
+        return lanes
 
     def describe(self) -> BackendStatus:
         """What `%workers` shows."""
         if self.client is None:
-            return BackendStatus(self.name, self.lanes, self._outlet.kept, starting=self.starting)
+            return BackendStatus(
+                self.name, self.lanes, self._outlet.kept_count, starting=self.starting
+            )
         workers = self._workers()
         running = self.client.sync(ask_workers, self.client, tasks.running_tasks, list(workers))
         if not self.versions:

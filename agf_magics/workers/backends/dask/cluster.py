@@ -30,11 +30,11 @@ FEW = 16
 async def ask_workers(
     client: Any, function: Callable[[], Any], workers: Sequence[str], seconds: float = ANSWER
 ) -> dict[str, Any]:
-    """What ``function`` returns on each of ``workers``, by address. A worker that does not answer in
-    ``seconds`` is left out."""
+    """The value that ``function`` returns on each of ``workers``, by address. A worker that does not
+    answer in ``seconds`` is left out."""
 
-    async def ask(some: Sequence[str]) -> dict[str, Any]:
-        question = client.run(loadable(function), workers=list(some), on_error="ignore")
+    async def ask(addresses: Sequence[str]) -> dict[str, Any]:
+        question = client.run(loadable(function), workers=list(addresses), on_error="ignore")
         with contextlib.suppress(TimeoutError):
             return dict(await asyncio.wait_for(question, seconds))
         return {}
@@ -51,30 +51,31 @@ async def find_versions(client: Any) -> Mapping[str, Any]:
     """The versions that each worker reports, by its address; empty if any worker does not answer in
     time."""
     with contextlib.suppress(TimeoutError):
-        versions: Mapping[str, Any] = (await asyncio.wait_for(client.get_versions(), ANSWER))[
-            "workers"
-        ]
+        answer = await asyncio.wait_for(client.get_versions(), ANSWER)
+        versions: Mapping[str, Any] = answer["workers"]
         return versions
     return {}
 
 
 async def cancel_flights(
-    client: Any, wanted: Sequence[DaskFlight], end_worker: Callable[[str], object], seconds: float
+    client: Any, flights: Sequence[DaskFlight], end_worker: Callable[[str], object], seconds: float
 ) -> None:
     """Drop the chunks that no worker executes. A chunk that is executed ends by itself; if it is
     cancelled again, after the grace period, ``end_worker`` ends its worker. Only chunks on our own
     workers are cancelled twice. ``seconds``: the time in which a worker must say what it executes."""
     placed: Mapping[str, Sequence[str]] = await client.processing()
-    named = {flight.key for flight in wanted}
-    asked = [worker for worker, keys in placed.items() if not named.isdisjoint(keys)]
-    found = await ask_workers(client, tasks.running_tasks, asked, seconds)
-    running = {
-        key: worker for worker in asked for key in found.get(worker, placed[worker])
-    }  # a worker without an answer is busy
-    late = {running[each.key] for each in wanted if each.key in running and each.cancels > 1}
-    dropped = [
-        each.future for each in wanted if each.key not in running or running[each.key] in late
-    ]
+    named = {flight.key for flight in flights}
+    workers_asked = [worker for worker, keys in placed.items() if not named.isdisjoint(keys)]
+    answers = await ask_workers(client, tasks.running_tasks, workers_asked, seconds)
+    running = dict[str, str]()
+    for worker in workers_asked:
+        # A worker without an answer is busy, so all its chunks may be running.
+        running |= dict.fromkeys(answers.get(worker, placed[worker]), worker)
+    late = {
+        running[flight.key] for flight in flights if flight.key in running and flight.cancels > 1
+    }
+    # A chunk that no worker executes has the worker None.
+    dropped = [flight.future for flight in flights if running.get(flight.key) in {None, *late}]
     if dropped:
         await client.cancel(dropped, force=True)
     # The other chunks of such a worker are repeated elsewhere, without blame.
@@ -105,11 +106,8 @@ def find_problems(
                 "use a tls:// address, or remove where='worker': the tool then runs in the kernel"
             )
             problems.append(Diagnostic("on.plain-secret", message, need.span, hint))
-        if (
-            need.resources
-            and resources
-            and not any(_has(has, need.resources) for has in resources.values())
-        ):
+        can_run = any(_has(offered, need.resources) for offered in resources.values())
+        if need.resources and resources and not can_run:
             problems.append(lacking_resource(need, name))
     if len(addresses) < 2:
         problems.append(without_workers("no worker has connected to the scheduler yet"))
@@ -117,6 +115,7 @@ def find_problems(
 
 
 def without_workers(why: str) -> Diagnostic:
+    """The warning that a run waits for a worker."""
     hint = "start one: dask worker ADDRESS"
     return Diagnostic(
         "on.no-workers", f"{why}: the run waits for one", hint=hint, severity="warning"
@@ -157,8 +156,8 @@ def is_private(address: str) -> bool:
     >>> is_private("tcp://127.0.0.1:8786"), is_private("tls://10.0.0.5:8786"), is_private("tcp://10.0.0.5:8786")
     (True, True, False)
     """
-    scheme, _, rest = address.partition("://")
-    host = rest.rpartition(":")[0].strip("[]")
+    scheme, _, host_and_port = address.partition("://")
+    host = host_and_port.rpartition(":")[0].strip("[]")
     return scheme in ("tls", "inproc") or _THIS_MACHINE.fullmatch(host) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the Dask backend knows of a chunk that it sent, or that waits for the cluster.
+"""`DaskFlight`, a chunk that the Dask backend sent or that waits for the cluster, and how it fails.
 
 A chunk never raises: a task of Dask that did not finish is a loss. A large function, or an argument that
 chunks share, is sent once to the cluster and not with each chunk. It becomes the result of a task of its
@@ -22,23 +22,30 @@ class DaskFlight:
     """A chunk in flight."""
 
     def __init__(
-        self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+        self,
+        key: str,
+        run: Callable[..., Any],
+        order: tuple[Any, ...],
+        report: Callable[[Any], None],
     ) -> None:
         self.key = key
         self.run = run
         self.order = order
-        self.done = done
+        self.report = report
         self.future: Any = None
+        """The future of its task; None: it was not submitted, or has ended."""
         self.worker = ""
         """The only worker that may run the chunk; empty if any worker may."""
         self.cancels = 0
+        """The number of times that it was cancelled."""
         self.ended = False
 
     def end(self, outcome: Any) -> None:
+        """Report the outcome. The first call counts."""
         if not self.ended:
             self.ended = True
             self.order = ()
-            self.done(outcome)
+            self.report(outcome)
 
 
 MEMORY_TOPIC = "worker-restart-memory"

@@ -25,7 +25,7 @@ class Outlet:
         return self._send is not None
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         """The number of chunks that wait for the client."""
         return len(self._kept)
 
@@ -42,9 +42,9 @@ class Outlet:
         """Send the chunks that were kept, and from now on each chunk at once."""
         with self._lock:
             self._send = send
-            kept, self._kept = self._kept, []
+            kept_flights, self._kept = self._kept, []
             to_call, self._to_call = self._to_call, []
-        for flight in kept:
+        for flight in kept_flights:
             send(flight)
         for call in to_call:
             call()

@@ -1,4 +1,4 @@
-"""What runs on a Dask worker around a chunk. It imports nothing of ours, as workers may lack it."""
+"""Runs a chunk as a task on a Dask worker. It imports nothing of ours, because workers may lack it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def describe_process() -> dict[str, Any]:
 def process_token() -> str:
     """A text that is different in each process, also in one that has restarted at the same
     address."""
-    held = _held()
-    if held.token[1] != os.getpid():
-        held.token = (os.urandom(16).hex(), os.getpid())
-    token: str = held.token[0]
+    state = _state()
+    if state.token[1] != os.getpid():
+        state.token = (os.urandom(16).hex(), os.getpid())
+    token: str = state.token[0]
     return token
 
 
@@ -48,13 +48,13 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
     # Checked on the worker: the scheduler has moved a task to another worker before it tells anybody.
     if token and process_token() != token:
         return None
-    held, ended = _held(), threading.Event()
-    held.running[key] = captures = list[Any]()
-    held.captures[threading.get_ident()] = captures
+    state, ended = _state(), threading.Event()
+    state.running[key] = captures = list[Any]()
+    state.captures[threading.get_ident()] = captures
     if topic:
         from distributed import get_worker
 
-        held.tellers[threading.get_ident()] = partial(get_worker().log_event, topic)
+        state.tellers[threading.get_ident()] = partial(get_worker().log_event, topic)
         threading.Thread(
             target=_report, args=(get_worker(), topic, captures, ended), daemon=True
         ).start()
@@ -63,14 +63,14 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
     finally:
         ended.set()
         # The kernel asks for the running tasks before it ends a worker that is busy.
-        held.running.pop(key, None)
-        held.captures.pop(threading.get_ident(), None)
-        held.tellers.pop(threading.get_ident(), None)
+        state.running.pop(key, None)
+        state.captures.pop(threading.get_ident(), None)
+        state.tellers.pop(threading.get_ident(), None)
 
 
 def running_tasks() -> list[str]:
     """The keys of the chunks that this process executes."""
-    return list(_held().running)
+    return list(_state().running)
 
 
 def _report(worker: Any, topic: str, captures: list[Any], ended: threading.Event) -> None:
@@ -81,12 +81,12 @@ def _report(worker: Any, topic: str, captures: list[Any], ended: threading.Event
                 worker.log_event(topic, texts)
 
 
-def _held() -> Any:
+def _state() -> Any:
     """The state of this process between chunks, in the module ``_agf_chunk`` that `chunk` uses, too."""
-    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
-    if not hasattr(held, "running"):
-        held.captures = {}
-        held.token = ("", 0)
-        held.running = {}
-        held.tellers = {}
-    return held
+    state: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    if not hasattr(state, "running"):
+        state.captures = {}
+        state.token = ("", 0)
+        state.running = {}
+        state.tellers = {}
+    return state

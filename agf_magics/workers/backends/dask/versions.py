@@ -24,15 +24,15 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
     here = tasks.describe_process()
     reported = client.sync(find_versions, client)
     pythons = {address: str(versions["host"]["python"]) for address, versions in reported.items()}
-    others = {
+    different = {
         address: python
         for address, python in pythons.items()
         if _minor(python) != _minor(here["python"])
     }
-    if others:
-        address, python = next(iter(others.items()))
+    if different:
+        address, python = next(iter(different.items()))
         message = (
-            f"{counted(len(others))} of {name} cannot read what the kernel sends: Python "
+            f"{counted(len(different))} of {name} cannot read what the kernel sends: Python "
             f"{_minor(python)} there, "
         )
         message += f"{_minor(here['python'])} here ({address})"
@@ -61,8 +61,8 @@ def _difference(package: str, here: Versions, workers: Sequence[Versions]) -> st
     version_here = here[package]
     if not version_here or package == "python":
         return ""
-    other = Counter(
+    counts = Counter(
         versions[package] for versions in workers if versions[package] not in ("", version_here)
     )
-    named = [f"{version} on {counted(count)}" for version, count in other.most_common(3)]
+    named = [f"{version} on {counted(count)}" for version, count in counts.most_common(3)]
     return f"{package} {', '.join(named)}, {version_here} here" if named else ""

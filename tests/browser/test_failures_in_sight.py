@@ -1,0 +1,187 @@
+"""What a user sees of the failures in a long list of steps: where the list rests, and what the header leads to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.harness import Lab, Notebook, Open
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+%config AgfMagics.journal = "sight.sqlite"
+import os, time
+from agf_magics import tool
+
+@tool
+def part(n: int) -> int:
+    while not os.path.exists(f"part-{n}"):
+        time.sleep(0.01)
+    return n
+
+@tool
+async def clean(n: int) -> int:
+    if n % 5 == 3:
+        raise ValueError(f"bad record {n}")
+    return n
+
+@tool
+def fragile() -> int:
+    raise RuntimeError("the service is down")
+
+numbers = list(range(1500))"""
+FLOW = """%%pipeline --run --set numbers=$numbers
+pipeline: sight
+steps:
+""" + "".join(f"- transform: {{value: '{n}', output: a{n}}}\n" for n in range(30)) + """\
+- for_each:
+    over: ctx.numbers
+    on_error: continue
+    do: {tool: {name: clean, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: cleaned
+- tool: {name: fragile, on_error: continue, output: fragile}
+- tool: {name: part, args: {n: 1}, output: first}
+""" + "".join(f"- transform: {{value: '{n}', output: b{n}}}\n" for n in range(30)) + """\
+- tool: {name: part, args: {n: 2}, output: second}
+"""  # fmt: skip
+IN_LIST = """row => {
+  const inner = row.getBoundingClientRect(), outer = row.closest('.list').getBoundingClientRect();
+  return inner.top >= outer.top && inner.bottom <= outer.bottom;
+}"""
+ON_PAGE = """node => {
+  const { top, bottom } = node.getBoundingClientRect(), page = document.querySelector('.jp-WindowedPanel-outer').getBoundingClientRect();
+  return top >= page.top && bottom <= page.bottom;
+}"""  # noqa: E501
+TOP = "list => list.scrollTop"
+
+
+def row(explorer: Locator, name: str) -> Locator:
+    return explorer.locator(f".row:has(b:text-is('{name}'))")
+
+
+def going(opened: Open, lab: Lab, width: int = 1200) -> tuple[Notebook, Locator]:
+    """A run that waits in its last step, with the list of its steps."""
+    for number in (1, 2):
+        (lab.folder / f"part-{number}").unlink(missing_ok=True)
+    (lab.folder / "part-1").touch()
+    page = opened(SETUP, FLOW, width=width)
+    page.page.set_viewport_size({"width": width, "height": 800})  # of which the list has 20 rows
+    page.run(0)
+    page.run(1, wait=False)
+    explorer = page.explorer(1)
+    page.open_view(1, "Steps")
+    row(explorer, "second").locator(".state[title='▶ running']").wait_for()
+    return page, explorer
+
+
+def ended(page: Notebook, lab: Lab) -> None:
+    (lab.folder / "part-2").touch()
+    page.finished()
+    page.explorer(1).locator("header >> text=! ok").wait_for()
+
+
+def test_at_the_end_of_a_run_the_list_rests_at_the_first_failure(opened: Open, lab: Lab) -> None:
+    page, explorer = going(opened, lab)
+    assert not row(explorer, "clean").count()  # far above the step that runs
+    ended(page, lab)
+    row(explorer, "clean").wait_for()
+    assert row(explorer, "clean").evaluate(IN_LIST)
+    assert row(explorer, "fragile").evaluate(IN_LIST)
+    page.picture("sight-rest", 1)
+
+
+def test_a_list_that_a_person_scrolled_stays_where_it_is(opened: Open, lab: Lab) -> None:
+    page, explorer = going(opened, lab)
+    tree = explorer.locator(".list")
+    tree.hover()
+    page.page.mouse.wheel(0, -240)
+    page.wait("[...document.querySelectorAll('.agf-run')].some(host => host.explorer?.state.kept.isMoved)")
+    row(explorer, "b15").wait_for()
+    before = tree.evaluate(TOP)
+    ended(page, lab)
+    row(explorer, "b15").wait_for()
+    assert tree.evaluate(TOP) == before > 500
+
+
+def test_the_words_about_failures_lead_from_one_to_the_next(opened: Open, lab: Lab) -> None:
+    page, explorer = going(opened, lab)
+    ended(page, lab)
+    words, panel = explorer.locator("header button:has-text('301 failed and dropped')"), explorer.locator(".panel")
+    for name, failure in (("clean", "bad record 3"), ("fragile", "the service is down"), ("clean", "bad record 3")):
+        words.click()
+        chosen = explorer.locator(".row[aria-selected=true]", has_text=name)
+        chosen.wait_for()
+        assert chosen.evaluate(IN_LIST)
+        assert chosen.evaluate(ON_PAGE)
+        panel.locator(f"h3:text-is('{name}')").wait_for()
+        panel.locator(f"text={failure}").first.wait_for()
+    page.picture("sight-words")
+    page.open_view(1, "Picture")
+    explorer.locator("g.box").first.wait_for()
+    words.click()
+    box = explorer.locator("g.box[aria-pressed=true]", has_text="fragile")
+    box.wait_for()
+    assert box.evaluate(ON_PAGE)
+    page.picture("sight-words-picture")
+    assert not page.errors
+
+
+@pytest.mark.parametrize("width", [1200, 1600])
+def test_the_header_is_as_high_during_a_run_as_after_it(opened: Open, lab: Lab, width: int) -> None:
+    page, explorer = going(opened, lab, width)
+    height = "header => header.offsetHeight"
+    before = explorer.locator("header").evaluate(height)
+    ended(page, lab)
+    explorer.locator("header button:has-text('301 failed and dropped')").wait_for()
+    explorer.locator("header button:text-is('Check edits')").wait_for()
+    assert explorer.locator("header").evaluate(height) == before
+    page.picture(f"sight-header-{width}", 1)
+
+
+def test_a_state_is_whole_where_there_is_room(opened: Open, lab: Lab) -> None:
+    page, explorer = going(opened, lab, 1600)
+    ended(page, lab)
+    state = row(explorer, "clean").locator(".state")
+    assert state.inner_text() == "! ok, 300 dropped"
+    assert state.evaluate("node => node.scrollWidth <= node.clientWidth")
+    left = "nodes => [...new Set(nodes.map(node => Math.round(node.getBoundingClientRect().left)))]"
+    assert len(explorer.locator(".row .name").evaluate_all(left)) == 1  # the names are below each other
+    page.picture("sight-states", 1)
+
+
+RING = """row => {
+  const style = getComputedStyle(row), list = getComputedStyle(row.closest('.list'));
+  return style.outlineStyle === 'solid' && parseFloat(style.outlineOffset) <= -parseFloat(style.outlineWidth) && list.outlineStyle === 'none';
+}"""  # noqa: E501
+"""Whether a row has its ring inside of itself, where no neighbour covers it, and the list has none."""
+
+
+def test_the_ring_around_what_has_the_focus_is_whole(opened: Open, lab: Lab) -> None:
+    page, explorer = going(opened, lab)
+    ended(page, lab)
+    row(explorer, "fragile").click()
+    page.press("ArrowUp")
+    chosen = explorer.locator(".row[aria-selected=true]", has_text="clean")
+    chosen.wait_for()
+    assert chosen.evaluate(RING)
+    page.picture("sight-ring-row", 1)
+    page.open_view(1, "Picture")
+    explorer.locator("g.box").first.wait_for()
+    explorer.locator("g.box[data-row]").nth(1).focus()
+    page.press("ArrowDown")
+    ring = explorer.locator(".picture .focus")
+    is_last = "ring => getComputedStyle(ring).visibility === 'visible' && ring === ring.parentNode.lastChild"
+    assert ring.evaluate(is_last)
+    inner, outer = explorer.locator("g.box:focus > rect").first.bounding_box(), ring.bounding_box()
+    assert inner is not None
+    assert outer is not None
+    assert outer["x"] < inner["x"] < inner["x"] + inner["width"] < outer["x"] + outer["width"]
+    assert outer["y"] < inner["y"] < inner["y"] + inner["height"] < outer["y"] + outer["height"]
+    page.picture("sight-ring-box", 1)
+    assert not page.errors
