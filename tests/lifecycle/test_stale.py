@@ -804,10 +804,10 @@ EDITS = {
     # a cell before and after its edit, and the reason of the step that calls `f`
     "a name in a condition": (
         "import pandas\nK = 1\ndef f(): return len(pandas.DataFrame({'n': [1, 2]}).query('n > @K'))",
-        "K = 1", "K = 2", "its function was edited: K"),
+        "K = 1", "K = 2", "its function reads K, which changed"),
     "a table in SQL": (
         "import duckdb, pandas\nt = pandas.DataFrame({'n': [1]})\ndef f(): return duckdb.sql('from t').fetchall()",
-        "[1]", "[2]", "its function was edited: t"),
+        "[1]", "[2]", "its function reads t, which changed"),
     "a flow that it runs": (
         "import agf_magics as agf\nK = 1\ndef f(): return agf.run('sub', {'n': 1}, registry=R).output",
         "K = 1", "K = 1", "its function cannot be compared: it runs a flow, which may be edited"),
