@@ -29,15 +29,24 @@ from .records.records import RECORDS, Record, RecordedArguments
 CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
 """The calls of a run; marks have no kind, and a row of a table is not a call."""
 
+_NUMBERS = ", ".join(
+    f"CASE json_type(at, '$[{place}]') WHEN 'integer' THEN json_extract(at, '$[{place}]') ELSE 0 END"
+    for place in range(1, 7)
+)
+"""The first numbers of a path: of the element, then of the turn of a model's session."""
+
 ORDERS = {
     "ended": "line",
     "failed": "what='failed' DESC, length(at), at, line",
     "slowest": "ended-started DESC, line",
     "element": "length(at), at, line",
+    "turn": f"{_NUMBERS}, line",
+    "failed turn": f"what='failed' DESC, {_NUMBERS}, line",
 }
 """The orders of calls, by name: by end, failed calls first, slowest calls first, by element (a path
 with a larger number is longer or later). Failed calls, and the others, are in the order of their
-elements."""
+elements. For the calls of sessions, whose paths have different steps: by element and turn, and the
+same after the failed calls."""
 
 _BARE = "replace(replace(lower({}), ' ', ''), '\"', '')"
 

@@ -9,10 +9,15 @@ from collections.abc import Mapping
 
 from ..flow.progress.rows import Key, Row
 from ..flow.step_path import StepPath
+from ..flow.steps import Repeat
+from ..text.diagnostics import StepError
 from .plain import line
+from .value_line import value_line
 
 REQUEST = "model"
 """The kind of a call that asks a model."""
+SHORT = 60
+"""The most characters of an element in the place of an error."""
 
 
 def call_words(
@@ -34,6 +39,48 @@ def call_words(
         counted = "".join(f"#{number}" for number in numbers)
         words.append(f"{name} {counted}".strip())
     return line(" · ".join(filter(None, words)), 120)
+
+
+def place_words(rows: Mapping[Key, Row], error: StepError) -> str:
+    """Where a run failed: ``step 'score' (steps[1].do, element 3: "fig")``, ``step 'score' of 'check'
+    (steps[0]/steps[1].do, element 3)``, ``step 'reply' (steps[2], request 2)``. Empty if the run has
+    no such step."""
+    names, ids, counted = list[str](), list[str](), list[str]()
+    key = Key()
+    for step, numbers in _steps(error.path or ()):
+        key = (*key, step)
+        row = rows.get(key)
+        if row is not None and row.turns is not None:
+            counted += [_turn((REQUEST, ""), numbers)] if row.is_request else []
+            row = _session_of(rows, row)
+            if row.is_inner:  # the agent, which has its name already
+                continue
+            step, numbers = row.key[-1], []
+        ids.append(step)
+        if row is not None:
+            # The body of a fan-out without a name of its own has the fan-out's name.
+            names.insert(0, _name(row) if row.name == row.word else row.name)
+            noun = "element" if row.many else "iteration"
+            # A step that may run again is mostly in its first round, which says nothing.
+            counted += [f"{noun} {number:,}" for number in numbers if row.many or number]
+    if not names:
+        return ""
+    if error.element is not None and counted:
+        counted[-1] += f": {value_line(error.element, SHORT)}"
+    of = " of ".join(repr(line(name, 60)) for name in names)
+    return f"step {of} ({line(', '.join(['/'.join(ids), *counted]), 200)})"
+
+
+def _session_of(rows: Mapping[Key, Row], inner: Row) -> Row:
+    """The row of the session of a model that the step of ``inner`` belongs to."""
+    same = (row for row in list(rows.values()) if row.turns is inner.turns)
+    return next(row for row in same if isinstance(row.step, Repeat))
+
+
+def name_place(rows: Mapping[Key, Row], error: BaseException | None) -> None:
+    """Let the text of an error name its step and its element."""
+    if isinstance(error, StepError) and error.path is not None and not error.place_words:
+        error.place_words = place_words(rows, error)
 
 
 def _name(row: Row) -> str:

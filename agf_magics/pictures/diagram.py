@@ -20,7 +20,7 @@ from .layout.svg import EDGE, States, described, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
 from .plain import html, not_saved, untypeset
-from .row_words import corner_of, numbers_of, taken_edges, tallies
+from .row_words import corner_of, numbers_of, taken_edges, tallies, tool_corners
 from .scene.builder import scene
 from .scene.called_flows import called_flows
 from .scene.scene import Frame, Scene, way
@@ -70,7 +70,7 @@ class Diagram:
         self.progress = progress
         self._direction = direction
         called = called_flows(flow, callees or {}, MOST_OPENED)
-        self._scene = scene(flow, (), called.closed, called.opened)
+        self._scene = scene(flow, (), called.closed, called.opened, called.offered)
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
@@ -202,9 +202,8 @@ def states(progress: Progress) -> States:
         for key, row in progress.rows.items()
         if row.state != "pending"
     }
-    return corners | {
-        way(*edge): numbers_of(numbers) for edge, numbers in taken_edges(progress).items()
-    }
+    edges = {way(*edge): numbers_of(numbers) for edge, numbers in taken_edges(progress).items()}
+    return {**corners, **tool_corners(progress), **edges}
 
 
 def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States) -> str:

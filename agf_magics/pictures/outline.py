@@ -8,8 +8,9 @@ from ..flow.flow import Flow, outermost
 from ..flow.graph_steps import END, Dag, Walk
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key
+from ..flow.session_tools import session_calls
 from ..flow.step import Step
-from ..flow.steps import Branches, Choose, Sequence, children, every
+from ..flow.steps import Branches, Choose, Repeat, Sequence, children, every
 from ..text.columns import cells
 from . import theme as look
 from .amounts import counted
@@ -126,7 +127,9 @@ def _with_roles(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str
         role = _role(parent, step)
         yield depth, f"{line(role, 40)}: " if role else "", step
         depth += 1
-    for child in children(step):
+    # The other steps of a model's session are not the author's.
+    parts = session_calls(step) if isinstance(step, Repeat) and step.session else children(step)
+    for child in parts:
         yield from _with_roles(child, step, depth)
 
 

@@ -71,14 +71,27 @@ def format_exception(error: BaseException) -> str:
 def brief_exception(error: BaseException) -> str:
     """`format_exception` for a list, without the words that every failure of a call has: ``fetch:
     TimeoutError: 30 s`` for ``tool 'fetch' failed: TimeoutError: 30 s``."""
+    callee, why = _callee_and_reason(error)
+    return f"{callee}: {why}" if callee else why
+
+
+def brief_reason(error: BaseException) -> str:
+    """`format_exception` for a column of failures of the same call, without its name:
+    ``TimeoutError: 30 s``."""
+    _, why = _callee_and_reason(error)
+    return why
+
+
+def _callee_and_reason(error: BaseException) -> tuple[str, str]:
+    """The name of the call that failed, and why it failed. The name is empty if no call did."""
     text = format_exception(error)
     if not is_a(error, AgfError):
-        return text
+        return "", text
     kind = error.code.removeprefix("step.").removesuffix("-failed")
     callee, failed, why = text.partition(" failed: ")
     if not failed or not callee.startswith((f"{kind} '", f'{kind} "')):
-        return text
-    return f"{callee.removeprefix(kind)[2:-1]}: {why}"
+        return "", text
+    return callee.removeprefix(kind)[2:-1], why
 
 
 def _with_help(page: str, code: str) -> str:

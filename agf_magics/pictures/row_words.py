@@ -13,6 +13,7 @@ from ..flow.progress.events import Progressed
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key, Row, key_of
 from ..flow.progress.turns import Turn, Turns
+from ..flow.session_tools import tool_id
 from ..flow.step_names import callee_name, only_call
 from ..flow.steps import Invoke
 from .amounts import counted, duration, money
@@ -220,8 +221,42 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
         return Corner(f"{look.mark} {_short(ended)}{of_all}{again}", look)
     if row.times > 1:
         return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
-    first_word, *_ = re.split("[ ,]", look.word)
-    return Corner(f"{look.mark} {first_word}{again}", look)
+    return Corner(f"{look.mark} {_first_word(look)}{again}", look)
+
+
+def _first_word(look: State) -> str:
+    return re.split("[ ,]", look.word)[0]
+
+
+def tool_corners(progress: Progress) -> Mapping[str, Corner]:
+    """The corners of the tools that models have called, by the ids of the tools."""
+    return {
+        tool_id(row.id, tool): tool_corner(row, tool)
+        for row in list(progress.rows.values())
+        if (turns := turns_of(row)) is not None and not row.is_request
+        for tool in list(turns.tools)
+    }
+
+
+def tool_corner(row: Row, tool: str) -> Corner:
+    """The corner of one tool of a session: ``✓ ok``, ``! 3×``. ``row``: the row of all tool calls."""
+    look = state(tool_look(row, tool))
+    calls, _ = row.turns.tools.get(tool, (0, 0)) if row.turns is not None else (0, 0)
+    return Corner(f"{look.mark} {f'{calls:,}×' if calls > 1 else _first_word(look)}", look)
+
+
+def tool_look(row: Row, tool: str) -> str:
+    """The state of one tool of a session. Calls without an outcome have the state of all calls. A call
+    that failed was handled: the model got the error."""
+    turns = row.turns
+    if turns is None or tool not in turns.tools:
+        return "pending"
+    _, failed = turns.tools[tool]
+    if turns.open.get(tool) and row.state in ("running", "waiting", "cancelled", "left"):
+        return row.state
+    if not failed:
+        return "ok"
+    return "failed" if row.state == "failed" else "kept"
 
 
 def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:

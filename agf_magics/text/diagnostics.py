@@ -190,6 +190,12 @@ class StepError(AgfError):
     """The path of the step, element and iteration that failed; the engine sets it."""
     where: str | None = None
     """The path as text: ``steps[1].do#3``."""
+    element: Any = None
+    """A preview of the element of the innermost fan-out that failed, as JSON; None: there is
+    none."""
+    place_words: str = ""
+    """The step and the element that failed, in the words of views; empty until the run has
+    ended."""
     arguments: frozenset[str] = frozenset()
     """The names of the arguments that do not fit, if the error is about the arguments of a call."""
     partial: Any = None
@@ -211,12 +217,12 @@ class StepError(AgfError):
 
     @property
     def path_text(self) -> str:
-        """The element or iteration that failed, in words: ``in steps[1].do#3``. Empty for a step
-        that runs once, and for an error that joins several failures."""
+        """The element or iteration that failed, in words: ``in step 'score' (steps[1].do, element
+        3)``. Empty for a step that runs once, and for an error that joins several failures."""
         several = len(self.diagnostics) > 1
         if several or not self.where or not re.search("[#/]", self.where):
             return ""
-        return f"in {safe(self.where)}"
+        return f"in {safe(self.place_words or self.where)}"
 
     def __str__(self) -> str:
         return "\n  ".join(filter(None, (super().__str__(), self.path_text)))

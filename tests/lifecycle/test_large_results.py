@@ -96,9 +96,9 @@ class Session:
             return data
 
         @agf.tool(registry=registry)
-        def last(first: Any, second: Any) -> str:
+        def last(one: Any, other: Any) -> str:
             calls.append("last")
-            sys.modules[where].SEEN[:] = first, second  # type: ignore[attr-defined]
+            sys.modules[where].SEEN[:] = one, other  # type: ignore[attr-defined]
             if fails:
                 fails.pop()
                 raise LookupError("not yet")
@@ -189,9 +189,9 @@ def test_identical_calls_of_later_runs_are_not_repeated(path: Path) -> None:
     assert loaded.equals(grown(KINDS["pandas"]()))
 
     @agf.tool(registry=session.registry)
-    def last(first: Any, second: Any) -> int:
+    def last(one: Any, other: Any) -> int:
         session.made.append("edited")
-        return len(first) - len(second)
+        return len(one) - len(other)
 
     assert (session.run(reuse=True).output, session.made) == (0, ["edited"])
 

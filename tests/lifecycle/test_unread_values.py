@@ -68,9 +68,9 @@ class Session:
             return "went on"
 
         @agf.tool(registry=registry)
-        def take(value: Any) -> str:
-            received.append(value)
-            return type(value).__name__
+        def take(given: Any) -> str:
+            received.append(given)
+            return type(given).__name__
 
         self.fails = fails
 
@@ -182,8 +182,8 @@ def run_in(language: str, damage: Callable[[], None]) -> tuple[Any, Session]:
         return str(session.registry.tools["stop"].function())
 
     @agf.tool(registry=session.registry)
-    def take(value: Any, after: Any = "") -> str:
-        session.got.append(value)
+    def take(given: Any, after: Any = "") -> str:
+        session.got.append(given)
         return "DataFrame"
 
     for text in AGENTS:
@@ -429,8 +429,8 @@ def test_each_place_that_needs_a_value_reads_it_or_makes_its_call_again(place: s
         agf.tool(lambda n: np.zeros((3, N // 2)) + n, name="make", registry=session.registry)
 
     @agf.tool(registry=session.registry)
-    def kinds(values: Any) -> list[str]:
-        return [type(part).__name__ for part in values["in"]]
+    def kinds(given: Any) -> list[str]:
+        return [type(part).__name__ for part in given["in"]]
 
     text = "pipeline: p\nsteps:\n- tool: {name: make, args: {n: 1}, output: made}\n- tool: {name: stop}\n" + steps
     run = session.resumed(text, {"numbers": [1, 2]}, damage=lambda: zero(path) if damaged else None)

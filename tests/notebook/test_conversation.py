@@ -12,6 +12,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.notebook.display.conversation import MOST_SAVED, conversations_html
+from agf_magics.notebook.explorer.calls import CALL_REQUESTS
 from agf_magics.notebook.explorer.requests import requests_of, session_of
 from agf_magics.pictures.pages.run_page import run_html
 from agf_magics.pictures.values import BLOCK
@@ -85,3 +86,25 @@ def test_long_conversations_are_named_with_their_place(tmp_path: Path) -> None:
     page = conversations_html(run_asking(tmp_path, steps=steps))
     assert len(page) < MOST_SAVED + 500
     assert "more conversations" in page
+
+
+EACH = """\
+pipeline: prices
+steps:
+- for_each:
+    over: ctx.fruits
+    on_error: abort
+    do: {agent: {prompt: "What do {item} cost?", capabilities: {tools: [price]}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def test_the_calls_of_agents_in_a_fan_out_are_in_the_order_of_the_elements_and_turns(tmp_path: Path) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    run = agf.run(EACH, {"fruits": [f"fruit {number}" for number in range(12)]}, registry=registry_of(0))
+    turns = ("request 1", "price", "request 2")
+    in_order = [f"#{number} · {turn}" for number in range(12) for turn in turns]
+    for shown in (run, agf.runs(run.run_id)):
+        for step, order in (("steps[0].do", "element"), ("steps[0].do", None), ("steps[0]", "element")):
+            page = CALL_REQUESTS["calls"](shown, {"step": step, "order": order})
+            assert [row["at"].removeprefix("each of fruits ") for row in page["rows"]] == in_order, (step, order)

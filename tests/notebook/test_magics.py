@@ -213,7 +213,7 @@ def test_a_failure_among_many_says_which_element_it_was(shell: Shell) -> None:
     fan_out = "for_each: {over: ctx.ns, on_error: abort, do: {tool: {name: half, args: {n: !expr item}}}, "
     cell = f"pipeline: p\nsteps:\n- {fan_out}collect: {{transform: {{value: pipe}}}}}}"
     result = shell.run(f"%%pipeline --run --set 'ns=[2, 4, 5]'\n{cell}")
-    assert "\n  in steps[0].do#2\n" in result.out
+    assert "\n  in step 'half' (steps[0].do, element 2: 5)\n" in result.out
 
 
 def test_an_error_at_the_end_of_a_cell_is_shown_like_a_raised_error(ready: Shell) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import threading
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.commands.words import split
 from agf_magics.editor.complete import Surroundings, complete
+from agf_magics.flow.progress.question import Question
 from agf_magics.lifecycle.runs.live import live
-from agf_magics.notebook.display.run_list import moment
+from agf_magics.notebook.display.run_list import _goes_on, moment
+from agf_magics.settings.settings import current
 from agf_magics.text.source import Source
 from tests.notebook.conftest import Shell, code
 
@@ -238,3 +243,27 @@ def test_the_error_of_a_run_begins_with_the_name_of_what_failed(shell: Shell, te
     shell.good(f"@tool\ndef fails():\n    {text}")
     assert not shell.run("%%pipeline bad --run --quiet\npipeline: bad\nsteps:\n- tool: {name: fails, args: {}}").ok
     assert expected in page(shell, "%runs --name bad")
+
+
+@pytest.mark.parametrize("is_journaled", [True, False])
+def test_a_run_whose_question_is_open_waits_for_an_answer(shell: Shell, tmp_path: Path, is_journaled: bool) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite") if is_journaled else None)
+    asked, answered = threading.Event(), threading.Event()
+
+    def ask(question: Question) -> bool:
+        asked.set()
+        return answered.wait(60)
+
+    registry = agf.Registry()
+    agf.tool(lambda: 1, name="one", registry=registry)
+    run = agf.start("confirm: true\ncalls: [{_tool: one, _outputPath: †state.a}]\n", registry=registry, ask=ask)
+    assert asked.wait(60)
+    lists = [page(shell, "%runs"), page(shell, "%runs --status waiting"), repr(agf.runs())]
+    (listed,) = [one for one in agf.runs() if one.run_id == run.run_id]
+    states = (listed.status, run.status, _goes_on(listed))
+    answered.set()
+    run.result()
+    assert ["? waiting for an answer" in text for text in lists] == [True] * 3
+    assert states == ("waiting", "running", True)  # the status of a run is that of the specification
+    assert not any(map(_goes_on, agf.runs()[:1]))
+    assert "waiting for an answer" not in page(shell, "%runs")

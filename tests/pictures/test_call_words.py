@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
@@ -74,3 +76,75 @@ def test_a_call_has_the_words_of_its_author(path: StepPath, within: Key, call: t
     agf.define(AUDITS, registry=registry)
     run = agf.run("audits", {"orgs": [], "repos": []}, registry=registry)
     assert call_words(run.progress.rows, path, within=within, call=call) == words
+
+
+EACH = """\
+pipeline: {name}
+steps:
+- for_each:
+    over: {over}
+    on_error: abort
+    do: {do}
+    collect: {{transform: {{value: pipe}}}}
+    output: parts
+"""
+DIVIDE = "{transform: {value: 8 / item.n}}"
+NESTED = f"{{for_each: {{over: item, on_error: abort, do: {DIVIDE}, collect: {{transform: {{value: pipe}}}}}}}}"
+ASK = """\
+pipeline: ask
+steps:
+- agent: {prompt: "Name one.", output: told}
+"""
+POLICY = """\
+execution_policy: {id: agf.react, config: {model: "openai:gpt-4o", instructions: Help.}}
+"""
+PLACES = {
+    "a request of a policy": (POLICY, "in step 'openai:gpt-4o' (react, request 1)"),
+    "an expression of an element": (
+        EACH.format(name="p", over="ctx.rows", do=DIVIDE),
+        "in step 'parts' (steps[0].do, element 1: n: 0)",
+    ),
+    "a call of an element": (
+        EACH.format(name="p", over="ctx.rows", do="{tool: {name: broken, args: {of: !expr item}}}"),
+        "in step 'broken' (steps[0].do, element 1: n: 0)",
+    ),
+    "a called flow": (
+        "{pipeline: outer, steps: [{call: {pipeline: inner, pass: [rows]}}]}",
+        "in step 'parts' of 'inner' (steps[0]/steps[0].do, element 1: n: 0)",
+    ),
+    "an element of an element": (
+        EACH.format(name="p", over="ctx.tables", do=NESTED),
+        "in step 'each of item' (steps[0].do.do, element 0, element 1: n: 0)",
+    ),
+    "a request of an agent": (ASK, "in step 'told' (steps[0], request 1)"),
+    "a step that runs once": ("{pipeline: p, steps: [{tool: {name: broken, args: {of: !expr ctx.rows}}}]}", ""),
+}
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_an_error_names_its_step_and_its_element(what: str, journaled: Path) -> None:
+    text, place = PLACES[what]
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def broken(of: object) -> None:
+        if of != {"n": 4}:
+            raise ValueError("no")
+
+    def talk(messages: object, info: object) -> ModelResponse:
+        raise ValueError("no model")
+
+    registry.choose(FunctionModel(talk))
+    agf.define(EACH.format(name="inner", over="ctx.rows", do=DIVIDE), registry=registry)
+    rows = [{"n": 4}, {"n": 0}]
+    inputs = {"tables": [rows]} if "ctx.tables" in text else {"rows": rows} if "rows" in text else {}
+    run = agf.run(text, inputs, registry=registry, raises=False)
+    assert run.error is not None
+    assert run.error.path_text == place
+    assert str(run.error).endswith(place)
+    past = agf.runs(run.run_id).error
+    assert past is not None
+    assert past.path_text == place.partition(": ")[0] + ")" * (": " in place)  # a journal has no element of a failure
+    with pytest.raises(agf.StepError) as raised:
+        agf.run(text, inputs, registry=registry)
+    assert raised.value.path_text == place

@@ -8,7 +8,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.graph_steps import Dag, Walk
-from agf_magics.flow.steps import Sequence, every
+from agf_magics.flow.steps import Repeat, Sequence, every
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.layout.arrange import Arranged, arrange
 from agf_magics.pictures.layout.dot import Rectangle
@@ -74,7 +74,10 @@ def draw_flow(seed: int) -> str:
     assert len(groups) == len(box_ids)
     without = {step.id for step in every(flow.body) if not isinstance(step, Sequence)} - box_ids
     whole = {step.id for step in flow.body.steps if isinstance(step, (Dag, Walk))}
-    assert all(id in whole or id.endswith(("collect", "output_from")) for id in without)
+    # Of a model's session, only the request and the tools are drawn.
+    sessions = [step for step in every(flow.body) if isinstance(step, Repeat) and step.session]
+    inner = {step.id for session in sessions for step in every(session.body)}
+    assert all(id in whole | inner or id.endswith(("collect", "output_from")) for id in without)
     view_left, top, width, height = map(float, root.get("viewBox", "").split())
     for rectangle in root.iter(SVG + "rect"):
         x, y, across, down = (float(rectangle.get(name, 0)) for name in ("x", "y", "width", "height"))

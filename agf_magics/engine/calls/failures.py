@@ -163,7 +163,8 @@ def _copy(error: StepError) -> StepError | None:
     # written.
     try:
         copy = kind.__new__(kind, *error.args)
-        copy.__dict__.update({**error.__dict__, "path": None, "where": None})
+        unplaced = {"path": None, "where": None, "element": None, "place_words": ""}
+        copy.__dict__.update({**error.__dict__, **unplaced})
         copy.__cause__ = cause_of(error)
         is_ours = all(isinstance(diagnostic, Diagnostic) for diagnostic in copy.diagnostics)
         # Read now, so that an exception of a user's class is caught here.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...catalog import ModelAgent
 from ...flow.expressions import Computed
@@ -10,7 +10,8 @@ from ...flow.flow import Dialect, Flow, Origin
 from ...flow.protocols import FlowResult, Frame, Name, Outcome, Ref
 from ...flow.sessions.react import react
 from ...flow.sessions.session import Offer, RequestOptions, Session, format_prompt
-from ...flow.steps import Invoke, Sequence
+from ...flow.steps import Invoke
+from ...flow.steps import Sequence as Steps
 from ...schemas.schema import Schema, json_schema
 from ...text.diagnostics import Diagnostic
 from ...text.source import Source, Span
@@ -64,7 +65,7 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
         name=session_name(agent),
         language=language,
         source=source,
-        body=Sequence(id="built", word="steps", span=span, steps=steps),
+        body=Steps(id="built", word="steps", span=span, steps=steps),
         start=lambda flow_input: {"given": flow_input.input},
         end=lambda frame: FlowResult(frame["answer"], {}),
         dialect=Dialect(stores_of=lambda frame: {}),
@@ -72,11 +73,18 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
     )
 
 
-def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
+def recorded_session(
+    agent: str, model: str, tools: Sequence[str], language: str, span: Span
+) -> Flow:
     """The flow of a session in an earlier run. It can be shown but not run."""
     prompt = Computed(span, _prompt)
     failure = Diagnostic("model.max-steps", "", span)
-    session = Session(model=Name(model, span), prompt=prompt, too_many_steps=lambda steps: failure)
+    session = Session(
+        model=Name(model, span),
+        prompt=prompt,
+        tools=tuple(Offer(Name(tool, span)) for tool in tools),
+        too_many_steps=lambda steps: failure,
+    )
     return _session(agent, session, language, span.source, span)
 
 

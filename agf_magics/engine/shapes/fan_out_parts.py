@@ -69,6 +69,11 @@ class FanOutParts(ABC):
         run = self.site.run
         tries = self.site.scope.tries
         on_error = step.failing.on_error
+        # None if the element cannot be read, or if the parts are branches.
+        value = self.items.shown(i) if self.items is not None else None
+        element = preview(run.secrets.shown(value))
+        if error.element is None:  # else it is that of a fan-out inside this one
+            error.element = element
         if on_error == "abort":
             self.failure = self.failure or error
             raise error
@@ -77,9 +82,6 @@ class FanOutParts(ABC):
         if step.gather is not None or on_error == "finish" or step.failing.keeps_failures:
             self.failures[i] = error
         if on_error == "continue":
-            # None if the element cannot be read, or if the parts are branches.
-            value = self.items.shown(i) if self.items is not None else None
-            element = preview(run.secrets.shown(value))
             run.emit(ev.ElementDropped(self.path_of(i), clock(), error, element))
             run.mark("dropped", CallKey(self.path_of(i), tries), error)
             self.dropped += 1

@@ -152,12 +152,7 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
             if row.when is None:
                 row.when = begin
         case ev.StepFinished(path, when, value):
-            row = progress.row(path)
-            row.ended = _end_of(progress, row, when)
-            row.finished += 1
-            row.reports.pop(path, None)
-            if not row.many:
-                row.held = value
+            _finish(progress, path, when, value)
         case ev.StepReplayed(path):
             row = progress.row(path)
             row.earlier += 1
@@ -338,6 +333,18 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
     if arriving is None or (arriving.at, arriving.attempt) != (event.at, event.attempt):
         arriving = row.arriving = Arriving(event.at, event.attempt)
     arriving.add(event.part, event.text)
+
+
+def _finish(progress: Progress, at: StepPath, when: float, value: Value) -> None:
+    """Count a step that has a result."""
+    row = progress.row(at)
+    row.ended = _end_of(progress, row, when)
+    row.finished += 1
+    row.reports.pop(at, None)
+    if row.turns is not None:
+        row.turns.end(at)
+    if not row.many:
+        row.held = value
 
 
 def _end_call(progress: Progress, path: StepPath, when: float) -> Row:

@@ -7,7 +7,7 @@ their step. A step without a box in the picture has a hidden row.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from ...values.unread import read_all
 from ...values.value import Value
 from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
+from ..session_tools import asks_words, offered_by
 from ..step import Step
 from ..step_names import name_of, only_call, part_names, says_nothing
 from ..step_path import StepPath, seconds_between
@@ -381,7 +382,7 @@ class Tree:
         key = before + (step.id,)  # noqa: RUF005  # faster, because `before` is mostly empty
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
-        if asked := _asks_words(step, callee, before in self._sessions):
+        if asked := asks_words(step, callee, before in self._sessions):
             row.asked = asked
         is_hidden = isinstance(step, Sequence)
         if is_hidden:
@@ -406,7 +407,7 @@ class Tree:
                 )
         self._set_parts(row, parts, before)
         if isinstance(step, Repeat) and step.session:
-            self._close_session(row, before in self._built, first)
+            self._close_session(row, before in self._built, first, offered_by(step, callees))
         if getattr(callee, "agent", None) is not None:
             self._sessions.add(key)
         for called in flows_of(callee):
@@ -442,11 +443,13 @@ class Tree:
         if says_nothing(row.step, reads):
             row.is_inner = self._has_inner = True
 
-    def _close_session(self, session: Row, is_of_agent: bool, first: int) -> None:
-        """Let views list the requests and tool calls of a model's session. ``is_of_agent``: whether
+    def _close_session(
+        self, session: Row, of_agent: bool, first: int, tools: Iterable[str]
+    ) -> None:
+        """Let views list the requests and tool calls of a model's session. ``of_agent``: whether
         the agent's row is the session's, too. ``first``: the index of the session's first row."""
-        session.turns = turns = Turns(is_one=not session.many)
-        session.is_inner = is_of_agent
+        session.turns = turns = Turns(not session.many, tuple(tools))
+        session.is_inner = of_agent
         self._has_inner = True
         for inner in islice(self.rows.values(), first, None):
             if inner.key[:-1] == session.key[:-1]:  # the row is not in a flow that a tool calls
@@ -463,29 +466,6 @@ class Tree:
             row.depth = sum(not is_inner for _, is_inner in outer[:-1])
 
 
-def _asks_words(step: Step, callee: Any, in_session: bool) -> str:
-    """``asks reviewer, tools: fetch, price``, without the tools if all may be used, without the
-    name if it is the label. ``in_session``: the agent's row lists the tools."""
-    answers: tuple[str, tuple[str, ...] | None] | None = getattr(callee, "answers", None)
-    if answers is None or not isinstance(step, Invoke):
-        return ""
-    who, tools = answers
-    allowed = None if step.tools is None else [name.text for name in step.tools]
-    if tools is None:
-        named = allowed
-    elif allowed is None:
-        named = list(tools)
-    else:
-        named = [name for name in tools if name in allowed]
-    parts = [] if who == step.label else [f"asks {who}"]
-    if named is not None and not in_session:
-        more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""
-        parts.append(f"tools: {', '.join(named[:MOST_TOOLS])}{more}" if named else "no tools")
-    if files := len(step.asking.attach):
-        parts.append(f"attach: {files} {'file' if files == 1 else 'files'}")
-    return ", ".join(parts)
-
-
 def flows_of(callee: Any) -> tuple[Any, ...]:
     """The linked flows that a call may run: the named flow, or all that it can choose from."""
     if callee is None:
@@ -494,7 +474,3 @@ def flows_of(callee: Any) -> tuple[Any, ...]:
         return (callee,)
     others = getattr(callee, "callees", None)
     return tuple(flow for other in others.values() for flow in flows_of(other)) if others else ()
-
-
-MOST_TOOLS = 6
-"""The number of tools that a row names."""

@@ -27,15 +27,19 @@ class Turns:
     """The turns of all sessions of a step. If there are several sessions, only totals by tool are
     kept."""
 
-    def __init__(self, is_one: bool = True) -> None:
+    def __init__(self, is_one: bool = True, offered: tuple[str, ...] = ()) -> None:
         """``is_one``: whether the step has a single session, not one for each element; default
-        True."""
+        True. ``offered``: the names of the tools that the model may call; default empty: not
+        known."""
         self.is_one = is_one
         self.changes = 0
         """Grows with every turn, so that a view knows whether it is up to date."""
         self.requests = 0
+        self.offered = offered
         self.tools: dict[str, list[int]] = {}
         """The numbers of calls and of failed calls of each tool, by its name."""
+        self.open: dict[str, int] = {}
+        """The number of calls of each tool that have no outcome yet, by its name."""
         self._calls: dict[StepPath, tuple[str, int, bool]] = {}
         """The last calls: the tool, the number of the request, whether the call failed."""
 
@@ -50,13 +54,28 @@ class Turns:
             self._calls[at] = "", self.requests, False
         else:
             self.tools.setdefault(name, [0, 0])[0] += 1
+            self.open[name] = self.open.get(name, 0) + 1
             self._calls[at] = name, 1, False
         if len(self._calls) > KEPT:
             del self._calls[next(iter(self._calls))]
 
+    def end(self, at: StepPath) -> None:
+        """Note that the call at this path has an outcome."""
+        name, *_ = self._calls.get(at, ("",))
+        if self._close(name):
+            self.changes += 1
+
+    def _close(self, tool: str) -> bool:
+        """Count an outcome of ``tool``. Returns whether a call of it had none."""
+        is_open = self.open.get(tool, 0) > 0
+        if is_open:
+            self.open[tool] -= 1
+        return is_open
+
     def fail(self, at: StepPath) -> None:
         """Note that the call at this path failed. A later attempt may still succeed."""
         name, number, has_failed = self._calls.get(at, ("", 0, True))
+        self._close(name)
         if not has_failed:
             self.changes += 1
             self._calls[at] = name, number, True

@@ -106,7 +106,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
     call = Invoke(
         id=f"{id}.call",
         word="tool",
-        label="the model's choice",
+        label=_tools_label(session),
         span=span,
         kind="tool",
         name=Name("the model's choice", span),
@@ -133,6 +133,13 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         # The calls of one reply are not a fan-out of the author (decision A15).
         scope=False,
     )
+
+
+def _tools_label(session: Session) -> str:
+    """The names of the tools that the model may call."""
+    if session.offered is None:
+        return "any registered tool"
+    return ", ".join(name.text for name in session.offered) or "none"
 
 
 def _registered_names(session: Session) -> Mapping[str, str]:

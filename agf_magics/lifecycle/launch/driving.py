@@ -24,6 +24,7 @@ from ...engine.threads.prints import watched_stdout
 from ...flow.progress.events import Event, RunEnded, StepFinished, Warned
 from ...flow.progress.progress import AFTER_END
 from ...journal.codec.encoding import preview
+from ...pictures.call_words import name_place
 from ...settings.folders import keep_journal
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
@@ -227,6 +228,7 @@ def _end(run: Run, outcome: tuple[engine.EndedRun] | BaseException) -> None:
         case AgfError() as error:
             assert isinstance(error, StepError), "every failure in a run is a step's failure"
             state.end_early("error", error.diagnostic.hint or "left running", error)
+            name_place(state.progress.rows, error)
             state.error = error
         case BaseException() as bug:
             state.end_early("error", "left running", bug)  # raised by our code around the engine

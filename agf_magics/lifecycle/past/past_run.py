@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -31,8 +32,9 @@ from ...journal.runs import RunRow
 from ...journal.secrets.masking import Secrets
 from ...journal.shared_runs import copied
 from ...languages.over import OVER
+from ...pictures.call_words import name_place
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostic, StepError, refused
+from ...text.diagnostics import AgfError, Diagnostic, StepError, refused
 from ...text.replaced_file import replaced_file
 from ...text.source import Source
 from ...values.value import Value
@@ -158,9 +160,13 @@ class PastRun(BaseRun):
         if self._row.error is None:
             return None
         try:
-            return error_from(self._row.error, [text.source for text in self.order.flows])
+            error = error_from(self._row.error, [text.source for text in self.order.flows])
         except UNREADABLE:
             self._refuse_end()
+        if error.path_text:
+            with suppress(AgfError):  # a definition that cannot be loaded has no names
+                name_place(Progress(self.flow, self._linked.callees).rows, error)
+        return error
 
     @cached_property
     def flow(self) -> Flow:
@@ -362,9 +368,11 @@ def _add_sessions(flows: list[Flow | None], texts: Sequence[DefinitionText]) -> 
         flow = flows[number]
         for step in calls(flow.body) if flow is not None else ():
             for called in text.calls.get(step.id, ()):
-                session = texts[called].session
-                if session is not None and step.place is not None:
-                    flows[called] = recorded_session(*session, texts[called].language, step.place)
+                opened = texts[called]
+                if opened.session is not None and step.place is not None:
+                    flows[called] = recorded_session(
+                        *opened.session, opened.offered, opened.language, step.place
+                    )
 
 
 def _readable(rows: Iterable[T]) -> Iterator[T]:

@@ -20,6 +20,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
 from ...flow.flow import Flow
+from ...flow.session_tools import offered_tools
 from ...flow.steps import calls
 from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
@@ -62,6 +63,8 @@ class DefinitionText(NamedTuple):
     latent: tuple[str, ...] = ()
     session: tuple[str, str] | None = None
     """The agent and the model of a session, which has no text either; None: it is not a session."""
+    offered: tuple[str, ...] = ()
+    """The tools that a session offers its model."""
 
 
 class Manifest(NamedTuple):
@@ -213,6 +216,7 @@ def _definition_text(
         chosen=tuple(stored["chosen"]),
         latent=tuple(stored["latent"]),
         session=tuple(stored["session"]) if stored["session"] else None,
+        offered=tuple(stored.get("offered", ())),
     )
 
 
@@ -236,7 +240,11 @@ _Place = tuple[str, str, Annotated[int, lambda line: 0 <= line < 1 << 31]]
 """A source: its name, its text, the number of its first line."""
 
 
-class _StoredText(TypedDict):
+class _Offered(TypedDict, total=False):
+    offered: list[str]
+
+
+class _StoredText(_Offered):
     name: str
     language: Annotated[str, lambda name: name in LANGUAGES]
     source: _Place
@@ -308,7 +316,15 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "chosen": flow.dialect.options,
         "latent": flow.dialect.latent,
         "session": [linked.agent.name, asked_model(flow)] if linked.agent is not None else None,
+        "offered": _offered(linked) if linked.agent is not None else [],
     }
+
+
+def _offered(session: Linked) -> list[str]:
+    """The names of the tools that a session offers its model."""
+    choosing = (step for step in calls(session.flow.body) if step.pick is not None)
+    offers = (offered_tools(step, session.callees.get(step.id)) or () for step in choosing)
+    return [*chain.from_iterable(offers)]
 
 
 def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:

@@ -26,6 +26,7 @@ from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
+from ...pictures.problems import brief_reason
 from ...pictures.value_line import cell_text
 from ...pictures.values import table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
@@ -175,7 +176,7 @@ class RowTable:
 
     def shown_at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]:
         """The rows at these places (required) for a display: values that are no JSON, or that are
-        not stored, as previews."""
+        not stored, as previews; a failure without the name of its call, which all rows make."""
         for place, row in zip(places, self.rows(places), strict=True):
             yield self._cells_of_row(place, row, shown=True)
 
@@ -338,14 +339,9 @@ class RowTable:
 
     def _cells_of_row(self, place: int, row: TableRow, shown: bool = False) -> Cells:
         error = row.error
-        about = (
-            row.status,
-            error.code if error is not None else None,
-            error.diagnostic.message if error is not None else None,
-            row.seconds,
-            row.tokens,
-            row.cost,
-        )
+        why = error and (brief_reason(error) if shown else error.diagnostic.message)
+        code = error.code if error is not None else None
+        about = (row.status, code, why, row.seconds, row.tokens, row.cost)
         return {
             **self._numbers(row.number, row.repeat),
             **row.given_cells(shown),

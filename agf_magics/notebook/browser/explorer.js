@@ -93,7 +93,7 @@ class Explorer {
   // What is selected first: the last step that failed the run, else the run itself.
   first() {
     if (this.state.last.status !== "error") return -1;
-    return this.state.rows.findLastIndex((row, i) => this.state.look(i).name === "failed");
+    return this.state.listedFor(this.state.rows.findLastIndex((_, i) => this.state.look(i).name === "failed"));
   }
 
   resize(width) {

@@ -74,7 +74,7 @@ def show_runs(
             "rows": rows,
             "failed": [run.status == "error" for run in shown],
             "started": [run.started for run in shown],
-            "goes_on": any(run.status == "running" for run in shown),
+            "goes_on": any(map(_goes_on, shown)),
             "first": part.first,
             "most": part.most,
             "total": len(runs),
@@ -89,6 +89,12 @@ def show_runs(
         "compare": compare_runs,
     }
     show_over(page, shell, {"list": part({"first": listed.first}, runs)}, requests)
+
+
+def _goes_on(run: RunLine) -> bool:
+    """Whether the run may change without a person who resumes it; it may wait for an answer here."""
+    is_open = run.status == "waiting" and live.live.find(run.run_id) is not None
+    return is_open or run.status == "running"
 
 
 def _selection(parsed: ParsedLine) -> kept_runs.Selection:

@@ -8,10 +8,12 @@ from typing import Any
 from ...engine.linking.linked import Linked, flow_at
 from ...flow.flow import Flow
 from ...flow.progress.rows import Row
+from ...flow.session_tools import tool_id
 from ...flow.step_names import only_call
 from ...journal.run_calls import RunCalls
 from ...lifecycle.past.calls_of_run import calls_of
 from ...lifecycle.run_internals import linked_flow
+from ...pictures.pages.updates import session_tools
 from ...pictures.plain import line
 from .request_types import NO_JOURNAL, AnyRun, Refused
 
@@ -33,6 +35,13 @@ def row_of(run: AnyRun, arguments: Mapping[str, Any]) -> Row:
             (candidate for candidate in list(run.progress.rows.values()) if candidate.id == id),
             None,
         )
+    if row is None:  # one of the tools of a session, whose calls are one step
+        calls = (
+            session
+            for session, tool in session_tools(run.progress)
+            if tool_id(session.id, tool) == id
+        )
+        row = next(calls, None)
     if row is not None:
         # A step around a single call, such as a policy for its failures, is shown as the call.
         return row.elements[0] if only_call(row.step) is not None else row

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ...flow.progress.pauses import Pauses, paused
 from ...flow.progress.rows import Key, Row, key_of
+from ...flow.step_path import is_within
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
 from ...journal.run_calls import MOST_GROUPED, ORDERS, CallsOfElement, CallSpan, RunCalls
@@ -57,6 +58,8 @@ def _calls(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     order = arguments.get("order")
     if not isinstance(order, str) or order not in ORDERS:
         order = "failed"
+    if any(is_within(session, row.key) for session in run.progress.sessions):
+        order = {"failed": "failed turn", "element": "turn"}.get(order, order)
     total, failed_total = calls.count(row, index, text)
     page = calls.page(row, PAGE, offset, failed=failed, order=order, index=index, text=text)
     return {

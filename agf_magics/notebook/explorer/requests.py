@@ -9,7 +9,7 @@ bounded and without control characters; the page shows them as text, never as HT
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -17,13 +17,13 @@ from typing import Any
 
 from ...engine.linking.linked import Linked
 from ...flow.progress.rows import Row, key_of
-from ...flow.steps import Each, Fold, Invoke, Repeat
+from ...flow.steps import Each, Fold, Invoke, Repeat, calls
 from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
 from ...lifecycle.run_internals import linked_flow
 from ...pictures.amounts import duration
-from ...pictures.call_words import call_words
+from ...pictures.call_words import name_place
 from ...pictures.layout.arrange import ROOM, Direction, arrange
 from ...pictures.layout.svg import EdgePlace, dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, shown_status
@@ -41,10 +41,11 @@ from ...pictures.row_words import (
     tally_of,
 )
 from ...pictures.scene.builder import scene
+from ...pictures.scene.called_flows import tools_of
 from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.values import value_brief, value_json, value_text
-from ...text.diagnostics import AgfError, StepError
+from ...text.diagnostics import AgfError
 from ...text.source import Span
 from ...values.value import Value
 from .arguments import linked_within, natural, row_of, texts_of
@@ -91,14 +92,17 @@ def picture_json(linked: Linked, arguments: Mapping[str, Any]) -> Json:
     shown = linked_within(linked, inside)
     flow = shown.flow
     called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
-    drawn = with_groups(scene(flow, called=called), ())
+    offered: dict[str, Sequence[str]] = {}
+    for call in calls(flow.body):
+        offered |= tools_of(call, shown.callees)
+    drawn = with_groups(scene(flow, called=called, offered=offered), ())
     groups = steps_of_groups(drawn)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(arguments.get("folded")) if id in frames]
     if "folded" not in arguments:
         folded = _folded_at_start(drawn)
     if folded:
-        drawn = with_groups(scene(flow, folded, called), folded)
+        drawn = with_groups(scene(flow, folded, called, offered=offered), folded)
     wanted = arguments.get("direction")
     direction: Direction = wanted if wanted in ("TB", "LR") else "auto"
     breaks = texts_of(arguments.get("breaks")) if "breaks" in arguments else None
@@ -341,10 +345,8 @@ def _shown_value(run: AnyRun, value: Value) -> Json:
 
 def _error(run: AnyRun, error: BaseException) -> str:
     """The error with its place and its hint, and the line that raised it, without secrets."""
+    name_place(run.progress.rows, error)
     text = str(error) if isinstance(error, AgfError) else format_exception(error)
-    if isinstance(error, StepError) and error.path is not None and error.path_text:
-        where = call_words(run.progress.rows, error.path)
-        text = text.replace(error.path_text, f"in {where}" if where else "")
     if place := raised_in(error):
         text = f"{text}\n  raised in {place}"
     return plain(run.secrets.text(text), MOST_ERROR)

@@ -67,8 +67,10 @@ def _cell(column: str, run: RunLine) -> str:
 
 
 def _status(run: RunLine) -> str:
-    """``! ok, 4 dropped``, as the row of a step says it."""
+    """``! ok, 4 dropped``, as the row of a step says it; ``? waiting for an answer``."""
     shown = look.state(run.look)
+    if run.look == "waiting":
+        return f"{shown.mark} waiting for an answer"
     dropped = f", {run.dropped:,} dropped" if run.dropped else ""
     return f"{shown.mark} {line(shown.word, 20)}{dropped}"
 

@@ -13,6 +13,7 @@ from ...flow.progress.progress import Progress
 from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row
 from ...flow.question_text import long_arguments, question_digest
+from ...flow.session_tools import drawn_tools, tool_id
 from .. import row_words, theme
 from ..call_words import call_words
 from ..plain import line
@@ -34,6 +35,8 @@ from ..row_words import (
     tails,
     taken_edges,
     tallies,
+    tool_corner,
+    tool_look,
     turns_of,
 )
 from .parts import LONGEST_ARGUMENT, count_elements, counts, shown_status
@@ -62,8 +65,28 @@ def describe_tree(progress: Progress) -> dict[str, Any]:
             StateRow(name, one.mark, one.word, one.color, one.ink, one.ring)
             for name, one in theme.STATES.items()
         ],
-        "rows": [_described(row) for row in list(progress.rows.values())],
+        "rows": [
+            *(_described(row) for row in list(progress.rows.values())),
+            *(_described_tool(row, tool) for row, tool in session_tools(progress)),
+        ],
     }
+
+
+def session_tools(progress: Progress) -> list[tuple[Row, str]]:
+    """The tools that models may call, each with the row of all tool calls of its session. Each has a
+    box in a picture and no row in a list, so a page gets a row for it after all others."""
+    return [
+        (row, tool)
+        for row in list(progress.rows.values())
+        if (turns := turns_of(row)) is not None and not row.is_request
+        for tool in drawn_tools(turns.offered)
+    ]
+
+
+def _described_tool(row: Row, tool: str) -> StepRow:
+    glyph = theme.kind(row.word).glyph
+    name = line(tool, 200)
+    return StepRow(tool_id(row.id, tool), 0, glyph, name, "tool", repeats=False, is_inner=True)
 
 
 def _described(row: Row) -> StepRow:
@@ -85,6 +108,7 @@ class Updates:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._session_tools = session_tools(progress)
         self._counters: dict[int, tuple[Any, ...]] = {}
         """The counters of each row at its last update, by its number: a row whose counters are the same
         is not compared further."""
@@ -153,6 +177,20 @@ class Updates:
             if before != shown:
                 self._sent[number] = shown
                 changed.append(shown.sent())
+        return changed + self._tools(counters)
+
+    def _tools(self, counters: bool) -> list[list[Any]]:
+        """The tools of sessions that differ from what was sent last: their boxes have no other row."""
+        changed = []
+        for number, (row, tool) in enumerate(self._session_tools, len(self._progress.rows)):
+            look = tool_look(row, tool)
+            corner = tool_corner(row, tool).words
+            shown = UpdateRow(number, STATE_NAMES.index(look), corner, "", "", None, None, "")
+            before = self._sent.get(number)
+            if before == shown or (not counters and before is not None and before[1] == shown[1]):
+                continue
+            self._sent[number] = shown
+            changed.append(shown.sent())
         return changed
 
     def _row(self, number: int, row: Row, tally: Tally | None, now: float) -> UpdateRow:

@@ -16,6 +16,7 @@ from itertools import chain, pairwise
 
 from ...flow.flow import Flow
 from ...flow.graph_steps import END, START, Dag, Walk
+from ...flow.session_tools import offered_tools, session_calls
 from ...flow.step import Step
 from ...flow.step_names import (
     COLLECT,
@@ -50,6 +51,7 @@ from .boxes import (
 from .cycles import condition_of, edges_far, passed_ranks
 from .data_flow import DataFlow
 from .scene import Box, Frame, Link, Scene, first_boxes, last_boxes, way
+from .session_boxes import tool_boxes
 from .step_text import CONDITION, condition, how
 
 MANY_NODES = 40
@@ -70,11 +72,13 @@ def scene(
     folded: Collection[str] = (),
     called: Collection[str] = (),
     opened: Mapping[str, Flow] | None = None,
+    offered: Mapping[str, Sequence[str]] | None = None,
 ) -> Scene:
     """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames.
     ``called``: the paths of the calls of flows that are boxes. ``opened``: the called flows that are
-    frames, by the path of the call (see `called_flows.Called`)."""
-    return _Builder(flow, frozenset(folded), frozenset(called), opened or {}).scene()
+    frames, by the path of the call (see `called_flows.Called`). ``offered``: the tools that models may
+    call, by the path of the step that calls them."""
+    return _Builder(flow, frozenset(folded), frozenset(called), opened or {}, offered or {}).scene()
 
 
 class _Builder:
@@ -86,12 +90,14 @@ class _Builder:
         folded: Collection[str],
         called: Collection[str],
         opened: Mapping[str, Flow],
+        offered: Mapping[str, Sequence[str]],
         before: str = "",
     ) -> None:
         self.flow = flow
         self.folded = folded
         self.called = called
         self.opened = opened
+        self.offered = offered
         self.before = before
         """The path of the calls that lead to this flow: the ids of all its boxes begin with it."""
         self.data = DataFlow(flow)
@@ -127,6 +133,9 @@ class _Builder:
         """The boxes of the whole flow, the boxes with which it begins, and the boxes with which it ends;
         empty if these are its first and last box. ``head``: the box that becomes its frame, if any."""
         whole = self.whole()
+        first = self.flow.body.steps[0] if self.flow.body.steps else None
+        if self.flow.origin.is_built and isinstance(first, Repeat) and first.session:
+            return self.session(first), (), ()
         if whole is None:
             return self.chain(self.flow.body.steps, head is not None and head.many), (), ()
         parts = self.free(whole, head)
@@ -135,7 +144,7 @@ class _Builder:
     def inside(self, path: str, head: Box) -> Box:
         """The frame of a call with the steps of the flow that it calls."""
         flow = self.opened[path]
-        inner = _Builder(flow, self.folded, self.called, self.opened, f"{path}/")
+        inner = _Builder(flow, self.folded, self.called, self.opened, self.offered, f"{path}/")
         parts, begin, end = inner.body(head)
         self.inner_values |= inner.values(parts)
         self.links += inner.links
@@ -232,6 +241,8 @@ class _Builder:
                 end = last_boxes(parts[-1])
                 if step.collect is not None:
                     parts, end = self.collected(step.collect, parts, [], head.many, end)
+            case Repeat(session=True):
+                parts = self.session(step, head.name)
             case Fold(body=body) | Repeat(body=body):
                 parts = self.chain(body.steps if isinstance(body, Steps) else [body], many=True)
                 self.links.append(Link(parts[-1].id, parts[0].id, "back"))
@@ -247,6 +258,19 @@ class _Builder:
         if isinstance(step, Branches | Each) and step.collect is not None:
             self.box_of.setdefault(step.collect.id, frame)
         return frame
+
+    def session(self, step: Repeat, shown: str = "") -> tuple[Box, ...]:
+        """The model of a session and the tools that it may call. ``shown``: the text of the frame
+        around them; empty: there is no frame."""
+        request, call = session_calls(step)
+        model = self.step(request, many=True)
+        does = ("" if model.does == shown else model.does, "" if shown else how(step))
+        model = replace(model, does=" · ".join(filter(None, does)))
+        path = f"{self.before}{call.id}"
+        tools = tool_boxes(path, call, self.offered.get(path, offered_tools(call, None)))
+        self.box_of |= {inner.id: model for inner in every(step.body)}
+        self.links += [Link(model.id, tool.id, "then") for tool in tools]
+        return (model, *tools)
 
     def ways(self, step: Branches | Choose, many: bool) -> tuple[Box, ...]:
         """The branches, or the cases with their conditions."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...flow.flow import Flow
 from ...flow.progress.rows import flows_of
-from ...flow.steps import calls
+from ...flow.session_tools import offered_tools
+from ...flow.steps import Invoke, calls
 from .builder import scene
 from .scene import Scene
 
@@ -20,6 +21,8 @@ class Called(NamedTuple):
     """The called flows that are drawn as frames with their steps, by the path of the call."""
     closed: frozenset[str]
     """The paths of the calls that are drawn as boxes."""
+    offered: Mapping[str, Sequence[str]]
+    """The names of the tools that models may call, by the path of the step that calls them."""
 
 
 def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
@@ -29,10 +32,12 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
     count = _count(scene(flow))
     opened = dict[str, Flow]()
     closed = set[str]()
+    offered = dict[str, Sequence[str]]()
     waiting = [(flow, callees, "")]
     for caller, linked, before in waiting:  # the list grows: calls in an opened flow follow
         for call in calls(caller.body):
             path = f"{before}{call.id}"
+            offered |= tools_of(call, linked, before)
             inner = [
                 inner_flow
                 for inner_flow in flows_of(linked.get(call.id))
@@ -45,7 +50,15 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
                 waiting.append((inner[0].flow, inner[0].callees, f"{path}/"))
             elif inner:
                 closed.add(path)
-    return Called(opened, frozenset(closed))
+    return Called(opened, frozenset(closed), offered)
+
+
+def tools_of(
+    call: Invoke, callees: Mapping[str, Any], before: str = ""
+) -> Mapping[str, Sequence[str]]:
+    """The names of the tools from which ``call`` chooses, by its path; empty for other calls."""
+    names = offered_tools(call, callees.get(call.id)) if call.pick is not None else None
+    return {} if names is None else {f"{before}{call.id}": names}
 
 
 def _count(drawn: Scene, within_a_call: bool = False) -> int:

@@ -24,11 +24,9 @@ def how(step: Step) -> str:
             bits.append(f"at most {step.most:,}")
         case Repeat():
             bits += [f"until {condition(step.until)}"] if step.until is not None else []
-            bits.append(
-                f"at most {step.limit:,} times"
-                if step.until is not None or step.session
-                else f"{step.limit:,} times"
-            )
+            noun = "requests" if step.session else "times"
+            is_bound = step.until is not None or step.session
+            bits.append(f"{'at most ' if is_bound else ''}{step.limit:,} {noun}")
     if isinstance(step, (Each, Branches)):
         failing = step.failing
         is_list = step.gather is None or isinstance(step, Branches)

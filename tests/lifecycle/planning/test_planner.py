@@ -162,7 +162,7 @@ def _draw_with(kind: type) -> Any:
     class Point(TypedDict):
         x: kind  # type: ignore[valid-type]
 
-    def draw(path: Any) -> str:
+    def draw(at: Any) -> str:
         """Draws."""
         return "drawn"
 

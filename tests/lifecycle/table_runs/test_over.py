@@ -33,6 +33,10 @@ def test_each_row_is_a_row_of_the_result_even_if_it_fails(registry: agf.Registry
     assert [row.get("twice") for row in run.table] == [0, 2, 4, None, 8, 10]
     assert run.table[3]["error"] == "step.tool-failed"
     assert run.table[3]["error_text"] == "tool 'double' failed: ValueError: no three"
+    # A display says first what differs between rows: the name of the call does not.
+    assert [row["error_text"] for row in run.table.shown_at([3])] == ["ValueError: no three"]
+    assert "ValueError: no three" in repr(run.table)
+    assert "tool 'double'" not in repr(run.table)
     assert run.table.counts == {"ok": 5, "failed": 1}
     assert run.table.columns == ("row", "n", "label", "twice", *agf_about())
     past = find_past_run(run.run_id)
