@@ -122,13 +122,16 @@ def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Dia
 
 
 UNLESS_GIVEN = "pipeline.template-name"
-"""The code of a warning about the name at its place, which is void if the input has that name."""
+"""The code of a warning about the name at its place, which is void if the input has that name. It is
+not given if the input is unknown."""
+VOID_IF_GIVEN = (UNLESS_GIVEN, "flow.unwritten")
+"""The codes of all warnings about the name at their place that are void if the input has it."""
 
 
 def for_input(problems: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
     """The problems that remain when the input has these names."""
     for problem in problems:
-        if problem.code != UNLESS_GIVEN or problem.span is None:
+        if problem.code not in VOID_IF_GIVEN or problem.span is None:
             yield problem
         elif problem.span.text not in given:
             yield replace(problem, hint=suggest(problem.span.text, given) or problem.hint)
