@@ -68,7 +68,7 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
     text."""
     collectors = yield
     has_examples = file_path.suffix != ".py" or ">>> " in file_path.read_text(encoding="utf-8")
-    return [one for one in collectors if has_examples or not isinstance(one, DoctestModule)]
+    return [collector for collector in collectors if has_examples or not isinstance(collector, DoctestModule)]
 
 
 @pytest.fixture(scope="module", autouse=True)

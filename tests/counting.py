@@ -23,7 +23,7 @@ def work(act: Callable[[], object], most: int = 1 << 62) -> int:
     too."""
     count = 0
 
-    def seen(frame: Any, event: str, argument: Any) -> None:
+    def count_call(frame: Any, event: str, argument: Any) -> None:
         nonlocal count
         count += event in ("call", "c_call")
         if count > most:
@@ -31,7 +31,7 @@ def work(act: Callable[[], object], most: int = 1 << 62) -> int:
 
     before = sys.getprofile()
     with pause_collection():
-        sys.setprofile(seen)
+        sys.setprofile(count_call)
         try:
             act()
         finally:
@@ -44,18 +44,18 @@ def instructions(act: Callable[[], object], of: str) -> int:
     this counts loops that call nothing."""
     count = 0
 
-    def seen(frame: Any, event: str, argument: Any) -> Any:
+    def count_opcode(frame: Any, event: str, argument: Any) -> Any:
         nonlocal count
         if event == "call":
             if of not in frame.f_code.co_filename:
                 return None
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
         count += event == "opcode"
-        return seen
+        return count_opcode
 
     before = sys.gettrace()
     with pause_collection():
-        sys.settrace(seen)
+        sys.settrace(count_opcode)
         try:
             act()
         finally:

@@ -53,17 +53,17 @@ COMPOSED: dict[str, tuple[str, ...]] = {
 
 def codes() -> dict[str, str]:
     """Each code, with the first file in which it occurs."""
-    found: dict[str, str] = {}
+    first_files: dict[str, str] = {}
     for name, tree in _modules():
         for code in _whole(tree):
-            found.setdefault(code, name)
+            first_files.setdefault(code, name)
         if layer := LAYER_OF.get(name.partition("/")[0]):
-            for what in _without_layer(tree):
-                found.setdefault(f"{layer}.{what}", name)
+            for bare_code in _without_layer(tree):
+                first_files.setdefault(f"{layer}.{bare_code}", name)
     for composed_as, whole in COMPOSED.items():
         for code in whole:
-            found.setdefault(code, composed_as)
-    return dict(sorted(found.items()))
+            first_files.setdefault(code, composed_as)
+    return dict(sorted(first_files.items()))
 
 
 def composed() -> set[str]:

@@ -76,10 +76,14 @@ class Finding(NamedTuple):
 
 
 class Entry(NamedTuple):
+    """The entry of a code in the error reference."""
+
     code: str
     whens: frozenset[str]
+    """The moments at which the code is reported, in the words of the page."""
     text: str
     start: int
+    """The position of the entry in its page."""
     top: str
     """What stands before the first entry of its page."""
 
@@ -91,8 +95,8 @@ def pages() -> list[Path]:
 def blocks(text: str) -> Iterator[Block]:
     for match in FENCE.finditer(text):
         aside = ASIDE.search(text, 0, match.start())
-        what, name = aside.groups() if aside else ("", "")
-        yield Block(match[1], match[2], match.start(2), what, name)
+        mark, name = aside.groups() if aside else ("", "")
+        yield Block(match[1], match[2], match.start(2), mark, name)
 
 
 def entries(page: str) -> list[Entry]:
@@ -101,13 +105,13 @@ def entries(page: str) -> list[Entry]:
     ends = [entry.start() for entry in entries_found[1:]] + [len(page)] * bool(entries_found)
     return [
         Entry(
-            one["code"],
-            frozenset(one["when"].lower().split(", ")),
-            page[one.start() : end],
-            one.start(),
+            match["code"],
+            frozenset(match["when"].lower().split(", ")),
+            page[match.start() : end],
+            match.start(),
             page[: entries_found[0].start()],
         )
-        for one, end in zip(entries_found, ends, strict=True)
+        for match, end in zip(entries_found, ends, strict=True)
     ]
 
 
@@ -149,12 +153,12 @@ class Session:
         problems = self.problems(block.text)
         self.shell.cell = f"cell-{block.start}"
         with capture_output() as captured:
-            done = self.shell.run_cell(block.text, store_history=True)
+            result = self.shell.run_cell(block.text, store_history=True)
         self.printed.append(OUT.sub("", captured.stdout))
         self.printed += [output.data.get("text/plain", "") for output in captured.outputs]
-        for found in WARNED.finditer(captured.stdout):
-            self.told.append(Finding("warning of the line", agf.Diagnostic(found["code"], ""), found["text"]))
-        error = done.error_in_exec or done.error_before_exec
+        for warning in WARNED.finditer(captured.stdout):
+            self.told.append(Finding("warning of the line", agf.Diagnostic(warning["code"], ""), warning["text"]))
+        error = result.error_in_exec or result.error_before_exec
         if error is not None:
             self.failed(error, block)
         else:
@@ -162,12 +166,12 @@ class Session:
                 self.report(f"{diagnostic.severity} when defined", diagnostic)
         folded = [note for output in captured.outputs for note in FOLDED.findall(output.data.get("text/html", ""))]
         notes = "\n".join([captured.stdout, *(f"note: {html.unescape(note)}" for note in folded)])
-        for found in REPLACED.finditer(notes):
-            said = agf.Diagnostic(f"{found[2]}.replaced", " ".join(found[1].split()), severity="note")
-            self.report("note when defined", said)
+        for note in REPLACED.finditer(notes):
+            replaced = agf.Diagnostic(f"{note[2]}.replaced", " ".join(note[1].split()), severity="note")
+            self.report("note when defined", replaced)
         for diagnostic in self.server_problems():
             self.report(f"{diagnostic.severity} when connected", diagnostic)
-        for run in (value for value in [done.result, *self.shell.user_ns.values()] if isinstance(value, agf.Run)):
+        for run in (value for value in [result.result, *self.shell.user_ns.values()] if isinstance(value, agf.Run)):
             for diagnostic in run.progress.warnings:
                 self.report("warning while running", diagnostic)
 
@@ -197,23 +201,23 @@ class Session:
     def failed(self, error: BaseException, block: Block) -> None:
         if isinstance(error, KeyboardInterrupt):  # of a run, whose error has the message
             error = getattr(error, "run").error  # noqa: B009
-        found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
-        if found == [None]:
+        diagnostics = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
+        if diagnostics == [None]:
             raise AssertionError(f"{block.text}\nraised {error!r}") from error
         # The first that holds: something that is read (settings, a recording, the rows of a table) cannot be used …
         when = "error when defined"
-        if found[0].code.startswith(("settings.", "replay.", "over.not-stored", "over.cannot-hold")) and not isinstance(
-            error, agf.StepError
-        ):
+        if diagnostics[0].code.startswith(
+            ("settings.", "replay.", "over.not-stored", "over.cannot-hold")
+        ) and not isinstance(error, agf.StepError):
             when = "error when read"
         # … a server cannot be connected …
-        elif found[0].code.startswith("mcp.") and not isinstance(error, agf.StepError):
+        elif diagnostics[0].code.startswith("mcp.") and not isinstance(error, agf.StepError):
             when = "error when connected"
         # … a step or a check of a run has failed …
         elif isinstance(error, (agf.StepError, CheckFailed)):
             when = "error while running"
         # … the line is wrong, before it does anything …
-        elif not isinstance(error, agf.AgfError) or found[0].code.startswith("magic."):
+        elif not isinstance(error, agf.AgfError) or diagnostics[0].code.startswith("magic."):
             when = "error of the line"
         # … the cell reads past runs …
         elif re.search(r"\bruns\b", block.text):
@@ -221,7 +225,7 @@ class Session:
         # … the cell starts a run; else it only defines.
         elif re.search(r"\brun(_pipeline\w*)?\b|--run\b|\bresume\b|\bstart\(", block.text):
             when = "error before a run"
-        for diagnostic in found:
+        for diagnostic in diagnostics:
             self.report(when, diagnostic)
 
     def report(self, when: str, diagnostic: agf.Diagnostic) -> None:
@@ -233,12 +237,12 @@ class Session:
             if line.startswith("$ "):
                 name, *words = shlex.split(line[2:])
                 if name == "agf-magics":
-                    done = command_line(Path.cwd(), *words)
+                    completed = command_line(Path.cwd(), *words)
                 else:
                     program = sys.executable if name == "python" else name
-                    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
-                assert done.returncode == 0, done.stderr
-                self.printed.append(done.stdout)
+                    completed = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+                assert completed.returncode == 0, completed.stderr
+                self.printed.append(completed.stdout)
 
     def results(self) -> tuple[list[Finding], str]:
         """The findings and the printed text since the last call."""
@@ -334,11 +338,11 @@ def main(names: list[str]) -> None:
         page = path.read_text(encoding="utf-8")
         for entry in reversed(entries(page)):
             try:
-                shown = list(example(entry, shell))
+                blocks_of_entry = list(example(entry, shell))
             except AssertionError as error:
                 print(f"{path.name}: the example of {entry.code} does not run: {error}", file=sys.stderr)
                 continue
-            for block, findings in reversed(shown):
+            for block, findings in reversed(blocks_of_entry):
                 start = entry.start + block.start
                 page = page[:start] + messages(findings) + page[start + len(block.text) :]
                 if entry.code not in {finding.diagnostic.code for finding in findings}:

@@ -45,10 +45,10 @@ def main(minutes: float, options: list[str]) -> int:
         (LOGS / f"round-{rounds}.txt").write_text(output, encoding="utf-8")
         summary = SUMMARY.findall(output) or ["no summary"]
         print(f"round {rounds}, seed {seed}: {summary[-1]}{', interrupted' * (status == INTERRUPTED)}", flush=True)
-        found = list(dict.fromkeys(FAILED.findall(output)))
-        report(output, found, seed)
-        failed += found
-        if status not in (0, INTERRUPTED) and not found:  # pytest itself failed, or there are no tests
+        failed_now = list(dict.fromkeys(FAILED.findall(output)))
+        report(output, failed_now, seed)
+        failed += failed_now
+        if status not in (0, INTERRUPTED) and not failed_now:  # pytest itself failed, or there are no tests
             print(output)
             return status
     print(f"{rounds} rounds, " + (f"{len(failed)} tests FAILED: {', '.join(failed)}" if failed else "every law held"))
@@ -73,12 +73,12 @@ def _ended(process: subprocess.Popen[str], seconds: float | None) -> tuple[int, 
     return process.returncode, output
 
 
-def report(output: str, found: list[str], seed: int) -> None:
+def report(output: str, failed: list[str], seed: int) -> None:
     """Show what pytest says about the failed tests, with the commands that run and pin each of them."""
-    if found:
-        shown = SHOWN.search(output)
-        print(shown.group() if shown else output)
-    for test in found:
+    if failed:
+        summary = SHOWN.search(output)
+        print(summary.group() if summary else output)
+    for test in failed:
         print(HOW.format(test=test, profile=PROFILE, seed=seed), flush=True)
 
 

@@ -95,8 +95,10 @@ class Mutant(NamedTuple):
     def apply(self, source: str) -> str:
         """The text of the file after the change."""
         lines = source.encode().splitlines(keepends=True)
-        (first, left), (last, right) = self.begin, self.end
-        lines[first - 1 : last] = [lines[first - 1][:left] + self.text.encode() + lines[last - 1][right:]]
+        (begin_line, begin_column), (end_line, end_column) = self.begin, self.end
+        lines[begin_line - 1 : end_line] = [
+            lines[begin_line - 1][:begin_column] + self.text.encode() + lines[end_line - 1][end_column:]
+        ]
         return b"".join(lines).decode()
 
     def show(self, source: str) -> str:
@@ -225,7 +227,7 @@ def nearest_tests(file: str) -> list[str]:
     words = set(re.findall(r"[a-z]+", file.removeprefix(PACKAGE)))
     importers = _importers()
     near = importers.get(file, frozenset())
-    second = frozenset[str]().union(*(importers.get(each, frozenset()) for each in near))
+    importers_of_importers = frozenset[str]().union(*(importers.get(importer, frozenset()) for importer in near))
 
     def distance(test: str) -> tuple[int, int, str]:
         in_room = test.startswith(f"tests/{room}/")
@@ -236,7 +238,7 @@ def nearest_tests(file: str) -> list[str]:
             return (1 if in_room else 2), alike, test
         if in_room or test == "tests/test_conformance.py":
             return 3, alike, test
-        return (4 if test in second else 5), alike, test
+        return (4 if test in importers_of_importers else 5), alike, test
 
     examples = [file] if ">>> " in read(file) else []
     return [*examples, *sorted(_test_files(), key=distance)]
@@ -244,29 +246,29 @@ def nearest_tests(file: str) -> list[str]:
 
 @cache
 def _test_files() -> tuple[str, ...]:
-    found = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
-    return tuple(test for test in found if test not in ALONE and not test.startswith("tests/browser/"))
+    tests = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+    return tuple(test for test in tests if test not in ALONE and not test.startswith("tests/browser/"))
 
 
 @cache
 def _importers() -> dict[str, frozenset[str]]:
     """For each file of the package, the files of the package and the tests that import it."""
-    found: dict[str, set[str]] = {}
+    importers_of: dict[str, set[str]] = {}
     for path in [*(ROOT / PACKAGE).rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
         importer = path.relative_to(ROOT).as_posix()
         for name in _imported(importer):
             for target in (f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__init__.py"):
-                found.setdefault(target, set()).add(importer)
-    return {target: frozenset(importers) for target, importers in found.items()}
+                importers_of.setdefault(target, set()).add(importer)
+    return {target: frozenset(importers) for target, importers in importers_of.items()}
 
 
 def _imported(file: str) -> Iterator[str]:
-    here = list(Path(file).with_suffix("").parts)
+    parts = list(Path(file).with_suffix("").parts)
     for node in ast.walk(ast.parse(read(file))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = here[: -node.level] if node.level else []
+            base = parts[: -node.level] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             yield from (module, *(f"{module}.{alias.name}" for alias in node.names))
 
@@ -281,8 +283,8 @@ def _map() -> CoverageData | None:
 def reaching_tests(mutant: Mutant) -> list[str] | None:
     """The tests that reach the statement of a mutant, the nearest first. None means unknown: there is no map, or the
     statement is also reached outside of tests, by an import, a kernel or a worker."""
-    found = _map()
-    if found is None:
+    coverage = _map()
+    if coverage is None:
         return None
     statements = [
         node
@@ -290,7 +292,7 @@ def reaching_tests(mutant: Mutant) -> list[str] | None:
         if isinstance(node, ast.stmt) and (node.end_lineno or 0) >= mutant.begin[0] >= node.lineno
     ]
     lines = range(max(node.lineno for node in statements), mutant.end[0] + 1)
-    by_line = found.contexts_by_lineno(str(ROOT / mutant.file))
+    by_line = coverage.contexts_by_lineno(str(ROOT / mutant.file))
     contexts = {context for line in lines for context in by_line.get(line, [])}
     order = {file: number for number, file in enumerate(nearest_tests(mutant.file))}
     tests = {context.rpartition("|")[0] for context in contexts if context}
@@ -331,9 +333,9 @@ class Copy:
         size, most = (1, 16) if reaching is None else (50, 800)
         try:
             path.write_text(mutant.apply(source), encoding="utf-8")
-            while tests and (left := begin + seconds - time.monotonic()) > 5:
+            while tests and (seconds_left := begin + seconds - time.monotonic()) > 5:
                 batch, later = tests[:size], tests[size:]
-                failed = self._first_failure(batch, red, left)
+                failed = self._first_failure(batch, red, seconds_left)
                 if failed is None:
                     ran, tests, size = ran + len(batch), later, min(size * 2, most)
                     continue
@@ -438,7 +440,11 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     mutants = draw(options.number, options.seed, options.under or [PACKAGE])
     if options.list:
-        print("\n".join(f"{each.file}:{each.begin[0]} {each.kind}\n{each.show(read(each.file))}" for each in mutants))
+        print(
+            "\n".join(
+                f"{drawn.file}:{drawn.begin[0]} {drawn.kind}\n{drawn.show(read(drawn.file))}" for drawn in mutants
+            )
+        )
         return 0
     with tempfile.TemporaryDirectory(prefix="agf-mutants-", ignore_cleanup_errors=True) as folder:
         copies = SimpleQueue[Copy]()
@@ -466,8 +472,8 @@ def main(arguments: Sequence[str]) -> int:
 def _row(outcome: Outcome) -> str:
     mutant, killer, tests, seconds = outcome
     end = f"killed by {killer}" if killer else f"SURVIVES {tests} {'test files' if _map() is None else 'tests'}"
-    shown = mutant.show(read(mutant.file))
-    return f"{mutant.file}:{mutant.begin[0]} {mutant.kind}: {end} ({seconds:.0f} s)\n{shown}"
+    change = mutant.show(read(mutant.file))
+    return f"{mutant.file}:{mutant.begin[0]} {mutant.kind}: {end} ({seconds:.0f} s)\n{change}"
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ def script(text: str, folder: Path, *arguments: str, **environment: str) -> subp
         order = {"text": textwrap.dedent(text), "arguments": arguments, "folder": str(folder.absolute())}
         order |= {"environment": {**os.environ, **environment}, "outputs": [str(out), str(err)]}  # type: ignore[dict-item]
         status = forks().run(order)
-        printed_there, told = out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
-    return subprocess.CompletedProcess(["python", "-c", text, *arguments], status, printed_there, told)
+        output, errors = out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+    return subprocess.CompletedProcess(["python", "-c", text, *arguments], status, output, errors)
 
 
 def command_line(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -46,16 +46,16 @@ def command_line(folder: Path, *words: str, **environment: str) -> subprocess.Co
 def printed(text: str, folder: Path, *arguments: str) -> list[str]:
     """Run a script, which must succeed, and return the lines that it prints. ``folder`` becomes a project."""
     (folder / "pyproject.toml").touch()
-    done = script(text, folder, *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    completed = script(text, folder, *arguments)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.splitlines()
 
 
 @cache
 def forks() -> Forks:
-    made = Forks()
-    atexit.register(made.close)
-    return made
+    forked = Forks()
+    atexit.register(forked.close)
+    return forked
 
 
 class Forks:

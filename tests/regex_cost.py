@@ -39,6 +39,7 @@ class Use(NamedTuple):
     """A pattern and how it is used."""
 
     where: str
+    """The module and the name of the constant, or the module and the line of the call."""
     pattern: str
     flags: int
     anchored: bool
@@ -68,17 +69,17 @@ class Matcher:
     def cost(self, text: str, anchored: bool) -> int:
         """The steps of one `match`, or of one pass of `finditer`."""
         self.text, self.steps = text, 0
-        at, nodes = 0, list(self.tree)
-        while at <= len(text):
+        start, nodes = 0, list(self.tree)
+        while start <= len(text):
             end: list[int] = []
             self.steps += 1
             try:
-                found = self._sequence(nodes, 0, at, lambda stop: not end.append(stop))  # type: ignore[func-returns-value]  # noqa: B023
+                is_match = self._sequence(nodes, 0, start, lambda stop: not end.append(stop))  # type: ignore[func-returns-value]  # noqa: B023
             except Endless:
                 return self.steps
             if anchored:
                 break
-            at = end[0] if found and end[0] > at else at + 1
+            start = end[0] if is_match and end[0] > start else start + 1
         return self.steps
 
     def _is(self, op: Any, value: Any, char: str) -> bool:
@@ -100,46 +101,46 @@ class Matcher:
             return CATEGORIES[item](char)
         return char == chr(item)
 
-    def _sequence(self, nodes: Nodes, index: int, at: int, then: Next) -> bool:
+    def _sequence(self, nodes: Nodes, index: int, position: int, next_part: Next) -> bool:
         if self.steps > ENOUGH:
             raise Endless
         nodes = getattr(nodes, "data", nodes)  # its list, which is read faster than the tree
         while index < len(nodes) and nodes[index][0] in SINGLE:
             self.steps += 1
-            if at >= len(self.text) or not self._is(*nodes[index], self.text[at]):  # type: ignore[call-arg]
+            if position >= len(self.text) or not self._is(*nodes[index], self.text[position]):  # type: ignore[call-arg]
                 return False
-            index, at = index + 1, at + 1
+            index, position = index + 1, position + 1
         if index == len(nodes):
-            return then(at)
+            return next_part(position)
         op, value = nodes[index]
-        rest: Next = lambda stop: self._sequence(nodes, index + 1, stop, then)  # noqa: E731
+        rest: Next = lambda stop: self._sequence(nodes, index + 1, stop, next_part)  # noqa: E731
         if op is sre.SUBPATTERN:
-            return self._sequence(value[3], 0, at, rest)
+            return self._sequence(value[3], 0, position, rest)
         if op is sre.BRANCH:
-            return any(self._sequence(one, 0, at, rest) for one in value[1])
+            return any(self._sequence(branch, 0, position, rest) for branch in value[1])
         if op is sre.AT:
             self.steps += 1
-            return self._stands(value, at) and rest(at)
+            return self._stands(value, position) and rest(position)
         if op in (sre.ASSERT, sre.ASSERT_NOT):
-            return self._looks(value, at) is (op is sre.ASSERT) and rest(at)
+            return self._looks(value, position) is (op is sre.ASSERT) and rest(position)
         if op is sre.ATOMIC_GROUP:
-            return self._once(value, at, rest)
+            return self._once(value, position, rest)
         assert op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT), op
-        return self._repeat(op, *value, at, rest)  # type: ignore[call-arg]
+        return self._repeat(op, *value, position, rest)  # type: ignore[call-arg]
 
-    def _once(self, nodes: Nodes, at: int, then: Next) -> bool:
+    def _once(self, nodes: Nodes, start: int, next_part: Next) -> bool:
         end: list[int] = []
-        found = self._sequence(nodes, 0, at, lambda stop: not end.append(stop))  # type: ignore[func-returns-value]
-        return found and then(end[0])
+        is_match = self._sequence(nodes, 0, start, lambda stop: not end.append(stop))  # type: ignore[func-returns-value]
+        return is_match and next_part(end[0])
 
-    def _repeat(self, op: Any, least: int, most: Any, nodes: Nodes, at: int, then: Next) -> bool:
+    def _repeat(self, op: Any, least: int, most: Any, nodes: Nodes, begin: int, next_part: Next) -> bool:
         if len(nodes) == 1 and nodes[0][0] in SINGLE:
-            return self._run(op, least, most, nodes[0], at, then)
+            return self._run(op, least, most, nodes[0], begin, next_part)
         if op is sre.POSSESSIVE_REPEAT:
-            count, ends = 0, [at]
+            count, ends = 0, [begin]
             while count < most and self._once(nodes, ends[-1], lambda stop: stop > ends[-1] and not ends.append(stop)):  # type: ignore[func-returns-value]
                 count += 1
-            return count >= least and then(ends[-1])
+            return count >= least and next_part(ends[-1])
 
         def again(count: int, start: int) -> bool:
             def next_one() -> bool:
@@ -148,48 +149,48 @@ class Matcher:
                 )
 
             if op is sre.MIN_REPEAT:
-                return (count >= least and then(start)) or next_one()
-            return next_one() or (count >= least and then(start))
+                return (count >= least and next_part(start)) or next_one()
+            return next_one() or (count >= least and next_part(start))
 
-        return again(0, at)
+        return again(0, begin)
 
-    def _run(self, op: Any, least: int, most: Any, one: tuple[Any, Any], at: int, then: Next) -> bool:
+    def _run(self, op: Any, least: int, most: Any, single: tuple[Any, Any], start: int, next_part: Next) -> bool:
         """Match a repeated single character, without recursion."""
-        end = at
+        end = start
         lazy = op is sre.MIN_REPEAT
-        while end < len(self.text) and end - at < most:
-            if lazy and end - at >= least and then(end):
+        while end < len(self.text) and end - start < most:
+            if lazy and end - start >= least and next_part(end):
                 return True
             self.steps += 1
-            if not self._is(*one, self.text[end]):
+            if not self._is(*single, self.text[end]):
                 break
             end += 1
         if op is sre.POSSESSIVE_REPEAT or lazy:
-            return end - at >= least and then(end)
-        for stop in range(end, at + least - 1, -1):
+            return end - start >= least and next_part(end)
+        for stop in range(end, start + least - 1, -1):
             self.steps += 1
-            if then(stop):
+            if next_part(stop):
                 return True
         return False
 
-    def _stands(self, where: Any, at: int) -> bool:
+    def _stands(self, where: Any, position: int) -> bool:
         word = [
             0 <= index < len(self.text) and (self.text[index].isalnum() or self.text[index] == "_")
-            for index in (at - 1, at)
+            for index in (position - 1, position)
         ]
-        last = at == len(self.text)
+        last = position == len(self.text)
         return {
-            sre.AT_BEGINNING: at == 0, sre.AT_BEGINNING_STRING: at == 0, sre.AT_END_STRING: last,
-            sre.AT_END: last or (at == len(self.text) - 1 and self.text[at] == "\n"),
+            sre.AT_BEGINNING: position == 0, sre.AT_BEGINNING_STRING: position == 0, sre.AT_END_STRING: last,
+            sre.AT_END: last or (position == len(self.text) - 1 and self.text[position] == "\n"),
             sre.AT_BOUNDARY: word[0] is not word[1], sre.AT_NON_BOUNDARY: word[0] is word[1],
         }[where]  # fmt: skip
 
-    def _looks(self, value: Any, at: int) -> bool:
+    def _looks(self, value: Any, start: int) -> bool:
         direction, nodes = value
         if direction > 0:
-            return self._sequence(nodes, 0, at, lambda stop: True)
+            return self._sequence(nodes, 0, start, lambda stop: True)
         width = nodes.getwidth()[0]
-        return at >= width and self._sequence(nodes, 0, at - width, lambda stop: stop == at)
+        return start >= width and self._sequence(nodes, 0, start - width, lambda stop: stop == start)
 
 
 # --- texts ---
@@ -247,8 +248,8 @@ def _begins(nodes: Nodes) -> Iterator[str]:
             inner = [value[2]]
         elif op is sre.ATOMIC_GROUP:
             inner = [value]
-        for one in inner:
-            yield from (before + begin for begin in _begins(one))
+        for part in inner:
+            yield from (before + begin for begin in _begins(part))
     yield _example(nodes)
 
 
@@ -270,7 +271,7 @@ def _has_possessive_group(nodes: Any) -> bool:
         if isinstance(value, _parser.SubPattern):
             value = [value]
         inner = value if isinstance(value, (list, tuple)) else ()
-        parts = [part for one in inner for part in (one if isinstance(one, list) else [one])]
+        parts = [part for item in inner for part in (item if isinstance(item, list) else [item])]
         if any(isinstance(part, _parser.SubPattern) and _has_possessive_group(part) for part in parts):
             return True
     return False
@@ -286,15 +287,23 @@ def _repeated(nodes: Nodes) -> Iterator[Nodes]:
         elif op is sre.ATOMIC_GROUP:
             yield from _repeated(value)
         elif op is sre.BRANCH:
-            for one in value[1]:
-                yield from _repeated(one)
+            for branch in value[1]:
+                yield from _repeated(branch)
 
 
 def _refused(nodes: Nodes) -> set[str]:
     """The characters that a set such as ``[^"]`` excludes. At the end of a text, none of them can continue the
     match."""
-    sets = [one[0][1] for one in (*_repeated(nodes), nodes) if len(one) == 1 and one[0][0] is sre.IN]
-    return {chr(item) for one in sets if one[0][0] is sre.NEGATE for kind, item in one[1:] if kind is sre.LITERAL}
+    sets = [
+        sequence[0][1] for sequence in (*_repeated(nodes), nodes) if len(sequence) == 1 and sequence[0][0] is sre.IN
+    ]
+    return {
+        chr(item)
+        for sequence in sets
+        if sequence[0][0] is sre.NEGATE
+        for kind, item in sequence[1:]
+        if kind is sre.LITERAL
+    }
 
 
 def _letters(nodes: Nodes) -> set[str]:
@@ -327,13 +336,13 @@ def uses() -> list[Use]:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in direct:
                 home = imported.get(node.id, _name(path))
                 methods.setdefault((home, node.id), set()).add("passed on")
-    found = []
+    uses_found = []
     for path, tree in trees.items():
         module = importlib.import_module(_name(path))
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern) and _defines(tree, name):
                 used = methods.get((_name(path), name), set()) - {"pattern"}
-                found.append(Use(f"{_name(path)}.{name}", value.pattern, value.flags, used <= ANCHORED))
+                uses_found.append(Use(f"{_name(path)}.{name}", value.pattern, value.flags, used <= ANCHORED))
         for call in _calls(tree):
             if ast.unparse(call) in ALTERNATIVES:
                 continue
@@ -341,8 +350,8 @@ def uses() -> list[Use]:
             assert text is not None, f"{_name(path)}:{call.lineno} compiles what is not a constant"
             method = call.func.attr  # type: ignore[attr-defined]
             flags = constant_flags(call, module)
-            found.append(Use(f"{_name(path)}:{call.lineno}", text, flags, method in ANCHORED))
-    return found
+            uses_found.append(Use(f"{_name(path)}:{call.lineno}", text, flags, method in ANCHORED))
+    return uses_found
 
 
 ALTERNATIVES = {"re.compile('|'.join((written(form) for form in sorted(forms, key=len, reverse=True))))"}
@@ -369,12 +378,12 @@ def is_regex(node: ast.AST) -> bool:
 def constant(node: ast.expr, module: Any) -> str | None:
     """The text of a pattern that is written in the call or is a constant of its module; None if it comes from
     elsewhere."""
-    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
     kinds = (ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.Name, ast.Attribute, ast.BinOp, ast.Add, ast.Load)
-    if not all(isinstance(one, kinds) for one in ast.walk(node)) or not names <= vars(module).keys():
+    if not all(isinstance(child, kinds) for child in ast.walk(node)) or not names <= vars(module).keys():
         return None
-    found = eval(compile(ast.Expression(node), "pattern", "eval"), vars(module))
-    return found.pattern if isinstance(found, re.Pattern) else found
+    pattern = eval(compile(ast.Expression(node), "pattern", "eval"), vars(module))
+    return pattern.pattern if isinstance(pattern, re.Pattern) else pattern
 
 
 def constant_flags(call: ast.Call, module: Any) -> int:
@@ -387,7 +396,8 @@ def constant_flags(call: ast.Call, module: Any) -> int:
 def _defines(tree: ast.Module, name: str) -> bool:
     return any(
         isinstance(node, ast.Assign | ast.AnnAssign)
-        and name in {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        and name
+        in {child.id for child in ast.walk(node) if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)}
         for node in tree.body
     )
 

@@ -22,7 +22,7 @@ from agf_magics.flow.progress import events as ev
 STEPS = "pipeline: p\nsteps:\n"
 
 
-def each(keys: str, do: str = "{transform: {value: item}}", collect: str = "pipe") -> str:
+def fan_out(keys: str, do: str = "{transform: {value: item}}", collect: str = "pipe") -> str:
     return f"- for_each: {{{keys}, do: {do}, collect: {{transform: {{value: {collect}}}}}}}"
 
 
@@ -45,6 +45,7 @@ BAD_TEXTS = {
     "a cyclic schema": ("schema: A\nfields: {a: {type: ref, schema: A}}", "schema.cycle", "A"),
     "half a character": ("pipeline: \ud800", "yaml.character", "\ud800"),
 }
+"""For each mistake: a text, the code of its error, and the text at the place of the error (None: any)."""
 
 
 @pytest.fixture
@@ -61,18 +62,18 @@ def registry() -> agf.Registry:
 def test_a_bad_text_is_an_error_with_a_code_and_a_place_and_registers_nothing(
     registry: agf.Registry, name: str
 ) -> None:
-    text, code, at = BAD_TEXTS[name]
+    text, code, marked = BAD_TEXTS[name]
     before = repr(registry)
     with pytest.raises(agf.DefinitionError) as caught:
         agf.define(text, registry=registry)
-    found = next(d for d in caught.value.diagnostics if d.code == code)
-    assert found.span is not None
-    assert at is None or found.span.text == at
+    diagnostic = next(d for d in caught.value.diagnostics if d.code == code)
+    assert diagnostic.span is not None
+    assert marked is None or diagnostic.span.text == marked
     assert len(str(caught.value)) < 20_000
     assert repr(registry) == before
 
 
-def played(registry: agf.Registry, steps: str, input: dict[str, Any] | None = None, **options: Any) -> agf.Run:
+def run_steps(registry: agf.Registry, steps: str, input: dict[str, Any] | None = None, **options: Any) -> agf.Run:
     """Run ``steps``, check the laws of events whatever the outcome is, and show the run."""
     events: list[ev.Event] = []
     run = agf.run(STEPS + steps, input, registry=registry, on_event=events.append, raises=False, **options)
@@ -92,8 +93,8 @@ class Mute(Exception):
 
 
 class TwoArguments(agf.StepError):
-    def __init__(self, one: str, two: str) -> None:
-        super().__init__(agf.Diagnostic("own.code", f"{one} {two}"))
+    def __init__(self, subject: str, problem: str) -> None:
+        super().__init__(agf.Diagnostic("own.code", f"{subject} {problem}"))
 
 
 class Lazy(agf.StepError):
@@ -133,10 +134,10 @@ def test_whatever_a_tool_raises_is_a_failed_step_at_its_name(
         raise make()
 
     agf.tool(worse if asynchronous else bad, name="bad", registry=registry)
-    error = played(registry, "- tool: {name: bad}").error
+    error = run_steps(registry, "- tool: {name: bad}").error
     assert (error.code, len(str(error)) < 2_000) == (code, True)
     assert error.diagnostic.span.text == "bad"
-    assert played(registry, each("items: [1, 2], on_error: continue", "{tool: {name: bad}}")).output == []
+    assert run_steps(registry, fan_out("items: [1, 2], on_error: continue", "{tool: {name: bad}}")).output == []
 
 
 class Closed(dict[str, Any]):
@@ -169,7 +170,7 @@ class Unlike:
 @pytest.mark.parametrize("value", [Closed(a=1), [Number(1)], Pair((1, 2))], ids=type)
 def test_a_result_that_cannot_be_looked_into_fails_its_step(registry: agf.Registry, value: Any) -> None:
     agf.tool(lambda: value, name="bad", registry=registry)
-    error = played(registry, "- tool: {name: bad}").error
+    error = run_steps(registry, "- tool: {name: bad}").error
     assert error is not None
     assert "returned a value that cannot be used" in str(error)
 
@@ -178,7 +179,7 @@ def test_a_result_that_contains_itself_fails_its_step(registry: agf.Registry) ->
     value: list[Any] = []
     value.append(value)
     agf.tool(lambda: value, name="bad", registry=registry)
-    error = played(registry, "- tool: {name: bad}").error
+    error = run_steps(registry, "- tool: {name: bad}").error
     assert error.code == "step.too-deep"
 
 
@@ -190,7 +191,9 @@ def test_a_strange_result_travels_as_it_is(registry: agf.Registry, value: Any) -
     taken: list[Any] = []
     agf.tool(lambda: value, name="make", registry=registry)
     agf.tool(lambda x: taken.append(x), name="take", registry=registry)
-    assert played(registry, "- tool: {name: make, output: it}\n- tool: {name: take, args: {x: !expr it}}").error is None
+    assert (
+        run_steps(registry, "- tool: {name: make, output: it}\n- tool: {name: take, args: {x: !expr it}}").error is None
+    )
     assert taken[0] is value or taken[0] == value
 
 
@@ -203,7 +206,7 @@ def test_what_a_tool_does_to_its_arguments_or_the_registry_changes_nothing_in_th
         return 1
 
     steps = "- tool: {name: wreck, args: {x: !expr ctx.v}}\n" * 2 + "- tool: {name: same, args: {x: !expr ctx.v}}"
-    assert played(registry, steps, {"v": {"a": [1]}}).output == {"a": [1]}
+    assert run_steps(registry, steps, {"v": {"a": [1]}}).output == {"a": [1]}
     with pytest.raises(agf.DefinitionError, match=r"flow\.unknown-tool"):
         agf.run(STEPS + steps, {"v": {"a": [1]}}, registry=registry)
 
@@ -216,9 +219,9 @@ def test_a_run_that_fails_inside_a_tool_is_a_failure_of_that_tools_step(registry
             "pipeline: q\nsteps:\n" + "- transform: {value: '1'}\n" * 5 + "- transform: {value: 1/0}", registry=registry
         )
 
-    run = played(registry, "- tool: {name: inner}")
+    run = run_steps(registry, "- tool: {name: inner}")
     assert (run.error.code, run.error.path) == ("r1.division-by-zero", ("steps[0]",))
-    run = played(registry, each(f"items: [1, 2], on_error: {on_error}", "{tool: {name: inner}}"))
+    run = run_steps(registry, fan_out(f"items: [1, 2], on_error: {on_error}", "{tool: {name: inner}}"))
     assert (run.status == "ok") == (on_error == "continue")
 
 
@@ -238,14 +241,14 @@ def test_no_secret_is_shown_when_its_tool_fails(registry: agf.Registry, secret: 
     steps = STEPS + "- tool: {name: sign, args: {token: !expr ctx.key}}"
     run = agf.run(steps, {"key": secret}, registry=registry, on_event=events.append, raises=False)
     failed = [repr(event) for event in events if isinstance(event, ev.StepFailed)]
-    shown = "".join([*failed, str(run.error), repr(run.trace)])
+    texts = "".join([*failed, str(run.error), repr(run.trace)])
     error: BaseException | None = run.error
     while error is not None:
-        shown += repr(error)
+        texts += repr(error)
         error = error.__cause__ or error.__context__
-    assert "cannot sign with" in shown
-    assert "hunter2" not in shown
-    assert "1002003" not in shown
+    assert "cannot sign with" in texts
+    assert "hunter2" not in texts
+    assert "1002003" not in texts
 
 
 @pytest.mark.parametrize(
@@ -256,16 +259,16 @@ def test_calls_of_calls_of_calls_are_bounded(registry: agf.Registry, flows: int,
     for n in range(1, flows):
         agf.define(f"pipeline: p{n}\nsteps:\n" + f"- call: {{pipeline: p{n - 1}}}\n" * calls, registry=registry)
     try:
-        found = agf.run(f"p{flows - 1}", registry=registry, dry=True).output
+        outcome = agf.run(f"p{flows - 1}", registry=registry, dry=True).output
     except agf.DefinitionError as error:
-        found = [d.code for d in error.diagnostics]
-    assert found == ([code] if code else 1)
+        outcome = [d.code for d in error.diagnostics]
+    assert outcome == ([code] if code else 1)
 
 
-@pytest.mark.parametrize("given", [[1], "x", {1: 2}, {"a": Closed(b=1)}], ids=str)
-def test_an_input_that_is_no_mapping_of_names_is_refused(registry: agf.Registry, given: Any) -> None:
+@pytest.mark.parametrize("odd_input", [[1], "x", {1: 2}, {"a": Closed(b=1)}], ids=str)
+def test_an_input_that_is_no_mapping_of_names_is_refused(registry: agf.Registry, odd_input: Any) -> None:
     with pytest.raises(agf.DefinitionError, match=r"run\.input"):
-        agf.run("kept", given, registry=registry)
+        agf.run("kept", odd_input, registry=registry)
 
 
 @pytest.mark.parametrize("text", [3, None, b"pipeline: p"], ids=str)
@@ -275,13 +278,13 @@ def test_what_is_no_text_is_no_definition(text: Any) -> None:
 
 
 def test_runs_from_many_threads_do_not_meet(registry: agf.Registry) -> None:
-    steps = each(
+    steps = fan_out(
         "over: ctx.xs, on_error: abort, max_parallel: 3", "{tool: {name: same, args: {x: !expr item}}}", "sum(pipe)"
     )
     sums: dict[int, Any] = {}
 
     def go(n: int) -> None:
-        sums[n] = played(registry, steps, {"xs": [n] * 10}).output
+        sums[n] = run_steps(registry, steps, {"xs": [n] * 10}).output
 
     threads = [threading.Thread(target=go, args=(n,)) for n in range(10)]
     for thread in threads:
@@ -301,7 +304,7 @@ def test_a_listener_that_raises_something_without_a_text_is_dropped_with_a_warni
 
 def test_a_dry_run_answers_for_the_built_in_tools_too(registry: agf.Registry) -> None:
     steps = "- shell: {command: 'ls', output: s}\n- tool: {name: file__write, args: {path: x, content: y}, output: w}\n"
-    run = played(registry, steps + "- transform: {value: s.stdout + w.path}", dry=True)
+    run = run_steps(registry, steps + "- transform: {value: s.stdout + w.path}", dry=True)
     assert run.error is None
 
 

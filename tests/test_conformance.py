@@ -40,24 +40,24 @@ def existing() -> dict[str, set[str]]:
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.FunctionDef)
     }
-    found = {page: set(tests) for page in VECTORS}
+    names = {page: set(tests) for page in VECTORS}
     for page, files in VECTORS.items():
         for word, file in files.items():
             rows = json.loads((TESTS / "vectors" / f"{file}.json").read_text("utf-8"))["rows"]
-            found[page] |= {f"{word} {row.get('id', row.get('title'))}" for row in rows}
-    return found
+            names[page] |= {f"{word} {row.get('id', row.get('title'))}" for row in rows}
+    return names
 
 
 @pytest.mark.parametrize("page", VECTORS)
 def test_every_requirement_has_its_line(page: str) -> None:
-    wanted = [f"{name}{n}" for name, most in SERIES[page].items() for n in range(1, most + 1)]
-    assert [name for of, names, _, _ in LINES if of == page for name in names] == wanted
+    numbers = [f"{name}{n}" for name, most in SERIES[page].items() for n in range(1, most + 1)]
+    assert [name for of, names, _, _ in LINES if of == page for name in names] == numbers
 
 
-@pytest.mark.parametrize(("page", "names", "held", "said"), LINES, ids=[" ".join(names)[:40] for _, names, *_ in LINES])
+@pytest.mark.parametrize(("page", "names", "held", "text"), LINES, ids=[" ".join(names)[:40] for _, names, *_ in LINES])
 def test_what_holds_a_requirement_is_there(
-    page: str, names: list[str], held: list[str], said: str, existing: dict[str, set[str]]
+    page: str, names: list[str], held: list[str], text: str, existing: dict[str, set[str]]
 ) -> None:
-    assert said
+    assert text
     assert held or ELSEWHERE.issuperset(names)
-    assert not [one for one in held if one not in existing[page]]
+    assert not [holder for holder in held if holder not in existing[page]]

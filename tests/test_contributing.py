@@ -82,12 +82,12 @@ def test_every_common_change_lists_its_files() -> None:
 
 def test_a_target_of_make_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = {found[1] for code in CODE if (found := re.match(r"make ([a-z-]+)", code))}
+    named = {match[1] for code in CODE if (match := re.match(r"make ([a-z-]+)", code))}
     assert named
     assert named <= targets
 
 
 def test_a_module_that_is_run_exists() -> None:
-    named = {found[1] for code in CODE if (found := re.match(r"python -m ([\w.]+)", code))}
+    named = {match[1] for code in CODE if (match := re.match(r"python -m ([\w.]+)", code))}
     assert named >= {"docs"}
     assert all(importlib.util.find_spec(name) for name in named)

@@ -57,13 +57,13 @@ def citations() -> dict[str, set[str]]:
         *(ROOT / "tests").rglob("*.py"),
         *(ROOT / "tests" / "vectors").glob("*.json"),
     ]
-    found: dict[str, set[str]] = {}
+    files_of: dict[str, set[str]] = {}
     for file in files:
         name = file.relative_to(ROOT).as_posix()
         if name not in GENERATED:
             for cited in readers[file.suffix](file.read_text(encoding="utf-8")):
-                found.setdefault(cited, set()).add(name)
-    return found
+                files_of.setdefault(cited, set()).add(name)
+    return files_of
 
 
 ENTRIES = {match["name"]: match["anchor"] for match in ENTRY.finditer(PAGE.read_text(encoding="utf-8"))}

@@ -89,11 +89,11 @@ def test_an_example_reports_its_code_and_shows_every_message(entry: Entry, shell
     reported: list[Finding] = []
     for block, findings in example(entry, shell):
         assert block.text == messages(findings), "python -m tests.doc_pages writes the messages"
-        found = [finding for finding in findings if finding.diagnostic.code == entry.code]
-        assert found, "the example does not report it"
-        reported += found
+        reports = [finding for finding in findings if finding.diagnostic.code == entry.code]
+        assert reports, "the example does not report it"
+        reported += reports
     assert reported, "an entry shows its message"
-    assert {each.when for each in reported} == entry.whens
+    assert {report.when for report in reported} == entry.whens
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.code)
@@ -160,7 +160,7 @@ def test_the_blocks_of_the_readme_can_be_pasted(shell: Shell) -> None:
         assert {block.language for block in cells} == {"python", "yaml"}
         for block in cells:
             reader.read(block._replace(language="ipython"))
-            assert not [each.text for each in reader.results()[0] if each.when.startswith("error")]
+            assert not [finding.text for finding in reader.results()[0] if finding.when.startswith("error")]
 
 
 @pytest.mark.parametrize("name", SITE)
@@ -176,13 +176,13 @@ def test_a_reader_of_the_site_sees_what_is_not_run(name: str) -> None:
 @pytest.mark.parametrize("name", SITE)
 def test_a_reader_of_the_site_sees_the_name_of_each_file(name: str) -> None:
     files = [block.name for block in blocks(SITE[name]) if block.aside == "file"]
-    shown = re.findall(r'<p class="file"><code>(.+)</code></p>\n\n```', markdown.site(SITE[name]))
-    assert shown == files
+    names_shown = re.findall(r'<p class="file"><code>(.+)</code></p>\n\n```', markdown.site(SITE[name]))
+    assert names_shown == files
 
 
-def _is_like(wanted: str, printed: str) -> bool:
+def _is_like(expected: str, printed: str) -> bool:
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    return doctest.OutputChecker().check_output(wanted, printed.strip() + "\n", options)
+    return doctest.OutputChecker().check_output(expected, printed.strip() + "\n", options)
 
 
 @pytest.mark.parametrize("name", SITE)
@@ -240,20 +240,20 @@ def test_types_of_fields_and_functions_are_described() -> None:
 
 def test_every_kind_of_a_graph_has_its_table_and_every_node_an_example() -> None:
     page = (DOCS / "reference" / "graphs.md").read_text(encoding="utf-8")
-    asked = {match[3] for match in tables.MARK.finditer(page) if match[2] == "graph"}
-    assert asked == set(tables.GRAPH_KINDS)
-    shown = [block.text for block in blocks(page) if block.language in ("yaml graph", "ipython")]
+    tables_asked_for = {match[3] for match in tables.MARK.finditer(page) if match[2] == "graph"}
+    assert tables_asked_for == set(tables.GRAPH_KINDS)
+    examples = [block.text for block in blocks(page) if block.language in ("yaml graph", "ipython")]
     for name in graph_words.NODES:
-        assert any(f"type: {name}" in text for text in shown), name
+        assert any(f"type: {name}" in text for text in examples), name
     assert all(f"`{name}`" in SITE["reference/graphs.md"] for name in (*TYPES, *graph_words.REDUCERS))
 
 
 def test_every_part_of_a_policy_document_has_its_table() -> None:
     page = (DOCS / "reference" / "policy-document.md").read_text(encoding="utf-8")
-    asked = {match[3] for match in tables.MARK.finditer(page) if match[2] == "policy"}
+    tables_asked_for = {match[3] for match in tables.MARK.finditer(page) if match[2] == "policy"}
     parts = {name for name, rule in SCHEMA["$defs"].items() if "properties" in rule}
     elsewhere = {"ConditionGroup", "Operators", "SchemaRef"}  # conditions have their own page, JSON Schema is not ours
-    assert asked == {"document", *parts} - elsewhere
+    assert tables_asked_for == {"document", *parts} - elsewhere
     conditions = _section(SITE["reference/paths.md"], "Conditions")
     assert all(f"`{operator}`" in conditions for operator in SCHEMA["$defs"]["Operators"]["properties"])
 
@@ -280,10 +280,10 @@ def test_everything_public_is_described() -> None:
     in_modules = {
         f"{module}.{name}" for module in ("agent_tools", "mcp", "planning") for name in getattr(agf, module).__all__
     }
-    shown = {name for group in tables.API.values() for name in group}
+    described = {name for group in tables.API.values() for name in group}
     not_shown = {"agent_tools", "mcp", "planning", "agent_tools.Envelope", "planning.NamedContext", "planning.context"}
-    assert shown == ({*agf.__all__} | in_modules) - not_shown
-    for name in shown:
+    assert described == ({*agf.__all__} | in_modules) - not_shown
+    for name in described:
         section = _section(SITE["reference/python.md"], name)
         assert len(section.split()) > 3, f"{name} has no description"
         if inspect.isfunction(attrgetter(name)(agf)):
@@ -300,8 +300,8 @@ def test_events_and_their_fields_are_described() -> None:
 
 def test_what_can_be_read_of_a_run_and_of_a_step_is_described_and_nothing_else() -> None:
     run = agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=agf.Registry())
-    there = {name for name in dir(run) if not name.startswith("_")} - {"secrets"}
-    assert there == set(re.findall(r"`(\w+)(?:\(\))?`", _column(_section(SITE["reference/events.md"], "A run"))))
+    attributes = {name for name in dir(run) if not name.startswith("_")} - {"secrets"}
+    assert attributes == set(re.findall(r"`(\w+)(?:\(\))?`", _column(_section(SITE["reference/events.md"], "A run"))))
     (row,) = [row for row in run.steps.values() if row.word == "transform"]
     described = set(re.findall(r"`(\w+)`", _section(SITE["reference/events.md"], "A step of a run").partition("|")[0]))
     assert {name for name in dir(row) if not name.startswith("_")} >= described - {"run"}
@@ -342,10 +342,10 @@ def test_the_notebooks_are_pages_of_the_site() -> None:
 
 def _section(page: str, title: str) -> str:
     """The text below a heading, up to the next heading of its level or above."""
-    found = re.search(rf"^(#+) {re.escape(title)}$", page, re.MULTILINE)
-    assert found, f"no section {title!r}"
-    below = page[found.end() :]
-    end = re.search(rf"^#{{1,{len(found[1])}}} ", below, re.MULTILINE)
+    heading = re.search(rf"^(#+) {re.escape(title)}$", page, re.MULTILINE)
+    assert heading, f"no section {title!r}"
+    below = page[heading.end() :]
+    end = re.search(rf"^#{{1,{len(heading[1])}}} ", below, re.MULTILINE)
     return below[: end.start()] if end else below
 
 
@@ -358,4 +358,4 @@ def _column(section: str) -> str:
 def test_a_page_names_the_words_that_a_search_for_it_uses(word: str) -> None:
     """`make docs` also tries the search of the built site."""
     named = re.findall(r"<!-- search: (.+) -->", SITE[f"{search.ANSWERS[word]}.md"])
-    assert word in {each for words in named for each in words.split(", ")}
+    assert word in {phrase for words in named for phrase in words.split(", ")}

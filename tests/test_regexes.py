@@ -64,25 +64,25 @@ def test_the_matcher_that_counts_finds_what_python_finds(pattern: str, text: str
     matcher = Matcher(pattern)
     matcher.text = text
     ends: list[int] = []
-    found = matcher._sequence(list(matcher.tree), 0, 0, lambda end: not ends.append(end))  # type: ignore[func-returns-value]
+    is_match = matcher._sequence(list(matcher.tree), 0, 0, lambda end: not ends.append(end))  # type: ignore[func-returns-value]
     expected = re.match(pattern, text)
-    assert found is (expected is not None)
+    assert is_match is (expected is not None)
     assert ends == ([expected.end()] if expected else [])
 
 
 def test_no_module_but_one_compiles_what_comes_from_elsewhere(used: list[Use]) -> None:
-    found = []
+    compiled = []
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         local = {node.name or "" for node in ast.walk(tree) if isinstance(node, ast.alias)}
         assert "regex" not in local
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module == "re":
-                found.append(f"{path.name}:{node.lineno} imports from re")
+                compiled.append(f"{path.name}:{node.lineno} imports from re")
             if isinstance(node, ast.Import | ast.ImportFrom) and "re2" in {name.name for name in node.names}:
                 # The second file escapes the text that it searches for.
                 assert path.name in ("patterns.py", "secret_search.py")
-    assert found == []
+    assert compiled == []
     assert len(used) > 80  # `uses` refuses what is no constant
 
 

@@ -159,9 +159,9 @@ def imports(module: Module, tree: ast.AST, modules: Mapping[Module, Path], is_ro
         if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == PACKAGE.name):
             above = inside[: len(inside) - node.level + 1] if node.level else ()
             names = (node.module or "").split(".") if node.module else []
-            there = (*above, *(names if node.level else names[1:]))
+            base = (*above, *(names if node.level else names[1:]))
             for alias in node.names:
-                yield (*there, alias.name) if (*there, alias.name) in modules else there
+                yield (*base, alias.name) if (*base, alias.name) in modules else base
 
 
 def graph() -> Graph:
@@ -175,11 +175,11 @@ def graph() -> Graph:
 def entries(room: Module, graph: Graph) -> dict[str, set[str]]:
     """The other entries of a room that each entry imports."""
     depth, needs = len(room), dict[str, set[str]]()
-    for module, others in graph.items():
+    for module, imported in graph.items():
         if module[:depth] == room and len(module) > depth:
-            inside = {other[depth] for other in others if other[:depth] == room and len(other) > depth}
+            inside = {other[depth] for other in imported if other[:depth] == room and len(other) > depth}
             needs.setdefault(module[depth], set()).update(inside - {module[depth]})
-    return {name: others - ABOVE_ALL for name, others in needs.items() if name not in ABOVE_ALL}
+    return {name: imported - ABOVE_ALL for name, imported in needs.items() if name not in ABOVE_ALL}
 
 
 ROOMS = sorted({module[:depth] for module in files() for depth in range(len(module))})
@@ -206,27 +206,27 @@ def test_a_circle_of_rooms_is_found() -> None:
 
 def faults(module: Module, code: str, is_package: bool = False) -> Iterator[str]:
     """The imports of ``module``, as ``("engine", "runner")``, that its room may not have."""
-    here = ".".join(module)
-    own = ".".join(module[:2] if module[0] in APART and len(module) > 2 - is_package else module[:1])
+    importer = ".".join(module)
+    own_room = ".".join(module[:2] if module[0] in APART and len(module) > 2 - is_package else module[:1])
     # Inner rooms may import the files of such a room, which they share.
     shared = [f"{room}.{path.stem}" for room in APART if room == module[0] for path in (PACKAGE / room).glob("*.py")]
     tree = ast.parse(code)
     is_lazy = any(name in code for name in ONLY_WHERE_USED)
-    free = {id(inner) for node in ast.walk(tree) if is_lazy and _is_deferred(node) for inner in ast.walk(node)}
+    deferred = {id(inner) for node in ast.walk(tree) if is_lazy and _is_deferred(node) for inner in ast.walk(node)}
     for node in ast.walk(tree):
         for name in _imported(node, module if is_package else module[:-1]):
             top = name.split(".")[0]
             if top == PACKAGE.name:
-                bare = name.removeprefix(top).removeprefix(".")
-                may = ("",) if module[0] in ABOVE_ALL else (*MAY[module[0]], own, *shared)
-                fine = any(_within(bare, part) for part in may)
+                inner_name = name.removeprefix(top).removeprefix(".")
+                allowed = ("",) if module[0] in ABOVE_ALL else (*MAY[module[0]], own_room, *shared)
+                is_allowed = any(_within(inner_name, part) for part in allowed)
             else:
                 places = WHERE.get(top, ("",) if top in sys.stdlib_module_names else ())
-                fine = any(_within(here, place) for place in places)
-            if not fine:
-                yield f"{here} imports {name}"
-            elif top in ONLY_WHERE_USED and id(node) not in free:
-                yield f"{here} imports {name} before it is needed"
+                is_allowed = any(_within(importer, place) for place in places)
+            if not is_allowed:
+                yield f"{importer} imports {name}"
+            elif top in ONLY_WHERE_USED and id(node) not in deferred:
+                yield f"{importer} imports {name} before it is needed"
 
 
 def _imported(node: ast.AST, package: Module) -> Iterator[str]:
@@ -324,8 +324,8 @@ def private_imports(code: str) -> list[str]:
 
 def test_no_file_imports_a_private_name_of_another() -> None:
     assert private_imports("from .a import _b, c\nfrom os import _exit\nfrom . import __version__") == ["_b"]
-    found = {".".join(module): private_imports(source(path)[0]) for module, path in files().items()}
-    assert {module: names for module, names in found.items() if names} == {}
+    private = {".".join(module): private_imports(source(path)[0]) for module, path in files().items()}
+    assert {module: names for module, names in private.items() if names} == {}
 
 
 # --- how a file begins, and how long it is ---
@@ -378,8 +378,8 @@ def long_functions(code: str) -> list[str]:
 def test_the_long_functions_are_those_with_a_reason() -> None:
     assert long_functions("def f():\n" + "    x = 1\n" * 40) == ["f"]
     assert long_functions("class C:\n    def f(self):\n" + "        x = 1\n" * 39 + "        # no code") == []
-    found = {f"{'.'.join(m)}.{name}" for m, path in files().items() for name in long_functions(source(path)[0])}
-    assert found == set(LONG_FUNCTIONS)
+    long = {f"{'.'.join(m)}.{name}" for m, path in files().items() for name in long_functions(source(path)[0])}
+    assert long == set(LONG_FUNCTIONS)
 
 
 def test_the_long_files_are_those_with_a_reason() -> None:
@@ -426,9 +426,9 @@ FOREIGN = {
 
 def test_every_file_that_prose_names_exists() -> None:
     assert dead_names("see no_such.py, `engine/nobody.py` and engine/runner.py") == {"no_such.py", "engine/nobody.py"}
-    found = {".".join(module): dead_names(prose(source(path)[0])) - FOREIGN for module, path in files().items()}
-    found |= {page: dead_names((ROOT / page).read_text("utf-8")) - FOREIGN for page in PAGES}
-    assert {name: names for name, names in found.items() if names} == {}
+    dead = {".".join(module): dead_names(prose(source(path)[0])) - FOREIGN for module, path in files().items()}
+    dead |= {page: dead_names((ROOT / page).read_text("utf-8")) - FOREIGN for page in PAGES}
+    assert {name: names for name, names in dead.items() if names} == {}
 
 
 # --- no code from data, no early import of slow modules ---
@@ -447,8 +447,8 @@ def dynamic(tree: ast.AST) -> Iterator[str]:
 
 def test_the_package_makes_no_code_from_data() -> None:
     assert list(dynamic(ast.parse("eval(x); builtins.exec; re.compile('a')"))) == ["builtins.exec", "eval"]
-    found = {".".join(module): list(dynamic(source(path)[1])) for module, path in files().items()}
-    assert {module: names for module, names in found.items() if names} == {}
+    code_makers = {".".join(module): list(dynamic(source(path)[1])) for module, path in files().items()}
+    assert {module: names for module, names in code_makers.items() if names} == {}
 
 
 def test_only_one_file_reads_the_private_names_of_a_run() -> None:
@@ -487,7 +487,7 @@ def test_load_ext_imports_no_module_that_most_notebooks_do_not_use(tmp_path: Pat
         "print('\\n'.join(sys.modules.keys() - before))"
     )
     program = [sys.executable, "-c", code]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
-    imported = set(done.stdout.split())
+    completed = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
+    imported = set(completed.stdout.split())
     assert "agf_magics.notebook.magics.lessons" in imported
     assert {name for name in imported if name in LATE or name.rpartition(".")[0] in LATE} == set()

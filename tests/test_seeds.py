@@ -109,7 +109,7 @@ def test_the_caps_have_the_documents_defaults() -> None:
 
 
 def test_what_is_left_out_says_why() -> None:
-    assert all(left["place"] and left["reason"] for left in VECTORS["left_out"])
+    assert all(row["place"] and row["reason"] for row in VECTORS["left_out"])
 
 
 # --- the whole grammar ---
@@ -125,13 +125,13 @@ EXTENSIONS = {
 
 def test_every_word_of_the_language_is_used() -> None:
     kinds = [*words.STEPS.values(), *words.DOCUMENTS.values(), takes.TARGET]
-    wanted = {(kind.name, key) for kind in kinds for key in kind.keys}
-    wanted |= {("type", name) for name in words.FIELD_TYPES}
-    wanted |= {("arguments", "literal"), ("arguments", "!expr"), ("pass", "list"), ("pass", "mapping")}
-    wanted |= {("command", "text"), ("command", "list"), ("command", "!expr")}
-    wanted |= {("on_error", "abort"), ("on_error", "continue"), ("on_error", "retry")}
-    wanted |= {("list", "over"), ("list", "items"), ("list", "pipe")}
-    assert wanted - EXTENSIONS <= set(_all_used())
+    words_of_language = {(kind.name, key) for kind in kinds for key in kind.keys}
+    words_of_language |= {("type", name) for name in words.FIELD_TYPES}
+    words_of_language |= {("arguments", "literal"), ("arguments", "!expr"), ("pass", "list"), ("pass", "mapping")}
+    words_of_language |= {("command", "text"), ("command", "list"), ("command", "!expr")}
+    words_of_language |= {("on_error", "abort"), ("on_error", "continue"), ("on_error", "retry")}
+    words_of_language |= {("list", "over"), ("list", "items"), ("list", "pipe")}
+    assert words_of_language - EXTENSIONS <= set(_all_used())
 
 
 def test_everything_an_expression_can_be_made_of_is_used() -> None:
@@ -147,9 +147,9 @@ def _run(row: dict[str, Any], registry: agf.Registry) -> agf.Run:
     return agf.run(flow, row.get("input"), registry=registry, limits=agf.Limits(**row.get("limits", {})))
 
 
-def _same(value: Any, wanted: Any) -> bool:
+def _same(value: Any, expected: Any) -> bool:
     """Whether two values are the same as JSON text, where 1 is neither true nor 1.0."""
-    return json.dumps(value) == json.dumps(wanted)
+    return json.dumps(value) == json.dumps(expected)
 
 
 def _span(text: str) -> Any:

@@ -56,7 +56,7 @@ class Profile:
             finally:
                 self.on = False
             rounds.append(dict.fromkeys(self.calls))
-        always = (call for call in rounds[-1] if all(call in each for each in rounds[ROUNDS:]))
+        always = (call for call in rounds[-1] if all(call in calls for calls in rounds[ROUNDS:]))
         return [(file, function) for file, function in always if function not in LATE]
 
 
@@ -100,7 +100,7 @@ def ways() -> dict[str, list[tuple[str, str]]]:
     """The functions of each task, as ``(file, name)``, from a new process in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "pyproject.toml").touch()
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "tests.ways"],
             cwd=folder,
             env={**os.environ, "HOME": folder, "XDG_DATA_HOME": folder, "PYTHONPATH": str(ROOT)},
@@ -108,7 +108,9 @@ def ways() -> dict[str, list[tuple[str, str]]]:
             stdout=subprocess.PIPE,
             text=True,
         )
-    return {name: [(file, function) for file, function in calls] for name, calls in json.loads(done.stdout).items()}
+    return {
+        name: [(file, function) for file, function in calls] for name, calls in json.loads(completed.stdout).items()
+    }
 
 
 def files(way: list[tuple[str, str]]) -> list[str]:

@@ -107,9 +107,9 @@ def _from_here(name: str) -> str:
     """The path of a source's file from the current folder, where a program and GitHub look for it. The
     name in errors is the path from the notebook's folder."""
     file = (notebook_folder.path / name).resolve()
-    here = Path.cwd().resolve()
-    is_below = file.is_file() and file.is_relative_to(here)
-    return file.relative_to(here).as_posix() if is_below else name
+    current_folder = Path.cwd().resolve()
+    is_below = file.is_file() and file.is_relative_to(current_folder)
+    return file.relative_to(current_folder).as_posix() if is_below else name
 
 
 def _annotation(row: Mapping[str, Any]) -> str:

@@ -25,5 +25,5 @@ def with_option(problem: Diagnostic) -> Diagnostic:
 
 def one_of(names: Iterable[str]) -> str:
     """Two or more names as a choice: ``run, resume or check``."""
-    *others, last = names
-    return f"{', '.join(others)} or {last}"
+    *first_names, last = names
+    return f"{', '.join(first_names)} or {last}"

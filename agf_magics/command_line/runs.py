@@ -164,8 +164,8 @@ def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
     folder = notebook_folder.path
     current = Path.cwd().resolve()
     if folder != current:
-        shown = folder.relative_to(current) if folder.is_relative_to(current) else folder
-        words += ["--folder", shlex.quote(str(shown))]
+        folder_text = folder.relative_to(current) if folder.is_relative_to(current) else folder
+        words += ["--folder", shlex.quote(str(folder_text))]
     return " ".join([f"agf-magics resume {run.run_id}", *words])
 
 

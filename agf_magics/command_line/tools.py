@@ -25,8 +25,8 @@ def import_tools(word: Token) -> Mapping[str, Any]:
     DefinitionError."""
     module = word.text
     if not module.endswith(".py") and not all(map(str.isidentifier, module.split("."))):
-        what = "a folder" if Path(module).is_dir() else "neither a module nor a .py file"
-        raise line_error("file", f"{module!r} is {what}: {_NAME_A_FILE}", word)
+        description = "a folder" if Path(module).is_dir() else "neither a module nor a .py file"
+        raise line_error("file", f"{module!r} is {description}: {_NAME_A_FILE}", word)
     try:
         if not module.endswith(".py"):
             sys.path.insert(0, "")
@@ -55,5 +55,5 @@ def _why_not_imported(module: str, error: Exception) -> str:
         # A file with wrong syntax has no frame in the traceback.
         return f"{file}, line {attribute(error, 'lineno')}: SyntaxError: {attribute(error, 'msg')}"
     frames = traceback.extract_tb(trace_of(error))
-    theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
-    return f"{theirs[-1].filename}, line {theirs[-1].lineno}: {describe_exception(error)}"
+    user_frames = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
+    return f"{user_frames[-1].filename}, line {user_frames[-1].lineno}: {describe_exception(error)}"

@@ -186,11 +186,11 @@ def as_typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token
     >>> source.text, words[2].text, words[2].span.text
     ("agf-magics run --set 'words=[pear, fig]'", 'words=[pear, fig]', "'words=[pear, fig]'")
     """
-    shown = [word if _SAFE.fullmatch(word) else f"'{word}'" for word in arguments]
-    source = Source("the command line", " ".join([program, *shown]))
+    typed_words = [word if _SAFE.fullmatch(word) else f"'{word}'" for word in arguments]
+    source = Source("the command line", " ".join([program, *typed_words]))
     words = list[Token]()
     start = len(program) + 1
-    for word, text in zip(arguments, shown, strict=True):
+    for word, text in zip(arguments, typed_words, strict=True):
         span = Span(source, start, start + len(text))
         lead = start + (len(text) > len(word))
         words.append(Token(word, span, tuple(range(lead, lead + len(word) + 1))))

@@ -137,12 +137,18 @@ RUNS = Command(
     options=(
         Option(
             "--status",
-            "list only runs with this status: ok, error, cancelled, waiting, running, "
-            "interrupted, damaged",
+            "list only runs with this status: ok, failed (or error), dropped (with dropped elements), "
+            "cancelled, waiting, running, interrupted, damaged",
             "status",
             "STATUS",
         ),
         Option("--name", "list only runs of flows with TEXT in the name", "flow", "TEXT"),
+        Option(
+            "--text",
+            "list only runs with all words of TEXT in the id, name, state, note or error",
+            "value",
+            "TEXT",
+        ),
         Option(
             "--since",
             "list only runs that started at TIME or later: 2h, 3d, 18:30, 2026-11-22",
@@ -194,7 +200,7 @@ RUNS = Command(
         ),
     ),
     example="""\
-%runs --status error --since 2d""",
+%runs --status failed --since 2d""",
 )
 
 RESUME = Command(

@@ -129,14 +129,14 @@ def near_file(text: str) -> str:
     """The hint for a missing file: the names of similar files in its folder."""
     path = Path(text)
     try:
-        others = [
+        other_files = [
             str(path.with_name(sibling.name))
             for sibling in islice(path.parent.iterdir(), _MOST_FILES)
             if sibling.is_file()
         ]
     except UNUSABLE:
-        others = []
-    near = suggest(text, others)
+        other_files = []
+    near = suggest(text, other_files)
     return join_hints(near, "a path is relative to the current folder") or ""
 
 
@@ -425,6 +425,6 @@ def with_place_of(word: Token | None, call: Callable[[], T]) -> T:
     try:
         return call()
     except DefinitionError as error:
-        first, *others = error.diagnostics
+        first, *later_diagnostics = error.diagnostics
     span = first.span or (word.span if word is not None else None)
-    raise DefinitionError(replace(first, span=span), *others)
+    raise DefinitionError(replace(first, span=span), *later_diagnostics)

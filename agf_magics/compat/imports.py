@@ -72,10 +72,10 @@ class FolderFinder(PathFinder):
 
 def installed_path() -> list[str]:
     """``sys.path`` without the current working folder and the one in which the process started."""
-    here = {_START}
+    start_folders = {_START}
     with suppress(OSError):  # the working folder has been removed
-        here.add(os.path.realpath(os.getcwd()))
-    return [part for part in sys.path if part and os.path.realpath(part) not in here]
+        start_folders.add(os.path.realpath(os.getcwd()))
+    return [part for part in sys.path if part and os.path.realpath(part) not in start_folders]
 
 
 def watch_imports() -> None:

@@ -17,7 +17,7 @@ from ..catalog.models.model import PROVIDERS
 from ..commands.line import Command, Kind, Operand
 from ..commands.magics import COMMANDS
 from ..commands.options import TIMES
-from ..flow.progress.run_line import STATUSES
+from ..flow.progress.run_line import STATUS_WORDS
 from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES
 from ..languages.ours import OURS
@@ -63,7 +63,7 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
     """The completions at the cursor of a cell; None if the cell or the line is not ours."""
     lines = text.split("\n")
     before = lines[line][:column]
-    first = next((number for number, each in enumerate(lines) if each.strip()), 0)
+    first = next((number for number, text_line in enumerate(lines) if text_line.strip()), 0)
     in_body = line > first and lines[first].startswith("%%")
     match = MAGIC.match(lines[first] + " " if in_body else before)
     command = COMMANDS.get(match["name"]) if match else None
@@ -227,7 +227,7 @@ _OFFERED: Mapping[Kind, Callable[[LineWord], Iterable[str]]] = {
     "context": lambda word: word.surroundings.registry.contexts,
     "code": lambda word: entries(),
     "lesson": lambda word: word.surroundings.lessons(),
-    "status": lambda word: STATUSES,
+    "status": lambda word: STATUS_WORDS,
     "direction": lambda word: DIRECTIONS,
     "time": lambda word: TIMES,
     "notebook": lambda word: filter(None, [Path(this_notebook()).name]),

@@ -82,22 +82,22 @@ def registered_text(registry: Registry) -> str:
         ("flows", registry.flows.items()),
     )
     parts = list[str]()
-    for kind, things in kinds:
-        listed = [_named(name, thing) for name, thing in list(things)[:MOST_NAMES]]
+    for kind, entries in kinds:
+        listed = [_named(name, entry) for name, entry in list(entries)[:MOST_NAMES]]
         parts += [f"## Registered {kind}", *(listed or [f"There are no {kind}."])]
     return "\n".join(parts) + "\n"
 
 
-def _named(name: str, thing: Tool | Agent | ModelAgent | Flow) -> str:
+def _named(name: str, entry: Tool | Agent | ModelAgent | Flow) -> str:
     """A line about a callable: its input, if known, and its purpose."""
     accepts = None
-    if isinstance(thing, Flow):
-        accepts = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in thing.inputs))
-        about = thing.declared.description
+    if isinstance(entry, Flow):
+        accepts = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in entry.inputs))
+        about = entry.declared.description
     else:
-        about = thing.description
-    if isinstance(thing, Tool):
-        accepts = thing.takes
+        about = entry.description
+    if isinstance(entry, Tool):
+        accepts = entry.takes
     call = line(name, 80)
     if accepts is not None:
         call += f"({line(accepts, MOST_ABOUT)})"

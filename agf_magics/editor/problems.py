@@ -137,8 +137,8 @@ def read_file_text(text: str, language: str, name: str) -> ReadText:
 def places_of(read: ReadText, registry: Registry) -> list[PlacedProblem]:
     """The errors and warnings of a read text, at their places."""
     problems = problems_in(read.written, registry, name=read.name, given=read.input_names)
-    shown = (_place(problem, read) for problem in problems if problem.severity != "note")
-    return list(islice(filter(None, shown), MOST_PROBLEMS))
+    placed = (_place(problem, read) for problem in problems if problem.severity != "note")
+    return list(islice(filter(None, placed), MOST_PROBLEMS))
 
 
 def problems_at(cell: str, position: int, registry: Registry) -> list[str]:

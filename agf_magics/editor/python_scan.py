@@ -86,7 +86,7 @@ def scan_program(parts: Sequence[ast.Module], registry: Registry) -> list[Regist
     registered = list[Registered]()
     for number, tree in enumerate(parts if names else ()):
         of_part = _scan_part(tree, names, functions, registry)
-        registered += (thing._replace(part=number) for thing in of_part)
+        registered += (found_name._replace(part=number) for found_name in of_part)
     return registered
 
 
@@ -114,8 +114,8 @@ def _scan_part(
 def _imported(node: ast.Import | ast.ImportFrom) -> Mapping[str, str]:
     """The words of this package by their names in the text: ``{"tool": "tool", "agf": ""}``."""
     if isinstance(node, ast.Import):
-        ours = (alias for alias in node.names if alias.name == "agf_magics")
-        return {alias.asname or alias.name: "" for alias in ours}
+        package_aliases = (alias for alias in node.names if alias.name == "agf_magics")
+        return {alias.asname or alias.name: "" for alias in package_aliases}
     words = dict[str, str]()
     for alias in node.names if node.module == "agf_magics" else ():
         if alias.name == "*":

@@ -25,9 +25,9 @@ def keys_at(root: Schema, cursor: Cursor) -> dict[str, str]:
     has none."""
     keys: dict[str, str] = {}
     for schema in _at(root, cursor):
-        others = _excluded(schema, cursor.near)
+        excluded = _excluded(schema, cursor.near)
         for name, inner in schema.get("properties", {}).items():
-            if name not in others:
+            if name not in excluded:
                 keys[name] = keys.get(name) or _description(root, inner)
     return keys
 
@@ -47,8 +47,10 @@ def describe_value(root: Schema, cursor: Cursor, value: str) -> str:
             return _description(root, schema)
         if _constants(schema.get("if", {})).get(key) == value:
             shape = schema["then"]
-            others = [_description(root, other) for other in shape.get("properties", {}).values()]
-            return next(filter(None, [_description(root, shape), *others]), "")
+            descriptions = [
+                _description(root, other) for other in shape.get("properties", {}).values()
+            ]
+            return next(filter(None, [_description(root, shape), *descriptions]), "")
     return ""
 
 

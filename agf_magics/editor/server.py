@@ -302,8 +302,8 @@ def _answer_places(server: Server) -> None:
         start = requested.offset(params.range.start)
         end = requested.offset(params.range.end)
         return [
-            code_action(each, requested.file.uri, requested.positions, requested.group)
-            for each in repairs_of(requested.file, start, end, requested.group)
+            code_action(found_repair, requested.file.uri, requested.positions, requested.group)
+            for found_repair in repairs_of(requested.file, start, end, requested.group)
         ]
 
 

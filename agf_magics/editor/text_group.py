@@ -190,8 +190,8 @@ class TextGroup:
             self._scan()
         offers = dict[str, object]()
         for file in self.files.values():
-            for name, thing in self._define(file):
-                offers[name] = thing
+            for name, defined in self._define(file):
+                offers[name] = defined
         before = self._offers
         self._offers = offers
         if not is_same_python:

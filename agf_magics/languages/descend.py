@@ -24,11 +24,11 @@ def _looking_the_same(value: dict[str, Value], name: str) -> Value:
     normalized, the keys of data are not (decision D150)."""
     if name.isascii():
         return MISSING
-    wanted = same_name(name)
-    if wanted in value:
-        return value[wanted]
+    normal_name = same_name(name)
+    if normal_name in value:
+        return value[normal_name]
     keys = (key for key in value if type(key) is str and not key.isascii())
-    return next((value[key] for key in keys if same_name(key) == wanted), MISSING)
+    return next((value[key] for key in keys if same_name(key) == normal_name), MISSING)
 
 
 def descend(

@@ -78,15 +78,15 @@ _NAMING: Final = frozenset({"name", "id", "alias", "key"})
 """Keys that name an entry, in a language that lists what another one maps."""
 
 
-def reshape_hint(name: str, node: Node, wanted: object) -> str | None:
+def reshape_hint(name: str, node: Node, needed_type: object) -> str | None:
     """The hint for a list of named entries at the key ``name``, where JSON Schema wants the type
     object, and for a mapping of entries where it wants an array."""
-    if wanted == "array" and isinstance(node, Fields):
+    if needed_type == "array" and isinstance(node, Fields):
         entries = [flow_text(entry) for entry in node.fields.values() if isinstance(entry, Fields)]
         return f"write {name}: [{', '.join(entries or [flow_text(node)])}]"
     items = getattr(node, "items", ())
     pairs = [pair for item in items if isinstance(item, Fields) for pair in _entry_words(item)]
-    return f"write {name}: {{{', '.join(pairs)}}}" if pairs and wanted == "object" else None
+    return f"write {name}: {{{', '.join(pairs)}}}" if pairs and needed_type == "object" else None
 
 
 def _entry_words(entry: Fields) -> Iterator[str]:

@@ -60,9 +60,9 @@ class Scanner:
         self.at = skip_blanks(self.source, self.at, self.end)
         return self.at
 
-    def skip(self, at: int) -> None:
+    def skip(self, position: int) -> None:
         """Move to the first character from ``at`` that is not blank."""
-        self.at = skip_blanks(self.source, at, self.end)
+        self.at = skip_blanks(self.source, position, self.end)
 
     def peek(self) -> str:
         """Skip blanks; the character there, or an empty text at the end."""
@@ -73,11 +73,11 @@ class Scanner:
         return pattern.match(self.source, self.at, self.end)
 
 
-def skip_blanks(source: str, at: int, end: int) -> int:
+def skip_blanks(source: str, position: int, end: int) -> int:
     """The first position from ``at`` to ``end`` without a blank of any kind (decision Y13)."""
-    while at < end and source[at].isspace():
-        at += 1
-    return at
+    while position < end and source[position].isspace():
+        position += 1
+    return position
 
 
 def read_number(text: str) -> int | float | None:

@@ -118,20 +118,20 @@ def launch_tools(
     Raises DefinitionError if the agent is not registered.
     """
     registry = default(registry)
-    mine = _Launcher(registry, _grant(identity, registry))
+    launcher = _Launcher(registry, _grant(identity, registry))
     rules = f"\n{grammar()}"
     offered = {
-        "run_pipeline": _alike(run_pipeline, mine.registered),
-        "run_pipeline_async": _alike(run_pipeline_async, mine.registered, background=True),
-        "run_pipeline_inline": _alike(run_pipeline_inline, mine.inline, rules),
+        "run_pipeline": _alike(run_pipeline, launcher.registered),
+        "run_pipeline_async": _alike(run_pipeline_async, launcher.registered, background=True),
+        "run_pipeline_inline": _alike(run_pipeline_inline, launcher.inline, rules),
         "run_pipeline_inline_async": _alike(
-            run_pipeline_inline_async, mine.inline, rules, background=True
+            run_pipeline_inline_async, launcher.inline, rules, background=True
         ),
-        "run_result": _alike(run_result, mine.result),
+        "run_result": _alike(run_result, launcher.result),
     }
     for flow in registry.flows.values():
-        offered[f"{OFFERED}{flow.name}"] = _as_tool(flow, mine)
-    may = mine.grant.tools
+        offered[f"{OFFERED}{flow.name}"] = _as_tool(flow, launcher)
+    may = launcher.grant.tools
     return {name: function for name, function in offered.items() if may is None or name in may}
 
 
@@ -242,7 +242,7 @@ def _describe(
     call.__doc__ = text
 
 
-def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
+def _as_tool(flow: Flow, launcher: _Launcher) -> Callable[..., Envelope]:
     """A registered flow as a function of its inputs, with the types of its interface."""
     accepts = flow.declared.accepts or {}
     fields = {ref.path[-1]: ref.certain for ref in sorted(flow.inputs, key=lambda ref: ref.certain)}
@@ -261,7 +261,7 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
             for name, value in arguments.items()
             if value is not None or fields.get(name)
         }
-        return mine.registered(flow.name, passed if has_parameters else arguments.get("input"))
+        return launcher.registered(flow.name, passed if has_parameters else arguments.get("input"))
 
     properties: Mapping[str, Any] = {}
     if has_parameters:

@@ -66,11 +66,14 @@ class Runs(NamedTuple):
     """The ids of the three runs of a journal."""
 
     healthy: str
+    """A run that ended well."""
     failed: str
+    """A run of which a call failed."""
     cut: str
+    """A run whose process ended in the middle."""
 
 
-def made(folder: Path) -> Runs:
+def make_journal(folder: Path) -> Runs:
     """A journal in ``folder`` with a run that is ok, one that failed and one whose process died."""
     with kept.journal_in(folder) as path:
         ids = Runs(
@@ -108,15 +111,15 @@ class Answer(NamedTuple):
     value: Any = None
 
 
-def asked(ids: Runs) -> list[Answer]:
+def ask_everything(ids: Runs) -> list[Answer]:
     """Everything that a person may ask of the journal of the current settings. Raises what is not an AgfError."""
     answers: list[Answer] = []
 
-    def ask(what: str, do: Callable[[], Any]) -> None:
+    def ask(question: str, look: Callable[[], Any]) -> None:
         try:
-            answers.append(Answer(what, "ok", do()))
+            answers.append(Answer(question, "ok", look()))
         except agf.AgfError as error:
-            answers.append(Answer(what, error.code, str(error)))
+            answers.append(Answer(question, error.code, str(error)))
         assert CODE.fullmatch(answers[-1].code) or answers[-1].code == "ok", answers[-1]
 
     ask("list", lambda: {run.run_id: run.status for run in agf.runs()})
@@ -144,7 +147,7 @@ def looked_at(run_id: str) -> Any:
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[Path]:
+def open_journal(folder: Path) -> Iterator[Path]:
     """The journal of ``folder`` in use, and closed afterwards whatever became of it."""
     try:
         with kept.journal_in(folder) as path:

@@ -163,10 +163,10 @@ def _no_warning_of_what_is_never_awaited() -> Iterator[None]:
         yield
 
 
-def reached(value: Any, chain: str) -> list[Any]:
+def reached(subject: Any, chain: str) -> list[Any]:
     """What a graph's value, its template and its condition have of it; empty where there is nothing."""
-    state = {"x": value, "none": None}
-    found = []
+    state = {"x": subject, "none": None}
+    values = []
     for read in (
         lambda: resolve_state_expression(f"{{state.x.{chain}}}", state),
         lambda: resolve_template(f"{{state.x.{chain}}}", state),
@@ -176,31 +176,31 @@ def reached(value: Any, chain: str) -> list[Any]:
         lambda: agf.evaluate("condition", f"x.{chain} != null", state) or None,
     ):
         try:
-            value_found = read()
+            reading = read()
         except (agf.AgfError, ValueError, KeyError):
             continue
-        if value_found is not None and value_found not in ("<>", "<None>", f"{{state.x.{chain}}}"):
-            found.append(value_found)
-    return [one for one in found if one != f"<{{state.x.{chain}}}>"]
+        if reading is not None and reading not in ("<>", "<None>", f"{{state.x.{chain}}}"):
+            values.append(reading)
+    return [value for value in values if value != f"<{{state.x.{chain}}}>"]
 
 
-@pytest.mark.parametrize("made", MAKERS)
-def test_a_graph_reads_no_attribute_that_leads_into_code(made: str) -> None:
-    value = MAKERS[made]()
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_graph_reads_no_attribute_that_leads_into_code(maker: str) -> None:
+    value = MAKERS[maker]()
     for chain in CHAINS:
         assert reached(value, chain) == [], chain
     if isinstance(value, types.CoroutineType):
         value.close()
 
 
-@pytest.mark.parametrize("made", MAKERS)
-def test_a_graph_reads_no_such_attribute_inside_another_value(made: str) -> None:
-    thing = Thing()
-    thing.inner = thing.made = MAKERS[made]()
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_graph_reads_no_such_attribute_inside_another_value(maker: str) -> None:
+    holder = Thing()
+    holder.inner = holder.made = MAKERS[maker]()
     for chain in CHAINS:
         for path in (f"inner.{chain}", f"made.{chain}"):
-            assert reached(thing, path) == [], path
-            assert reached({"inner": thing.inner, "made": thing.made}, path) == [], path
+            assert reached(holder, path) == [], path
+            assert reached({"inner": holder.inner, "made": holder.made}, path) == [], path
 
 
 READABLE: dict[str, tuple[Any, str, Any]] = {
@@ -213,11 +213,12 @@ READABLE: dict[str, tuple[Any, str, Any]] = {
     "key of any name": ({"gi_frame": 5}, "gi_frame", 5),
     "key that begins with _": ({"_x": 5}, "_x", 5),
 }
+"""For each case: an object, the path that is read of it, and the expected value."""
 
 
-@pytest.mark.parametrize("what", READABLE)
-def test_what_an_object_says_of_itself_is_read_as_before(what: str) -> None:
-    value, chain, expected = READABLE[what]
+@pytest.mark.parametrize("readable", READABLE)
+def test_what_an_object_says_of_itself_is_read_as_before(readable: str) -> None:
+    value, chain, expected = READABLE[readable]
     assert resolve_state_expression(f"{{state.x.{chain}}}", {"x": value}) == expected
     assert agf.evaluate("value", f"{{state.x.{chain}}}", {"x": value}) == expected
 
@@ -234,18 +235,19 @@ ELSEWHERE: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "path": ("path", "parent.input.x.{}", lambda x: {"parent": {"input": {"x": x}}}),
     "path over a list": ("path", "parent.input.l.[].{}", lambda x: {"parent": {"input": {"l": [x]}}}),
 }
+"""For each place without attributes: its language, a text with a hole for the path, and the context of a value."""
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
 def test_in_the_other_languages_nothing_has_attributes(where: str) -> None:
     language, text, context = ELSEWHERE[where]
-    for made, chain in ((made, chain) for made in (*MAKERS.values(), Thing, Row) for chain in (*CHAINS, "name", "n")):
-        value = made()
+    for make, chain in ((make, chain) for make in (*MAKERS.values(), Thing, Row) for chain in (*CHAINS, "name", "n")):
+        value = make()
         try:
-            found = agf.evaluate(language, text.format(chain), context(value))
+            value_read = agf.evaluate(language, text.format(chain), context(value))
         except agf.AgfError:
             continue
-        assert found in (None, [], [None]), (chain, found)
+        assert value_read in (None, [], [None]), (chain, value_read)
 
 
 RUNS: dict[str, str] = {
@@ -268,16 +270,16 @@ RUNS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("how", RUNS)
-@pytest.mark.parametrize("made", ["generator", "module", "function", "class", "frame", "traceback"])
-def test_a_run_shows_and_passes_on_none_of_these_attributes(made: str, how: str) -> None:
-    registry, shown = agf.Registry(), list[str]()
+@pytest.mark.parametrize("maker", ["generator", "module", "function", "class", "frame", "traceback"])
+def test_a_run_shows_and_passes_on_none_of_these_attributes(maker: str, how: str) -> None:
+    registry, answers = agf.Registry(), list[str]()
 
     def answer(prompt: str) -> str:
-        shown.append(prompt)
+        answers.append(prompt)
         return "said"
 
-    agf.tool(MAKERS[made], name="make", registry=registry)
-    agf.tool(lambda value: shown.append(repr(value)), name="show", registry=registry)
+    agf.tool(MAKERS[maker], name="make", registry=registry)
+    agf.tool(lambda value: answers.append(repr(value)), name="show", registry=registry)
     agf.agent(answer, name="me", registry=registry)
     for chain in ("gi_frame.f_globals.SECRET", "f_globals.SECRET", "tb_frame.f_globals.SECRET", "environ.PATH"):
         try:
@@ -285,8 +287,8 @@ def test_a_run_shows_and_passes_on_none_of_these_attributes(made: str, how: str)
         except agf.DefinitionError:
             continue
         pages = "".join(run._repr_mimebundle_().values()) + "".join(agf.draw(run)._repr_mimebundle_().values())
-        assert SECRET not in pages + "".join(shown) + repr(run.stores) + str(run.error)
-        assert os.environ["PATH"] not in "".join(shown)
+        assert SECRET not in pages + "".join(answers) + repr(run.stores) + str(run.error)
+        assert os.environ["PATH"] not in "".join(answers)
 
 
 def test_a_task_and_a_context_say_nothing_of_their_coroutine() -> None:

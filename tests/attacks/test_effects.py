@@ -58,26 +58,26 @@ QUESTION = "'pay' was called with {\"amount\":5} and its outcome is unknown. Cal
 
 def killed(folder: Path, when: str, first: str = FIRST) -> None:
     (folder / "pyproject.toml").touch()
-    done = script(f"import os; os.environ['DIE'] = {when!r}\n{CODE}{first}", folder)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    ended = script(f"import os; os.environ['DIE'] = {when!r}\n{CODE}{first}", folder)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
 def effects(folder: Path) -> list[str]:
-    found = folder / "effects.txt"
-    return found.read_text().splitlines() if found.exists() else []
+    written_file = folder / "effects.txt"
+    return written_file.read_text().splitlines() if written_file.exists() else []
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_without_a_user_the_call_is_not_repeated(when: str, tmp_path: Path) -> None:
     killed(tmp_path, when)
-    made = effects(tmp_path)
+    effects_before = effects(tmp_path)
     for _ in range(2):  # the number of resumes makes no difference
         resumed = "made = agf.resume(agf.runs()[0].run_id, raises=False); end(made); print(made.error.diagnostic.hint)"
         assert printed(CODE + resumed, tmp_path) == [
             "waiting None step.unknown-outcome",
             "%resume RUN --answer yes calls it again; --answer '{result: …}' gives its result",
         ]
-        assert effects(tmp_path) == made
+        assert effects(tmp_path) == effects_before
 
 
 def test_the_user_may_allow_a_second_call(tmp_path: Path) -> None:

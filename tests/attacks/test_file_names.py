@@ -63,7 +63,7 @@ def test_the_command_line_reports_it_without_a_traceback(option: str, folder: Pa
     (folder / "p.yaml").write_text("pipeline: p\nsteps: [{transform: {value: '1'}}]\n")
     name = NAMES["too long"].replace(".yaml", ".py") if option == "--tools" else NAMES["too long"]
     words = [name] if option == "file" else ["p.yaml", option, name]
-    done = command_line(folder, "run", *words)
-    assert done.returncode != 0
-    assert done.stderr
-    assert "Traceback" not in done.stderr
+    completed = command_line(folder, "run", *words)
+    assert completed.returncode != 0
+    assert completed.stderr
+    assert "Traceback" not in completed.stderr

@@ -77,10 +77,10 @@ class Files:
         """The error codes of reading and of writing the file; an empty text where that succeeded."""
         return [self.said("file__read", path=path), self.said("file__write", path=path, content="x")]
 
-    def said(self, name: str, **given: Any) -> str:
+    def said(self, name: str, **arguments: Any) -> str:
         tool = self.registry.tools[name]
         try:
-            return str(tool.function(**tool.check(given)))
+            return str(tool.function(**tool.check(arguments)))
         except agf.StepError as error:
             return error.code
 
@@ -174,8 +174,8 @@ class Race:
         self.do: Callable[[], None] | None = None
         sys.addaudithook(self)
 
-    def __call__(self, event: str, given: Any) -> None:
-        if event == "open" and self.do is not None and given and str(given[0]).endswith(self.at):
+    def __call__(self, event: str, arguments: Any) -> None:
+        if event == "open" and self.do is not None and arguments and str(arguments[0]).endswith(self.at):
             do, self.do = self.do, None
             do()
 
@@ -190,11 +190,11 @@ def race() -> Iterator[Race]:
 
 
 @posix
-@pytest.mark.parametrize("at", ["sub", "x.txt"])
-@pytest.mark.parametrize("what", ["folder", "file"])
+@pytest.mark.parametrize("opened", ["sub", "x.txt"])
+@pytest.mark.parametrize("replaced", ["folder", "file"])
 @pytest.mark.parametrize("name", ["file__read", "file__write"])
 def test_a_link_that_appears_between_looking_and_opening_is_not_followed(
-    folder: Path, tmp_path: Path, race: Race, name: str, what: str, at: str
+    folder: Path, tmp_path: Path, race: Race, name: str, replaced: str, opened: str
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -205,18 +205,18 @@ def test_a_link_that_appears_between_looking_and_opening_is_not_followed(
 
     def swap() -> None:
         swapped.append(True)
-        if what == "folder":
+        if replaced == "folder":
             (folder / "sub").rename(folder / "moved")
             (folder / "sub").symlink_to(outside)
         else:
             (folder / "sub" / "x.txt").unlink()
             (folder / "sub" / "x.txt").symlink_to(outside / "x.txt")
 
-    race.at, race.do = at, swap
-    given = {"content": "x"} if name == "file__write" else {}
-    said = Files(folder).said(name, path="sub/x.txt", **given)
+    race.at, race.do = opened, swap
+    content = {"content": "x"} if name == "file__write" else {}
+    answer = Files(folder).said(name, path="sub/x.txt", **content)
     assert swapped
-    assert "secret" not in said
+    assert "secret" not in answer
     assert (outside / "x.txt").read_text() == "secret"
     assert sorted(path.name for path in outside.iterdir()) == ["x.txt"]
 

@@ -31,7 +31,17 @@ from agf_magics.journal.records.records import COLUMNS
 from agf_magics.journal.runs import END
 from agf_magics.lifecycle.past import past_runs as kept_runs
 from agf_magics.text.source import Source
-from tests.attacks.journals import WANT, Answer, Runs, asked, changed, looked_at, made, opened, registry
+from tests.attacks.journals import (
+    WANT,
+    Answer,
+    Runs,
+    ask_everything,
+    changed,
+    looked_at,
+    make_journal,
+    open_journal,
+    registry,
+)
 from tests.engine import kept
 from tests.shells import only_shell
 
@@ -43,7 +53,7 @@ VICTIM = b"three years of work"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
     """A correct journal: its folder, and the ids of its runs."""
     folder = tmp_path_factory.mktemp("whole")
-    ids = made(folder)
+    ids = make_journal(folder)
     return folder, ids
 
 
@@ -54,16 +64,16 @@ def ip() -> Iterator[InteractiveShell]:
         yield shell
 
 
-def loaded(ip: InteractiveShell) -> str:
+def load_extension(ip: InteractiveShell) -> str:
     """The output of ``%load_ext agf_magics`` and ``%runs --prune`` in a real shell in the current folder."""
     with capture_output() as captured:
         try:
-            shown = [ip.run_cell("%load_ext agf_magics"), ip.run_cell("%runs"), ip.run_cell("%runs --prune 36500")]
+            results = [ip.run_cell("%load_ext agf_magics"), ip.run_cell("%runs"), ip.run_cell("%runs --prune 36500")]
         finally:
             ip.run_cell("%unload_ext agf_magics")
-    assert shown[0].success, captured.stdout
-    for one in shown[1:]:
-        error = one.error_in_exec or one.error_before_exec
+    assert results[0].success, captured.stdout
+    for result in results[1:]:
+        error = result.error_in_exec or result.error_before_exec
         assert error is None or isinstance(error, agf.AgfError), repr(error)
     return str(captured.stdout)
 
@@ -178,31 +188,31 @@ def test_a_row_that_is_damaged_or_forged_affects_its_own_run_only(
     ids = whole[1]
     for run_id in (ids.failed, ids.cut):
         put(project, run_id, CELLS[name], seal)
-    loaded(ip)
+    load_extension(ip)
     Store.close_all()
-    with opened(project):
-        found = by_name(asked(ids))
-    assert found["list"].code == found["page of runs"].code == found["begin"].code == "ok"
-    assert found["list"].value[ids.healthy] == "ok"
-    assert found["load healthy"].value == found["run"].value == found["reuse healthy"].value == WANT
-    assert found["show healthy"].value[:2] == ("ok", WANT)
-    assert found["prune"].code == found["delete"].code == "ok"
-    for what in ("resume failed", "resume cut"):  # each was refused, or has the right result
-        assert found[what].code != "ok" or found[what].value in (WANT, None), found[what]
+    with open_journal(project):
+        answers = by_name(ask_everything(ids))
+    assert answers["list"].code == answers["page of runs"].code == answers["begin"].code == "ok"
+    assert answers["list"].value[ids.healthy] == "ok"
+    assert answers["load healthy"].value == answers["run"].value == answers["reuse healthy"].value == WANT
+    assert answers["show healthy"].value[:2] == ("ok", WANT)
+    assert answers["prune"].code == answers["delete"].code == "ok"
+    for question in ("resume failed", "resume cut"):  # each was refused, or has the right result
+        assert answers[question].code != "ok" or answers[question].value in (WANT, None), answers[question]
     if not seal:
         table = CELLS[name][0]
-        shown = [found[f"show {run}"].code for run in ("failed", "cut")]
-        assert table == "records" or shown == ["journal.damaged"] * 2, shown
+        codes = [answers[f"show {run}"].code for run in ("failed", "cut")]
+        assert table == "records" or codes == ["journal.damaged"] * 2, codes
 
 
 def test_damage_is_reported_with_its_code_when_the_extension_is_loaded(
     project: Path, whole: tuple[Path, Runs], ip: InteractiveShell
 ) -> None:
     put(project, whole[1].failed, ("runs", "owner", b"\x00"), False)
-    assert "1 run in the journal cannot be read [journal.damaged]" in loaded(ip)
-    with opened(project):
-        (one,) = (run for run in agf.runs() if run.status == "damaged")
-        assert (one.run_id, one.note) == (whole[1].failed, "journal.damaged: %runs --delete RUN")
+    assert "1 run in the journal cannot be read [journal.damaged]" in load_extension(ip)
+    with open_journal(project):
+        (damaged,) = (run for run in agf.runs() if run.status == "damaged")
+        assert (damaged.run_id, damaged.note) == (whole[1].failed, "journal.damaged: %runs --delete RUN")
 
 
 def test_deleting_a_run_with_a_forged_number_deletes_nothing_of_another(
@@ -213,7 +223,7 @@ def test_deleting_a_run_with_a_forged_number_deletes_nothing_of_another(
         (num,) = connection.execute("SELECT num FROM runs WHERE run=?", (ids.healthy,)).fetchone()
         connection.execute("UPDATE runs SET num=? WHERE run=?", (num + 1, ids.failed))
         kept.seal(connection)
-    with opened(project):
+    with open_journal(project):
         before = list(agf.runs(ids.healthy).calls)
         assert {run.run_id: run.status for run in agf.runs()}[ids.failed] == "damaged"
         assert kept_runs.delete([ids.failed]) == [ids.failed]
@@ -223,12 +233,12 @@ def test_deleting_a_run_with_a_forged_number_deletes_nothing_of_another(
 
 @pytest.mark.parametrize(("start", "end"), [(-5, 1), (2, 1), (0, 4), (2**70, 2**70)])
 def test_a_failure_has_no_place_outside_of_its_text(start: int, end: int) -> None:
-    told = {"said": [["a.b", "m", None, ["t", start, end], "error"]], "at": None}
-    assert error_from(json.dumps(told), [Source("t", "abc")]).diagnostic.span is None
+    error = {"said": [["a.b", "m", None, ["t", start, end], "error"]], "at": None}
+    assert error_from(json.dumps(error), [Source("t", "abc")]).diagnostic.span is None
 
 
 def test_a_reader_sees_the_journal_of_one_moment(project: Path, whole: tuple[Path, Runs]) -> None:
-    with opened(project) as path:
+    with open_journal(project) as path:
         with Store.at(path).reading() as connection:
             before = connection.execute("SELECT count(*) FROM runs").fetchone()
             agf.run("main", registry=registry())
@@ -422,13 +432,13 @@ def test_a_file_that_is_not_a_journal_is_refused_and_left_as_it_is(
 ) -> None:
     change(project / "runs.sqlite")
     before = contents(project)
-    said = loaded(ip)
+    printed = load_extension(ip)
     Store.close_all()
-    with opened(project):
-        found = by_name(asked(whole[1]))
-    assert found["list"].code in FILES[change], found["list"]
-    assert found["run"].value == WANT  # the run continues without a journal
-    assert found["list"].code == "ok" or f"[{found['list'].code}]" in said
+    with open_journal(project):
+        answers = by_name(ask_everything(whole[1]))
+    assert answers["list"].code in FILES[change], answers["list"]
+    assert answers["run"].value == WANT  # the run continues without a journal
+    assert answers["list"].code == "ok" or f"[{answers['list'].code}]" in printed
     after = contents(project)
     if change not in MAY_CHANGE:
         assert after == before, after.keys() ^ before.keys()
@@ -538,7 +548,9 @@ ANY = st.one_of(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
-    st.sampled_from([("runs", name) for name in RUN_COLUMNS] + [("records", one) for one in COLUMNS.split(", ")[1:]]),
+    st.sampled_from(
+        [("runs", name) for name in RUN_COLUMNS] + [("records", column_name) for column_name in COLUMNS.split(", ")[1:]]
+    ),
     ANY,
     st.integers(0, 30),
 )
@@ -567,22 +579,22 @@ def test_any_cell_replaced_by_any_value_gives_a_coded_error_or_what_was_written(
             connection.execute(sql, (value, keys[number % len(keys)]))
         except (sqlite3.Error, ValueError):  # SQLite itself refuses the value
             return
-    with opened(folder):
+    with open_journal(folder):
         for run_id in whole[1]:
-            for what, look in LOOKS.items():
+            for view, look in LOOKS.items():
                 try:
-                    found = look(run_id)
+                    seen_now = look(run_id)
                 except agf.AgfError as error:
-                    found = error.code
-                wanted = (truth[f"{what} {run_id}"], DAMAGED, "journal.damaged", "journal.unknown-run")
-                assert found in wanted, what
+                    seen_now = error.code
+                allowed = (truth[f"{view} {run_id}"], DAMAGED, "journal.damaged", "journal.unknown-run")
+                assert seen_now in allowed, view
 
 
 def _listed(run_id: str) -> Any:
     """The run as the list shows it, or that the list calls it damaged."""
-    found = {run.run_id: tuple(run) for run in agf.runs()}
+    rows = {run.run_id: tuple(run) for run in agf.runs()}
     damaged = any(run.status == "damaged" for run in agf.runs())
-    return found[run_id] if run_id in found and found[run_id][2] != "damaged" else damaged and DAMAGED
+    return rows[run_id] if run_id in rows and rows[run_id][2] != "damaged" else damaged and DAMAGED
 
 
 DAMAGED = "a run is damaged"
@@ -600,8 +612,8 @@ def truth(whole: tuple[Path, Runs], tmp_path_factory: pytest.TempPathFactory) ->
     """The answers of the correct journal."""
     folder = tmp_path_factory.mktemp("truth") / "copy"
     shutil.copytree(whole[0], folder)
-    with opened(folder):
-        return {f"{what} {run_id}": look(run_id) for run_id in whole[1] for what, look in LOOKS.items()}
+    with open_journal(folder):
+        return {f"{view} {run_id}": look(run_id) for run_id in whole[1] for view, look in LOOKS.items()}
 
 
 # --- a run that somebody else started ---
@@ -613,16 +625,16 @@ def test_a_run_that_somebody_else_began_is_resumed_only_where_that_is_trusted(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "another person"))
     ids, plain = whole[1], "pipeline: plain\nsteps:\n- tool: {name: fetch}\n"
     called: list[str] = []
-    theirs = registry()
-    agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=theirs)  # type: ignore[func-returns-value]
-    with opened(project):
+    their_registry = registry()
+    agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=their_registry)  # type: ignore[func-returns-value]
+    with open_journal(project):
         for run_id in (ids.failed, ids.cut):
             with pytest.raises(agf.DefinitionError) as caught:
-                agf.resume(run_id, registry=theirs)
+                agf.resume(run_id, registry=their_registry)
             assert caught.value.code == "journal.unreadable"
             assert "--trust" in str(caught.value)
-        assert agf.resume(ids.failed, registry=theirs, trust=True).output == WANT
-        assert agf.run(plain, registry=theirs).output == "done"
+        assert agf.resume(ids.failed, registry=their_registry, trust=True).output == WANT
+        assert agf.run(plain, registry=their_registry).output == "done"
     assert called == ["theirs"]
 
 
@@ -630,7 +642,7 @@ def test_a_work_order_that_was_changed_is_not_resumed(project: Path, whole: tupl
     with changed(project / "runs.sqlite") as connection:
         connection.execute("UPDATE runs SET work=replace(work, 'grade', 'shell')")
         kept.seal(connection)
-    with opened(project):
+    with open_journal(project):
         for run_id in (whole[1].failed, whole[1].cut):
             with pytest.raises(agf.DefinitionError) as caught:
                 agf.resume(run_id, registry=registry())

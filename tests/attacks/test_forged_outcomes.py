@@ -127,8 +127,8 @@ def test_the_outcome_of_another_run_does_not_count(tmp_path: Path) -> None:
         def moved(rows: list[Row]) -> list[Row]:
             first, second = [row for row in rows if is_end(row)]
             # Each call gets the outcome of the other. The order of the calls in the file is random.
-            others = {id(first): second, id(second): first}
-            return [[row[0], *others.get(id(row), row)[1:]] for row in rows]
+            exchanged = {id(first): second, id(second): first}
+            return [[row[0], *exchanged.get(id(row), row)[1:]] for row in rows]
 
         rewrite(path, moved)
         resumed = agf.resume(failed.run_id, registry=world(calls), raises=False)

@@ -27,7 +27,7 @@ writes, take 0.2 s."""
 """CPU seconds. A larger text that loads within this time is not measured again."""
 
 
-def each(part: Callable[[int], str], join: str = "") -> Make:
+def repeated(part: Callable[[int], str], join: str = "") -> Make:
     return lambda n: join.join(map(part, range(n)))
 
 
@@ -130,12 +130,12 @@ YAML: dict[str, Make] = {
     "empty lines": lambda n: "\n" * 10 * n + ONE,
     "comments of JavaScript": lambda n: ONE + "// a comment\n" * n,
     "documents": lambda n: (ONE + "---\n") * n,
-    "anchors": lambda n: "pipeline: p\nsteps:\n" + each(lambda i: f"- &a{i} {{tool: {{name: t}}}}\n")(n),
+    "anchors": lambda n: "pipeline: p\nsteps:\n" + repeated(lambda i: f"- &a{i} {{tool: {{name: t}}}}\n")(n),
     "aliases": lambda n: "pipeline: p\nsteps:\n- &a {tool: {name: t}}\n" + "- *a\n" * n,
-    "unknown aliases": lambda n: "pipeline: p\nsteps:\n" + each(lambda i: f"- *a{i}\n")(n),
+    "unknown aliases": lambda n: "pipeline: p\nsteps:\n" + repeated(lambda i: f"- *a{i}\n")(n),
     "equal keys": step("tool: {name: t, args: {@}}", lambda i: "x: 1", ", "),
     "tags": step("tool: {name: t, args: {@}}", lambda i: f"x{i}: !env A", ", "),
-    "directives": lambda n: each(lambda i: f"%TAG !e{i}! tag:x\n")(n) + f"--- \n{ONE}",
+    "directives": lambda n: repeated(lambda i: f"%TAG !e{i}! tag:x\n")(n) + f"--- \n{ONE}",
     "a block": lambda n: "pipeline: p\nsteps:\n- agent:\n    prompt: |\n" + "      some words of a line\n" * n,
     "a folded text": lambda n: "pipeline: p\nsteps:\n- agent:\n    prompt: >\n" + "      some words of a line\n\n" * n,
     "a quoted text of many lines": lambda n: (
@@ -143,7 +143,7 @@ YAML: dict[str, Make] = {
     ),
     "open brackets": lambda n: "pipeline: p\nsteps: " + "[" * n,
     "open braces of a mapping": lambda n: "pipeline: p\nsteps: " + "{a: " * n,
-    "indented lists": lambda n: "pipeline: p\nsteps:\n" + each(lambda i: " " * (i % 50) + "-\n")(n),
+    "indented lists": lambda n: "pipeline: p\nsteps:\n" + repeated(lambda i: " " * (i % 50) + "-\n")(n),
     "dashes": lambda n: "pipeline: p\nsteps: " + "- " * n,
     "question marks": lambda n: "pipeline: p\n" + "? a\n" * n,
     "tabs": lambda n: "pipeline: p\nsteps:\n" + "\t- a\n" * n,
@@ -257,8 +257,8 @@ GRAPHS: dict[str, Make] = {
     "nodes in a chain": lambda n: (
         GRAPH
         % (
-            each(lambda i: f"  n{i}: {{prompt: x}}\n")(n),
-            each(lambda i: f"- {{from: n{i}, to: n{i + 1}}}\n")(n - 1) + "- {from: a, to: n0}\n",
+            repeated(lambda i: f"  n{i}: {{prompt: x}}\n")(n),
+            repeated(lambda i: f"- {{from: n{i}, to: n{i + 1}}}\n")(n - 1) + "- {from: a, to: n0}\n",
         )
     ),
     "nodes without edges": nodes(lambda i: f"n{i}: {{prompt: x}}"),
@@ -276,7 +276,7 @@ GRAPHS: dict[str, Make] = {
     ),
     "loop limits": lambda n: GRAPH % ("", "") + f"loop_limits: {{{', '.join(f'a{i}: 3' for i in range(n))}}}\n",
     "tools of the document": lambda n: (
-        GRAPH % ("", "") + "tools:\n" + each(lambda i: f"  t{i}: {{command: 'echo {{x}}'}}\n")(n)
+        GRAPH % ("", "") + "tools:\n" + repeated(lambda i: f"  t{i}: {{command: 'echo {{x}}'}}\n")(n)
     ),
     "a chain of and": edges(lambda i: f"{{from: a, to: a, condition: 'r == {i} and r != 2'}}"),
 }
@@ -310,11 +310,11 @@ DOCUMENTS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def written(document: Callable[[int], Any]) -> Make:
+def as_document(document: Callable[[int], Any]) -> Make:
     return lambda n: json.dumps(document(n))
 
 
-GRAPHS |= {name: written(document) for name, document in DOCUMENTS.items()}
+GRAPHS |= {name: as_document(document) for name, document in DOCUMENTS.items()}
 
 CONSTRUCTIONS = {
     (language, name): make

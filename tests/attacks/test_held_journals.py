@@ -54,20 +54,20 @@ os._exit(0)
 
 
 @posix
-@pytest.mark.parametrize("what", ["list", "prune", "run"])
-def test_a_journal_that_another_process_holds_answers_an_interrupt(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["list", "prune", "run"])
+def test_a_journal_that_another_process_holds_answers_an_interrupt(command: str, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry())
     text = "{pipeline: p, steps: [{transform: {value: '1'}}]}"
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
-        if what == "prune":
+        if command == "prune":
             holder.execute("BEGIN IMMEDIATE")  # readers continue, and a delete must wait
         else:
             holder.execute("PRAGMA locking_mode=EXCLUSIVE")
             holder.execute("BEGIN EXCLUSIVE")
             holder.execute("UPDATE runs SET name=name")
         waiting = subprocess.Popen(
-            [sys.executable, "-c", WAITS, what, text], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WAITS, command, text], cwd=tmp_path, stdout=subprocess.PIPE, text=True
         )
         assert waiting.stdout.readline() == "waits\n"
         waiting.send_signal(signal.SIGINT)
@@ -103,7 +103,7 @@ def test_a_journal_that_is_held_for_too_long_is_an_error_with_a_code(
 
 def _replacing(folder: Path, other: Path) -> agf.Registry:
     """A registry of two tools. The second one replaces the journal by another file."""
-    found, calls = registry(), list[str]()
+    tools, calls = registry(), list[str]()
 
     def grade(name: str) -> str:
         calls.append(name)
@@ -111,30 +111,30 @@ def _replacing(folder: Path, other: Path) -> agf.Registry:
             os.replace(other, folder / "runs.sqlite")
         return f"{name}: good"
 
-    agf.tool(grade, registry=found)
-    return found
+    agf.tool(grade, registry=tools)
+    return tools
 
 
 @posix
 def test_a_file_that_replaces_the_journal_gets_nothing_of_the_run(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path / "other") as other:
-        theirs = agf.run("main", registry=registry()).run_id
+        other_run = agf.run("main", registry=registry()).run_id
     with kept.journal_in(tmp_path / "mine") as path:
         before = agf.run("main", registry=registry()).run_id
         run = agf.run("main", registry=_replacing(path.parent, other))
         assert (run.output, [warning.code for warning in run.warnings]) == (WANT, ["journal.replaced"])
-        assert [run.run_id for run in agf.runs()] == [theirs]
+        assert [run.run_id for run in agf.runs()] == [other_run]
         with pytest.raises(agf.DefinitionError) as caught:
             agf.runs(before)
         assert caught.value.code == "journal.unknown-run"
         again = agf.run("main", registry=registry())
         assert again.warnings == ()
-        assert [run.run_id for run in agf.runs()] == [again.run_id, theirs]
-        assert agf.runs(theirs).load() == agf.runs(again.run_id).load() == WANT
-    aside = [one for one in path.parent.iterdir() if "-wal-of-replaced-" in one.name]
+        assert [run.run_id for run in agf.runs()] == [again.run_id, other_run]
+        assert agf.runs(other_run).load() == agf.runs(again.run_id).load() == WANT
+    aside = [entry for entry in path.parent.iterdir() if "-wal-of-replaced-" in entry.name]
     assert len(aside) == 1  # the log of the first file is not lost
     with kept.journal_in(tmp_path / "mine"):
-        assert [run.run_id for run in agf.runs()] == [again.run_id, theirs]
+        assert [run.run_id for run in agf.runs()] == [again.run_id, other_run]
 
 
 @posix
@@ -209,16 +209,16 @@ def _asked(script: str, folder: Path, before: tuple[str, ...] = ()) -> Any:
     import json
 
     alone = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-    done = subprocess.run(
+    completed = subprocess.run(
         [*before, sys.executable, "-c", script], cwd=folder, env=alone, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout.splitlines()[-1])
 
 
 def _is_right(answer: Any) -> None:
-    output, said, listed, gone, smaller, warned, calls = answer
-    assert (output, said) == (2_000, ["journal.full"])
+    output, codes, listed, gone, smaller, warned, calls = answer
+    assert (output, codes) == (2_000, ["journal.full"])
     if listed is not None:  # the end of the run could be written, so the list says that it is incomplete
         assert "calls were not written to the journal" in listed[1], listed
     assert gone >= 1
@@ -262,7 +262,7 @@ def test_a_run_with_few_recorded_calls_is_listed_as_incomplete(tmp_path: Path) -
         steps = "".join(f"- tool: {{name: {name}, args: {{n: 1}}}}\n" for name in ("small", "large", "small"))
         run = agf.run(f"pipeline: main\nsteps:\n{steps}", registry=registry)
         assert (run.output, [warning.code for warning in run.warnings]) == (1, ["journal.full"])
-        (one,) = agf.runs()
-        assert (one.status, one.note) == ("ok", "2 calls were not written to the journal")
+        (listed,) = agf.runs()
+        assert (listed.status, listed.note) == ("ok", "2 calls were not written to the journal")
         past = agf.runs(run.run_id)
-        assert (past.note, len(past.calls)) == (one.note, 1)
+        assert (past.note, len(past.calls)) == (listed.note, 1)

@@ -105,14 +105,14 @@ def test_twice_the_text_costs_at_most_twice_as_much(name: str) -> None:
 
 
 def names(count: int) -> dict[str, str]:
-    each = range(count)
+    numbers = range(count)
     return {
-        "prompt": PROMPT % json.dumps(" ".join(f"{{name{n}}}" for n in each)),
-        "stores": "pipeline: p\nsteps:\n" + "".join(f"- transform: {{value: '1', output: name{n}}}\n" for n in each)
-        + "- agent: {prompt: " + json.dumps(" ".join(f"{{neme{n}}}" for n in each)) + "}\n",
-        "braces": VALUE.replace("%s", json.dumps("x " + " ".join(f"{{a.b{n}}}" for n in each))),
-        "keys": "name: g\n" + "".join(f"key{n}: 1\n" for n in each),
-        "tools": "pipeline: p\nsteps:\n" + "".join(f"- tool: {{name: t{n}, args: {{x: 1}}}}\n" for n in each),
+        "prompt": PROMPT % json.dumps(" ".join(f"{{name{n}}}" for n in numbers)),
+        "stores": "pipeline: p\nsteps:\n" + "".join(f"- transform: {{value: '1', output: name{n}}}\n" for n in numbers)
+        + "- agent: {prompt: " + json.dumps(" ".join(f"{{neme{n}}}" for n in numbers)) + "}\n",
+        "braces": VALUE.replace("%s", json.dumps("x " + " ".join(f"{{a.b{n}}}" for n in numbers))),
+        "keys": "name: g\n" + "".join(f"key{n}: 1\n" for n in numbers),
+        "tools": "pipeline: p\nsteps:\n" + "".join(f"- tool: {{name: t{n}, args: {{x: 1}}}}\n" for n in numbers),
     }  # fmt: skip
 
 
@@ -126,22 +126,22 @@ def test_unknown_names_cost_the_same_each(kind: str) -> None:
 def test_hints_of_one_text_share_a_bound() -> None:
     from agf_magics.text.suggestions import COMPARED, share_suggestion_budget
 
-    known = [f"name{n}" for n in range(COMPARED // 2)]
+    candidates = [f"name{n}" for n in range(COMPARED // 2)]
     with share_suggestion_budget():
-        found = [suggest("Name7", known, "names") for _ in range(5)]
-    assert [one is not None and "did you mean name7" in one for one in found] == [True, True, False, False, False]
-    assert found[4].startswith("names are name0, ")
-    assert found[4].endswith(f"and {len(known) - 20} more")
+        hints = [suggest("Name7", candidates, "names") for _ in range(5)]
+    assert [hint is not None and "did you mean name7" in hint for hint in hints] == [True, True, False, False, False]
+    assert hints[4].startswith("names are name0, ")
+    assert hints[4].endswith(f"and {len(candidates) - 20} more")
 
 
 @pytest.mark.parametrize("line", ["x" * 100_000, "é" * 100_000, "\u0301" * 100_000, "漢" * 100_000, "\t" * 100_000])
 def test_an_excerpt_of_a_long_line_costs_only_what_it_shows(line: str) -> None:
     source = Source("a", f"first\n{line}")
-    told = [Diagnostic("a.b", "wrong", source.span(6 + at, 7 + at)) for at in (0, 50_000, 99_999)]
-    assert instructions(lambda: list(map(str, told)), "diagnostics.py") < 200_000
-    for one in told:
-        _, shown, caret = one.lines()[1:4]
-        assert len(shown) < 700
+    diagnostics = [Diagnostic("a.b", "wrong", source.span(6 + offset, 7 + offset)) for offset in (0, 50_000, 99_999)]
+    assert instructions(lambda: list(map(str, diagnostics)), "diagnostics.py") < 200_000
+    for diagnostic in diagnostics:
+        _, excerpt, caret = diagnostic.lines()[1:4]
+        assert len(excerpt) < 700
         assert caret.strip("| ") in ("^", "^^")
 
 
@@ -157,14 +157,14 @@ def test_a_place_is_found_without_reading_the_text_again() -> None:
 
 
 def steps(language: str, count: int) -> str:
-    each = range(count)
+    numbers = range(count)
     return {
-        "pipeline": "pipeline: p\nsteps:\n" + "".join(f"- tool: {{name: f, args: {{x: {n}}}}}\n" for n in each),
+        "pipeline": "pipeline: p\nsteps:\n" + "".join(f"- tool: {{name: f, args: {{x: {n}}}}}\n" for n in numbers),
         "policy": "id: agf.sequential\nconfig:\n  steps:\n" + "  - {agent: w, input_mapping: {x: parent.input.x}}\n"
         * count,
-        "plan": "name: p\ncalls:\n" + "".join(f"- {{_tool: f, x: {n}, _outputPath: †state.a{n}}}\n" for n in each),
+        "plan": "name: p\ncalls:\n" + "".join(f"- {{_tool: f, x: {n}, _outputPath: †state.a{n}}}\n" for n in numbers),
         "graph": "name: g\nstate: {a: any}\nnodes:\n"
-        + "".join(f"  n{n}: {{type: tool, tool: f, variables: {{x: {n}}}, state_key: a}}\n" for n in each)
+        + "".join(f"  n{n}: {{type: tool, tool: f, variables: {{x: {n}}}, state_key: a}}\n" for n in numbers)
         + "edges:\n- {from: START, to: n0}\n" + "".join(f"- {{from: n{n}, to: n{n + 1}}}\n" for n in range(count - 1)),
     }[language]  # fmt: skip
 
@@ -181,11 +181,11 @@ def test_the_repr_of_a_run_of_errors_and_of_a_registry_does_not_grow_with_the_te
         agf.tool(lambda x: x, name="f", registry=registry)
         flow = agf.load(steps("pipeline", count), "pipeline")
         agf.define(steps("pipeline", count), registry=registry)
-        done = agf.run(flow, registry=registry)
+        run = agf.run(flow, registry=registry)
         with pytest.raises(AgfError) as raised:
             agf.load(steps("pipeline", count).replace("name", "nmae"), "pipeline")
         assert len(raised.value.diagnostics) >= count
-        return [len(repr(one)) for one in (done, raised.value, registry, registry.flows)] + [len(str(raised.value))]
+        return [len(repr(value)) for value in (run, raised.value, registry, registry.flows)] + [len(str(raised.value))]
 
     assert all(many < few + 200 for few, many in zip(shown(SHOWN * 2), shown(SHOWN * 4), strict=True))
 

@@ -38,8 +38,8 @@ def _raise(kind: type[BaseException]) -> None:
     raise kind
 
 
-def replaced(at: int, value: Any) -> Callable[[Any], Any]:
-    return lambda outcome: (*outcome[:at], value, *outcome[at + 1 :])
+def replaced(index: int, value: Any) -> Callable[[Any], Any]:
+    return lambda outcome: (*outcome[:index], value, *outcome[index + 1 :])
 
 
 def raised(error: Any) -> Callable[[Any], Any]:
@@ -125,7 +125,7 @@ def outcomes(handle: Any) -> list[Any]:
     ]
 
 
-def holds(handle: Any) -> None:
+def check_run(handle: Any) -> None:
     """Check what must be true of a run, whatever its workers answered."""
     ended = handle.wait(30)
     assert ended.status in ("ok", "error"), ended.status
@@ -144,7 +144,7 @@ def holds(handle: Any) -> None:
 def test_a_lie_about_calls(lie: str, on_error: str) -> None:
     backend = InProcess()
     backend.change = CALLS[lie]
-    holds(start(backend, on_error))
+    check_run(start(backend, on_error))
 
 
 class Repeats(InProcess):
@@ -166,7 +166,7 @@ class Repeats(InProcess):
 def test_a_second_outcome_of_a_chunk_is_ignored(second: Any) -> None:
     handle = start(Repeats(second))
     assert handle.result().output == [x * 2 for x in XS]
-    holds(handle)
+    check_run(handle)
 
 
 def test_an_answer_after_the_cancellation_is_not_journaled() -> None:
@@ -177,6 +177,6 @@ def test_an_answer_after_the_cancellation_is_not_journaled() -> None:
     handle.cancel()
     ended = handle.wait(20)
     assert ended.status == "cancelled"
-    for data, done in held:
-        done(backend.execute(data))
+    for chunk, report in held:
+        report(backend.execute(chunk))
     assert not outcomes(handle)

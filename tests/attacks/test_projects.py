@@ -57,7 +57,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable(name), raising=False)
 
 
-def own(text: str) -> None:
+def write_user_file(text: str) -> None:
     path = user_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -110,10 +110,10 @@ def test_a_project_further_up_opens_nothing(name: str) -> None:
 )  # fmt: skip
 def test_no_content_of_a_project_file_opens_something_or_crashes(text: str) -> None:
     Path("pyproject.toml").write_text(text, encoding="utf-8")
-    found = Settings()
+    settings = Settings()
     with contextlib.suppress(DefinitionError):
-        found = read(Path.cwd())
-    assert [getattr(found, name) for name in OPENING] == [False, False, "", False]
+        settings = read(Path.cwd())
+    assert [getattr(settings, name) for name in OPENING] == [False, False, "", False]
 
 
 OUTSIDE = ("/tmp/x.sqlite", "../x.sqlite", "a/../../x.sqlite", "~/x.sqlite", "~root/x", "//host/share/x", "..")
@@ -125,7 +125,7 @@ def test_a_project_keeps_its_runs_in_its_own_folder(journal: str) -> None:
     with pytest.raises(DefinitionError, match="outside its folder") as caught:
         read(Path.cwd())
     assert caught.value.code == "settings.person-only"
-    own(f"journal = {json.dumps(journal)}\n")  # the user may
+    write_user_file(f"journal = {json.dumps(journal)}\n")  # the user may
     Path("pyproject.toml").unlink()
     assert read(Path.cwd()).journal == journal
 
@@ -133,8 +133,13 @@ def test_a_project_keeps_its_runs_in_its_own_folder(journal: str) -> None:
 def test_a_project_may_still_limit_and_move_its_journal_below() -> None:
     text = '[tool.agf-magics]\njournal = "kept/runs.sqlite"\ntimeout = 3.5\nmodel = "ollama:x"\nmax-text = 10\n'
     Path("pyproject.toml").write_text(text)
-    found = read(Path.cwd())
-    assert (found.journal, found.timeout, found.model, found.max_text) == ("kept/runs.sqlite", 3.5, "ollama:x", 10)
+    settings = read(Path.cwd())
+    assert (settings.journal, settings.timeout, settings.model, settings.max_text) == (
+        "kept/runs.sqlite",
+        3.5,
+        "ollama:x",
+        10,
+    )
     Path("pyproject.toml").write_text('[tool.agf-magics]\njournal = ""\n')
     assert read(Path.cwd()).journal == ""
 
@@ -143,18 +148,20 @@ def test_a_project_may_still_limit_and_move_its_journal_below() -> None:
 
 
 def test_the_users_own_file_sets_everything_and_a_project_what_it_may() -> None:
-    own('allow-shell = true\nallow_import = true\nmodel-base-url = "http://127.0.0.1:1"\ntimeout = 7\nmax-text = 5\n')
+    write_user_file(
+        'allow-shell = true\nallow_import = true\nmodel-base-url = "http://127.0.0.1:1"\ntimeout = 7\nmax-text = 5\n'
+    )
     Path("pyproject.toml").write_text("[tool.agf-magics]\ntimeout = 6\n")
-    found = read(Path.cwd())
-    assert (found.allow_shell, found.allow_import, found.model_base_url) == (True, True, "http://127.0.0.1:1")
-    assert (found.timeout, found.max_text) == (6, 5)
+    settings = read(Path.cwd())
+    assert (settings.allow_shell, settings.allow_import, settings.model_base_url) == (True, True, "http://127.0.0.1:1")
+    assert (settings.timeout, settings.max_text) == (6, 5)
 
 
 @pytest.mark.parametrize(
     "text", ["allow-shell = 1\n", "allow-shel = true\n", "=", "[a\n", "\udc80", "x = " + "[" * 9999]
 )
 def test_a_wrong_file_of_the_user_is_reported(text: str) -> None:
-    own("")
+    write_user_file("")
     path = user_file()
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(DefinitionError) as caught:
@@ -163,12 +170,12 @@ def test_a_wrong_file_of_the_user_is_reported(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "means"),
+    ("text", "means"),
     [("1", True), ("true", True), ("YES", True), (" on ", True), ("0", False), ("off", False), ("", False)],
 )
-def test_the_environment_sets_what_opens_something(monkeypatch: pytest.MonkeyPatch, said: str, means: bool) -> None:
+def test_the_environment_sets_what_opens_something(monkeypatch: pytest.MonkeyPatch, text: str, means: bool) -> None:
     for name in ("allow_shell", "allow_import"):
-        monkeypatch.setenv(variable(name), said)
+        monkeypatch.setenv(variable(name), text)
         assert getattr(read(Path.cwd()), name) is means
         assert getattr(without_files(), name) is means
     monkeypatch.setenv("AGF_MAGICS_MODEL_BASE_URL", "http://127.0.0.1:1")
@@ -176,7 +183,7 @@ def test_the_environment_sets_what_opens_something(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_environment_overrides_the_file_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    own("allow-shell = true\n")
+    write_user_file("allow-shell = true\n")
     monkeypatch.setenv("AGF_MAGICS_ALLOW_SHELL", "no")
     assert not read(Path.cwd()).allow_shell
 
@@ -215,7 +222,7 @@ def test_the_shell_is_allowed_by_the_one_who_types_the_command() -> None:
     assert "[tool.shell-off]" in command("run", "p.yaml")[1]
     assert command("run", "p.yaml", "--allow-shell", "--quiet")[0] == 0
     assert command("run", "p.yaml", "--quiet", AGF_MAGICS_ALLOW_SHELL="1")[0] == 0
-    own("allow-shell = true\n")
+    write_user_file("allow-shell = true\n")
     assert command("run", "p.yaml", "--quiet")[0] == 0
     assert "[tool.shell-off]" in command("run", "p.yaml", AGF_MAGICS_ALLOW_SHELL="0")[1]
     Path("pyproject.toml").write_text("[tool.agf-magics]\nallow-shell = true\n")
@@ -269,7 +276,7 @@ def test_the_users_own_files_are_protected_where_the_notebook_is_in_the_home_fol
 ) -> None:
     (tmp_path / "home").mkdir()
     monkeypatch.chdir(tmp_path / "home")
-    own("timeout = 3\n")
+    write_user_file("timeout = 3\n")
     path = user_file()
     below = path.relative_to(Path.cwd()).as_posix()  # without a dot in front, which would protect the file
     assert not below.startswith(".")
@@ -304,7 +311,7 @@ def test_a_cloned_project_is_only_data(tmp_path: Path) -> None:
         "    except agf.AgfError as error: print(error.diagnostic.code)\n"
     )
     Path("../script.py").write_text(script)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     ran = subprocess.run([sys.executable, "../script.py"], capture_output=True, text=True, env=environment)
     assert ran.stdout.split()[-4:] == ["False", "False", "file.import-off", "tool.shell-off"], ran.stdout + ran.stderr
     assert not hit.exists()

@@ -212,22 +212,23 @@ FLOWS: Sequence[tuple[str, str, str]] = (
         NODE.format("react", "nodes: {n: {type: agent, prompt: please do, identity: model, tools: [a], state_key: x}}"),
     ),
 )
+"""Flows that call a tool, each with its language and its name."""
 
 
 def thread(work: Callable[[], Any]) -> Any:
     """Do ``work`` in a new thread. Returns its result or raises its error."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def do() -> None:
         try:
-            found.append((True, work()))
+            results.append((True, work()))
         except BaseException as error:
-            found.append((False, error))
+            results.append((False, error))
 
     thread = threading.Thread(target=do)
     thread.start()
     thread.join()
-    ok, value = found[0]
+    ok, value = results[0]
     if not ok:
         raise value
     return value
@@ -242,7 +243,7 @@ def became(work: Callable[[], Any]) -> str | None:
     return None
 
 
-def told(answer: Mapping[str, Any]) -> str | None:
+def code_of(answer: Mapping[str, Any]) -> str | None:
     """The code in the answer to a launch."""
     match = re.search(r"\[([a-z]+\.[a-z-]+)\]", str(answer["data"].get("error", "")))
     return match[1] if match else None
@@ -253,7 +254,7 @@ def told(answer: Mapping[str, Any]) -> str | None:
 
 def by_identity(house: House, tools: Sequence[str]) -> str | None:
     agf.agent(lambda prompt: prompt, name="clerk", tools=[*tools, *HELPERS, *LAUNCHES], registry=house.registry)
-    return told(launch_tools(identity="clerk", registry=house.registry)["run_pipeline"]("uses"))
+    return code_of(launch_tools(identity="clerk", registry=house.registry)["run_pipeline"]("uses"))
 
 
 def by_identity_behind(house: House, tools: Sequence[str]) -> str | None:
@@ -262,15 +263,15 @@ def by_identity_behind(house: House, tools: Sequence[str]) -> str | None:
     started = launch["run_pipeline_async"]("uses")
     run = live.find(started["data"].get("run_id", ""))
     if run is None:
-        return told(started)
+        return code_of(started)
     run.wait()
-    return told(launch["run_result"](run.run_id))
+    return code_of(launch["run_result"](run.run_id))
 
 
 def by_identity_inline(house: House, tools: Sequence[str]) -> str | None:
     agf.agent(lambda prompt: prompt, name="clerk", tools=[*tools, *HELPERS, *LAUNCHES], registry=house.registry)
     launch = launch_tools(identity="clerk", registry=house.registry)["run_pipeline_inline"]
-    return told(launch("pipeline: outer\nsteps:\n- call: {pipeline: uses}\n"))
+    return code_of(launch("pipeline: outer\nsteps:\n- call: {pipeline: uses}\n"))
 
 
 def by_action_space(house: House, tools: Sequence[str]) -> str | None:
@@ -294,8 +295,8 @@ def deputy(how: Callable[[House], Any]) -> Callable[[House, Sequence[str]], str 
 
         agf.agent(do, name="deputy", tools=[*tools, *HELPERS, *LAUNCHES], registry=house.registry)
         house.define("outer", "- agent: {prompt: x, identity: deputy}")
-        found: str | None = agf.run("outer", registry=house.registry).output
-        return found
+        outcome: str | None = agf.run("outer", registry=house.registry).output
+        return outcome
 
     return column
 
@@ -339,13 +340,13 @@ def test_every_call_under_every_restriction(row: str, column: str) -> None:
     kind = KINDS[row]
     for tools in ((kind.target,), ()):
         house = House(kind)
-        found = COLUMNS[column](house, tools)
+        outcome = COLUMNS[column](house, tools)
         if kind.always is not None:
-            assert (found, house.reached) == (kind.always, [])
+            assert (outcome, house.reached) == (kind.always, [])
         elif tools:
-            assert (found, house.reached) == (None, [kind.target])
+            assert (outcome, house.reached) == (None, [kind.target])
         else:
-            assert (found, house.reached) == (kind.code, [])
+            assert (outcome, house.reached) == (kind.code, [])
 
 
 @pytest.mark.parametrize("row", KINDS)
@@ -353,8 +354,8 @@ def test_every_call_by_the_user(row: str) -> None:
     kind = KINDS[row]
     for how in (run, arun):
         house = House(kind)
-        found = became(lambda: how(house))  # noqa: B023
-        assert (found, house.reached) == ((kind.always, []) if kind.always else (None, [kind.target]))
+        outcome = became(lambda: how(house))  # noqa: B023
+        assert (outcome, house.reached) == ((kind.always, []) if kind.always else (None, [kind.target]))
 
 
 @pytest.mark.parametrize("row", KINDS)
@@ -363,9 +364,11 @@ def test_every_call_of_an_inline_definition(row: str) -> None:
     for form in ("- STEP", "- call: {pipeline: uses}"):
         house = House(kind)
         steps = kind.step if form == "- STEP" else form
-        found = told(launch_tools(registry=house.registry)["run_pipeline_inline"](f"pipeline: i\nsteps:\n{steps}\n"))
+        outcome = code_of(
+            launch_tools(registry=house.registry)["run_pipeline_inline"](f"pipeline: i\nsteps:\n{steps}\n")
+        )
         expected = kind.always or (kind.gate if form == "- STEP" else None)
-        assert found == expected
+        assert outcome == expected
         assert house.reached == ([] if expected else [kind.target])
 
 
@@ -408,10 +411,10 @@ def test_nothing_is_imported_while_imports_are_off(named: str, around: str, monk
         registry = agf.Registry()
         agf.define(text, "graph", registry=registry)
         if around == "inline":
-            found = told(launch_tools(registry=registry)["run_pipeline_inline"](outer))
+            outcome = code_of(launch_tools(registry=registry)["run_pipeline_inline"](outer))
         else:
-            found = became(lambda: agf.run(outer, registry=registry))  # noqa: B023
-        assert (found, Path("imported").exists()) == ((None, True) if allowed else ("file.import-off", False))
+            outcome = became(lambda: agf.run(outer, registry=registry))  # noqa: B023
+        assert (outcome, Path("imported").exists()) == ((None, True) if allowed else ("file.import-off", False))
     sys.modules.pop("code_to_import", None)
 
 

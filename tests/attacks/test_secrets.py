@@ -72,12 +72,12 @@ def texts(secret: Any) -> list[str]:
     return [leaf.decode("latin-1") if isinstance(leaf, bytes) else str(leaf) for leaf in leaves(secret)]
 
 
-def each(make: Callable[[str], Any]) -> Callable[[Any], Any]:
+def in_each_form(make: Callable[[str], Any]) -> Callable[[Any], Any]:
     return lambda secret: [make(text) for text in texts(secret)]
 
 
 def as_bytes(encoding: str) -> Callable[[Any], Any]:
-    return each(lambda text: text.encode(encoding, "replace"))
+    return in_each_form(lambda text: text.encode(encoding, "replace"))
 
 
 MAKES: dict[str, Callable[[Any], Any]] = {
@@ -87,22 +87,22 @@ MAKES: dict[str, Callable[[Any], Any]] = {
     "in a frozenset": lambda s: (frozenset(leaves(s)),),
     "as keys": lambda s: dict.fromkeys(leaves(s), 1),
     "as text keys": lambda s: dict.fromkeys(texts(s), 1),
-    "in a sentence": each(lambda text: f"got {text}, thanks"),
-    "in a word": each(lambda text: f"x{text}y"),
+    "in a sentence": in_each_form(lambda text: f"got {text}, thanks"),
+    "in a word": in_each_form(lambda text: f"x{text}y"),
     "as JSON": lambda s: json.dumps(texts(s)),
     "as JSON, not escaped": lambda s: json.dumps(texts(s), ensure_ascii=False),
     "as a repr": repr,
     "as a repr with both quotes": lambda s: repr([f"{text} '\"" for text in texts(s)]),
-    "for a URL": each(lambda text: f"https://x.org/?key={urllib.parse.quote(text)}"),
-    "in a form": each(urllib.parse.quote_plus),
-    "in base64": each(lambda text: base64.b64encode(text.encode()).decode()),
-    "in a header": each(lambda text: base64.b64encode(f"ann:{text}".encode()).decode()),
-    "in hex": each(lambda text: text.encode().hex()),
+    "for a URL": in_each_form(lambda text: f"https://x.org/?key={urllib.parse.quote(text)}"),
+    "in a form": in_each_form(urllib.parse.quote_plus),
+    "in base64": in_each_form(lambda text: base64.b64encode(text.encode()).decode()),
+    "in a header": in_each_form(lambda text: base64.b64encode(f"ann:{text}".encode()).decode()),
+    "in hex": in_each_form(lambda text: text.encode().hex()),
     "in utf-8": as_bytes("utf-8"),
     "in utf-16": as_bytes("utf-16"),
     "in utf-32": as_bytes("utf-32"),
     "in latin-1": as_bytes("latin-1"),
-    "in a bytearray": each(lambda text: bytearray(text.encode())),
+    "in a bytearray": in_each_form(lambda text: bytearray(text.encode())),
     "in an object": Box,
     "in a model": lambda s: Model(held=s),
     "in slots": Slotted,
@@ -153,11 +153,11 @@ def forms(secret: Any) -> Iterator[tuple[str, bytes]]:
         yield "hex", raw.hex().encode()
 
 
-def found(secret: Any, within: bytes) -> set[str]:
+def secrets_in(secret: Any, within: bytes) -> set[str]:
     return {name for name, form in forms(secret) if form in within}
 
 
-def shown(run: agf.Run, events: list[Any]) -> bytes:
+def shown_bytes(run: agf.Run, events: list[Any]) -> bytes:
     past = agf.runs(run.run_id)
     pages = [*run._repr_mimebundle_().values(), *past._repr_mimebundle_().values(), repr(run), repr(run.trace),
              repr(list(run.trace)), repr(list(past.calls)), repr(events), repr(run.warnings)]  # fmt: skip
@@ -168,7 +168,9 @@ def shown(run: agf.Run, events: list[Any]) -> bytes:
     return "\n".join(pages).encode("utf-8", "replace")
 
 
-def played(secret: Any, make: Callable[[Any], Any], folder: Path, fails: bool = False) -> tuple[agf.Run, bytes, bytes]:
+def run_converter(
+    secret: Any, make: Callable[[Any], Any], folder: Path, fails: bool = False
+) -> tuple[agf.Run, bytes, bytes]:
     """Run a tool that converts its secret. Returns the run, what is on the disk afterwards, and what is shown of the
     run."""
     registry, events = agf.Registry(), list[Any]()
@@ -189,7 +191,7 @@ def played(secret: Any, make: Callable[[Any], Any], folder: Path, fails: bool = 
     )
     with kept.journal_in(folder) as path:
         run = agf.run(text, {"key": secret}, registry=registry, on_event=events.append, raises=False)
-        return run, kept.on_disk(path), shown(run, events)
+        return run, kept.on_disk(path), shown_bytes(run, events)
 
 
 # --- the property ---
@@ -226,10 +228,10 @@ NESTED = st.recursive(
 @example({"4-key!": ['it\'s "quoted"']}, "as a repr", True)
 def test_no_form_of_a_secret_is_stored_or_shown(secret: Any, how: str, fails: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        run, disk, pages = played(secret, MAKES[how], Path(folder), fails)
+        run, disk, pages = run_converter(secret, MAKES[how], Path(folder), fails)
     assert run.status == ("error" if fails else "ok")
-    assert found(secret, disk) == set()
-    assert found(secret, pages) == set()
+    assert secrets_in(secret, disk) == set()
+    assert secrets_in(secret, pages) == set()
     if how == "none of it" and not fails:
         assert f'"seen":{len(leaves(secret))}'.encode() in disk
 
@@ -242,10 +244,10 @@ FORMS = [(secret, how, fails) for secret in LONG for how in MAKES for fails in (
     ("secret", "how", "fails"), slow_but([form for form in FORMS if form[0] == LONG[0] or not form[2]], FORMS)
 )
 def test_no_form_of_these_secrets_is_stored_or_shown(secret: Any, how: str, fails: bool, tmp_path: Path) -> None:
-    run, disk, pages = played(secret, MAKES[how], tmp_path, fails)
+    run, disk, pages = run_converter(secret, MAKES[how], tmp_path, fails)
     assert run.status == ("error" if fails else "ok")
-    assert found(secret, disk) == set()
-    assert found(secret, pages) == set()
+    assert secrets_in(secret, disk) == set()
+    assert secrets_in(secret, pages) == set()
 
 
 # --- what cannot be searched ---
@@ -302,7 +304,7 @@ def values(path: Path) -> str:
 @pytest.mark.parametrize("secret", ["47Xz", "4a!7q", 4711, "4711", -4711, 47.11, b"47\xff1", ("47Xz",), {"pin": 4711}])
 @pytest.mark.parametrize("how", ["itself", "in a sentence", "in a word", "in an object", "as a repr", "in utf-8"])
 def test_a_secret_of_four_characters_is_neither_stored_nor_shown(secret: Any, how: str, tmp_path: Path) -> None:
-    run, _, pages = played(secret, MAKES[how], tmp_path)
+    run, _, pages = run_converter(secret, MAKES[how], tmp_path)
     journaled = values(tmp_path / "runs.sqlite")
     assert run.status == "ok"
     (text,) = texts(leaves(secret)[-1:])  # the last leaf is the secret: of a mapping, the first is its key
@@ -317,7 +319,7 @@ def test_a_secret_of_four_characters_is_neither_stored_nor_shown(secret: Any, ho
 @pytest.mark.parametrize("secret", ["abc", 7, 3.5, b"ab", ["abc", 7], {"pin": "777"}, numpy.array([4, 7, 1, 1])])
 def test_of_a_run_with_a_shorter_secret_no_value_is_stored_or_shown(secret: Any, tmp_path: Path) -> None:
     for fails in (False, True):
-        run, _, pages = played(secret, lambda token: {"got": f"<{token}>"}, tmp_path / str(fails), fails)
+        run, _, pages = run_converter(secret, lambda token: {"got": f"<{token}>"}, tmp_path / str(fails), fails)
         assert run.status == ("error" if fails else "ok")
         journaled = values(tmp_path / str(fails) / "runs.sqlite")
         for text in (f"<{leaf}>" for leaf in leaves(secret)):
@@ -332,14 +334,14 @@ def test_of_a_run_with_a_shorter_secret_no_value_is_stored_or_shown(secret: Any,
 
 @pytest.mark.parametrize("nothing", [None, "", True, False, [], {}, {"port": None}])
 def test_what_is_no_secret_hides_nothing(nothing: Any, tmp_path: Path) -> None:
-    run, disk, _ = played(nothing, lambda token: "pears and figs", tmp_path)
+    run, disk, _ = run_converter(nothing, lambda token: "pears and figs", tmp_path)
     assert b"pears and figs" in disk
     assert run.warnings == ()
 
 
 def test_a_short_member_of_a_secret_keeps_the_result_of_its_call_out_of_the_journal(tmp_path: Path) -> None:
     card = {"number": "4111-1111-1111-1111", "check": "123"}
-    run, _, _ = played(card, lambda token: {"of": token["check"]}, tmp_path)
+    run, _, _ = run_converter(card, lambda token: {"of": token["check"]}, tmp_path)
     assert [warning.code for warning in run.warnings] == ["journal.unkept"]
     with kept.journal_in(tmp_path):
         assert agf.runs(run.run_id).steps["steps[0]"].value == MASK
@@ -400,8 +402,8 @@ def test_a_secret_is_left_out_wherever_the_input_repeats_it(tmp_path: Path) -> N
 def test_words_of_the_journal_itself_may_be_secrets(tmp_path: Path) -> None:
     for secret in ("said", "steps", "code", "tool", "ok~~", "cause", "null", "json", "1000", 1000, 1000.0):
         folder = tmp_path / str(secret)
-        run, _, _ = played(secret, lambda token: {"got": token}, folder)
-        failed, _, _ = played(secret, str, folder, fails=True)
+        run, _, _ = run_converter(secret, lambda token: {"got": token}, folder)
+        failed, _, _ = run_converter(secret, str, folder, fails=True)
         with kept.journal_in(folder):
             past = agf.runs(run.run_id)
             assert (past.status, past.stores["key"], past.error) == ("ok", MASK, None)
@@ -411,7 +413,7 @@ def test_words_of_the_journal_itself_may_be_secrets(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_is_cut_where_its_error_is_too_long_is_not_shown(tmp_path: Path) -> None:
-    run, disk, pages = played("s3cret-t0ken", lambda token: "x" * 494 + token, tmp_path, fails=True)
+    run, disk, pages = run_converter("s3cret-t0ken", lambda token: "x" * 494 + token, tmp_path, fails=True)
     assert MASK in run.error.diagnostic.message
     assert b"xs3cre" not in disk + pages
 
@@ -473,14 +475,14 @@ def test_a_digest_warning_codes_with_a_secret_needs_the_key_of_the_user(
         for module in ("call_rows", "digest"):
             monkeypatch.setattr(f"agf_magics.journal.calls.{module}.user_key", lambda: key)
         folder = tmp_path / repr(key)
-        played("4a!7q", lambda token: [token], folder)
+        run_converter("4a!7q", lambda token: [token], folder)
         with contextlib.closing(sqlite3.connect(folder / "runs.sqlite")) as connection:
             return [row[0] for row in connection.execute("SELECT digest FROM records ORDER BY line")]
 
-    one, other, none = digests(b"1" * 32), digests(b"2" * 32), digests(None)
-    assert none == [None, None]
-    assert all(one)
-    assert set(one).isdisjoint(other)
+    with_key, with_another_key, without_key = digests(b"1" * 32), digests(b"2" * 32), digests(None)
+    assert without_key == [None, None]
+    assert all(with_key)
+    assert set(with_key).isdisjoint(with_another_key)
 
 
 def test_a_key_of_the_environment_is_masked_and_not_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -499,8 +501,8 @@ def test_a_key_of_the_environment_is_masked_and_not_stored(monkeypatch: pytest.M
     failed = agf.run(flow, {"q": "bad"}, registry=registry, raises=False)
     assert f"key={MASK}" in str(failed.error)
     assert failed.error.__cause__ is None
-    done = agf.run(flow, {"q": "good"}, registry=registry)
-    assert key in str(done.output), "the value itself is not changed"
+    run = agf.run(flow, {"q": "good"}, registry=registry)
+    assert key in str(run.output), "the value itself is not changed"
     assert key.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 

@@ -28,11 +28,11 @@ DANGER = "pipeline: q\nsteps:\n- tool: {name: danger}\n"
 
 
 def in_thread(work: Work) -> Any:
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(work()))
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(work()))
     thread.start()
     thread.join()
-    return found[0]
+    return results[0]
 
 
 def in_thread_of_a_thread(work: Work) -> Any:
@@ -41,32 +41,32 @@ def in_thread_of_a_thread(work: Work) -> Any:
 
 def in_subclass(work: Work) -> Any:
     class Mine(threading.Thread):
-        found: Any = None
+        result: Any = None
 
         def run(self) -> None:
-            self.found = work()
+            self.result = work()
 
     thread = Mine()
     thread.start()
     thread.join()
-    return thread.found
+    return thread.result
 
 
 def in_thread_with_its_own_run(work: Work) -> Any:
-    found: list[Any] = []
+    results: list[Any] = []
     thread = threading.Thread()
-    thread.run = lambda: found.append(work())  # type: ignore[method-assign]
+    thread.run = lambda: results.append(work())  # type: ignore[method-assign]
     thread.start()
     thread.join()
-    return found[0]
+    return results[0]
 
 
 def in_timer(work: Work) -> Any:
-    found: list[Any] = []
-    timer = threading.Timer(0, lambda: found.append(work()))
+    results: list[Any] = []
+    timer = threading.Timer(0, lambda: results.append(work()))
     timer.start()
     timer.join()
-    return found[0]
+    return results[0]
 
 
 def in_pool(work: Work) -> Any:
@@ -80,10 +80,10 @@ def in_pool_map(work: Work) -> Any:
 
 
 def in_pool_initializer(work: Work) -> Any:
-    found: list[Any] = []
-    with ThreadPoolExecutor(1, initializer=lambda: found.append(work())) as pool:
+    results: list[Any] = []
+    with ThreadPoolExecutor(1, initializer=lambda: results.append(work())) as pool:
         pool.submit(int).result()
-    return found[0]
+    return results[0]
 
 
 def in_thread_pool(work: Work) -> Any:
@@ -104,22 +104,22 @@ def in_to_thread(work: Work) -> Any:
 
 def in_threadsafe_callback(work: Work) -> Any:
     """Do the work on the loop of a thread that the user started."""
-    loop, found = asyncio.new_event_loop(), list[Any]()
-    done = threading.Event()
+    loop, results = asyncio.new_event_loop(), list[Any]()
+    finished = threading.Event()
 
     def do() -> None:
         try:
-            found.append(work())
+            results.append(work())
         finally:
-            done.set()
+            finished.set()
 
     contextvars.Context().run(LOOPS.append, loop)
     loop.call_soon_threadsafe(do)
     loop.call_soon_threadsafe(loop.stop)
     in_thread(loop.run_forever)
     loop.close()
-    done.wait()
-    return found[0]
+    finished.wait()
+    return results[0]
 
 
 def in_empty_context(work: Work) -> Any:
@@ -181,7 +181,7 @@ class House:
         return asyncio.run(agf.arun(DANGER, registry=self.registry, raises=False))
 
 
-def said(work: Work) -> str:
+def code_of(work: Work) -> str:
     try:
         return str(work())
     except (agf.DefinitionError, agf.StepError) as error:
@@ -214,10 +214,10 @@ def test_a_run_started_by_a_thread_of_a_tool_launches_nothing(way: Way, where: s
         lambda: tools["run_result"]("x"),
         lambda: agf.resume(registry=house.registry),
     )
-    found: list[str] = []
-    run = house.sneaks(lambda: way(lambda: found.extend(said(launch) for launch in launches)), where)
+    codes: list[str] = []
+    run = house.sneaks(lambda: way(lambda: codes.extend(code_of(launch) for launch in launches)), where)
     assert run.status == "ok", run.error
-    assert (found, house.reached) == (["flow.launch"] * len(launches), [])
+    assert (codes, house.reached) == (["flow.launch"] * len(launches), [])
 
 
 @pytest.mark.parametrize("how", ["run", "arun"])
@@ -262,32 +262,32 @@ def test_a_pool_of_the_user_gives_a_tool_no_more_rights() -> None:
 
 
 def test_a_thread_that_outlives_its_call_has_the_rights_of_that_call() -> None:
-    house, go, found = House(), threading.Event(), list[str]()
+    house, launched_later, codes = House(), threading.Event(), list[str]()
     threads: list[threading.Thread] = []
 
     def later() -> None:
-        go.wait()
-        found.append(said(lambda: agf.run(DANGER, registry=house.registry)))
+        launched_later.wait()
+        codes.append(code_of(lambda: agf.run(DANGER, registry=house.registry)))
 
     def leave() -> None:
         threads.append(threading.Thread(target=later))
         threads[0].start()
 
     assert house.sneaks(leave).status == "ok"
-    go.set()
+    launched_later.set()
     threads[0].join()
-    assert (found, house.reached) == (["step.not-allowed"], [])
+    assert (codes, house.reached) == (["step.not-allowed"], [])
 
 
 def test_a_run_that_a_thread_starts_is_recorded_as_part_of_its_tool_call() -> None:
-    house, kept = House(), list[bool]()
+    house, has_no_journal = House(), list[bool]()
 
     def work() -> None:
         run = agf.run("pipeline: r\nsteps:\n- transform: {value: '1'}\n", registry=house.registry)
-        kept.append(run.journal is None)
+        has_no_journal.append(run.journal is None)
 
     house.sneaks(lambda: in_thread(work))
-    assert kept == [True]
+    assert has_no_journal == [True]
 
 
 @pytest.fixture
@@ -297,11 +297,11 @@ def begun() -> None:
 
 
 def test_threads_of_the_user_are_unchanged(begun: None) -> None:
-    house, found = House(), list[str]()
+    house, statuses = House(), list[str]()
     for way in WAYS:
         if way is not in_threadsafe_callback:
-            way(lambda: found.append(agf.run(DANGER, registry=house.registry).status))
-    assert found == ["ok"] * (len(WAYS) - 1)
+            way(lambda: statuses.append(agf.run(DANGER, registry=house.registry).status))
+    assert statuses == ["ok"] * (len(WAYS) - 1)
     thread = threading.Thread(target=int)
     thread.start()
     assert "run" not in vars(thread)

@@ -156,8 +156,8 @@ os._exit(0)  # threads that are left running are no part of this
 
 def ended(names: list[str], way: str) -> list[str]:
     with TemporaryDirectory() as folder:
-        found = printed(TOOLS + RUN, Path(folder), json.dumps(names), way)
-    return [line for line in found if line != "child"]
+        results = printed(TOOLS + RUN, Path(folder), json.dumps(names), way)
+    return [line for line in results if line != "child"]
 
 
 # One tool of each kind: it blocks the loop, catches the interrupt, catches the cancellation, or runs in a thread.
@@ -243,10 +243,10 @@ def test_the_command_line_has_a_time_limit(tmp_path: Path) -> None:
     sys.stderr.flush()
     os._exit(code)
     """
-    done = script(code, tmp_path)
-    assert done.returncode == 1
-    assert "[limit.timeout]" in done.stderr
-    assert "blocked in block" in done.stderr
+    completed = script(code, tmp_path)
+    assert completed.returncode == 1
+    assert "[limit.timeout]" in completed.stderr
+    assert "blocked in block" in completed.stderr
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "soon"])

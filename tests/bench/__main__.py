@@ -79,25 +79,25 @@ def main() -> None:
         print(name, flush=True)
         parts += HEADINGS.get(name, ())
         try:
-            found, lines = _apart(name, until - time.monotonic())
-        except LeftOut as left:
-            left_out.append(f"- {name}: {left}")
+            goals_of_part, lines = _apart(name, until - time.monotonic())
+        except LeftOut as ended_early:
+            left_out.append(f"- {name}: {ended_early}")
             continue
-        goals += found
+        goals += goals_of_part
         parts += lines
     PAGE.write_text("\n".join([_head(), *_goals(goals, left_out), *parts]).rstrip() + "\n", encoding="utf-8")
     print(f"wrote {PAGE.name}")
 
 
-def _apart(name: str, left: float) -> tuple[list[Goal], list[str]]:
-    """Measure a part in a process of its own, for at most ``left`` seconds. Returns its goals and its lines. Raises
+def _apart(name: str, seconds_left: float) -> tuple[list[Goal], list[str]]:
+    """Measure a part in a process of its own, for at most ``seconds_left``. Returns its goals and its lines. Raises
     LeftOut."""
-    if left < 1:
+    if seconds_left < 1:
         raise LeftOut("the time of the benchmark was over", [])
     # These parts only wait for processes of their own.
     if name.startswith(WORKLOAD):
-        return [], [*_workload(name.removeprefix(WORKLOAD), [], min(SILENT, left))]
-    goals, lines = json.loads(run_apart("tests.bench", "--part", name, seconds=min(LONGEST, left))[-1])
+        return [], [*_workload(name.removeprefix(WORKLOAD), [], min(SILENT, seconds_left))]
+    goals, lines = json.loads(run_apart("tests.bench", "--part", name, seconds=min(LONGEST, seconds_left))[-1])
     return [(what, most, measured, unit) for what, most, measured, unit in goals], lines
 
 
@@ -130,8 +130,15 @@ def _goals(goals: list[Goal], left_out: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _felt(name: str, goals: list[Goal]) -> Iterator[str]:
-    for one in felt.PARTS[name]():
-        goals.append((one.what + (f" ({one.beside})" if one.beside else ""), one.most, one.measured, one.unit))
+    for measured in felt.PARTS[name]():
+        goals.append(
+            (
+                measured.what + (f" ({measured.beside})" if measured.beside else ""),
+                measured.most,
+                measured.measured,
+                measured.unit,
+            )
+        )
     yield from ()
 
 
@@ -185,15 +192,15 @@ def _workers(goals: list[Goal]) -> Iterator[str]:
         "scheduler is in the kernel: the CPU time of each row contains what it does meanwhile. [Scale](scale.md)",
         "explains the last table.",
     )
-    for name, found in workers.rows():
+    for name, rows in workers.rows():
         yield f"| {name} | µs an element | × the first | µs of the kernel's CPU |\n|---|---|---|---|"
-        for row in found:
+        for row in rows:
             yield _line([row.name, f"{row.micros:.1f}", f"{row.ratio:.2f}", f"{row.cpu:.1f}"])
         yield ""
-        known = {row.name: row for row in found}
+        by_name = {row.name: row for row in rows}
         for way, most in workers.GOALS.get(name, {}).items():
-            if way in known:
-                goals.append((f"{name}, {way}", most, known[way].ratio, "×"))
+            if way in by_name:
+                goals.append((f"{name}, {way}", most, by_name[way].ratio, "×"))
     yield "| lanes | call | journal | elements a second | lanes busy | µs of CPU an element | chunks a second |"
     yield "|---|---|---|---|---|---|---|"
     for load in workers.loads():
@@ -216,15 +223,15 @@ def _first_minute(goals: list[Goal]) -> Iterator[str]:
 
 def _memory(goals: list[Goal]) -> Iterator[str]:
     yield "## Memory\n"
-    taken, told = memory.element(), memory.curve()
+    taken, growth = memory.element(), memory.curve()
     goals.append(("memory of an element of 100,000", 200, taken, "bytes"))
-    grown = (told[-1][1] - told[1][1]) / (told[-1][0] - told[1][0]) * 1000
+    grown = (growth[-1][1] - growth[1][1]) / (growth[-1][0] - growth[1][0]) * 1000
     yield _prose(
         f"An element of a fan-out of 100,000 takes at most {taken:.0f} bytes beyond its result. Runs that have ended",
         f"leave nothing: from the second point on, each run leaves {grown:.2f} kB.",
     )
     yield "| runs in a process | MB in use |\n|---|---|"
-    for runs, megabytes in told:
+    for runs, megabytes in growth:
         yield _line([str(runs), f"{megabytes:.3f}"])
     yield ""
 
@@ -235,13 +242,20 @@ def _large(goals: list[Goal]) -> Iterator[str]:
         "A picture, from the flow to the SVG: seconds of CPU for the slowest of three random flows. A flow with more",
         "than 500 boxes, or with too many edges, is displayed as an outline.",
     )
-    found = large.pictures(SEED)
+    drawn = large.pictures(SEED)
     yield f"| steps | {' | '.join(f'{size:,}' for size in large.SIZES)} |"
     yield "|---" * (len(large.SIZES) + 1) + "|"
-    for language in sorted({one.language for one in found}):
-        those = [one for one in found if one.language == language]
-        goals.append((f"the slowest picture of a {language}", 1, max(one.seconds for one in those), "s"))
-        yield _line([language, *(f"{one.seconds:.2f}" if one.seconds else "outline" for one in those)])
+    for language in sorted({picture.language for picture in drawn}):
+        pictures_of_language = [picture for picture in drawn if picture.language == language]
+        goals.append(
+            (f"the slowest picture of a {language}", 1, max(picture.seconds for picture in pictures_of_language), "s")
+        )
+        yield _line(
+            [
+                language,
+                *(f"{picture.seconds:.2f}" if picture.seconds else "outline" for picture in pictures_of_language),
+            ]
+        )
     yield "\nA table of 1 GB passes through ten steps with the journal, and is not copied.\n"
     yield "| | s | MB more of memory |\n|---|---|---|"
     for kind, seconds, megabytes in large.tables():
@@ -264,15 +278,15 @@ def _large_results(goals: list[Goal]) -> Iterator[str]:
     yield "| | s of user CPU without | more with it | × | GB stored | s a GB | s of system | MB more of memory |"
     yield "|---|---|---|---|---|---|---|---|"
     for flow in large_results.FLOWS:
-        found = large_results.cost(flow, large_results.MEGABYTES, large_results.ROUNDS)
+        result = large_results.cost(flow, large_results.MEGABYTES, large_results.ROUNDS)
         if flow in most:
-            goals.append((f"five steps with {flow}: user CPU for each GB stored", most[flow], found.more_a_gb, "s"))
+            goals.append((f"five steps with {flow}: user CPU for each GB stored", most[flow], result.more_a_gb, "s"))
         if flow == "ten":
             goals.append(
-                ("ten steps that pass a table on: user CPU, to the run without the journal", 1.1, found.ratio, "×")
+                ("ten steps that pass a table on: user CPU, to the run without the journal", 1.1, result.ratio, "×")
             )
-        yield _line([flow, f"{found.without:.2f}", f"{found.more:.2f}", f"{found.ratio:.2f}", f"{found.stored:.2f}",
-                     f"{found.more_a_gb:.2f}", f"{found.more_system:.2f}", f"{found.memory:.0f}"])  # fmt: skip
+        yield _line([flow, f"{result.without:.2f}", f"{result.more:.2f}", f"{result.ratio:.2f}", f"{result.stored:.2f}",
+                     f"{result.more_a_gb:.2f}", f"{result.more_system:.2f}", f"{result.memory:.0f}"])  # fmt: skip
     again = large_results.resumed(large_results.MEGABYTES)
     goals.append(
         ("a resumed run that needs one of two tables: read, to what is stored", 0.51, again.read / again.stored, "×")

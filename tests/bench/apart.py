@@ -24,11 +24,11 @@ class LeftOut(Exception):
 
 def run_apart(module: str, *words: str, seconds: float) -> list[str]:
     """The lines that ``python -m module`` prints. Raises LeftOut if it fails, or is silent for ``seconds``."""
-    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as told:
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
         # The output goes to files, because a grandchild that continues would keep a pipe open. The process has a
         # session of its own, so that all its processes can be ended together.
         process = subprocess.Popen(
-            [sys.executable, "-m", module, *words], stdout=printed, stderr=told, start_new_session=True
+            [sys.executable, "-m", module, *words], stdout=printed, stderr=errors, start_new_session=True
         )
         size, until, hangs = 0, time.monotonic() + seconds, False
         try:
@@ -47,7 +47,7 @@ def run_apart(module: str, *words: str, seconds: float) -> list[str]:
         if hangs:
             raise LeftOut(f"it did nothing for {seconds:.0f} s", lines)
         if process.returncode:
-            told.seek(0)
-            last = (told.read().splitlines() or [f"it ended with {process.returncode}"])[-1]
+            errors.seek(0)
+            last = (errors.read().splitlines() or [f"it ended with {process.returncode}"])[-1]
             raise LeftOut(last[:200], lines)
         return lines

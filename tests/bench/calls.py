@@ -33,11 +33,12 @@ TEXTS = {
     "plan: a call, none needs another": (plan_of_independent(CALLS), "plan", {}),
     "graph: a node": (graph(CALLS), "graph", {"n": 0}),
 }
+"""For each row of the table: a text, its language, and its input."""
 
 
 def rows() -> list[tuple[str, Row, Row]]:
     """For each way of a call, the microseconds of CPU time of this process without and with the journal."""
-    before, found = current.settings, []
+    before, results = current.settings, []
     with TemporaryDirectory() as folder:
         try:
             for name, case in TEXTS.items():
@@ -46,14 +47,14 @@ def rows() -> list[tuple[str, Row, Row]]:
                     per=CALLS,
                     clock=time.process_time,
                 )
-                found.append((name, off, on))
+                results.append((name, off, on))
         finally:
             Store.close_all()
             current.settings = before
-    return found
+    return results
 
 
-def _run(text: str, language: str, given: dict[str, Any], journal: str | None) -> Callable[[], Any]:
+def _run(text: str, language: str, fields: dict[str, Any], journal: str | None) -> Callable[[], Any]:
     called = registry()
     flow = agf.load(text, language, registry=called)
 
@@ -61,7 +62,7 @@ def _run(text: str, language: str, given: dict[str, Any], journal: str | None) -
         current.settings = replace(current.settings, journal=journal)
         for name in ("chain", "wide"):
             called.contexts.named(name).log = None  # the log would keep all messages
-        return agf.run(flow, given, registry=called)
+        return agf.run(flow, fields, registry=called)
 
     return run
 

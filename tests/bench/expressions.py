@@ -59,22 +59,26 @@ CASES: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 class Ratio(NamedTuple):
+    """The cost of an evaluation of an expression."""
+
     text: str
     evaluated: float
+    """The ratio to the cost of a Python lambda that does the same."""
     micros: float
+    """Microseconds of an evaluation."""
 
 
 def rows(rounds: int = 31) -> list[Ratio]:
     """The medians over ``rounds`` paired rounds."""
-    found = []
+    ratios = []
     for text, native in CASES.items():
         evaluate = parse(Source("bench", text).span(), NAMES).evaluate
         assert evaluate(FRAME) == native(FRAME), text
         counts = [max(1, int(1e-3 / _seconds(run, 3))) for run in (native, evaluate)]  # enough calls for a millisecond
         pairs = [(_seconds(native, counts[0]), _seconds(evaluate, counts[1])) for _ in range(rounds)]
-        ratio = statistics.median(ours / theirs for theirs, ours in pairs)
-        found.append(Ratio(text, ratio, statistics.median(ours for _, ours in pairs) * 1e6))
-    return found
+        ratio = statistics.median(ours_seconds / theirs_seconds for theirs_seconds, ours_seconds in pairs)
+        ratios.append(Ratio(text, ratio, statistics.median(ours_seconds for _, ours_seconds in pairs) * 1e6))
+    return ratios
 
 
 def _seconds(run: Callable[[Any], Any], count: int) -> float:

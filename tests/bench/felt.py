@@ -31,11 +31,15 @@ from tests.fans import fan_out
 
 
 class Felt(NamedTuple):
+    """A wait or a cost that a user notices, as measured, and its goal."""
+
     what: str
+    """The words of its row in the table of goals."""
     most: float
     """The goal."""
     measured: float
     unit: str
+    """The unit of the goal and of the measured value: ``ms``, ``×``, ``kB`` …"""
     beside: str = ""
     """What the same takes in another tool."""
 
@@ -67,7 +71,7 @@ def draws() -> Iterator[Felt]:
             plain, *_ = _cell(client, FAN.format(options="", name=f"a{number}"))
             drawn, kilobytes, updates, seconds = _cell(client, FAN.format(options="--draw", name=f"b{number}"))
             rounds.append((drawn / plain, kilobytes, updates, updates / max(seconds, 1), drawn))  # type: ignore[arg-type]
-        ratio, kilobytes, _, a_second, _ = (statistics.median(each) for each in zip(*rounds[1:], strict=True))
+        ratio, kilobytes, _, a_second, _ = (statistics.median(column) for column in zip(*rounds[1:], strict=True))
         yield Felt("`--draw --run`, 2,000 plain functions: CPU, to the run without `--draw`", 1.2, ratio, "×")
         yield Felt("its updates of the picture in a second", 10, a_second, "")
         yield Felt("what it sends to the page", 300, kilobytes, "kB")
@@ -146,7 +150,7 @@ def _fresh(code: str, rounds: int = 7) -> float:
     # The first round writes the bytecode, so the others measure an installed package.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env["PYTHONPATH"] = str(Path.cwd())
-    found = []
+    figures = []
     for _ in range(rounds + 1):
         with TemporaryDirectory() as folder:
             Path(folder, "pyproject.toml").touch()
@@ -154,8 +158,8 @@ def _fresh(code: str, rounds: int = 7) -> float:
             script.write_text(code)
             ran = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True,
                                  env=env, cwd=folder)  # fmt: skip
-            found.append(float(ran.stdout.splitlines()[-1]))
-    return statistics.median(found[1:])
+            figures.append(float(ran.stdout.splitlines()[-1]))
+    return statistics.median(figures[1:])
 
 
 # --- large values -----------------------------------------------------------------------------------------------------
@@ -167,13 +171,13 @@ HANDED = (
 )
 
 
-def made() -> list[dict[str, Any]]:
+def value_of_one_mb() -> list[dict[str, Any]]:
     """A value of 1 MB."""
     return [{"id": n, "text": "x" * 50} for n in range(12_500)]
 
 
 def large() -> Iterator[Felt]:
-    rows = made()
+    rows = value_of_one_mb()
 
     def bump(state: dict[str, Any]) -> dict[str, Any]:
         return {"n": state["n"] + 1}
@@ -183,7 +187,7 @@ def large() -> Iterator[Felt]:
 
     registry = agf.Registry()
     agf.tool(bump, name="node", registry=registry)
-    agf.tool(made, name="make", registry=registry)
+    agf.tool(value_of_one_mb, name="make", registry=registry)
     agf.tool(count, registry=registry)
     flows = {number: agf.load(_with_rows(graph(number)), "graph", registry=registry) for number in (20, 60)}
     handed = agf.load(HANDED, registry=registry)
@@ -273,7 +277,7 @@ def processes() -> Iterator[Felt]:
         ):
             flow = agf.load(fan_out(function.__name__, argument=argument, limit=16), registry=registry)
             with _journal(True):
-                found = paired(
+                pair = paired(
                     {
                         "pool": lambda function=function, xs=xs: list(pool.map(function, xs, chunksize=6)),  # type: ignore[misc]
                         "ours": lambda flow=flow, xs=xs: agf.run(flow, {"xs": xs}, registry=registry, on="processes:2"),  # type: ignore[misc]
@@ -281,7 +285,7 @@ def processes() -> Iterator[Felt]:
                     rounds=5,
                 )
             yield Felt(f"arrays of 1 MB as {name} on two processes, journal on, to a process pool", 1.5,
-                       found[1].ratio, "×")  # fmt: skip
+                       pair[1].ratio, "×")  # fmt: skip
     finally:
         pool.shutdown()
     try:
@@ -290,7 +294,7 @@ def processes() -> Iterator[Felt]:
         return
     flow = agf.load(SHARED, registry=registry)
     with _journal(True):
-        found = paired(
+        pair = paired(
             {
                 "loky": lambda: Parallel(2)(delayed(cell)(frame, x) for x in range(24)),
                 "ours": lambda: agf.run(
@@ -300,7 +304,7 @@ def processes() -> Iterator[Felt]:
             rounds=3,
         )
     yield Felt("a DataFrame of 100 MB as an argument of 24 calls on two processes, journal on, to joblib's loky", 2,
-               found[1].ratio, "×", f"{found[1].micros / 1e6:.1f} s, loky {found[0].micros / 1e6:.1f} s")  # fmt: skip
+               pair[1].ratio, "×", f"{pair[1].micros / 1e6:.1f} s, loky {pair[0].micros / 1e6:.1f} s")  # fmt: skip
 
 
 # --- a large journal and long definitions -----------------------------------------------------------------------------
@@ -316,11 +320,11 @@ def reuse() -> Iterator[Felt]:
     with _journal(True):
         for number in range(RUNS):
             agf.run(flow, {"n": number, "xs": [1, 2, 3]}, registry=registry)
-        given = {"n": 1, "xs": [1, 2, 3]}
+        fields = {"n": 1, "xs": [1, 2, 3]}
         run, again = paired(
             {
-                "a run": lambda: agf.run(flow, given, registry=registry),
-                "reuse": lambda: agf.run(flow, given, registry=registry, reuse=True),
+                "a run": lambda: agf.run(flow, fields, registry=registry),
+                "reuse": lambda: agf.run(flow, fields, registry=registry, reuse=True),
             },
             rounds=31,
         )

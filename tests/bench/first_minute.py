@@ -54,7 +54,11 @@ def waits(rounds: int = 5) -> list[Wait]:
     """The medians over ``rounds`` fresh kernels. One more kernel comes first and writes the caches on disk."""
     taken = [_in_a_kernel() for _ in range(rounds + 1)][1:]
     return [
-        Wait(name, statistics.median(one[name][0] for one in taken), statistics.median(one[name][1] for one in taken))
+        Wait(
+            name,
+            statistics.median(kernel[name][0] for kernel in taken),
+            statistics.median(kernel[name][1] for kernel in taken),
+        )
         for name in taken[0]
     ]
 
@@ -67,9 +71,9 @@ def _in_a_kernel() -> dict[str, tuple[float, float]]:
     try:
         client.wait_for_ready(timeout=PATIENCE)
         _cpu(client)
-        found = {name: _timed(client, lambda cell=cell: _good(client, cell)) for name, cell in CELLS.items()}
-        found["Tab"] = _timed(client, lambda: client.complete(TAB, len(TAB), reply=True, timeout=PATIENCE))
-        return found
+        waits_by_cell = {name: _timed(client, lambda cell=cell: _good(client, cell)) for name, cell in CELLS.items()}
+        waits_by_cell["Tab"] = _timed(client, lambda: client.complete(TAB, len(TAB), reply=True, timeout=PATIENCE))
+        return waits_by_cell
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

@@ -40,6 +40,7 @@ def plan_of_chained(calls: int) -> str:
 
 
 def plan_of_independent(calls: int) -> str:
+    """A plan of calls that read nothing of each other."""
     listed = [{"_tool": "inc", "n": i, "_outputPath": f"†state.x{i}"} for i in range(calls)]
     return json.dumps({"name": "wide", "calls": listed})
 

@@ -37,15 +37,15 @@ class Drawn(NamedTuple):
 
 def pictures(seed: int) -> list[Drawn]:
     """Draw random flows from ``seed``, with all work from the flow to the SVG."""
-    random, found = Random(seed), list[Drawn]()
+    random, drawings = Random(seed), list[Drawn]()
     Diagram(agf.load("pipeline: warm\nsteps:\n- transform: {value: '1'}")).svg()
     for language, make in sorted(LANGUAGES.items()):
         for size in SIZES:
             flows = [agf.load(text_of(make(random, size)), language) for _ in range(FLOWS)]
             taken = [_draw(flow) for flow in flows]
-            drawn, refused = ([seconds for seconds, ok in taken if ok is wanted] for wanted in (True, False))
-            found.append(Drawn(language, size, max(drawn, default=0.0), len(refused), max(refused, default=0.0)))
-    return found
+            drawn, refused = ([seconds for seconds, ok in taken if ok is is_drawn] for is_drawn in (True, False))
+            drawings.append(Drawn(language, size, max(drawn, default=0.0), len(refused), max(refused, default=0.0)))
+    return drawings
 
 
 def _draw(flow: Flow) -> tuple[float, bool]:

@@ -94,8 +94,8 @@ def measure(folder: Path, width: int, on: str | None) -> dict[str, Any]:
     """The peaks of a kernel's memory in kilobytes."""
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder))
     try:
-        given = f", on={on}" if on else ""
-        for cell in (DEFINE, FLOW.format(width=width), RUN.format(on=given)):
+        option_on = f", on={on}" if on else ""
+        for cell in (DEFINE, FLOW.format(width=width), RUN.format(on=option_on)):
             texts = list[str]()
 
             def hook(message: dict[str, Any], texts: list[str] = texts) -> None:
@@ -106,8 +106,8 @@ def measure(folder: Path, width: int, on: str | None) -> dict[str, Any]:
             reply = client.execute_interactive(cell, output_hook=hook, timeout=600)
             if reply["content"]["status"] != "ok":
                 raise RuntimeError("\n".join(reply["content"]["traceback"]))
-        found: dict[str, Any] = json.loads("".join(texts).strip().splitlines()[-1])
-        return found
+        measured: dict[str, Any] = json.loads("".join(texts).strip().splitlines()[-1])
+        return measured
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -123,14 +123,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(folder / "large.parquet", chosen.megabytes, chosen.part)
-        found = measure(folder, chosen.width, chosen.on)
+        measured = measure(folder, chosen.width, chosen.on)
         size = (folder / "large.parquet").stat().st_size
-        made = sum(path.stat().st_size for path in (folder / "results").iterdir())
+        stored = sum(path.stat().st_size for path in (folder / "results").iterdir())
         journal = (folder / "runs.sqlite").stat().st_size
-    grown = (found["after"] - found["before"]) / 1000
+    grown = (measured["after"] - measured["before"]) / 1000
     print(
-        f"{size / 1e6:,.0f} MB in {found['parts']} parts became {made / 1e6:,.0f} MB in {found['files']} files;"
-        f" the kernel's peak grew by {grown:,.0f} MB to {found['after'] / 1000:,.0f} MB;"
+        f"{size / 1e6:,.0f} MB in {measured['parts']} parts became {stored / 1e6:,.0f} MB in {measured['files']} files;"
+        f" the kernel's peak grew by {grown:,.0f} MB to {measured['after'] / 1000:,.0f} MB;"
         f" the journal has {journal / 1e3:,.0f} kB"
     )
 

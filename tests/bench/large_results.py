@@ -153,12 +153,12 @@ class Cost(NamedTuple):
         return self.more / self.stored if self.stored else 0.0
 
 
-def session(folder: Path, flow: str, what: str, size: int) -> dict[str, Any]:
-    command = [sys.executable, "-c", SESSION, flow, what, str(size)]
+def session(folder: Path, flow: str, case: str, size: int) -> dict[str, Any]:
+    command = [sys.executable, "-c", SESSION, flow, case, str(size)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return found
+    measured: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return measured
 
 
 def cost(flow: str, megabytes: int, rounds: int) -> Cost:
@@ -166,9 +166,9 @@ def cost(flow: str, megabytes: int, rounds: int) -> Cost:
     pairs, stored = list[dict[str, dict[str, Any]]](), 0.0
     for number in range(rounds):
         pair = {}
-        for what in ("off", "on") if number % 2 else ("on", "off"):
+        for journal in ("off", "on") if number % 2 else ("on", "off"):
             with tempfile.TemporaryDirectory() as name:
-                pair[what] = session(Path(name), flow, what, megabytes * 1_000_000)
+                pair[journal] = session(Path(name), flow, journal, megabytes * 1_000_000)
                 stored = max(stored, _stored(Path(name)))
         assert pair["on"]["output"] == pair["off"]["output"]
         pairs.append(pair)
@@ -193,10 +193,13 @@ class Resumed(NamedTuple):
     """A run with two tables that failed and was resumed by another process, which needs one of the tables."""
 
     calls: int
+    """The number of calls that the resumed run made."""
     cpu: float
+    """Seconds of user CPU."""
     read: float
     """The GB that the process read from all files. Linux only."""
     stored: float
+    """The GB of the store when the run failed."""
 
 
 def resumed(megabytes: int) -> Resumed:
@@ -204,8 +207,8 @@ def resumed(megabytes: int) -> Resumed:
         folder = Path(name)
         session(folder, "two", "fails", megabytes * 1_000_000)
         stored = _stored(folder)
-        found = session(folder, "two", "resumed", megabytes * 1_000_000)
-    return Resumed(len(found["calls"]), found["cpu"], found["read"] / 1e9, stored)
+        measured = session(folder, "two", "resumed", megabytes * 1_000_000)
+    return Resumed(len(measured["calls"]), measured["cpu"], measured["read"] / 1e9, stored)
 
 
 FLOWS = ("numbers", "text", "ten", "small")
@@ -218,11 +221,11 @@ def main() -> None:
     options.add_argument("--flows", nargs="*", choices=FLOWS, default=FLOWS)
     chosen = options.parse_args()
     for flow in chosen.flows:
-        found = cost(flow, chosen.megabytes, chosen.rounds)
+        result = cost(flow, chosen.megabytes, chosen.rounds)
         print(
-            f"{flow}: {found.without:.2f} s of user CPU without the journal, {found.more:.2f} s more with it"
-            f" ({found.ratio:.2f} x, {found.more_a_gb:.2f} s a GB) and {found.more_system:.2f} s of the system;"
-            f" {found.stored:.2f} GB stored, {found.memory:,.0f} MB more memory",
+            f"{flow}: {result.without:.2f} s of user CPU without the journal, {result.more:.2f} s more with it"
+            f" ({result.ratio:.2f} x, {result.more_a_gb:.2f} s a GB) and {result.more_system:.2f} s of the system;"
+            f" {result.stored:.2f} GB stored, {result.memory:,.0f} MB more memory",
             flush=True,
         )
     print(resumed(chosen.megabytes))

@@ -106,21 +106,21 @@ if __name__ == "__main__":
 KINDS = ("chain", "fan-out", "shared")
 
 
-def session(tree: Path, what: str, journal: str, rows: int, on: str) -> dict[str, Any]:
+def session(tree: Path, kind: str, journal: str, rows: int, on: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder, temporary = Path(name), Path(name, "temporary")
         temporary.mkdir()
         environment = {**os.environ, "PYTHONPATH": str(tree), "TMPDIR": str(temporary)}
         (folder / "session.py").write_text(SESSION)
-        command = [sys.executable, "session.py", what, journal, str(rows), on]
+        command = [sys.executable, "session.py", kind, journal, str(rows), on]
         before = os.times()
         ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
         assert ran.returncode == 0, ran.stderr
-        found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+        measured: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
         after = os.times()
-        found["all"] = after.children_user + after.children_system - before.children_user - before.children_system
-        found["left"] = sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file())
-        return found
+        measured["all"] = after.children_user + after.children_system - before.children_user - before.children_system
+        measured["left"] = sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file())
+        return measured
 
 
 def main() -> None:
@@ -133,16 +133,18 @@ def main() -> None:
     chosen = options.parse_args()
     rows = chosen.megabytes * 1_000_000 // 64
     trees = [Path.cwd(), *chosen.tree]
-    found = defaultdict[tuple[Path, str, str], list[dict[str, Any]]](list)
+    measured = defaultdict[tuple[Path, str, str], list[dict[str, Any]]](list)
     for _ in range(chosen.rounds):
-        for what in (chosen.only,) if chosen.only else KINDS:
+        for kind in (chosen.only,) if chosen.only else KINDS:
             for journal in ("off", "on"):
                 for tree in trees:
-                    found[tree, what, journal].append(session(tree, what, journal, rows, chosen.on))
-    for (tree, what, journal), sessions in found.items():
-        median = {name: statistics.median(one[name] for one in sessions) for name in sessions[0]}
+                    measured[tree, kind, journal].append(session(tree, kind, journal, rows, chosen.on))
+    for (tree, kind, journal), sessions in measured.items():
+        median = {
+            name: statistics.median(measured_session[name] for measured_session in sessions) for name in sessions[0]
+        }
         print(
-            f"{what:8} journal {journal:3}: {median['wall']:5.2f} s, kernel {median['kernel']:5.2f} s of CPU and"
+            f"{kind:8} journal {journal:3}: {median['wall']:5.2f} s, kernel {median['kernel']:5.2f} s of CPU and"
             f" {median['peak']:5,.0f} MB more, {median['left'] / 1e6:,.0f} MB left ({tree.name})"
         )
 

@@ -18,10 +18,10 @@ FAN = fan_out("inc", argument="n", limit=16, collect="count(pipe)")
 
 def element() -> float:
     """The bytes of memory at the peak for each of 100,000 elements, without the list of their results."""
-    found = registry()
-    flow = agf.load(FAN, registry=found)
-    given: dict[str, Any] = {"xs": list(range(ITEMS))}
-    asyncio.run(agf.arun(flow, {"xs": [1]}, registry=found))  # the imports do not count
+    tools = registry()
+    flow = agf.load(FAN, registry=tools)
+    fields: dict[str, Any] = {"xs": list(range(ITEMS))}
+    asyncio.run(agf.arun(flow, {"xs": [1]}, registry=tools))  # the imports do not count
     gc.collect()
     tracemalloc.start()
     try:
@@ -30,7 +30,7 @@ def element() -> float:
         del results
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
-        asyncio.run(agf.arun(flow, given, registry=found))
+        asyncio.run(agf.arun(flow, fields, registry=tools))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -39,25 +39,25 @@ def element() -> float:
 
 def curve(points: int = 5) -> list[tuple[int, float]]:
     """The megabytes in use after so many runs. A fifth of the runs is in each language, and a fifth is a fan-out."""
-    found = registry()
+    tools = registry()
     texts = [(FAN, "pipeline"), (policy(5), "policy"), (graph(5), "graph"), (plan_of_chained(5), "plan")]
-    flows = [agf.load(text, language, registry=found) for text, language in texts]
-    given = [{"xs": list(range(20))}, {"n": 0}, {"n": 0}, {}]
+    flows = [agf.load(text, language, registry=tools) for text, language in texts]
+    fields = [{"xs": list(range(20))}, {"n": 0}, {"n": 0}, {}]
     gc.collect()
     tracemalloc.start()
-    told = []
+    rows = []
     try:
         for number in range(1, RUNS + 1):
             which = number % len(flows)
             if which == 3:
-                found.contexts.named("chain").log = None  # a log keeps all messages
-            asyncio.run(agf.arun(flows[which], given[which], registry=found))
+                tools.contexts.named("chain").log = None  # a log keeps all messages
+            asyncio.run(agf.arun(flows[which], fields[which], registry=tools))
             if number % (RUNS // points) == 0:
                 gc.collect()
-                told.append((number, tracemalloc.get_traced_memory()[0] / 1e6))
+                rows.append((number, tracemalloc.get_traced_memory()[0] / 1e6))
     finally:
         tracemalloc.stop()
-    return told
+    return rows
 
 
 if __name__ == "__main__":

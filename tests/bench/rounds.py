@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
+    """The cost of a candidate."""
+
     name: str
     micros: float
     """Microseconds for one unit of work, the median over the rounds."""
@@ -52,6 +54,6 @@ def paired(
     base = next(iter(taken.values()))
     median = statistics.median
     return [
-        Row(name, median(each), median(a / b for a, b in zip(each, base, strict=True)), median(used[name]))
-        for name, each in taken.items()
+        Row(name, median(seconds), median(a / b for a, b in zip(seconds, base, strict=True)), median(used[name]))
+        for name, seconds in taken.items()
     ]

@@ -36,10 +36,10 @@ FAN = fan_out(collect="count(pipe)")
 
 
 def spin(loops: int) -> int:
-    found = 0
+    total = 0
     for i in range(loops):
-        found += i * i % 7
-    return found
+        total += i * i % 7
+    return total
 
 
 def loops_of_a_millisecond() -> int:
@@ -49,6 +49,8 @@ def loops_of_a_millisecond() -> int:
 
 
 class Case(NamedTuple):
+    """A fan-out that is measured in several ways: the heading of its table, its function and its elements."""
+
     name: str
     work: Callable[[Any], Any]
     xs: list[Any]
@@ -119,8 +121,8 @@ class Ways:
 
         def mapped() -> None:
             client = self.client
-            found = client.gather(client.map(call_chunk, [pickled] * len(chunks), chunks, pure=False))
-            assert sum(map(len, found)) == len(case.xs)
+            lists = client.gather(client.map(call_chunk, [pickled] * len(chunks), chunks, pure=False))
+            assert sum(map(len, lists)) == len(case.xs)
 
         def pooled() -> None:
             assert sum(map(len, self.pool.map(call_chunk, [pickled] * len(chunks), chunks))) == len(case.xs)
@@ -132,10 +134,10 @@ class Ways:
 
             return run
 
-        found = {MAPS[1]: pooled, BOTH[1]: ours(self.journal), OFF[1]: ours(None)}
+        ways = {MAPS[1]: pooled, BOTH[1]: ours(self.journal), OFF[1]: ours(None)}
         if self.client is not None:
-            found |= {MAPS[0]: mapped, BOTH[0]: ours(self.journal, self.client), OFF[0]: ours(None, self.client)}
-        return {name: found[name] for name in case.ways if name in found}
+            ways |= {MAPS[0]: mapped, BOTH[0]: ours(self.journal, self.client), OFF[0]: ours(None, self.client)}
+        return {name: ways[name] for name in case.ways if name in ways}
 
 
 def rows(rounds: int = 3) -> Iterator[tuple[str, list[Row]]]:
@@ -169,12 +171,12 @@ class Lanes:
 
     def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
         loop, count = asyncio.get_running_loop(), order[3]
-        given = pickle.loads(order[2])
+        elements = pickle.loads(order[2])
         begin = max(heapq.heappop(self._free), loop.time() + self.trip / 2)
         end = begin + self.seconds * count
         heapq.heappush(self._free, end)
         self.chunks, self.busy = self.chunks + 1, self.busy + self.seconds * count
-        outcome = ("v" * count, pickle.dumps([one["x"] for one in given]), self.seconds * count, [], "lane")  # type: ignore[var-annotated]
+        outcome = ("v" * count, pickle.dumps([element["x"] for element in elements]), self.seconds * count, [], "lane")  # type: ignore[var-annotated]
         loop.call_at(end + self.trip / 2, done, outcome)
         return lambda: None
 
@@ -246,8 +248,8 @@ def _journal() -> Iterator[str]:
 def main(parts: list[str]) -> None:
     rounds = int(os.environ.get("ROUNDS", "3"))
     if "lanes" not in parts:
-        for name, found in rows(rounds):
-            for row in found:
+        for name, table in rows(rounds):
+            for row in table:
                 print(f"{name:18} {row.name:34} {row.micros:9.1f} µs  x{row.ratio:5.2f}  kernel {row.cpu:7.1f} µs",
                       flush=True)  # fmt: skip
     print("| lanes | call | journal | elements/s | of ideal | CPU of an element | lanes busy | chunks/s |")

@@ -45,6 +45,8 @@ Do = Callable[[], object]
 
 
 class Candidate(NamedTuple):
+    """A library that does the same work: its name, and a function that does it."""
+
     name: str
     keeps: str
     """What is on the disk after the run."""
@@ -54,11 +56,16 @@ class Candidate(NamedTuple):
 
 
 class Workload(NamedTuple):
+    """Work that is measured in several libraries, with the texts of its section."""
+
     title: str
     about: str
     candidates: Callable[[Path, ExitStack], Iterable[Candidate]]
+    """Makes the candidates, with their files in a folder. The stack closes what they open."""
     units: int
+    """The number of parts of the work, for the column "µs a unit"."""
     unit: str
+    """The word for one part: ``call``, ``session`` …"""
 
 
 LIBRARY = "library "
@@ -72,7 +79,7 @@ def installed(name: str) -> bool:
     """Whether a library can be measured. The candidates after this call belong to it."""
     if name in without or importlib.util.find_spec(name) is None:
         return False
-    tell(name)
+    announce(name)
     return True
 
 
@@ -80,20 +87,20 @@ _running = [""]
 """The library that was announced last."""
 
 
-def tell(library: str) -> None:
+def announce(library: str) -> None:
     """Announce that ``library`` runs from now on; empty: no library."""
     _running.append(library)
     print(LIBRARY + library, flush=True)
 
 
-def ours(text: str, language: str, given: Mapping[str, Any], figure: Callable[[Any], object]) -> Iterator[Candidate]:
+def ours(text: str, language: str, fields: Mapping[str, Any], figure: Callable[[Any], object]) -> Iterator[Candidate]:
     """Our candidates: with the journal, which is the default, and without it."""
     flow = agf.load(text, language)
     journal = current.settings.journal
 
     def run(where: str | None) -> object:
         current.settings = replace(current.settings, journal=where)
-        return figure(agf.run(flow, given, limits=LIMITS).output)
+        return figure(agf.run(flow, fields, limits=LIMITS).output)
 
     yield Candidate("agf_magics", "a journal: it resumes and is reused", lambda: run(journal))
     yield Candidate("agf_magics, journal off", "", lambda: run(None))
@@ -105,8 +112,8 @@ FILES = 2_000
 
 
 def read(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(path).read_text("utf-8"))
-    return found
+    order: dict[str, Any] = json.loads(Path(path).read_text("utf-8"))
+    return order
 
 
 def total(order: dict[str, Any]) -> dict[str, Any]:
@@ -123,8 +130,8 @@ def files(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
     for number, path in enumerate(paths):
         Path(path).write_text(json.dumps({"id": number, "lines": lines}), "utf-8")
 
-    def added(found: Any) -> object:
-        return sum(one["total"] for one in found)
+    def added(orders: Any) -> object:
+        return sum(row["total"] for row in orders)
 
     agf.tool(read)
     agf.tool(total)
@@ -203,7 +210,7 @@ def _with_checkpoints(
     folder: Path,
     graph: Any,
     how: dict[str, Any],
-    given: dict[str, Any],
+    fields: dict[str, Any],
     figure: Callable[[Any], object],
     rounds: int = 3,
 ) -> Iterator[Candidate]:
@@ -212,10 +219,10 @@ def _with_checkpoints(
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     saver = SqliteSaver(sqlite3.connect(folder / "checkpoints.sqlite", check_same_thread=False))
-    kept, threads = graph.compile(checkpointer=saver), iter(range(100))
+    compiled, threads = graph.compile(checkpointer=saver), iter(range(100))
 
     def run() -> object:
-        return figure(kept.invoke(given, {**how, "configurable": {"thread_id": str(next(threads))}}))
+        return figure(compiled.invoke(fields, {**how, "configurable": {"thread_id": str(next(threads))}}))
 
     yield Candidate("LangGraph, SqliteSaver", "checkpoints", run, rounds)
 
@@ -231,7 +238,7 @@ def _prefect_map(
 
     @flow(task_runner=ThreadPoolTaskRunner(max_workers=WIDTH))
     def fan(xs: list[Any]) -> object:
-        return figure([one.result() for one in mapped.map(xs)])
+        return figure([future.result() for future in mapped.map(xs)])
 
     yield Candidate("Prefect 3", "states of tasks, on its server", lambda: fan(xs), 1)
 
@@ -355,8 +362,8 @@ def grade(text: str) -> dict[str, Any]:
 def batch(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
     texts = [f"pears and figs are ripe in autumn number {n}" for n in range(BATCH)]
 
-    def words(found: Any) -> object:
-        return sum(one["words"] for one in found)
+    def words(grades: Any) -> object:
+        return sum(row["words"] for row in grades)
 
     agf.agent(grade)
     document = {
@@ -421,30 +428,30 @@ def plan(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
             for c in range(chains)
         )
         built = driver.Builder().with_modules(_module("bench_plan", lines, INC=inc)).build()
-        wanted = [*ends]
-        yield Candidate("Hamilton", "", lambda: sum(built.execute(wanted).values()))
+        outputs = [*ends]
+        yield Candidate("Hamilton", "", lambda: sum(built.execute(outputs).values()))
     if installed("langgraph"):
         from langgraph.graph import END, START, StateGraph
 
         state: Any = TypedDict("planned", {"out": Annotated[dict, operator.or_]})  # type: ignore[name-match]
-        made: Any = StateGraph(state)
+        state_graph: Any = StateGraph(state)
         for c in range(chains):
             before = START
             for k in range(3):
-                made.add_node(
+                state_graph.add_node(
                     f"x{c}_{k}",
                     lambda state, c=c, k=k: {"out": {f"x{c}_{k}": inc(state["out"][f"x{c}_{k - 1}"] if k else c)}},
                 )
-                made.add_edge(before, f"x{c}_{k}")
+                state_graph.add_edge(before, f"x{c}_{k}")
                 before = f"x{c}_{k}"
-            made.add_edge(before, END)
-        compiled = made.compile()
+            state_graph.add_edge(before, END)
+        compiled = state_graph.compile()
 
         def last(state: Any) -> object:
             return sum(state["out"][name] for name in ends)
 
         yield Candidate("LangGraph", "", lambda: last(compiled.invoke({"out": {}})))
-        yield from _with_checkpoints(folder, made, {}, {"out": {}}, last)
+        yield from _with_checkpoints(folder, state_graph, {}, {"out": {}}, last)
     if installed("prefect"):
         stack.enter_context(_prefect_server(folder))
         from prefect import flow, task
@@ -453,10 +460,10 @@ def plan(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
 
         @flow
         def chained() -> int:
-            found: list[Any] = list(range(chains))
+            values: list[Any] = list(range(chains))
             for _ in range(3):
-                found = [step.submit(value) for value in found]
-            return sum(value.result() for value in found)
+                values = [step.submit(value) for value in values]
+            return sum(value.result() for value in values)
 
         yield Candidate("Prefect 3", "states of tasks, on its server", chained, 1)
 
@@ -550,17 +557,20 @@ WORKLOADS = {
 }
 
 
-def _module(name: str, text: str, **known: Any) -> types.ModuleType:
-    made = types.ModuleType(name)
-    made.__dict__.update(known)
-    sys.modules[name] = made
-    exec(text, made.__dict__)
-    return made
+def _module(name: str, text: str, **globals_of_module: Any) -> types.ModuleType:
+    module = types.ModuleType(name)
+    module.__dict__.update(globals_of_module)
+    sys.modules[name] = module
+    exec(text, module.__dict__)
+    return module
 
 
 class Taken(NamedTuple):
+    """The row of a candidate in the table of its workload, with medians over all rounds."""
+
     name: str
     keeps: str
+    """What is on the disk after the run."""
     seconds: float
     cpu: float
     """The CPU seconds of this process."""
@@ -576,44 +586,49 @@ def measure(name: str, seconds: float) -> tuple[list[Taken], dict[str, str]]:
         try:
             lines = run_apart("tests.bench.workloads", name, *reasons, seconds=seconds)
             return [Taken(*row) for row in json.loads(lines[-1])], reasons
-        except LeftOut as left:
-            told = [line.removeprefix(LIBRARY) for line in left.lines if line.startswith(LIBRARY)]
+        except LeftOut as left_early:
+            announced = [line.removeprefix(LIBRARY) for line in left_early.lines if line.startswith(LIBRARY)]
             # No library runs, or a library that was left out already: our own code failed.
-            if not told or not told[-1] or told[-1] in reasons:
+            if not announced or not announced[-1] or announced[-1] in reasons:
                 raise
-            reasons[told[-1]] = str(left)
+            reasons[announced[-1]] = str(left_early)
 
 
 def _measured(libraries: list[tuple[Candidate, str]]) -> Iterator[Taken]:
-    candidates = [one for one, _ in libraries]
-    taken: dict[str, list[tuple[float, float]]] = {one.name: [] for one in candidates}
+    candidates = [candidate for candidate, _ in libraries]
+    taken: dict[str, list[tuple[float, float]]] = {candidate.name: [] for candidate in candidates}
     figures: dict[str, object] = {}
-    for one, library in libraries:
-        if one.rounds > 1:
-            tell(library)
-            figures[one.name] = one.do()
-    for number in range(max(one.rounds for one in candidates)):
-        for one, library in libraries:
-            if number < one.rounds:
-                tell(library)
+    for candidate, library in libraries:
+        if candidate.rounds > 1:
+            announce(library)
+            figures[candidate.name] = candidate.do()
+    for number in range(max(candidate.rounds for candidate in candidates)):
+        for candidate, library in libraries:
+            if number < candidate.rounds:
+                announce(library)
                 gc.collect()
                 start, cpu = time.perf_counter(), time.process_time()
-                figures[one.name] = one.do()
-                taken[one.name].append((time.perf_counter() - start, time.process_time() - cpu))
-    tell("")
+                figures[candidate.name] = candidate.do()
+                taken[candidate.name].append((time.perf_counter() - start, time.process_time() - cpu))
+    announce("")
     assert len(set(figures.values())) == 1, figures
     first = taken[candidates[0].name]
-    for one in candidates:
-        seconds, cpu = (statistics.median(found) for found in zip(*taken[one.name], strict=True))
-        ratios = [mine / ours for (mine, _), (ours, _) in zip(taken[one.name], first, strict=False)]
-        yield Taken(one.name, one.keeps, seconds, cpu, statistics.median(ratios))
+    for candidate in candidates:
+        seconds, cpu = (
+            statistics.median(seconds_and_cpu) for seconds_and_cpu in zip(*taken[candidate.name], strict=True)
+        )
+        ratios = [
+            candidate_seconds / our_seconds
+            for (candidate_seconds, _), (our_seconds, _) in zip(taken[candidate.name], first, strict=False)
+        ]
+        yield Taken(candidate.name, candidate.keeps, seconds, cpu, statistics.median(ratios))
 
 
 def main(name: str) -> None:
-    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as folder_name, ExitStack() as stack:
+        folder = Path(folder_name)
         current.settings = replace(current.settings, journal=str(folder / "runs.sqlite"))
-        candidates = [(one, _running[-1]) for one in WORKLOADS[name].candidates(folder, stack)]
+        candidates = [(candidate, _running[-1]) for candidate in WORKLOADS[name].candidates(folder, stack)]
         print(json.dumps(list(_measured(candidates))))
         Store.close_all()
 

@@ -32,6 +32,8 @@ CHOICES = re.compile(r"(?:^|; |\? )(?!a parameter)[\w' ]+? are (?P<text>\S+?(?:,
 
 
 class Piece(NamedTuple):
+    """A part of a hint that a user can use."""
+
     do: str
     """What to do with the text: ``write`` it in its place, ``fill`` it in with a value of the user's, ``remove`` it,
     ``close`` what is open, ``rename`` it everywhere, run it ``before`` as a line, run it as a line to ``show``
@@ -61,8 +63,8 @@ def _written(hint: str) -> Iterator[Piece]:
 
 def _done(hint: str) -> Iterator[Piece]:
     """The pieces that are used in another way."""
-    for found in REMOVE.finditer(hint):
-        yield Piece("remove", found["this"] or found["that"] or "one of them")
+    for form_match in REMOVE.finditer(hint):
+        yield Piece("remove", form_match["this"] or form_match["that"] or "one of them")
     for kind, form in {"close": CLOSE, "rename": RENAME, "show": SHOWN, "choose": CHOICES}.items():
         yield from (
             Piece(kind, match["text"])
@@ -70,5 +72,5 @@ def _done(hint: str) -> Iterator[Piece]:
             if kind == "choose" or not is_form(match["text"])
         )
     for kind, form in {"before": BEFORE, "install": INSTALL}.items():
-        if (found := form.match(hint)) and not is_form(found["text"]):
-            yield Piece(kind, found["text"])
+        if (form_match := form.match(hint)) and not is_form(form_match["text"]):
+            yield Piece(kind, form_match["text"])

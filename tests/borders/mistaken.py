@@ -45,6 +45,7 @@ class Said(NamedTuple):
     message: str = ""
     severity: str = "error"
     part: int | None = None
+    """The number of the part. None means that the message has no place in a part; ``start`` and ``end`` are 0 then."""
     start: int = 0
     end: int = 0
 
@@ -54,6 +55,8 @@ class Said(NamedTuple):
 
 
 class Case(NamedTuple):
+    """A mistake of a page: the blocks that a user runs one after another, and what is reported."""
+
     title: str
     parts: tuple[Block, ...]
     first: int
@@ -96,33 +99,35 @@ def cases() -> Iterator[Case]:
         for entry in entries(page.read_text("utf-8")):
             before = [block for block in blocks(entry.top) if block.language != "text"]
             parts = [block for block in blocks(entry.text) if block.language != "text" or block.aside == "file"]
-            shown = [block.text for block in blocks(entry.text) if block.language == "text" and not block.aside]
-            yield Case(entry.code, (*before, *parts), len(before), "\n".join(shown))
+            texts = [block.text for block in blocks(entry.text) if block.language == "text" and not block.aside]
+            yield Case(entry.code, (*before, *parts), len(before), "\n".join(texts))
 
 
 class Reader(Session):
     """A reader who also calls the command line and makes mistakes in calls of Python."""
 
     def failed(self, error: BaseException, block: Block) -> None:
-        known = getattr(error, "diagnostics", None) or getattr(error, "diagnostic", None) or getattr(error, "run", None)
-        if known:
+        diagnostics = (
+            getattr(error, "diagnostics", None) or getattr(error, "diagnostic", None) or getattr(error, "run", None)
+        )
+        if diagnostics:
             super().failed(error, block)
         else:
             self.report("error of Python", agf.Diagnostic(type(error).__name__, str(error)))
 
     def command(self, block: Block) -> None:
-        done = command_line(Path.cwd(), *shlex.split(block.text)[1:])
-        self.printed.append((done.stdout + done.stderr).replace(f"{Path.cwd()}/", ""))
+        completed = command_line(Path.cwd(), *shlex.split(block.text)[1:])
+        self.printed.append((completed.stdout + completed.stderr).replace(f"{Path.cwd()}/", ""))
 
 
-def said(case: Case, shell: Shell) -> list[Said]:
+def messages_of(case: Case, shell: Shell) -> list[Said]:
     """All messages about a case after its preparing parts, in a new folder."""
-    found: list[Said] = []
+    messages: list[Said] = []
     with reading(shell) as reader:
         for number, block in enumerate(case.parts):
-            new = read(reader, block, case.parts[: number + 1])
-            found += new if number >= case.first else ()
-    return found
+            new = messages_about(reader, block, case.parts[: number + 1])
+            messages += new if number >= case.first else ()
+    return messages
 
 
 @contextlib.contextmanager
@@ -131,38 +136,38 @@ def reading(shell: Shell) -> Iterator[Reader]:
         yield Reader(plain.shell)
 
 
-def read(reader: Reader, block: Block, parts: Sequence[Block]) -> list[Said]:
+def messages_about(reader: Reader, block: Block, parts: Sequence[Block]) -> list[Said]:
     """All messages about the last of ``parts``."""
     if block.language == "command":
         reader.command(block)
     else:
         reader.read(block)
-    found, printed = reader.results()
-    known = {one.diagnostic.code for one in found}
-    for shown in FINDING.finditer(CONTINUATION.sub(" ", printed)):
-        kind = (shown["kind"] or "").lower()
-        if shown["code"] not in known and (kind in ("note", "warning") or block.language == "command"):
+    findings, printed = reader.results()
+    known_codes = {finding.diagnostic.code for finding in findings}
+    for match in FINDING.finditer(CONTINUATION.sub(" ", printed)):
+        kind = (match["kind"] or "").lower()
+        if match["code"] not in known_codes and (kind in ("note", "warning") or block.language == "command"):
             severity: Any = kind if kind in ("note", "warning") else "error"
-            found.append(Finding("printed", agf.Diagnostic(shown["code"], "", severity=severity), shown[0]))
-    return [_said(one.diagnostic, one.text, parts) for one in found]
+            findings.append(Finding("printed", agf.Diagnostic(match["code"], "", severity=severity), match[0]))
+    return [_said(finding.diagnostic, finding.text, parts) for finding in findings]
 
 
-def _said(found: agf.Diagnostic, text: str, parts: Sequence[Block]) -> Said:
+def _said(diagnostic: agf.Diagnostic, text: str, parts: Sequence[Block]) -> Said:
     place: tuple[int, ...] = ()
-    if found.span is not None:
-        source = found.span.source.text.rstrip()
+    if diagnostic.span is not None:
+        source = diagnostic.span.source.text.rstrip()
         for number in reversed(range(len(parts))):
-            at = parts[number].text.find(source)
-            if at >= 0 and source:
-                place = (number, at + found.span.start, at + found.span.end)
+            start = parts[number].text.find(source)
+            if start >= 0 and source:
+                place = (number, start + diagnostic.span.start, start + diagnostic.span.end)
                 break
     else:
         place = _place(text, parts) or ()
-    message = found.message or text.partition(" [")[0]
-    hint = found.hint or "\n".join(match["hint"] for match in HINT.finditer(text))
-    if "." not in found.code:
+    message = diagnostic.message or text.partition(" [")[0]
+    hint = diagnostic.hint or "\n".join(match["hint"] for match in HINT.finditer(text))
+    if "." not in diagnostic.code:
         hint = message
-    return Said(found.code, hint, message, found.severity, *place)
+    return Said(diagnostic.code, hint, message, diagnostic.severity, *place)
 
 
 def _place(text: str, parts: Sequence[Block]) -> tuple[int, int, int] | None:
@@ -180,18 +185,18 @@ def _place(text: str, parts: Sequence[Block]) -> tuple[int, int, int] | None:
     return None
 
 
-def codes(found: Iterable[Said]) -> Counter[str]:
-    return Counter(one.code for one in found)
+def codes(messages: Iterable[Said]) -> Counter[str]:
+    return Counter(message.code for message in messages)
 
 
-def tried(one: Said, piece: Piece, parts: tuple[Block, ...]) -> Iterator[tuple[Block, ...]]:
+def tried(message: Said, piece: Piece, parts: tuple[Block, ...]) -> Iterator[tuple[Block, ...]]:
     """The parts after the hint was followed, once for each place that a reader would choose."""
     if piece.do == "before":
         yield (*parts[:-1], Block("python", piece.text, 0), parts[-1])
         return
-    done = {part.text for part in parts}
-    named = " ".join([piece.text, *NAMED.findall(one.message)])
-    for number, start, end in places(one, parts):
+    texts = {part.text for part in parts}
+    named = " ".join([piece.text, *NAMED.findall(message.message)])
+    for number, start, end in places(message, parts):
         text = parts[number].text
         if piece.do == "remove":
             several = removed(text, start, end, named)
@@ -200,25 +205,25 @@ def tried(one: Said, piece: Piece, parts: tuple[Block, ...]) -> Iterator[tuple[B
         else:
             several = pasted(text, start, end, piece.text)
         for changed in several:
-            if changed not in done:
-                done.add(changed)
+            if changed not in texts:
+                texts.add(changed)
                 yield (*parts[:number], parts[number]._replace(text=changed), *parts[number + 1 :])
     for number, part in enumerate(parts):
-        for name in NAMED.findall(one.message) if piece.do == "rename" else ():
+        for name in NAMED.findall(message.message) if piece.do == "rename" else ():
             yield (*parts[:number], part._replace(text=part.text.replace(name, piece.text)), *parts[number + 1 :])
 
 
 NAMED = re.compile(r"'([^']+)'")
 
 
-def places(one: Said, parts: tuple[Block, ...]) -> Iterator[tuple[int, int, int]]:
+def places(message: Said, parts: tuple[Block, ...]) -> Iterator[tuple[int, int, int]]:
     """Each part and place that a message is about: the places of the names in it, and of its caret."""
-    for name in NAMED.findall(one.message):
+    for name in NAMED.findall(message.message):
         for number in reversed(range(len(parts))):
             for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", parts[number].text):
                 yield number, match.start(), match.end()
-    if one.part is not None:
-        yield one.part, one.start, one.end
+    if message.part is not None:
+        yield message.part, message.start, message.end
     yield len(parts) - 1, 0, len(parts[-1].text)
 
 
@@ -242,18 +247,20 @@ LATER = (
 test.)"""
 
 
-def is_cured(one: Said, piece: Piece, before: list[Said], after: list[Said]) -> bool:
+def is_cured(message: Said, piece: Piece, before: list[Said], after: list[Said]) -> bool:
     """Whether one fewer such mistake is left, and no new one."""
-    old, now = codes(before), codes(after)
+    old_codes, now = codes(before), codes(after)
     if piece.do in ("choose", "fill"):  # another value may need more changes, so only this mistake must be gone
-        return not any(each.code == one.code and each.message == one.message for each in after)
-    new = codes(each for each in after if not each.is_note) - old
-    if one.code.startswith("yaml."):  # only correct YAML is checked by its language
-        new = Counter({code: number for code, number in new.items() if code.startswith("yaml.")})
-    if any(each.severity == "error" for each in before):
+        return not any(
+            message_after.code == message.code and message_after.message == message.message for message_after in after
+        )
+    new_codes = codes(message_after for message_after in after if not message_after.is_note) - old_codes
+    if message.code.startswith("yaml."):  # only correct YAML is checked by its language
+        new_codes = Counter({code: number for code, number in new_codes.items() if code.startswith("yaml.")})
+    if any(message_after.severity == "error" for message_after in before):
         for code in LATER:
-            del new[code]
-    return not new and now[one.code] < old[one.code]
+            del new_codes[code]
+    return not new_codes and now[message.code] < old_codes[message.code]
 
 
 ELSEWHERE = ("before", "show", "install")
@@ -269,7 +276,7 @@ class Tried(NamedTuple):
 
 def tried_in(case: Case, shell: Shell) -> Tried:
     """Try all hints of a case: hints about definitions by a new definition, the others by a replay of all parts."""
-    found: list[Said] = []
+    messages: list[Said] = []
     seen: set[tuple[str, str]] = set()
     failed: list[str] = []
     elsewhere: dict[tuple[str, str], list[str]] = {}
@@ -279,28 +286,30 @@ def tried_in(case: Case, shell: Shell) -> Tried:
             cell = cell_of(block.text)
             if cell and number >= case.first:
                 before = cell.said(cell.text)
-                for one in before:
-                    there = [piece for piece in pieces(one.hint) if piece.do not in ELSEWHERE]
-                    if (one.code, one.hint) not in seen and there:
-                        failures = wrong(one, there, (block._replace(text=cell.text),), before, cell.again)
+                for message in before:
+                    reachable = [piece for piece in pieces(message.hint) if piece.do not in ELSEWHERE]
+                    if (message.code, message.hint) not in seen and reachable:
+                        failures = wrong(message, reachable, (block._replace(text=cell.text),), before, cell.again)
                         if failures:
-                            elsewhere[one.code, one.hint] = failures
+                            elsewhere[message.code, message.hint] = failures
                         else:
-                            seen.add((one.code, one.hint))
-            new = read(reader, block, case.parts[: number + 1])
-            found += new if number >= case.first else ()
-            for one in new if number >= case.first else ():
-                failed += [f"{one.code}: {piece.text}" for piece in pieces(one.hint) if not is_right(piece, reader)]
+                            seen.add((message.code, message.hint))
+            new = messages_about(reader, block, case.parts[: number + 1])
+            messages += new if number >= case.first else ()
+            for message in new if number >= case.first else ():
+                failed += [
+                    f"{message.code}: {piece.text}" for piece in pieces(message.hint) if not is_right(piece, reader)
+                ]
 
     def again(parts: tuple[Block, ...]) -> list[Said]:
-        return said(case._replace(parts=parts, first=len(parts) - len(case.parts) + case.first), shell)
+        return messages_of(case._replace(parts=parts, first=len(parts) - len(case.parts) + case.first), shell)
 
-    for one in found:
-        if (one.code, one.hint) not in seen:
-            seen.add((one.code, one.hint))
-            elsewhere.pop((one.code, one.hint), None)
-            there = [piece for piece in pieces(one.hint) if piece.do not in ("show", "install")]
-            failed += wrong(one, there, case.parts, found, again)
+    for message in messages:
+        if (message.code, message.hint) not in seen:
+            seen.add((message.code, message.hint))
+            elsewhere.pop((message.code, message.hint), None)
+            reachable = [piece for piece in pieces(message.hint) if piece.do not in ("show", "install")]
+            failed += wrong(message, reachable, case.parts, messages, again)
     failed += [failure for failures in elsewhere.values() for failure in failures]
     seen.update(elsewhere)
     return Tried({(code, RUN_ID.sub(r"\1-1-4f2a1b", hint)) for code, hint in seen}, failed)
@@ -310,15 +319,15 @@ def is_right(piece: Piece, reader: Reader) -> bool:
     """Whether a line that shows something works, and whether a package to install exists."""
     if piece.do == "show":
         reader.read(Block("python", piece.text, 0))
-        return not any(found.when.startswith("error") for found in reader.results()[0])
+        return not any(finding.when.startswith("error") for finding in reader.results()[0])
     if piece.do == "install":
-        wanted = Requirement(piece.text.removeprefix("pip install ").strip("\"'"))
-        return wanted.extras <= set(metadata(wanted.name).get_all("Provides-Extra") or ())
+        requirement = Requirement(piece.text.removeprefix("pip install ").strip("\"'"))
+        return requirement.extras <= set(metadata(requirement.name).get_all("Provides-Extra") or ())
     return True
 
 
 def wrong(
-    one: Said,
+    message: Said,
     said_to: list[Piece],
     parts: tuple[Block, ...],
     before: list[Said],
@@ -330,9 +339,12 @@ def wrong(
         several = [piece._replace(text=choice) for choice in piece.choices] if piece.do == "choose" else [piece]
         if len(parts) > 1:  # a replay is slow, so only the first and the last choice are tried
             several = list(dict.fromkeys([several[0], several[-1]]))
-        for each in several:
-            if not any(is_cured(one, each, before, again(changed)) for changed in tried(one, each, parts)):
-                failed.append(f"{one.code}: {one.hint} | {each.do}: {each.text}")
+        for other_message in several:
+            if not any(
+                is_cured(message, other_message, before, again(changed))
+                for changed in tried(message, other_message, parts)
+            ):
+                failed.append(f"{message.code}: {message.hint} | {other_message.do}: {other_message.text}")
     return failed
 
 
@@ -341,8 +353,10 @@ class Cell(NamedTuple):
 
     language: str
     name: str | None
+    """The name in the line of its magic; None if the line has none."""
     text: str
     latent: tuple[str, ...]
+    """The names of the tools that the cell declares as latent."""
 
     def again(self, parts: tuple[Block, ...]) -> list[Said]:
         """The messages about the cell with a changed text."""
@@ -351,7 +365,7 @@ class Cell(NamedTuple):
     def said(self, text: str) -> list[Said]:
         """The messages about a definition of this text."""
         try:
-            found: Iterable[agf.Diagnostic] = check_definition(
+            diagnostics: Iterable[agf.Diagnostic] = check_definition(
                 Source("cell", text),
                 self.language,
                 strict=False,
@@ -360,16 +374,20 @@ class Cell(NamedTuple):
                 name=self.name,
             ).problems
         except agf.DefinitionError as error:
-            found = error.diagnostics
+            diagnostics = error.diagnostics
         return [
             Said(
-                one.code,
-                one.hint or "",
-                one.message,
-                one.severity,
-                *((0, one.span.start, one.span.end) if one.span and one.span.source.name == "cell" else ()),
+                diagnostic.code,
+                diagnostic.hint or "",
+                diagnostic.message,
+                diagnostic.severity,
+                *(
+                    (0, diagnostic.span.start, diagnostic.span.end)
+                    if diagnostic.span and diagnostic.span.source.name == "cell"
+                    else ()
+                ),
             )
-            for one in found
+            for diagnostic in diagnostics
         ]
 
 

@@ -58,8 +58,8 @@ def closed(text: str, sign: str) -> Iterator[str]:
     """The texts with a closing ``sign``: at the end of the text, of a line, or of a word."""
     yield text.rstrip() + sign + "\n"
     for end in re.finditer(r"[\"')\]}]*$|\b", text, re.MULTILINE):
-        for at in {end.start(), end.end()}:
-            yield text[:at] + sign + text[at:]
+        for place in {end.start(), end.end()}:
+            yield text[:place] + sign + text[place:]
 
 
 def removed(text: str, start: int, end: int, named: str) -> Iterator[str]:

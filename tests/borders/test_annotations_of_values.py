@@ -41,6 +41,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "a key that is no number": (dict[int, str], {"x": "a"}, "refuses 'x.x': a key is a whole number"),
     "two keys of one number": (dict[int, str], {"01": "a"}, "refuses 'x.01': a key is a whole number"),
 }
+"""For each annotation: the annotation, a value that does not fit it, and the words of the error."""
 
 CALLS = {
     "pipeline": "{pipeline: p, steps: [{tool: {name: look, args: {x: !expr ctx.v}}}]}",
@@ -51,10 +52,10 @@ CALLS = {
 
 
 def run(annotation: Any, value: Any, language: str = "pipeline") -> list[Any]:
-    registry, seen = agf.Registry(), list[Any]()
+    registry, got = agf.Registry(), list[Any]()
 
     def look(x: Any) -> int:
-        seen.append(x)
+        got.append(x)
         return 1
 
     look.__annotations__["x"] = annotation
@@ -62,15 +63,15 @@ def run(annotation: Any, value: Any, language: str = "pipeline") -> list[Any]:
     name = "flow" if language == "plan" else None
     flow = agf.define(CALLS[language], language=language, name=name, registry=registry)
     agf.run(flow, {"v": value}, registry=registry)
-    return seen
+    return got
 
 
 @pytest.mark.parametrize("language", CALLS)
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_a_tool_gets_the_value_that_its_annotation_means(name: str, language: str) -> None:
-    annotation, value, wanted = ACCEPTED[name]
-    (seen,) = run(annotation, value, language)
-    assert (type(seen), seen) == (type(wanted), wanted)
+    annotation, value, expected = ACCEPTED[name]
+    (got,) = run(annotation, value, language)
+    assert (type(got), got) == (type(expected), expected)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -61,9 +61,9 @@ class Shop:
         return ask_later if asynchronous else ask
 
     def run(self, language: str, **options: Any) -> agf.Run:
-        text, given = LANGUAGES[language]
+        text, fields = LANGUAGES[language]
         agf.define(text, language, name="q", registry=self.registry)
-        return agf.run("q", given, registry=self.registry, raises=False, **options)
+        return agf.run("q", fields, registry=self.registry, raises=False, **options)
 
 
 @pytest.fixture(params=["journal", "no journal"])
@@ -84,8 +84,8 @@ def test_a_function_answers_with_the_words_of_a_user(language: str, asynchronous
         for answer in answers:
             shop = Shop()
             run = shop.run(language, ask=shop.asks(answer, asynchronous))
-            found = (answer, run.status, run.error and run.error.code, shop.paid, len(shop.asked))
-            assert found == (answer, status, code, paid, 1)
+            outcome = (answer, run.status, run.error and run.error.code, shop.paid, len(shop.asked))
+            assert outcome == (answer, status, code, paid, 1)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -212,16 +212,16 @@ OF_AGENTS = {
 def asked_by_model(text: str, name: str, arguments: dict[str, Any]) -> tuple[list[str], list[Any], list[Any]]:
     """Run a flow whose model calls ``name``. Returns the questions, the calls that they are about, and the calls that
     were made."""
-    registry, made, asked, about = agf.Registry(), list[Any](), list[str](), list[Any]()
+    registry, calls, questions, about = agf.Registry(), list[Any](), list[str](), list[Any]()
 
     @agf.tool(registry=registry)
     def send(amount: int, unit: str = "USD") -> str:
-        made.append((amount, unit))
+        calls.append((amount, unit))
         return "sent"
 
     @agf.agent(registry=registry)
     def clerk(prompt: str, amount: int, unit: str) -> str:
-        made.append((amount, unit))
+        calls.append((amount, unit))
         return "sent"
 
     def model(messages: list[Any], info: Any) -> ModelResponse:
@@ -230,7 +230,7 @@ def asked_by_model(text: str, name: str, arguments: dict[str, Any]) -> tuple[lis
         return ModelResponse(parts=[TextPart(str(messages[-1].parts[0].content))])
 
     def ask(question: Any) -> bool:
-        asked.append(question.text)
+        questions.append(question.text)
         about.append(question.arguments)
         return True
 
@@ -238,28 +238,28 @@ def asked_by_model(text: str, name: str, arguments: dict[str, Any]) -> tuple[lis
     agf.define(text, "policy", name="p", registry=registry)
     run = agf.run("p", {"who": "ann"}, registry=registry, ask=ask)
     assert run.output == "sent", run.output
-    return asked, about, made
+    return questions, about, calls
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)
 def test_a_question_about_a_tool_of_a_model_knows_the_input_and_the_defaults(kind: str) -> None:
-    approval, arguments, wanted = QUESTIONS[kind]
+    approval, arguments, expected = QUESTIONS[kind]
     text = ASKS.replace("TOOL", approval).replace("AGENT", "false")
-    asked, about, made = asked_by_model(text, "send", arguments)  # type: ignore[arg-type]
-    assert made == [(5, arguments.get("unit", "USD"))]  # type: ignore[attr-defined]
-    assert about == [arguments] * len(asked)
-    assert [wanted in each for each in asked] == ([True] if wanted else []), asked
+    questions, about, calls = asked_by_model(text, "send", arguments)  # type: ignore[arg-type]
+    assert calls == [(5, arguments.get("unit", "USD"))]  # type: ignore[attr-defined]
+    assert about == [arguments] * len(questions)
+    assert [expected in question for question in questions] == ([True] if expected else []), questions
 
 
 @pytest.mark.parametrize("kind", OF_AGENTS)
 def test_a_question_about_an_agent_of_a_model_knows_the_input(kind: str) -> None:
-    approval, wanted = OF_AGENTS[kind]
-    given = {"prompt": "x", "amount": 5, "unit": "USD"}
+    approval, expected = OF_AGENTS[kind]
+    arguments = {"prompt": "x", "amount": 5, "unit": "USD"}
     text = ASKS.replace("TOOL", "false").replace("AGENT", approval)
-    asked, about, made = asked_by_model(text, "clerk", given)
-    assert made == [(5, "USD")]
-    assert about == [given] * len(asked)
-    assert [wanted in each for each in asked] == ([True] if wanted else []), asked
+    questions, about, calls = asked_by_model(text, "clerk", arguments)
+    assert calls == [(5, "USD")]
+    assert about == [arguments] * len(questions)
+    assert [expected in question for question in questions] == ([True] if expected else []), questions
 
 
 DELEGATED = "{confirm: true, calls: [{_tool: pays, amount: 500, _outputPath: $state.a}], output: $state.a}"
@@ -272,17 +272,17 @@ INNER = "{pipeline: pays, steps: [{tool: {name: pay, args: {amount: !expr ctx.am
     ids=str,
 )
 def test_a_misspelt_argument_of_a_flow_is_asked_for_again(answers: list[Any], paid: list[int]) -> None:
-    shop, left = Shop(), list(answers)
+    shop, answers_left = Shop(), list(answers)
     agf.define(INNER, registry=shop.registry)
     agf.define(DELEGATED, "plan", name="q", registry=shop.registry)
     questions: list[str] = []
 
     def ask(question: Any) -> Any:
         questions.append(question.text)
-        return left.pop(0)
+        return answers_left.pop(0)
 
     agf.run("q", registry=shop.registry, ask=ask, raises=False)
-    assert (shop.paid, left) == (paid, [])
+    assert (shop.paid, answers_left) == (paid, [])
     assert all("the call has no argument 'ammount'" in text for text in questions[1:]), questions
 
 

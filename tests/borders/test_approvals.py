@@ -176,7 +176,7 @@ BOTH = (
 
 def questions(order: list[str]) -> tuple[agf.Registry, list[tuple[str, Any]], dict[str, asyncio.Event]]:
     """Two branches that each ask a question, with their questions in the ``order`` of the texts."""
-    registry, done = agf.Registry(), list[tuple[str, Any]]()
+    registry, calls = agf.Registry(), list[tuple[str, Any]]()
     gates = dict[str, asyncio.Event]()
 
     async def gate(name: str) -> object:
@@ -192,8 +192,8 @@ def questions(order: list[str]) -> tuple[agf.Registry, list[tuple[str, Any]], di
     async def read() -> object:
         return await gate("Delete everything?")
 
-    def end(name: str, said: str) -> None:
-        done.append((name, said))
+    def end(name: str, words: str) -> None:
+        calls.append((name, words))
         gates.setdefault("go", asyncio.Event()).set()
 
     agf.tool(lambda said: end("hello", said), name="hello", where="loop", registry=registry)
@@ -202,7 +202,7 @@ def questions(order: list[str]) -> tuple[agf.Registry, list[tuple[str, Any]], di
     agf.define(ASKING.format("hello", "connect", "Say hello?"), "graph", registry=registry)
     agf.define(ASKING.format("delete", "read", "Delete everything?"), "graph", registry=registry)
     agf.define(BOTH, registry=registry)
-    return registry, done, gates
+    return registry, calls, gates
 
 
 def nobody(question: Any) -> Any:
@@ -212,7 +212,7 @@ def nobody(question: Any) -> Any:
 @pytest.mark.parametrize("then", ["Delete everything?", "Say hello?"])
 def test_an_answer_goes_to_the_question_that_the_run_waits_for(tmp_path: Path, then: str) -> None:
     order = ["Say hello?", "Delete everything?"]
-    registry, done, gates = questions(order)
+    registry, calls, gates = questions(order)
     with kept.journal_in(tmp_path):
         run = agf.run("both", registry=registry, ask=nobody, raises=False)
         assert run.error.diagnostic.message == "an answer is needed: Say hello?"
@@ -220,19 +220,19 @@ def test_an_answer_goes_to_the_question_that_the_run_waits_for(tmp_path: Path, t
         gates.clear()
         again = agf.resume(run.run_id, registry=registry, answer="yes", ask=nobody, raises=False)
     assert again.error.diagnostic.message == "an answer is needed: Delete everything?"
-    assert done == ([] if then == "Delete everything?" else [("hello", "yes")])
+    assert calls == ([] if then == "Delete everything?" else [("hello", "yes")])
     unused = [warning for warning in again.warnings if warning.code == "run.unused-answer"]
     assert bool(unused) == (then == "Delete everything?")
 
 
 def test_a_page_answers_only_the_question_that_it_shows() -> None:
-    asked = [
+    questions_asked = [
         Question("call pay(amount=5)?", approval=True, where="calls[0]", arguments={"amount": 5}),
         Question("call pay(amount=5)?", approval=True, where="calls[0]", arguments={"amount": 5, "to": "bob"}),
         Question("call pay(amount=5)?", approval=True, where="calls[1]", arguments={"amount": 5}),
         Question("call pay(amount=6)?", approval=True, where="calls[0]", arguments={"amount": 5}),
     ]
-    assert len(set(map(question_digest, asked))) == len(asked)
+    assert len(set(map(question_digest, questions_asked))) == len(questions_asked)
 
 
 # --- a question shows all that the call has ---
@@ -267,14 +267,14 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=list(ARGUMENTS))
 @pytest.mark.parametrize("language", ["plan", "policy"])
 def test_a_question_shows_everything_that_the_call_has(arguments: dict[str, Any], language: str) -> None:
-    registry, asked = agf.Registry(), list[Any]()
+    registry, questions_asked = agf.Registry(), list[Any]()
 
     @agf.tool(registry=registry, where="loop")
-    def run(**given: Any) -> str:
+    def run(**kwargs: Any) -> str:
         raise AssertionError("nobody approved it")
 
     def ask(question: Any) -> Any:
-        asked.append(question)
+        questions_asked.append(question)
         return False
 
     if language == "plan":
@@ -300,7 +300,7 @@ def test_a_question_shows_everything_that_the_call_has(arguments: dict[str, Any]
         flow, given = agf.load(document, "policy", registry=registry), {"prompt": "go"}
 
     agf.run(flow, given, registry=registry, ask=ask, raises=False)
-    (question,) = asked
+    (question,) = questions_asked
     assert question.arguments == arguments
     first, *lines = format_question(question).split("\n")
     assert first == question.text
@@ -315,8 +315,8 @@ def _as_read(name: str, value: Any) -> tuple[str, str]:
     """An argument as a line of a question shows it: invisible characters are escapes of JSON."""
     value = "<an opaque Lying>" if isinstance(value, Lying) else value
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    seen = [json.dumps(each)[1:-1] if not each.isprintable() or each in "\u3164\ufe0f" else each for each in text]
-    return (name if name.isidentifier() else json.dumps(name)), "".join(seen).replace("\x7f", "\\u007f")
+    written = [json.dumps(char)[1:-1] if not char.isprintable() or char in "\u3164\ufe0f" else char for char in text]
+    return (name if name.isidentifier() else json.dumps(name)), "".join(written).replace("\x7f", "\\u007f")
 
 
 # --- a recording ---
@@ -331,13 +331,13 @@ def recording(path: Path, *lines: dict[str, Any]) -> Path:
 
 
 def answered(value: Any) -> dict[str, Any]:
-    given = {"text": "call pay(amount=5)?"}
-    return {"what": "answered", "kind": "tool", "name": "pay", "given": given, "value": value, "at": ["calls[0]"]}
+    fields = {"text": "call pay(amount=5)?"}
+    return {"what": "answered", "kind": "tool", "name": "pay", "given": fields, "value": value, "at": ["calls[0]"]}
 
 
 def outcome(amount: int) -> dict[str, Any]:
-    given, at = {"amount": amount}, ["calls[0]"]
-    return {"what": "finished", "kind": "tool", "name": "pay", "given": given, "value": "recorded", "at": at}
+    fields, path = {"amount": amount}, ["calls[0]"]
+    return {"what": "finished", "kind": "tool", "name": "pay", "given": fields, "value": "recorded", "at": path}
 
 
 REALLY = [{"missing": "call"}, {"missing": "record"}, {"only": "models"}, {"missing": "call", "only": "models"}]

@@ -31,9 +31,9 @@ class Made:
 
         @agf.tool(registry=self.registry)
         def big() -> Thing:
-            thing = Thing()
-            self.refs.append(weakref.ref(thing))
-            return thing
+            value = Thing()
+            self.refs.append(weakref.ref(value))
+            return value
 
         agf.define(TEXT, registry=self.registry)
         agf.define("{pipeline: nothing, steps: [{transform: {value: '1'}}]}", registry=self.registry)
@@ -46,38 +46,38 @@ class Made:
 
 @pytest.mark.parametrize("start", ["start", "run"])
 def test_values_are_freed_with_the_handle(start: str) -> None:
-    made = Made()
+    objects = Made()
 
     def once() -> str:
-        run: Any = getattr(agf, start)("flow", registry=made.registry)
+        run: Any = getattr(agf, start)("flow", registry=objects.registry)
         run.wait()
         assert live.find(run.run_id) in (run, None)
         return str(run.run_id)
 
     ids = [once() for _ in range(5)]
-    assert made.alive() == 0
+    assert objects.alive() == 0
     past = agf.runs(ids[0])
     assert past.status == "ok"
     assert isinstance(past.load(), Thing)
 
 
 def test_a_handle_keeps_the_values() -> None:
-    made = Made()
-    runs = [agf.start("flow", registry=made.registry).wait() for _ in range(3)]
-    assert made.alive() == 3
+    objects = Made()
+    runs = [agf.start("flow", registry=objects.registry).wait() for _ in range(3)]
+    assert objects.alive() == 3
     assert agf.runs(runs[0].run_id) is runs[0]
     del runs
-    assert made.alive() == 0
+    assert objects.alive() == 0
 
 
 def test_without_a_journal_a_run_is_found_as_long_as_it_is_among_the_last_ones() -> None:
     with no_journal():
-        made = Made()
-        run_id = agf.start("flow", registry=made.registry).wait().run_id
-        assert made.alive() == 1
-        found = live.find(run_id)
-        assert found is not None
-        assert isinstance(found.output, Thing)
-        del found
+        objects = Made()
+        run_id = agf.start("flow", registry=objects.registry).wait().run_id
+        assert objects.alive() == 1
+        found_run = live.find(run_id)
+        assert found_run is not None
+        assert isinstance(found_run.output, Thing)
+        del found_run
         live.forget()
-        assert made.alive() == 0
+        assert objects.alive() == 0

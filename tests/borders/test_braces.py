@@ -27,6 +27,6 @@ def test_braces_around_the_name_of_a_variable_are_reported(shell: Shell, value: 
     shell.good("x = 'pears'")
     shell.good(ECHO)
     written = f"'a={value}'" if " " in value else f"a={value}"
-    shown = shell.good(f"%run_pipeline p --set {written}")
-    assert ("[magic.text]" in shown.out) == bool(warned), shown.out
-    assert warned in shown.out.replace("\n", " ").replace("    ", "")
+    result = shell.good(f"%run_pipeline p --set {written}")
+    assert ("[magic.text]" in result.out) == bool(warned), result.out
+    assert warned in result.out.replace("\n", " ").replace("    ", "")

@@ -249,4 +249,4 @@ def test_a_tool_whose_schema_cannot_be_made_says_so_and_breaks_nothing_else(
     assert offer is not None
     assert [choice.text for choice in offer.choices] == ["broken"]
     assert "broken" in str(describe(f"{cell}en}}", len(cell), registry))
-    assert [str(one.message) for one in recwarn if "pydantic" in str(one.category)] == []
+    assert [str(warning.message) for warning in recwarn if "pydantic" in str(warning.category)] == []

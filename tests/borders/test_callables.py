@@ -11,12 +11,12 @@ import agf_magics as agf
 
 
 @functools.singledispatch
-def shown(value: Any, width: int = 0) -> str:
+def value_text(value: Any, width: int = 0) -> str:
     """Show a value."""
     return f"any {value} {width}"
 
 
-@shown.register
+@value_text.register
 def _(value: int, width: int = 0) -> str:
     return f"int {value} {width}"
 
@@ -29,9 +29,9 @@ def run(registry: agf.Registry, args: str) -> agf.Run:
 @pytest.mark.parametrize(
     ("function", "args", "result"),
     [
-        (shown, "{value: 3}", "int 3 0"),
-        (shown, "{value: a, width: 2}", "any a 2"),
-        (functools.partial(shown, width=4), "{value: 3}", "int 3 4"),
+        (value_text, "{value: 3}", "int 3 0"),
+        (value_text, "{value: a, width: 2}", "any a 2"),
+        (functools.partial(value_text, width=4), "{value: 3}", "int 3 4"),
     ],
     ids=["int", "text", "partial"],
 )
@@ -79,10 +79,10 @@ def outcome(registry: agf.Registry, args: str) -> str:
 def test_options_of_a_typed_dict_are_checked(args: str, says: str) -> None:
     registry = agf.Registry()
     agf.tool(convert, name="t", registry=registry)
-    assert says in told(registry, args)
+    assert says in message_of(registry, args)
 
 
-def told(registry: agf.Registry, args: str) -> str:
+def message_of(registry: agf.Registry, args: str) -> str:
     try:
         ended = run(registry, args)
     except agf.DefinitionError as error:

@@ -68,8 +68,8 @@ CELLS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", CELLS)
 def test_a_cell_becomes_json_by_one_rule(name: str) -> None:
-    given, cell = CELLS[name]
-    row = table_of([{"v": given}])[0]
+    value, cell = CELLS[name]
+    row = table_of([{"v": value}])[0]
     assert [row["v"], row["output"]] == [cell, cell]
 
 
@@ -109,6 +109,7 @@ NO_ROWS: dict[str, tuple[Any, str, str]] = {
     "named tuples": ([Point(1)], "row 0 of the table is an opaque Point", "_asdict()"),
     "dataclasses": ([Weight(1)], "row 0 of the table is an opaque Weight", "dataclasses.asdict(row)"),
 }
+"""For each case: what is given as a table, the message, and the hint."""
 
 
 @pytest.mark.parametrize("name", NO_ROWS)

@@ -30,7 +30,7 @@ LANGUAGES = {
 }
 
 
-def told(text: str, language: str = "pipeline") -> str:
+def message_of(text: str, language: str = "pipeline") -> str:
     with pytest.raises(DefinitionError) as caught:
         agf.load(text, language)
     return str(caught.value)
@@ -40,15 +40,15 @@ def told(text: str, language: str = "pipeline") -> str:
 @pytest.mark.parametrize("place", PLACES)
 def test_a_character_that_looks_like_a_blank_is_named(place: str, char: str) -> None:
     text = PLACES[place].replace("@", char)
-    shown = told(text)
-    assert f"(U+{ord(char):04X}, " in shown
-    assert ("write an ordinary blank" if char in BLANKS.values() else "delete it") in shown
+    message = message_of(text)
+    assert f"(U+{ord(char):04X}, " in message
+    assert ("write an ordinary blank" if char in BLANKS.values() else "delete it") in message
 
 
 @pytest.mark.parametrize("char", [BLANKS["no-break"], HIDDEN["zero width"]], ids=["no-break", "zero width"])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_such_a_character_is_named_in_all_languages(language: str, char: str) -> None:
-    assert f"(U+{ord(char):04X}, " in told(LANGUAGES[language].replace("@", char), language)
+    assert f"(U+{ord(char):04X}, " in message_of(LANGUAGES[language].replace("@", char), language)
 
 
 SIGNS = [
@@ -65,11 +65,12 @@ SIGNS = [
     ("graph", "name: g\nstate:｛a: any｝\n", "fullwidth left curly bracket): write {"),
     ("plan", "calls: [{_tool： x}]\n", "fullwidth colon): write :"),
 ]
+"""A language, a text with a character that looks like a sign of it, and the hint."""
 
 
 @pytest.mark.parametrize(("language", "text", "hint"), SIGNS)
 def test_a_sign_that_looks_like_one_of_the_syntax_is_named(language: str, text: str, hint: str) -> None:
-    assert hint in told(text, language)
+    assert hint in message_of(text, language)
 
 
 @pytest.mark.parametrize(
@@ -96,22 +97,22 @@ RIGHT = [
 @pytest.mark.parametrize("text", RIGHT)
 def test_such_characters_are_correct_in_a_text(text: str) -> None:
     assert not agf.load(text).warnings
-    broken = told(text + "- nonsense: 1\n")
+    broken = message_of(text + "- nonsense: 1\n")
     assert "U+" not in broken
 
 
 def test_only_characters_near_the_error_are_named() -> None:
     far = "pipeline: p\nsteps:\n- tool: {name: t, args: {a: “b”}}\n" + "# so\n" * 5 + "- nonsense: 1\n"
-    assert "U+" not in told(far)
-    assert "no-break space" in told(far.replace("nonsense: 1", "nonsense:\u00a01"))
+    assert "U+" not in message_of(far)
+    assert "no-break space" in message_of(far.replace("nonsense: 1", "nonsense:\u00a01"))
 
 
-@pytest.mark.parametrize(("language", "text", "said"), SIGNS)
-def test_a_character_is_named_once(language: str, text: str, said: str) -> None:
-    assert told(text, language).count(said) <= told(text, language).count(" [")
+@pytest.mark.parametrize(("language", "text", "message"), SIGNS)
+def test_a_character_is_named_once(language: str, text: str, message: str) -> None:
+    assert message_of(text, language).count(message) <= message_of(text, language).count(" [")
     with pytest.raises(DefinitionError) as caught:
         agf.load(text, language)
     for diagnostic in caught.value.diagnostics:
-        assert (diagnostic.hint or "").count(said) <= 1
+        assert (diagnostic.hint or "").count(message) <= 1
     again = DefinitionError(*caught.value.diagnostics)  # as the command line and %define combine errors
     assert str(again) == str(caught.value)

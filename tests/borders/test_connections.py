@@ -207,10 +207,10 @@ def test_a_connection_that_fails_says_why(case: str, stream: bool, dead: str, mo
     environment, base_url, code, words, hint = CASES[case]
     with ProtocolServer(Chat(), [Said(text="fine")]) as server:
         port = server.address.rpartition(":")[2]
-        given = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://127.0.0.1:PORT/v1", **environment}
+        variables = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://127.0.0.1:PORT/v1", **environment}
         if base_url is not None:
-            del given["OPENAI_BASE_URL"]
-        for name, value in given.items():
+            del variables["OPENAI_BASE_URL"]
+        for name, value in variables.items():
             monkeypatch.setenv(name, value.replace("PORT", port).replace("DEAD", dead))
         registry = agf.Registry()
         address = (base_url or "").replace("PORT", port).replace("DEAD", dead)
@@ -218,13 +218,13 @@ def test_a_connection_that_fails_says_why(case: str, stream: bool, dead: str, mo
         try:
             run = agf.run(ASK, registry=registry, raises=False, stream=stream, on_event=lambda event: None)
             assert run.error is not None
-            (*_, found) = run.error.diagnostics
+            (*_, diagnostic) = run.error.diagnostics
         except agf.DefinitionError as error:
-            (*_, found) = error.diagnostics
-    assert (found.code, words in found.message) == (code, True), found
-    assert hint.replace("PORT", port) in (found.hint or ""), found
-    assert KEY not in f"{found} {found!r}"
-    assert found.span is not None
+            (*_, diagnostic) = error.diagnostics
+    assert (diagnostic.code, words in diagnostic.message) == (code, True), diagnostic
+    assert hint.replace("PORT", port) in (diagnostic.hint or ""), diagnostic
+    assert KEY not in f"{diagnostic} {diagnostic!r}"
+    assert diagnostic.span is not None
     assert server.requests == []
 
 

@@ -6,7 +6,7 @@ from queue import Empty
 
 import pytest
 
-from tests.notebook.conftest import PATIENCE, Cell, Kernel, headless, kernel, seen  # noqa: F401
+from tests.notebook.conftest import PATIENCE, Cell, Kernel, headless, kernel, page_kernel  # noqa: F401
 
 TOOLS = """
 import agf_magics as agf, asyncio
@@ -50,11 +50,11 @@ agf.define("{state: {x: int, r: int}, nodes: {a: {type: python, tool: bad, state
 
 def typed(kernel: Kernel, cell: Cell, *lines: str) -> str:  # noqa: F811
     """What a debugger prints in answer to these lines."""
-    left = list(lines)
+    lines_left = list(lines)
     while True:
         try:
             kernel.client.get_stdin_msg(timeout=0.1)
-            kernel.client.input(left.pop(0) if left else "q")
+            kernel.client.input(lines_left.pop(0) if lines_left else "q")
         except Empty:
             pass
         try:
@@ -88,10 +88,10 @@ def test_the_debugger_begins_in_the_tool_and_up_leads_to_the_cell(way: str, kern
     kernel.good(TOOLS)
     failed = kernel.run(WAYS[way])
     assert failed.reply["status"] == "error"
-    said = typed(kernel, kernel.begin("%debug"), "p value", "u", "p local", "u", "w", "q")
-    assert "\n42\n" in said, said
-    assert said.count("\n42\n") == 2, said
-    assert "agf_magics" not in said.replace("import agf_magics as agf", ""), said
+    answers = typed(kernel, kernel.begin("%debug"), "p value", "u", "p local", "u", "w", "q")
+    assert "\n42\n" in answers, answers
+    assert answers.count("\n42\n") == 2, answers
+    assert "agf_magics" not in answers.replace("import agf_magics as agf", ""), answers
 
 
 @pytest.mark.kernel
@@ -107,5 +107,5 @@ def test_a_debugger_that_starts_by_itself_begins_in_the_tool(kernel: Kernel) -> 
 def test_an_error_of_a_definition_is_debugged_in_its_cell(kernel: Kernel) -> None:  # noqa: F811
     kernel.good(TOOLS)
     kernel.run("marker = 77\nagf.run('no_such_flow')")
-    said = typed(kernel, kernel.begin("%debug"), "p marker", "q")
-    assert "\n77\n" in said, said
+    answers = typed(kernel, kernel.begin("%debug"), "p marker", "q")
+    assert "\n77\n" in answers, answers

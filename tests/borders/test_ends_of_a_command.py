@@ -68,9 +68,9 @@ LONG = "agf run long.yaml --tools tools.py"
     ],
 )
 def test_a_closed_pipe_is_not_an_error(folder: Path, line: str, status: int, out: str) -> None:
-    done = shell(folder, line)
-    assert "Traceback" not in done.stderr
-    assert (done.returncode, done.stdout) == (status, out)
+    completed = shell(folder, line)
+    assert "Traceback" not in completed.stderr
+    assert (completed.returncode, completed.stdout) == (status, out)
 
 
 @pytest.mark.parametrize("command", [f"{LONG} --quiet", "agf run one.yaml --quiet", "agf draw one.yaml", "agf --help"])
@@ -80,9 +80,9 @@ def test_a_closed_pipe_is_not_an_error(folder: Path, line: str, status: int, out
 def test_an_output_that_cannot_be_written_is_reported(folder: Path, command: str, to: str, why: str) -> None:
     if to == ">/dev/full" and not Path("/dev/full").exists():
         pytest.skip("there is no full device")
-    done = shell(folder, f"{command} {to}")
-    assert done.stderr == f"agf-magics: error: the output cannot be written: {why}\n"
-    assert done.returncode == 1
+    completed = shell(folder, f"{command} {to}")
+    assert completed.stderr == f"agf-magics: error: the output cannot be written: {why}\n"
+    assert completed.returncode == 1
 
 
 def test_the_recording_is_written_even_if_nobody_reads_the_output(folder: Path) -> None:
@@ -95,16 +95,16 @@ def test_strict_makes_a_warning_an_error(folder: Path, file: str) -> None:
     assert shell(folder, f"agf check {file}").returncode == 0
     refused = shell(folder, f"agf check {file} --strict")
     assert (refused.returncode, refused.stdout) == (1, f"{file}: 1 error\n")
-    told = shell(folder, f"agf check {file} one.yaml --strict --format json")
-    assert (told.returncode, [row["severity"] for row in json.loads(told.stdout)]) == (1, ["error"])
+    completed = shell(folder, f"agf check {file} one.yaml --strict --format json")
+    assert (completed.returncode, [row["severity"] for row in json.loads(completed.stdout)]) == (1, ["error"])
     assert shell(folder, f"agf check {file} --strict --format github").stdout.startswith("::error ")
     assert shell(folder, "agf check one.yaml --strict").returncode == 0
 
 
 def test_a_pipe_in_a_folder_is_no_definition(folder: Path) -> None:
     os.mkfifo(folder / "a/pipe.yaml")
-    done = shell(folder, "agf check a")
-    assert (done.returncode, done.stdout) == (0, "a/same.yaml: ok\n")
+    completed = shell(folder, "agf check a")
+    assert (completed.returncode, completed.stdout) == (0, "a/same.yaml: ok\n")
 
 
 NOTE = "flow 'same' was defined by another cell or file; this definition replaces it"
@@ -130,8 +130,8 @@ def test_two_files_with_one_name_are_reported(folder: Path) -> None:
     ],
 )
 def test_a_file_named_twice_is_one_file(folder: Path, line: str) -> None:
-    done = shell(folder, line)
-    assert (done.returncode, done.stderr) == (0, "")
+    completed = shell(folder, line)
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -145,16 +145,16 @@ def test_a_file_named_twice_is_one_file(folder: Path, line: str) -> None:
     ],
 )
 def test_a_hint_names_what_the_command_line_has(folder: Path, line: str, hint: str) -> None:
-    told = " ".join(shell(folder, line).stderr.split())
-    assert hint in told
-    assert "%" not in told
+    printed = " ".join(shell(folder, line).stderr.split())
+    assert hint in printed
+    assert "%" not in printed
 
 
 @pytest.mark.parametrize("option", ["--fail-below 0.5", "--figures f.html", "--against x", "--limit 3"])
 def test_an_option_for_rows_is_refused_without_a_table(folder: Path, option: str) -> None:
-    done = shell(folder, f"agf run one.yaml --quiet {option}")
-    assert done.returncode == 2
-    assert f"{option.split()[0]} needs --over [magic.needs-over]" in done.stderr
+    completed = shell(folder, f"agf run one.yaml --quiet {option}")
+    assert completed.returncode == 2
+    assert f"{option.split()[0]} needs --over [magic.needs-over]" in completed.stderr
     assert shell(folder, "agf run one.yaml --over t.csv --quiet --fail-below 0.5").returncode == 0
 
 
@@ -168,17 +168,17 @@ def test_an_option_for_rows_is_refused_without_a_table(folder: Path, option: str
 )
 def test_a_file_in_another_encoding_is_found_in_a_folder(folder: Path, line: str, encoding: str) -> None:
     (folder / "one.yaml").write_text(FILES["one.yaml"], encoding=encoding)
-    done = shell(folder, line)
-    assert done.returncode == 1
-    told = " ".join((done.stdout + done.stderr).split())
+    completed = shell(folder, line)
+    assert completed.returncode == 1
+    printed = " ".join((completed.stdout + completed.stderr).split())
     # Without a byte order mark it is read as UTF-8, with characters that no file contains.
-    assert "one.yaml cannot be read: it is not UTF-8" in told or "U+0000" in told
+    assert "one.yaml cannot be read: it is not UTF-8" in printed or "U+0000" in printed
 
 
 def test_a_file_in_another_encoding_is_reported_in_the_authors_words(folder: Path) -> None:
     (folder / "one.yaml").write_text(FILES["one.yaml"], encoding="utf-16")
-    told = " ".join(shell(folder, "agf check one.yaml").stderr.split())
-    assert "one.yaml cannot be read: it is not UTF-8: save it in that encoding [define.file]" in told
+    printed = " ".join(shell(folder, "agf check one.yaml").stderr.split())
+    assert "one.yaml cannot be read: it is not UTF-8: save it in that encoding [define.file]" in printed
     (folder / "input.json").write_text('{"a": 1}', encoding="utf-16")
     assert (
         "'input.json' cannot be read: it is not UTF-8" in shell(folder, "agf run a/same.yaml --input input.json").stderr

@@ -117,7 +117,7 @@ LINKS = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", LINKS)
 def test_a_link_leads_to_no_protected_file(folder: Path, kind: str, place: str) -> None:
-    name, target = (each.format(ENDINGS.get(place, ".yaml")) for each in LINKS[kind])
+    name, target = (part.format(ENDINGS.get(place, ".yaml")) for part in LINKS[kind])
     file = folder / target
     file.parent.mkdir(exist_ok=True)
     file.write_text(f"user: {SECRET}\n" if place != "python" else f"def u():\n    return '{SECRET}'\n")
@@ -134,10 +134,10 @@ def check_is_refused(folder: Path, text: str, language: str) -> None:
         run = agf.run(
             agf.load(text, language, registry=model.registry), {"a": "x"}, registry=model.registry, raises=False
         )
-        error, shown = run.error, f"{run.output} {dict(run.stores)} {run.error}"
+        error, texts = run.error, f"{run.output} {dict(run.stores)} {run.error}"
     except agf.DefinitionError as refused:
-        error, shown = refused, str(refused)  # type: ignore[assignment]
-    assert SECRET not in shown
+        error, texts = refused, str(refused)  # type: ignore[assignment]
+    assert SECRET not in texts
     assert not any(SECRET in heard for heard in model.heard)
     is_text = error is None and model.heard  # a text that cannot be the name of a file is itself the prompt
     assert is_text or (error is not None and error.diagnostic.span is not None)
@@ -198,21 +198,21 @@ FINE = (
 WRITE = "pipeline: w\nsteps: [{tool: {name: file__write, args: {path: !expr ctx.p, content: x}}}]"
 
 
-def written(path: str) -> str:
+def error_of_writing(path: str) -> str:
     run = agf.run(WRITE, {"p": path}, raises=False)
     return "" if run.error is None else str(run.error.code)
 
 
 @pytest.mark.parametrize("path", RUN)
 def test_a_file_that_a_program_would_run_is_not_written(folder: Path, path: str) -> None:
-    assert written(path) == "tool.file-path"
+    assert error_of_writing(path) == "tool.file-path"
     assert [path for path in folder.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no colon in a name")
 @pytest.mark.parametrize("path", FINE)
 def test_texts_and_data_are_written(folder: Path, path: str) -> None:
-    assert written(path) == ""
+    assert error_of_writing(path) == ""
     assert (folder / path).read_text() == "x"
 
 
@@ -220,7 +220,7 @@ def test_texts_and_data_are_written(folder: Path, path: str) -> None:
 def test_a_file_is_not_written_by_another_name(folder: Path) -> None:
     (folder / ".bashrc").write_text("mine")
     os.link(folder / ".bashrc", folder / "notes.txt")
-    assert written("notes.txt") == "tool.file-path"
+    assert error_of_writing("notes.txt") == "tool.file-path"
     assert (folder / ".bashrc").read_text() == "mine"
 
 

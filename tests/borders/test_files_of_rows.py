@@ -25,6 +25,7 @@ def _flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     agf.registry.flows.remove("same")
 
 
+# The module csv refuses cells of more than 131,072 characters if nobody raises its limit.
 @pytest.mark.parametrize("length", [131_071, 131_072, 131_073, 400_000])
 @pytest.mark.parametrize("quoted", [False, True])
 def test_a_cell_of_a_csv_file_may_be_long(length: int, quoted: bool) -> None:

@@ -179,8 +179,8 @@ def test_only_the_user_changes_the_folder(two: Shell, tmp_path: Path) -> None:
     two.good("%cd ..")
     agf.define(PLACES["file__read"][1])
     assert agf.run("p").output == "away"
-    shown = two.run("%config AgfMagics.folder = 'nowhere'")
-    assert "must be the path of a folder that exists" in str(shown.error)
+    result = two.run("%config AgfMagics.folder = 'nowhere'")
+    assert "must be the path of a folder that exists" in str(result.error)
     assert notebook_folder.path == tmp_path / "data"
 
 

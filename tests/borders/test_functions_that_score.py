@@ -177,5 +177,5 @@ def test_a_wrong_least_number_is_refused(least: Any) -> None:
 
 
 def test_one_seed_is_shown_once() -> None:
-    shown = repr(scored(lambda output: {"a": output, "b": output > 1, "c": 1}))
-    assert shown.endswith("seed of the intervals: 1")
+    text = repr(scored(lambda output: {"a": output, "b": output > 1, "c": 1}))
+    assert text.endswith("seed of the intervals: 1")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebook.conftest import Kernel, headless, kernel, seen  # noqa: F401
+from tests.notebook.conftest import Kernel, headless, kernel, page_kernel  # noqa: F401
 from tests.processes import printed
 
 HALF = """
@@ -54,6 +54,7 @@ CASES = {
     "an annotation": ("numpy", "numpy._globals", "numpy_json_type(Point) is None"),
     "a pickled value": ("polars", "polars.lazyframe", "type(agf.run(flow).output) is Point"),
 }
+"""For each case: a package, its module that is imported halfway, and an expression that must hold then."""
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -69,5 +70,5 @@ def test_a_background_run_works_during_the_import_of_the_widgets(kernel: Kernel)
     kernel.good("%config AgfMagics.progress = 'html'")
     kernel.good("%%pipeline\npipeline: held\nsteps:\n- transform: {value: '1 + 1'}")
     kernel.good(half("ipywidgets", "ipywidgets.widgets.widget"))
-    done = kernel.good("handle = %run_pipeline_async held\nprint(handle.result().output)\ngo.set(); importing.join()")
-    assert done.printed == "2\n"
+    result = kernel.good("handle = %run_pipeline_async held\nprint(handle.result().output)\ngo.set(); importing.join()")
+    assert result.printed == "2\n"

@@ -42,10 +42,14 @@ def test_an_operator_of_another_language_is_no_key_to_give(expression: str) -> N
     flow = agf.load(graph(f'"{{{expression}}}"'), "graph")
     assert "graph.odd-name" in {warning.code for warning in flow.warnings}
     try:
-        told = agf.run(flow, {"x": 1, "s": "b"}).warnings
+        diagnostics = agf.run(flow, {"x": 1, "s": "b"}).warnings
     except agf.DefinitionError as error:
-        told = error.diagnostics
-    hints = [found.hint or "" for found in told if found.code in ("graph.odd-name", "run.missing-input")]
+        diagnostics = error.diagnostics
+    hints = [
+        diagnostic.hint or ""
+        for diagnostic in diagnostics
+        if diagnostic.code in ("graph.odd-name", "run.missing-input")
+    ]
     assert hints
     for hint in hints:
         assert "declare it" not in hint
@@ -71,7 +75,7 @@ def test_typographic_quotes_of_a_condition_are_named(quotes: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told", "hint"),
+    ("line", "message", "hint"),
     [
         ("--dry --dry", "magic.option-twice", "remove one of them"),
         ("--out a --out b", "magic.option-twice", "--out takes one value: remove one"),
@@ -79,17 +83,17 @@ def test_typographic_quotes_of_a_condition_are_named(quotes: str) -> None:
         ("--out 1a", "magic.name", "use letters, digits and _"),
     ],
 )
-def test_a_wrong_option_has_a_hint(ready: Shell, line: str, told: str, hint: str) -> None:
-    shown = ready.run(f"%run_pipeline longest --set words=[] {line}")
-    assert code(shown) == told
-    assert isinstance(shown.error, agf.AgfError)
-    assert shown.error.diagnostic.hint == hint
+def test_a_wrong_option_has_a_hint(ready: Shell, line: str, message: str, hint: str) -> None:
+    result = ready.run(f"%run_pipeline longest --set words=[] {line}")
+    assert code(result) == message
+    assert isinstance(result.error, agf.AgfError)
+    assert result.error.diagnostic.hint == hint
 
 
 def test_the_word_of_a_recording_that_is_missing_has_the_caret(ready: Shell) -> None:
-    shown = ready.run("%run_pipeline longest --set words=[] --replay calls.jsonl")
-    assert isinstance(shown.error, agf.AgfError)
-    diagnostic = shown.error.diagnostic
+    result = ready.run("%run_pipeline longest --set words=[] --replay calls.jsonl")
+    assert isinstance(result.error, agf.AgfError)
+    diagnostic = result.error.diagnostic
     assert (diagnostic.code, diagnostic.span and diagnostic.span.text) == ("replay.file", "calls.jsonl")
 
 

@@ -20,13 +20,13 @@ MADE_BY = ("import_module", "find_spec", "files", "__import__")
 
 def modules() -> dict[str, list[str]]:
     """The modules of other packages that each module of this package imports anywhere."""
-    found = dict[str, list[str]]()
+    modules_of = dict[str, list[str]]()
     for path in sorted(ROOT.rglob("*.py")):
         module = ".".join(("agf_magics", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
         names = dict.fromkeys(name for name in _imported(ast.parse(path.read_text("utf-8"))) if _is_foreign(name))
         if names:
-            found[module] = list(names)
-    return found
+            modules_of[module] = list(names)
+    return modules_of
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
@@ -64,8 +64,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def modules_that_ran(folder: Path, code: str) -> list[str]:
     """The modules of the folder that ran. ``-c`` puts the folder first on ``sys.path``, like a kernel."""
     (folder / "RAN.txt").unlink(missing_ok=True)
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=200)
-    assert "Traceback" not in done.stderr, done.stderr
+    completed = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=200)
+    assert "Traceback" not in completed.stderr, completed.stderr
     ran = folder / "RAN.txt"
     return sorted(set(ran.read_text().split())) if ran.exists() else []
 
@@ -146,5 +146,5 @@ run = agf.run(flow)
 print(json.dumps([run.stores["b"], run.status, "later" in sys.modules]))
 """
     (tmp_path / "late_too.py").write_text("value = 2\n")
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert json.loads(done.stdout or "[]") == [2, "ok", True], done.stderr
+    completed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert json.loads(completed.stdout or "[]") == [2, "ok", True], completed.stderr

@@ -23,5 +23,5 @@ CASES = {
 def test_all_digits_are_printed(tmp_path: Path, value: str) -> None:
     Path(tmp_path, "tools.py").write_text(f"import agf_magics as agf\n@agf.tool\ndef t(): return {value}\n")
     Path(tmp_path, "p.yaml").write_text("{pipeline: p, steps: [{tool: {name: t}}]}")
-    done = command_line(tmp_path, "run", "p.yaml", "--tools", "tools.py", "--quiet")
-    assert (done.returncode, json.loads(done.stdout)) == (0, CASES[value]), done.stderr
+    completed = command_line(tmp_path, "run", "p.yaml", "--tools", "tools.py", "--quiet")
+    assert (completed.returncode, json.loads(completed.stdout)) == (0, CASES[value]), completed.stderr

@@ -125,11 +125,11 @@ MISSING = {
 
 @pytest.mark.parametrize(("language", "place"), [(one, place) for one in MISSING for place in MISSING[one]])
 def test_a_missing_input_is_named_before_the_first_step(language: str, place: str, registry: Registry) -> None:
-    text, at = MISSING[language][place]
+    text, span_text = MISSING[language][place]
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run(agf.load(text, language), {"a": "x"}, registry=registry)
     (diagnostic,) = [diagnostic for diagnostic in caught.value.diagnostics if diagnostic.code == "run.missing-input"]
-    assert (diagnostic.span.text if diagnostic.span else None) == at
+    assert (diagnostic.span.text if diagnostic.span else None) == span_text
     assert "'b'" in diagnostic.message
     assert "--set b=" in str(diagnostic.hint)
     assert CALLS == []

@@ -30,8 +30,8 @@ def test_a_wrong_module_is_reported(tmp_path: Path, named: str) -> None:
     Path(tmp_path, "broken.py").write_text("x = (")
     Path(tmp_path, "lacking.py").write_text("import nothere")
     Path(tmp_path, "p.yaml").write_text('{pipeline: p, steps: [{transform: {value: "1"}}]}')
-    done = command_line(tmp_path, "check", "p.yaml", "--tools", named)
-    said = " ".join(done.stderr.split())
-    assert done.returncode != 0
-    assert CASES[named] in said
-    assert not any(word in said for word in ("importlib", "runpy", "argument is required", "Traceback")), said
+    completed = command_line(tmp_path, "check", "p.yaml", "--tools", named)
+    printed = " ".join(completed.stderr.split())
+    assert completed.returncode != 0
+    assert CASES[named] in printed
+    assert not any(word in printed for word in ("importlib", "runpy", "argument is required", "Traceback")), printed

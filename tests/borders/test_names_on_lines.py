@@ -49,9 +49,9 @@ def test_the_line_names_a_text_without_a_name(world: Shell, language: str) -> No
 @pytest.mark.parametrize("language", BODIES)
 def test_the_same_name_twice_is_correct_and_two_names_are_refused(world: Shell, language: str) -> None:
     world.good(f"%%{language} one\n{body(language, 'one')}")
-    shown = world.run(f"%%{language} one\n{body(language, 'two')}")
-    assert code(shown) == "define.two-names"
-    assert "the line names it 'one', and the text 'two'" in str(shown.error)
+    result = world.run(f"%%{language} one\n{body(language, 'two')}")
+    assert code(result) == "define.two-names"
+    assert "the line names it 'one', and the text 'two'" in str(result.error)
     assert "two" not in agf.registry.flows
     assert agf.registry.flows["one"].source.text == body(language, "one")
 
@@ -122,11 +122,11 @@ def test_in_python_a_name_replaces_that_of_the_text() -> None:
 
 
 def test_errors_of_a_text_without_a_name_are_at_their_places(world: Shell) -> None:
-    shown = world.run("%%pipeline one\nsteps:\n- transfrom: {value: '1'}\n")
-    assert code(shown) == "pipeline.step-kind"
-    assert "line 3" in str(shown.error)
-    shown = world.run("%%pipeline one\nsteps: []\n---\nsteps: []\n")
-    assert "pipeline.two-pipelines" in str(shown.error)
+    result = world.run("%%pipeline one\nsteps:\n- transfrom: {value: '1'}\n")
+    assert code(result) == "pipeline.step-kind"
+    assert "line 3" in str(result.error)
+    result = world.run("%%pipeline one\nsteps: []\n---\nsteps: []\n")
+    assert "pipeline.two-pipelines" in str(result.error)
 
 
 # --- files that are defined together ---
@@ -156,8 +156,8 @@ def files(shell: Shell) -> Shell:
 )
 def test_files_that_are_defined_together_know_each_other(files: Shell, words: str) -> None:
     Path("flows/ci.yaml").unlink()
-    shown = files.good(f"%define {words} --strict")
-    assert "warning" not in shown.out
+    result = files.good(f"%define {words} --strict")
+    assert "warning" not in result.out
     assert agf.run("a").output == 1
 
 
@@ -168,9 +168,9 @@ def test_a_folder_has_other_files_too(files: Shell) -> None:
 
 def test_a_wrong_file_is_reported_and_the_others_are_defined(files: Shell) -> None:
     Path("flows/b.yaml").write_text("{pipeline: b, steps: [{nonsense: 1}]}")
-    shown = files.run("%define flows")
-    assert code(shown) == "pipeline.step-kind"
-    assert "no flow 'b' is registered" in shown.out
+    result = files.run("%define flows")
+    assert code(result) == "pipeline.step-kind"
+    assert "no flow 'b' is registered" in result.out
     assert {"a", "c"} <= set(agf.registry.flows)
     assert "b" not in agf.registry.flows
 

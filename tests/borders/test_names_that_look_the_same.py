@@ -32,9 +32,9 @@ forms = pytest.mark.parametrize("form", FORMS)
 
 
 def pair(form: str, turned: bool) -> tuple[str, str]:
-    here, there = FORMS[form]
-    assert unicodedata.normalize("NFKC", there) == here
-    return (there, here) if turned else (here, there)
+    defined, used = FORMS[form]
+    assert unicodedata.normalize("NFKC", used) == defined
+    return (used, defined) if turned else (defined, used)
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ def test_a_definition_finds_the_name(registry: agf.Registry, kind: str, form: st
     agf.tool(lambda: {"v": 5}, name="wraps", registry=registry)
     flow = agf.define(text.format(a=a, b=b), language, name="u", strict=True, registry=registry)
     assert flow is not None
-    given = {"the input": {a: 5}, "a graph": {"c": 5}}.get(kind)
-    run = agf.run("u", given, registry=registry)
+    fields = {"the input": {a: 5}, "a graph": {"c": 5}}.get(kind)
+    run = agf.run("u", fields, registry=registry)
     assert 5 in (run.output, run.output.get("r") if isinstance(run.output, dict) else None)
 
 
@@ -174,8 +174,8 @@ def test_a_label_is_a_text(registry: agf.Registry) -> None:
 @both
 @forms
 def test_a_run_has_its_values_by_either_form(registry: agf.Registry, tmp_path: Path, form: str, turned: bool) -> None:
-    written, asked = pair(form, turned)
+    written, looked_up = pair(form, turned)
     with kept.journal_in(tmp_path):
         agf.define(f"{{pipeline: u, steps: [{{transform: {{value: '5', output: {written}}}}}]}}", registry=registry)
         run = agf.run("u", registry=registry)
-        assert (run.stores[asked], agf.runs(run.run_id).stores[asked]) == (5, 5)
+        assert (run.stores[looked_up], agf.runs(run.run_id).stores[looked_up]) == (5, 5)

@@ -111,13 +111,13 @@ DERIVED: dict[str, tuple[Callable[[], Any], Derive]] = {
 }
 
 
-def seen(x: Any) -> Any:
+def plain_form(x: Any) -> Any:
     if isinstance(x, Box):
-        return [x.items[:], sorted(x.tags), seen(x.inner)]
+        return [x.items[:], sorted(x.tags), plain_form(x.inner)]
     if isinstance(x, pd.DataFrame):
         return list(x.columns)
     if isinstance(x, list):
-        return [seen(each) for each in x]
+        return [plain_form(element) for element in x]
     return x.tolist() if isinstance(x, np.ndarray) else sorted(x) if isinstance(x, set) else repr(x)
 
 
@@ -144,7 +144,7 @@ class World:
             return 1
 
         def look(x: Any, g: Any = None) -> Any:
-            return seen(x)
+            return plain_form(x)
 
         def gate(x: Any = None) -> int:
             if shut:
@@ -160,7 +160,7 @@ class World:
         a = self.make()
         b = self.derive(a)
         push({"a": a, "b": b}[changed])
-        return [seen(a), seen(b)]
+        return [plain_form(a), plain_form(b)]
 
     def ended(self, run: agf.Run) -> list[Any]:
         assert run.status == "ok", run.error
@@ -244,7 +244,7 @@ def test_a_reused_result_goes_to_the_call_with_the_same_object(tmp_path: Path) -
 
     @agf.tool(registry=registry)
     def look(xs: list[Any]) -> list[Any]:
-        return [seen(x) for x in xs]
+        return [plain_form(x) for x in xs]
 
     fan = "for_each: {items: [1, 2, 3], on_error: abort, do: {tool: {name: make, args: {n: !expr item}}}"
     agf.define(
@@ -295,21 +295,21 @@ def test_an_object_that_nobody_changes_is_stored_without_a_warning(tmp_path: Pat
         assert [agf.run(text, registry=registry).warnings for _ in range(2)] == [(), ()]
 
 
-def _step(number: int, made: list[str], draw: random.Random) -> tuple[str, str]:
-    if not made or draw.random() < 0.3:
+def _step(number: int, names: list[str], draw: random.Random) -> tuple[str, str]:
+    if not names or draw.random() < 0.3:
         return "make", ""
-    return draw.choice(["same", "held", "inner", "change", "change"]), draw.choice(made)
+    return draw.choice(["same", "held", "inner", "change", "change"]), draw.choice(names)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_steps_give_the_same_as_plain_python(tmp_path: Path, seed: int) -> None:
     draw, registry, broken = random.Random(seed), agf.Registry(), list[int]()
-    made: list[str] = []
+    names: list[str] = []
     program: list[tuple[str, str]] = []
     for number in range(7):
-        program.append(_step(number, made, draw))
+        program.append(_step(number, names, draw))
         if program[-1][0] != "change":
-            made.append(f"v{number}")
+            names.append(f"v{number}")
     functions: dict[str, Callable[[Any], Any]] = {
         "make": lambda x: full(),
         "same": lambda x: x,
@@ -320,9 +320,9 @@ def test_random_steps_give_the_same_as_plain_python(tmp_path: Path, seed: int) -
     lines, values = list[str](), dict[str, Any]()
     for number, (name, of) in enumerate(program):
         values[f"v{number}"] = functions[name](values.get(of))
-        given = f"x: !expr {of}, " if of else ""
-        lines.append(f"- tool: {{name: {name}, args: {{{given}n: {number}}}, output: v{number}}}")
-    wanted = {name: seen(values[name]) for name in made}
+        arguments = f"x: !expr {of}, " if of else ""
+        lines.append(f"- tool: {{name: {name}, args: {{{arguments}n: {number}}}, output: v{number}}}")
+    expected = {name: plain_form(values[name]) for name in names}
 
     def registered(name: str) -> None:
         def call(n: int, x: Any = None) -> Any:
@@ -340,7 +340,7 @@ def test_random_steps_give_the_same_as_plain_python(tmp_path: Path, seed: int) -
         run = agf.run("p", registry=registry, raises=False)
         broken.clear()
         for ended in (agf.resume(run.run_id, registry=registry), agf.run("p", registry=registry, reuse=True)):
-            assert {name: seen(ended.stores[name]) for name in made} == wanted, program
+            assert {name: plain_form(ended.stores[name]) for name in names} == expected, program
 
 
 def _made_again(run: agf.Run) -> set[str]:
@@ -362,5 +362,5 @@ def test_announced_results_are_reused(tmp_path: Path, kind: str, language: str, 
     assert not reused & _made_again(again), stale
     if (kind, language, edited) == ("the same object", "pipeline", "make"):
         assert stale[1]["why"] == "its result has an object of a step that runs again"
-    numbers = [int(each.run_id.split("-")[1]) for each in (run, again)]
+    numbers = [int(run_of_two.run_id.split("-")[1]) for run_of_two in (run, again)]
     assert numbers[1] == numbers[0] + 1, "a comparison uses up no number"

@@ -40,9 +40,9 @@ def test_an_agent_gets_the_results_of_its_own_runs(
             run_id = started["data"]["run_id"]
         if not is_live:
             live.forget()
-        found = launch_tools(identity="clerk", registry=registry)["run_result"](run_id)
-    assert found["status"] == ("ok" if starter == "clerk" else "error")
-    assert ("4000" in str(found)) == (starter == "clerk")
+        answer = launch_tools(identity="clerk", registry=registry)["run_result"](run_id)
+    assert answer["status"] == ("ok" if starter == "clerk" else "error")
+    assert ("4000" in str(answer)) == (starter == "clerk")
 
 
 def test_an_agent_waits_for_a_run_that_it_started_in_the_background(tmp_path: Path, registry: agf.Registry) -> None:
@@ -57,7 +57,7 @@ def price(fruit: str) -> float:
     return 1.0
 
 
-def opened(registry: agf.Registry, names: dict[str, Any], tmp_path: Path, recorded: str = "price") -> str:
+def cell_of_opened_call(registry: agf.Registry, names: dict[str, Any], tmp_path: Path, recorded: str = "price") -> str:
     """The cell that is generated for a call whose tool a journal calls ``recorded``."""
     with kept.journal_in(tmp_path) as path:
         run = agf.run("pipeline: p\nsteps: [{tool: {name: price, args: {fruit: fig}}}]", registry=registry)
@@ -68,16 +68,16 @@ def opened(registry: agf.Registry, names: dict[str, Any], tmp_path: Path, record
 @pytest.mark.parametrize("name", ["system", "exit", "get_ipython", "eval", "__import__", "os.system", "p"])
 def test_a_cell_calls_no_function_that_a_journal_names(registry: agf.Registry, tmp_path: Path, name: str) -> None:
     agf.tool(price, registry=registry)
-    names = {name: lambda **given: None, "price": price, "agf_magics": agf}
+    names = {name: lambda **arguments: None, "price": price, "agf_magics": agf}
     with pytest.raises(agf.DefinitionError) as raised:
-        opened(registry, names, tmp_path, name)
+        cell_of_opened_call(registry, names, tmp_path, name)
     assert raised.value.code == "flow.unknown-tool"
     assert "arguments" not in names
 
 
 def test_a_cell_calls_the_tool_also_where_its_name_means_something_else(registry: agf.Registry, tmp_path: Path) -> None:
     agf.tool(price, registry=registry)
-    assert opened(registry, {"price": price}, tmp_path) == "price(**arguments)"
+    assert cell_of_opened_call(registry, {"price": price}, tmp_path) == "price(**arguments)"
     for other in (print, lambda fruit: 2.0, agf.registry, None):
-        code = opened(registry, {"price": other}, tmp_path)
+        code = cell_of_opened_call(registry, {"price": other}, tmp_path)
         assert code == "import agf_magics\n\nagf_magics.registry.tools['price'].function(**arguments)"

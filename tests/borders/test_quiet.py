@@ -93,9 +93,9 @@ def test_a_plan_that_runs_gets_no_warning(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", rows("graph_runs"), ids=lambda row: row["id"])
 def test_a_graph_that_runs_gets_no_warning(row: dict[str, Any]) -> None:
-    wanted = [warning["code"] for warning in row.get("warnings", [])]
-    told = [warning["code"] for warning in run_case(row).get("warnings", [])]
-    assert told == (wanted or ABOUT.get(row["id"], []))
+    expected = [warning["code"] for warning in row.get("warnings", [])]
+    codes = [warning["code"] for warning in run_case(row).get("warnings", [])]
+    assert codes == (expected or ABOUT.get(row["id"], []))
 
 
 MAGIC = re.compile(r"%%(pipeline|policy|plan|graph)\b[^\n]*\n")
@@ -122,18 +122,18 @@ def cells() -> Iterator[tuple[str, str, str]]:
 
 
 def test_no_page_and_no_notebook_has_a_definition_with_a_warning_except_those_about_it() -> None:
-    told: dict[str, list[str]] = {}
+    codes_of: dict[str, list[str]] = {}
     number = 0
     for page, language, text in cells():
         named = text if language != "pipeline" or "pipeline:" in text else f"pipeline: p\n{text}"
-        definition, found = load(language, named)
-        found += check(definition.flow)[1] if definition.flow is not None else []
-        codes = [one.code for one in found if one.severity == "warning"]
+        definition, problems = load(language, named)
+        problems += check(definition.flow)[1] if definition.flow is not None else []
+        codes = [problem.code for problem in problems if problem.severity == "warning"]
         if codes:
-            told[page] = list(dict.fromkeys((*told.get(page, ()), *codes)))
+            codes_of[page] = list(dict.fromkeys((*codes_of.get(page, ()), *codes)))
         number += 1
     assert number > 250
-    assert told == PAGES_ABOUT
+    assert codes_of == PAGES_ABOUT
 
 
 # --- flows as people write them: words that are also names of stores, branches, long chains, all scripts ---
@@ -252,7 +252,7 @@ FLOWS = [
 def test_a_flow_as_people_write_it_gets_no_warning(language: str, text: str) -> None:
     registry = agf.Registry()
     agf.define("{pipeline: nightly, steps: [{transform: {value: '1'}}]}", registry=registry)
-    agf.tool(lambda **given: given, name="t", registry=registry)
+    agf.tool(lambda **arguments: arguments, name="t", registry=registry)
     agf.agent(lambda prompt: prompt, name="model", default=True, registry=registry)
     agf.agent(_intake, name="intake", registry=registry)
     agf.agent(_settle, name="settle", registry=registry)
@@ -279,10 +279,10 @@ steps:
 
 
 def test_several_notes_are_one_folded_output_and_never_refuse(shell: Shell) -> None:
-    shown = shell.good(NOTED.format(options="--strict"))
+    result = shell.good(NOTED.format(options="--strict"))
     assert "noted" in default().flows
-    assert "note:" not in shown.out
-    (output,) = [data for data in shown.outputs if "notes" in str(data)]
+    assert "note:" not in result.out
+    (output,) = [data for data in result.outputs if "notes" in str(data)]
     assert "<summary>2 notes</summary>" in output["text/html"]
     assert output["text/plain"].startswith("2 notes: no step reads 'pear'")
     assert "fig" in output["text/html"]

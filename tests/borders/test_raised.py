@@ -288,9 +288,9 @@ def test_a_cell_shows_such_an_exception(kind: str, capsys: pytest.CaptureFixture
         shell.user_ns.update(agf=agf, registry=registered(kind)[0])
         shell.run_cell("agf.run('{pipeline: q, steps: [{tool: {name: fail}}]}', registry=registry)")
         shell.run_line_magic("unload_ext", "agf_magics")
-    said = capsys.readouterr()
-    assert "step.tool-failed" in said.out + said.err
-    assert "Unexpected exception formatting" not in said.out + said.err
+    printed = capsys.readouterr()
+    assert "step.tool-failed" in printed.out + printed.err
+    assert "Unexpected exception formatting" not in printed.out + printed.err
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -107,7 +107,7 @@ def test_the_options_of_a_tool_stay(reloading: Reloading) -> None:
     assert after is not before
     assert after.description == "Scales."
     same = ("name", "reuse", "timeout", "where", "throttle", "secret", "resources", "listed_only", "kernel_only")
-    assert [getattr(after, each) for each in same] == [getattr(before, each) for each in same]
+    assert [getattr(after, option) for option in same] == [getattr(before, option) for option in same]
 
 
 def test_parameters_that_fit_no_tool_leave_it_as_it_was(reloading: Reloading) -> None:

@@ -67,19 +67,19 @@ class ModelObject(FunctionModel):
         super().__init__(self._whole, stream_function=self._pieces, model_name="m")
 
     def _next(self, messages: Any) -> Said | Fails:
-        said = self.script[min(len(self.requests), len(self.script) - 1)]
+        reply = self.script[min(len(self.requests), len(self.script) - 1)]
         self.requests.append(messages)
-        return said
+        return reply
 
     def _whole(self, messages: Any, info: Any) -> ai.ModelResponse:
-        said = self._next(messages)
-        if isinstance(said, Fails):
-            return ai.ModelResponse(parts=[ai.TextPart(said.message)], finish_reason="error")
-        thinking = [ai.ThinkingPart(said.thinking)] if said.thinking else []
-        text = [ai.TextPart(said.text)] if said.text else []
-        calls = [ai.ToolCallPart(call.tool or "", dict(call.arguments), call.id or "c") for call in said.calls]  # type: ignore[arg-type]
-        end = END[said.end]
-        details = {"refusal": said.refusal} if said.refusal else {"finish_reason": end} if end else {}
+        reply = self._next(messages)
+        if isinstance(reply, Fails):
+            return ai.ModelResponse(parts=[ai.TextPart(reply.message)], finish_reason="error")
+        thinking = [ai.ThinkingPart(reply.thinking)] if reply.thinking else []
+        text = [ai.TextPart(reply.text)] if reply.text else []
+        calls = [ai.ToolCallPart(call.tool or "", dict(call.arguments), call.id or "c") for call in reply.calls]  # type: ignore[arg-type]
+        end = END[reply.end]
+        details = {"refusal": reply.refusal} if reply.refusal else {"finish_reason": end} if end else {}
         reason: Any = end
         return ai.ModelResponse(parts=[*thinking, *text, *calls], finish_reason=reason, provider_details=details)
 
@@ -129,7 +129,7 @@ class Asked:
         """The code, the words or the output, and the number of requests."""
         error = self.run.error
         words = repr(self.run.output) if error is None else error.diagnostic.message
-        for name in (*(each.model for each in PROTOCOLS.values()), "openai:m"):
+        for name in (*(protocol.model for protocol in PROTOCOLS.values()), "openai:m"):
             words = words.replace(name, "M")
         return (None if error is None else error.code), words, len(self.bodies)
 
@@ -156,19 +156,19 @@ def ask(
     text = (
         text or f"{SCHEMA if schema else ''}pipeline: p\nsteps:\n- agent: {{prompt: Hi{', schema: Total' * schema}}}\n"
     )
-    given: dict[str, Any] = {"registry": registry, "raises": False, "stream": stream, **options}
+    run_options: dict[str, Any] = {"registry": registry, "raises": False, "stream": stream, **options}
     if stream:
-        given.setdefault("on_event", lambda event: None)
+        run_options.setdefault("on_event", lambda event: None)
     if where == "object":
         model = ModelObject(script)
         registry.choose(model)
-        return Asked(agf.run(text, **given), model.requests)
+        return Asked(agf.run(text, **run_options), model.requests)
     protocol = PROTOCOLS[where]
     with ProtocolServer(protocol, script) as server:
         patch.setenv(protocol.key, "not-a-real-key")
         patch.setenv(protocol.variable, server.url)
         registry.choose(protocol.model)
-        return Asked(agf.run(text, **given), server.requests)
+        return Asked(agf.run(text, **run_options), server.requests)
 
 
 # --- the table ---
@@ -197,9 +197,9 @@ KINDS: Mapping[str, tuple[Sequence[Any], tuple[str | None, str, int]]] = {
 """The replies of a model, in order, and the outcome of its run."""
 
 
-def with_total(said: Any) -> Any:
+def with_total(reply: Any) -> Any:
     """The same reply with an answer that fits the schema."""
-    return Said(**{**vars(said), "text": said.text.replace("fine", TOTAL.text)}) if isinstance(said, Said) else said
+    return Said(**{**vars(reply), "text": reply.text.replace("fine", TOTAL.text)}) if isinstance(reply, Said) else reply
 
 
 @pytest.mark.parametrize("schema", [False, True], ids=["text", "schema"])
@@ -215,17 +215,17 @@ def test_a_reply_has_the_same_end_in_each_protocol(
     if schema:
         if kind == "about tags":
             pytest.skip("it is no JSON")
-        script = [with_total(said) for said in script]
+        script = [with_total(reply) for reply in script]
         words = words.replace("'fine'", "{'total': 5}")
-    asked = ask(where, script, monkeypatch, stream=stream, schema=schema)
-    assert asked.cell == (code, words, requests)
+    exchange = ask(where, script, monkeypatch, stream=stream, schema=schema)
+    assert exchange.cell == (code, words, requests)
     if kind == "an error in a 200":
-        (warning,) = asked.run.warnings
+        (warning,) = exchange.run.warnings
         assert (warning.code, "overloaded" in warning.message) == ("model.retried", True)
         return
-    assert asked.run.warnings == ()
+    assert exchange.run.warnings == ()
     # Each reply was paid for, even one that is not an answer.
-    assert asked.run.usage.requests == requests
+    assert exchange.run.usage.requests == requests
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
@@ -234,12 +234,12 @@ def test_a_model_is_told_that_a_call_names_nothing_and_its_other_calls_are_made(
     where: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = Said(calls=[Call("add", {"x": 1}, "c1"), Call("", {"x": 9}, "c2"), Call("nope", {}, "c3")])
-    asked = ask(where, [both, FINE], monkeypatch, stream=stream)
-    assert asked.run.output == "fine"
-    told = str(asked.bodies[1]) if where == "object" else json.dumps(asked.bodies[1])
-    assert "there is no tool '' here" in told
-    assert "there is no tool 'nope' here" in told
-    (call,) = [row for row in asked.run.steps.values() if row.id.endswith(".call")]
+    exchange = ask(where, [both, FINE], monkeypatch, stream=stream)
+    assert exchange.run.output == "fine"
+    request = str(exchange.bodies[1]) if where == "object" else json.dumps(exchange.bodies[1])
+    assert "there is no tool '' here" in request
+    assert "there is no tool 'nope' here" in request
+    (call,) = [row for row in exchange.run.steps.values() if row.id.endswith(".call")]
     assert (call.finished, call.failed) == (1, 2)
 
 
@@ -248,14 +248,14 @@ def test_a_model_is_told_that_a_call_names_nothing_and_its_other_calls_are_made(
 def test_the_call_of_an_answer_is_an_answer_only_where_one_was_asked_for(
     where: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = ask(where, [Said(calls=[Call("final_answer", {"x": 9})]), FINE], monkeypatch, stream=stream)
-    assert asked.cell == (None, "'fine'", 2)
+    exchange = ask(where, [Said(calls=[Call("final_answer", {"x": 9})]), FINE], monkeypatch, stream=stream)
+    assert exchange.cell == (None, "'fine'", 2)
 
 
 @pytest.mark.parametrize("where", WHERE)
 def test_the_tokens_of_a_refusal_count_towards_the_limit(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    each = "over: '[1, 2, 3]', on_error: continue, max_parallel: 1, do: {agent: {prompt: x}}"
-    text = f"{{pipeline: p, steps: [{{for_each: {{{each}, collect: {{transform: {{value: pipe}}}}}}}}]}}"
+    fan_out = "over: '[1, 2, 3]', on_error: continue, max_parallel: 1, do: {agent: {prompt: x}}"
+    text = f"{{pipeline: p, steps: [{{for_each: {{{fan_out}, collect: {{transform: {{value: pipe}}}}}}}}]}}"
     refused = Said(refusal="No.", end="refused")
     run = ask(where, [refused], monkeypatch, text=text).run
     assert run.usage.requests == 3
@@ -288,10 +288,10 @@ def test_reasoning_is_no_part_of_an_answer_however_it_is_cut(
             heard.append(event)
 
     pieces = CUTS[cut]
-    asked = ask(where, [Said(text="".join(pieces), pieces=pieces)], monkeypatch, stream=True, on_event=hear)
-    assert asked.cell == (None, "'5'", 1)
-    shown = {part: "".join(event.text for event in heard if event.part == part) for part in ("thinking", "text")}
-    assert (shown["thinking"].strip(), shown["text"]) == ("2+3", "5")
+    exchange = ask(where, [Said(text="".join(pieces), pieces=pieces)], monkeypatch, stream=True, on_event=hear)
+    assert exchange.cell == (None, "'5'", 1)
+    texts = {part: "".join(event.text for event in heard if event.part == part) for part in ("thinking", "text")}
+    assert (texts["thinking"].strip(), texts["text"]) == ("2+3", "5")
 
 
 # --- wrong forms of servers ---
@@ -324,22 +324,22 @@ PARALLEL = {
 @pytest.mark.parametrize("form", PARALLEL)
 def test_parallel_calls_stay_apart_in_a_stream(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     end = [chunk({}, finish_reason="tool_calls"), b"data: [DONE]\n\n"]
-    calls = Raw(b"".join([*(piece(*each) for each in PARALLEL[form]), *end]), headers=EVENTS)  # type: ignore[attr-defined]
-    asked = ask("chat", [calls, FINE], monkeypatch, stream=True)
-    assert asked.cell == (None, "'fine'", 2)
-    assert [message["content"] for message in asked.bodies[1]["messages"] if message["role"] == "tool"] == ["3", "6"]
+    calls = Raw(b"".join([*(piece(*call_piece) for call_piece in PARALLEL[form]), *end]), headers=EVENTS)  # type: ignore[attr-defined]
+    exchange = ask("chat", [calls, FINE], monkeypatch, stream=True)
+    assert exchange.cell == (None, "'fine'", 2)
+    assert [message["content"] for message in exchange.bodies[1]["messages"] if message["role"] == "tool"] == ["3", "6"]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-@pytest.mark.parametrize("given", ["null", "", "{}"])
+@pytest.mark.parametrize("form", ["null", "", "{}"])
 @pytest.mark.parametrize("where", ["chat", "responses", "google"])
 def test_a_tool_without_arguments_is_called_with_each_form_of_none(
-    where: str, given: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+    where: str, form: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments: Any = {} if where == "google" and given == "{}" else given
-    asked = ask(where, [Said(calls=[Call("now", arguments)]), FINE], monkeypatch, stream=stream)
-    assert asked.cell == (None, "'fine'", 2)
-    assert "noon" in json.dumps(asked.bodies[1])
+    arguments: Any = {} if where == "google" and form == "{}" else form
+    exchange = ask(where, [Said(calls=[Call("now", arguments)]), FINE], monkeypatch, stream=stream)
+    assert exchange.cell == (None, "'fine'", 2)
+    assert "noon" in json.dumps(exchange.bodies[1])
 
 
 USAGES = [
@@ -361,9 +361,9 @@ def test_the_form_of_its_numbers_refuses_no_paid_reply(
     end = f"data: {json.dumps({'id': 'x', 'object': 'chat.completion.chunk', 'choices': [], 'usage': usage})}\n\n"
     pieces = [chunk({"content": "fine"}), chunk({}, finish_reason="stop"), end.encode(), b"data: [DONE]\n\n"]
     reply = Raw(b"".join(pieces), headers=EVENTS) if stream else Raw(json.dumps(whole), headers=JSON)
-    asked = ask("chat", [reply], monkeypatch, stream=stream)
-    assert asked.cell == (None, "'fine'", 1)
-    assert (asked.run.usage.input, asked.run.usage.output) == (10, 5)
+    exchange = ask("chat", [reply], monkeypatch, stream=stream)
+    assert exchange.cell == (None, "'fine'", 1)
+    assert (exchange.run.usage.input, exchange.run.usage.output) == (10, 5)
 
 
 @pytest.mark.parametrize("where", ["responses", "anthropic", "google"])
@@ -375,11 +375,11 @@ def test_other_protocols_are_read_with_such_numbers_too(
 
     def odd(value: Any) -> Any:
         if isinstance(value, list):
-            return [odd(each) for each in value]
+            return [odd(element) for element in value]
         if isinstance(value, dict):
             return {
-                key: float(each) if "oken" in key and isinstance(each, int) else odd(each)
-                for key, each in value.items()
+                key: float(element) if "oken" in key and isinstance(element, int) else odd(element)
+                for key, element in value.items()
             }
         return value
 
@@ -387,9 +387,9 @@ def test_other_protocols_are_read_with_such_numbers_too(
         reply = Raw(b"".join(protocol.line(odd(event)) for event in protocol.events(FINE)), headers=EVENTS)
     else:
         reply = Raw(json.dumps(odd(protocol.plain(FINE))), headers=JSON)
-    asked = ask(where, [reply], monkeypatch, stream=stream)
-    assert asked.cell == (None, "'fine'", 1)
-    assert (asked.run.usage.input, asked.run.usage.output) == (10, 5)
+    exchange = ask(where, [reply], monkeypatch, stream=stream)
+    assert exchange.cell == (None, "'fine'", 1)
+    assert (exchange.run.usage.input, exchange.run.usage.output) == (10, 5)
 
 
 BODIES: Sequence[tuple[Any, tuple[str, str, int]]] = [
@@ -411,8 +411,8 @@ BODIES: Sequence[tuple[Any, tuple[str, str, int]]] = [
 def test_an_answer_of_status_200_that_is_no_reply_says_why(
     body: Any, expected: tuple[str, str, int], stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = ask("chat", [Raw(json.dumps(body), headers={**JSON, "Retry-After": "0"})], monkeypatch, stream=stream)
-    code, words, requests = asked.cell
+    exchange = ask("chat", [Raw(json.dumps(body), headers={**JSON, "Retry-After": "0"})], monkeypatch, stream=stream)
+    code, words, requests = exchange.cell
     assert (code, expected[1] in words) == (expected[0], True), words
     # A reply in one piece to a request for a stream is requested once more, in one piece.
     again = stream and code == "model.empty"
@@ -442,9 +442,9 @@ def test_a_reply_that_is_cut_anywhere_is_an_error_and_not_asked_for_again(
         plain = half(protocol.plain(FINE))
     is_cut = how == "the connection is cut"
     reply = Raw(cut if stream else plain, headers=EVENTS if stream else JSON, cut=is_cut)
-    asked = ask(where, [reply], monkeypatch, stream=stream)
+    exchange = ask(where, [reply], monkeypatch, stream=stream)
     code = "model.broken-off" if is_cut else "model.unended"
-    assert (asked.cell[0], asked.cell[2]) == (code, 1), asked.cell
+    assert (exchange.cell[0], exchange.cell[2]) == (code, 1), exchange.cell
 
 
 # --- places of a model ---
@@ -489,11 +489,11 @@ def test_a_reply_has_the_same_end_in_each_flow(
     flow: str, kind: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script, (code, words, requests) = KINDS[kind]
-    asked = ask("chat", script, monkeypatch, stream=stream, text=FLOWS[flow])
-    assert (asked.cell[0], asked.cell[2]) == (code, requests), asked.cell
+    exchange = ask("chat", script, monkeypatch, stream=stream, text=FLOWS[flow])
+    assert (exchange.cell[0], exchange.cell[2]) == (code, requests), exchange.cell
     if code is not None:
-        assert asked.cell[1] == words
-        assert asked.run.error.diagnostic.span is not None
+        assert exchange.cell[1] == words
+        assert exchange.run.error.diagnostic.span is not None
 
 
 @pytest.mark.parametrize(

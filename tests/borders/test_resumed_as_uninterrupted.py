@@ -223,24 +223,24 @@ def steps(gate: Gate, make: Callable[[], Any], first: Change, second: Change) ->
 
 
 @pytest.mark.parametrize("language", TEXTS)
-@pytest.mark.parametrize("what", CHANGED)
-def test_a_change_by_a_step_is_seen_by_later_steps(what: str, language: str) -> None:
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_change_by_a_step_is_seen_by_later_steps(kind: str, language: str) -> None:
     gate = Gate()
-    steps(gate, *CHANGED[what])
+    steps(gate, *CHANGED[kind])
     whole, resumed = gate.both(TEXTS[language], language)
     assert output_of(resumed) == output_of(whole)
     again = agf.run("flow", registry=gate.registry, reuse=True)
     assert output_of(again) == output_of(whole)
 
 
-@pytest.mark.parametrize("what", UNCHANGED)
-def test_a_call_that_changes_nothing_is_not_made_again(what: str) -> None:
+@pytest.mark.parametrize("kind", UNCHANGED)
+def test_a_call_that_changes_nothing_is_not_made_again(kind: str) -> None:
     gate = Gate()
-    make, read = UNCHANGED[what]
+    make, read = UNCHANGED[kind]
     steps(gate, make, read, read)
     whole, resumed = gate.both(PIPELINE)
     assert output_of(resumed) == output_of(whole)
-    if what not in ("a lambda",):
+    if kind not in ("a lambda",):
         assert [warning.code for warning in whole.warnings] == []
         assert [row.earlier for row in resumed.steps.values() if isinstance(row.step, Invoke)][:2] == [1, 1]
 
@@ -276,10 +276,10 @@ steps:
 """
 
 
-@pytest.mark.parametrize("what", [*UNCHANGED, "one date"])
-def test_an_object_in_two_stores_is_one_object(what: str) -> None:
+@pytest.mark.parametrize("kind", [*UNCHANGED, "one date"])
+def test_an_object_in_two_stores_is_one_object(kind: str) -> None:
     gate = Gate()
-    gate.tool("make", UNCHANGED[what][0] if what in UNCHANGED else lambda: DAY)
+    gate.tool("make", UNCHANGED[kind][0] if kind in UNCHANGED else lambda: DAY)
     gate.tool("same", lambda x: x)
     whole, resumed = gate.both(SAME)
     assert whole.output == resumed.output == [True, True]
@@ -293,9 +293,9 @@ INNER: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", INNER)
-def test_an_object_inside_of_a_result_is_the_same_object(what: str) -> None:
-    inside, path = INNER[what]
+@pytest.mark.parametrize("kind", INNER)
+def test_an_object_inside_of_a_result_is_the_same_object(kind: str) -> None:
+    inside, path = INNER[kind]
     gate = Gate()
     gate.tool("make", Box)
     gate.tool("same", lambda x: inside(x))

@@ -118,13 +118,13 @@ EDITED: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", EDITED)
-def test_an_edited_thing_never_gives_the_old_result(what: str, helpers: types.ModuleType) -> None:
-    cell, edit = EDITED[what]
+@pytest.mark.parametrize("edited", EDITED)
+def test_an_edited_thing_never_gives_the_old_result(edited: str, helpers: types.ModuleType) -> None:
+    cell, edit = EDITED[edited]
     kernel = Kernel(cell)
     first = kernel.run()
     same = kernel.run(reuse=True)
-    if "calls count" not in what:  # an attribute of a class counts even if calls change it
+    if "calls count" not in edited:  # an attribute of a class counts even if calls change it
         assert (calls_made(same), same.output) == (0, first.output)
         assert kernel.stale(first) == ()
     kernel.cell(edit)
@@ -168,15 +168,15 @@ CHANGING: dict[str, str] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", CHANGING)
-def test_changes_by_calls_do_not_count_before_or_after_a_restart(what: str, helpers: types.ModuleType) -> None:
-    kernel = Kernel(CHANGING[what])
+@pytest.mark.parametrize("changed", CHANGING)
+def test_changes_by_calls_do_not_count_before_or_after_a_restart(changed: str, helpers: types.ModuleType) -> None:
+    kernel = Kernel(CHANGING[changed])
     first = kernel.run()
     again = kernel.run(reuse=True)
     assert (calls_made(again), again.output) == (0, first.output)
     assert kernel.stale(first) == ()
     importlib.reload(helpers)
-    restarted = Kernel(CHANGING[what])
+    restarted = Kernel(CHANGING[changed])
     assert calls_made(restarted.run(reuse=True)) == 0
     # That run made no call. It knows the changes from the first run.
     assert calls_made(restarted.run(reuse=True)) == 0

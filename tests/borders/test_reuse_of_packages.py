@@ -139,9 +139,9 @@ def test_a_function_of_the_notebook_inside_of_a_packages_decorator_changes_the_d
     cell = (
         "from orchard_tools import validated\n@validated({{'lock': 1}})\ndef h(x): return x + {}\ndef t(x): return h(x)"
     )
-    one, other = (digest_function(Kernel(cell.format(n)).names["t"]) for n in (1, 2))
-    assert one is not None
-    assert one != other
+    first_digest, second_digest = (digest_function(Kernel(cell.format(n)).names["t"]) for n in (1, 2))
+    assert first_digest is not None
+    assert first_digest != second_digest
 
 
 def test_a_function_that_the_notebook_puts_into_a_package_makes_the_result_stale() -> None:
@@ -152,15 +152,20 @@ def test_a_function_that_the_notebook_puts_into_a_package_makes_the_result_stale
     assert kernel.run(reuse=True).output == 9
 
 
-@pytest.mark.parametrize(("one", "other"), [
+@pytest.mark.parametrize(("first_object", "second_object"), [
     ("{1: 1}.get", "{1: 2}.get"), ("[1].append", "[2].append"), ("'a'.join", "'b'.join"),
     ("{1}.union", "{2}.union"), ("(1).__add__", "(2).__add__"), ("[1].__len__", "[1, 2].__len__"),
     ("__import__('re').compile('a').match", "__import__('re').compile('b').match"),
 ])  # fmt: skip
-def test_methods_of_different_objects_have_different_digests(one: str, other: str) -> None:
+def test_methods_of_different_objects_have_different_digests(first_object: str, second_object: str) -> None:
     cell = "f = {}\ndef t(x): return f(x)"
-    digests = [digest_function(Kernel(cell.format(text)).names["t"]) for text in (one, one, other)]
+    digests = [
+        digest_function(Kernel(cell.format(text)).names["t"]) for text in (first_object, first_object, second_object)
+    ]
     assert digests[0] == digests[1] != digests[2]
-    bound = [digest_function(Kernel(f"f = {text}\ndef t(x): return x").names["f"]) for text in (one, one, other)]
+    bound = [
+        digest_function(Kernel(f"f = {text}\ndef t(x): return x").names["f"])
+        for text in (first_object, first_object, second_object)
+    ]
     assert bound[0] == bound[1] != bound[2]
     assert None not in (*digests, *bound)

@@ -48,8 +48,8 @@ NAMES = ["clean", "Bäume zählen", "a b", "数据", "हिन्दी", "a/b"
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("times", [1, 2])
 def test_the_name_of_a_flow_is_its_last_run(door: Shell, name: str, times: int) -> None:
-    for each in (name, f"{name}_all", f"{name}2"):
-        flow(each)
+    for variant in (name, f"{name}_all", f"{name}2"):
+        flow(variant)
     runs = [failed(name).run_id for _ in range(times)]
     failed(f"{name}_all")
     failed(f"{name}2")
@@ -209,8 +209,8 @@ def test_each_magic_takes_each_name(door: Shell, line: str, form: str) -> None:
         OPEN[0] = True
         last = agf.run("job")
     OPEN[0] = True
-    shown = door.run(line.replace("{}", forms(last)[form]))
-    assert shown.ok, shown.error
+    result = door.run(line.replace("{}", forms(last)[form]))
+    assert result.ok, result.error
 
 
 @pytest.mark.parametrize("line", MAGICS)

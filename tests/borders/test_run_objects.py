@@ -12,7 +12,7 @@ import pytest
 
 import agf_magics as agf
 from tests.engine import kept
-from tests.notebook.conftest import Kernel, headless, kernel, seen  # noqa: F401
+from tests.notebook.conftest import Kernel, headless, kernel, page_kernel  # noqa: F401
 
 ONE = "{pipeline: p, steps: [{transform: {value: '1', output: y}}]}"
 
@@ -25,6 +25,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], type[Exception], str]] = {
     "deepcopy": (copy.deepcopy, TypeError, "run.output and run.stores are its values"),
     "copy of a list": (lambda run: copy.deepcopy([run]), TypeError, "agf.runs("),
 }
+"""For each mistake: a wrong use of a run, the class of the error, and its words."""
 
 
 @pytest.mark.parametrize("past", [False, True])

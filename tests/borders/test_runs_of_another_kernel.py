@@ -46,10 +46,10 @@ def other(shell: Shell) -> Iterator[subprocess.Popen[str]]:
 def test_a_run_of_another_process_is_reported_as_running_there(
     shell: Shell, other: subprocess.Popen[str], magic: str, named: str
 ) -> None:
-    shown = shell.run(magic.format(named))
-    assert code(shown) == "journal.running"
-    assert "is running in another kernel" in str(shown.error)
-    assert "cancel it in the kernel where it runs: %runs --cancel held-1-" in str(shown.error)
+    result = shell.run(magic.format(named))
+    assert code(result) == "journal.running"
+    assert "is running in another kernel" in str(result.error)
+    assert "cancel it in the kernel where it runs: %runs --cancel held-1-" in str(result.error)
     assert other.communicate("go on\n", timeout=120)[0] == "go on\n"
     ended = shell.run(magic.format(named))
     assert code(ended) == "magic.unknown-run"
@@ -57,9 +57,9 @@ def test_a_run_of_another_process_is_reported_as_running_there(
 
 
 def test_a_run_of_another_process_is_not_deleted(shell: Shell, other: subprocess.Popen[str]) -> None:
-    shown = shell.run("%runs --delete held")
-    assert code(shown) == "journal.running"
-    assert "in the kernel where it runs: %runs --cancel held-1-" in str(shown.error)
+    result = shell.run("%runs --delete held")
+    assert code(result) == "journal.running"
+    assert "in the kernel where it runs: %runs --cancel held-1-" in str(result.error)
 
 
 def test_a_run_of_no_process_is_unknown(shell: Shell, other: subprocess.Popen[str]) -> None:

@@ -75,7 +75,7 @@ def mixed() -> Any:
     return value
 
 
-KINDS: dict[str, Callable[[], Any]] = {one.__name__: one for one in (pairs, mappings, wide, rows, mixed)}
+KINDS: dict[str, Callable[[], Any]] = {make.__name__: make for make in (pairs, mappings, wide, rows, mixed)}
 
 
 @dataclass
@@ -92,7 +92,7 @@ def reader_of(value: Any) -> Callable[[], Any]:
     return read
 
 
-def refused(walk: Callable[[Any], object]) -> Callable[[Any], object]:
+def refusal_of(walk: Callable[[Any], object]) -> Callable[[Any], object]:
     def attempt(value: Any) -> None:
         with pytest.raises(TooDeep, match=r"parts|characters"):
             walk(value)
@@ -126,16 +126,16 @@ COPIED = 2_000_000
 """The most calls of a walk that copies a quarter of a million parts before it counts all of them."""
 
 WALKS: dict[str, tuple[int, Callable[[Any], object]]] = {
-    "a result is taken": (COPIED, refused(settle)),
-    "arguments are copied": (COPIED, refused(isolate)),
-    "arguments are copied, large ones known": (COPIED, refused(lambda value: LargeValues().isolate({"x": value}))),
-    "the parts are counted": (FEW, refused(count_parts)),
-    "the value of a step is checked": (FEW, refused(Extents().check)),
+    "a result is taken": (COPIED, refusal_of(settle)),
+    "arguments are copied": (COPIED, refusal_of(isolate)),
+    "arguments are copied, large ones known": (COPIED, refusal_of(lambda value: LargeValues().isolate({"x": value}))),
+    "the parts are counted": (FEW, refusal_of(count_parts)),
+    "the value of a step is checked": (FEW, refusal_of(Extents().check)),
     "is it JSON": (FEW, is_json),
     "as JSON": (FEW, as_json),
     "equal": (FEW, lambda value: equal(value, KINDS[kind_of(value)]())),
     "weighed": (FEW, weigh),
-    "written as JSON": (FEW, refused(dump_bounded)),
+    "written as JSON": (FEW, refusal_of(dump_bounded)),
     "stored": (FEW, partial(encode_value, most=10_000_000)),
     "stored if short": (FEW, partial(json_text, most=10_000_000)),
     "shown of a record": (FEW, partial(to_show, most=10_000)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebook.conftest import Cell, Kernel, headless, kernel, seen  # noqa: F401
+from tests.notebook.conftest import Cell, Kernel, headless, kernel, page_kernel  # noqa: F401
 
 TOOLS = """
 import agf_magics as agf, ipywidgets
@@ -100,8 +100,8 @@ def test_the_result_is_seen_in_every_front_end_and_once(front: str, after: str, 
 @pytest.mark.parametrize("front", FRONTS)
 @pytest.mark.parametrize("flow", ["trained", "graph"])
 def test_a_tool_that_clears_the_output_leaves_the_page_of_its_run(flow: str, front: str, ready: Kernel) -> None:
-    for given in ("--set x=7", "--set x=7 --draw"):
-        screen = Screen(ready.run(f"r = %run_pipeline {flow} {given}", front), FRONTS[front])
+    for options in ("--set x=7", "--set x=7 --draw"):
+        screen = Screen(ready.run(f"r = %run_pipeline {flow} {options}", front), FRONTS[front])
         assert screen.text.count("✓ ok") >= 1
         assert "epoch 2" in screen.text
         assert screen.text.count("1 of 1 step") == 1
@@ -168,7 +168,7 @@ def test_a_run_in_an_output_widget_is_shown_in_it(way: str, ready: Kernel) -> No
 def test_a_capture_keeps_the_page_and_no_empty_output(ready: Kernel) -> None:
     for cell in ("r = %run_pipeline quick --set x=21", "%run_pipeline quick --set x=21", "agf.run('quick', {'x': 21})"):
         ready.good(f"%%capture c\n{cell}")
-        shown = ready.good("c.show()").of("display_data")
-        assert all(content["data"].get("text/plain") for content in shown), shown
-        pages = [one for one in shown if "output:\n  42" in one["data"]["text/plain"]]
+        displayed = ready.good("c.show()").of("display_data")
+        assert all(content["data"].get("text/plain") for content in displayed), displayed
+        pages = [output for output in displayed if "output:\n  42" in output["data"]["text/plain"]]
         assert len(pages) == 1

@@ -56,14 +56,15 @@ KEPT: dict[str, tuple[str, Any, list[Any]]] = {
     "a category beside a mixed column": ("select c from t order by c", WORD, ["b", "a"]),
     "a whole number and a float": (V, [{"v": 1}, {"v": 2.5}], [1.0, 2.5]),
 }
+"""For each case: a query, the rows of the frame that it reads, and the values of the result."""
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_query_gives_the_values_of_its_frames(name: str) -> None:
     query, frame, expected = KEPT[name]
-    found = cells(sql(query, t=frame))
-    assert found == expected
-    assert list(map(type, found)) == list(map(type, expected))
+    cells_found = cells(sql(query, t=frame))
+    assert cells_found == expected
+    assert list(map(type, cells_found)) == list(map(type, expected))
 
 
 ONE, TWO, PAIR = [{"v": 1}], [{"v": 2}], {"v": [1], "V": [2]}
@@ -84,6 +85,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "booleans beside numbers, of pandas": (V, {"t": pd.DataFrame({"v": [True, 10]}, dtype=object)}, NUMBERS),
     "a number beyond 64 bits": (V, {"t": pd.DataFrame({"v": [2**70, 1]}, dtype=object)}, NUMBERS),
 }
+"""For each case: a query, the frames that it reads, and the words of the error."""
 
 
 @pytest.mark.parametrize("name", REFUSED)

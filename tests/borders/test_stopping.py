@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebook.conftest import Kernel, headless, kernel, seen  # noqa: F401
+from tests.notebook.conftest import Kernel, headless, kernel, page_kernel  # noqa: F401
 from tests.processes import command_line, printed, script
 
 STOPS = '''
@@ -140,16 +140,16 @@ def test_the_command_line_ends_with_130_and_says_how_to_resume(tmp_path: Path) -
     (tmp_path / "tools.py").write_text(STOPS)
     (tmp_path / "p.yaml").write_text("{pipeline: p, steps: [{tool: {name: press}}]}")
     for quiet in ((), ("--quiet",)):
-        done = command_line(tmp_path, "run", "p.yaml", "--tools", "tools.py", *quiet)
-        assert (done.returncode, done.stdout) == (130, "")
-        assert "agf-magics resume p-" in done.stderr
-        assert "Traceback" not in done.stderr
+        completed = command_line(tmp_path, "run", "p.yaml", "--tools", "tools.py", *quiet)
+        assert (completed.returncode, completed.stdout) == (130, "")
+        assert "agf-magics resume p-" in completed.stderr
+        assert "Traceback" not in completed.stderr
 
 
 def test_an_interrupt_of_a_script_that_nothing_handles_ends_it_as_any_other(tmp_path: Path) -> None:
-    done = script(STOPS + "agf.run('p')", tmp_path)
-    assert done.returncode != 0
-    assert done.stderr.rstrip().endswith("run of 'p' was cancelled in steps[0] (interrupt) [run.cancelled]")
+    completed = script(STOPS + "agf.run('p')", tmp_path)
+    assert completed.returncode != 0
+    assert completed.stderr.rstrip().endswith("run of 'p' was cancelled in steps[0] (interrupt) [run.cancelled]")
 
 
 CELLS = {

@@ -23,7 +23,7 @@ TEX = ("from $5 to $6", "$$x^2$$", r"\(a_b\)", r"\[c^d\]", r"\begin{equation}e\e
 # --- mathematics (tests/browser/test_mathematics.py sees it in JupyterLab) ---
 
 
-def shown(tmp_path: Path) -> dict[str, Any]:
+def texts_shown(tmp_path: Path) -> dict[str, Any]:
     """Everything that a cell can show, with texts that look like mathematics."""
     registry = agf.Registry()
 
@@ -54,16 +54,16 @@ def shown(tmp_path: Path) -> dict[str, Any]:
             "scores": table.scores,
             "stale steps": agf.stale(run, registry=registry),
         }
-        return {name: html_of(each) for name, each in objects.items()}
+        return {name: html_of(value) for name, value in objects.items()}
 
 
-def html_of(thing: Any) -> str:
-    bundle = getattr(thing, "_repr_mimebundle_", None)
-    return str(bundle()["text/html"] if bundle is not None else thing._repr_html_())
+def html_of(value: Any) -> str:
+    bundle = getattr(value, "_repr_mimebundle_", None)
+    return str(bundle()["text/html"] if bundle is not None else value._repr_html_())
 
 
 def test_nothing_that_a_cell_shows_is_read_as_mathematics(tmp_path: Path) -> None:
-    for name, page in shown(tmp_path).items():
+    for name, page in texts_shown(tmp_path).items():
         assert page.startswith(UNTYPESET), name
         assert page.endswith("</div>"), name
 
@@ -91,8 +91,8 @@ OBEYED = set(CONTROL) - set("[2J1;Htxt.exea\n")
 
 
 def obeyed(folder: Path, *words: str) -> set[str]:
-    done = command_line(folder, *words)
-    return OBEYED & set(done.stdout + done.stderr)
+    completed = command_line(folder, *words)
+    return OBEYED & set(completed.stdout + completed.stderr)
 
 
 @pytest.mark.parametrize("format", ["text", "json", "github"])
@@ -114,9 +114,9 @@ def test_a_terminal_obeys_no_character_of_a_definition(tmp_path: Path, format: s
 def test_a_terminal_obeys_no_character_of_a_result(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text(json.dumps({"pipeline": "p", "steps": [{"transform": {"value": "ctx.a"}}]}))
     (tmp_path / "i.json").write_text(json.dumps({"a": {CONTROL: [CONTROL]}}))
-    done = command_line(tmp_path, "run", "b.json", "--input", "i.json", "--quiet")
-    assert OBEYED & set(done.stdout) == set()
-    assert json.loads(done.stdout) == {CONTROL: [CONTROL]}  # the printed JSON is unchanged
+    completed = command_line(tmp_path, "run", "b.json", "--input", "i.json", "--quiet")
+    assert OBEYED & set(completed.stdout) == set()
+    assert json.loads(completed.stdout) == {CONTROL: [CONTROL]}  # the printed JSON is unchanged
 
 
 def test_a_terminal_obeys_no_character_of_a_failure_or_a_picture(tmp_path: Path) -> None:
@@ -168,8 +168,10 @@ def test_a_name_that_is_not_a_file_is_refused_at_once(tmp_path: Path, kind: str)
         "    try:\n        call()\n        print(name, 'was read')\n"
         "    except (agf.DefinitionError, agf.StepError) as error:\n        assert error.diagnostic.code\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr) == ("", "")
+    completed = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (completed.stdout, completed.stderr) == ("", "")
 
 
 GONE = {
@@ -197,8 +199,10 @@ def test_a_removed_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> No
         "    except agf.DefinitionError as error:\n"
         "        assert error.code == 'define.file' and 'chdir' in error.diagnostic.hint, str(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr) == ("", "")
+    completed = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (completed.stdout, completed.stderr) == ("", "")
 
 
 # --- names with a default over a table ---

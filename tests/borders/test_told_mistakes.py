@@ -21,5 +21,5 @@ TABLE = json.loads((VECTORS / "told_mistakes.json").read_text("utf-8"))
 def test_a_mistake_is_reported_with_its_cure(row: dict[str, Any], shell: Shell) -> None:
     for cell in (TOOLS, TABLE["tools"], *row.get("setup", ())):
         shell.good(cell)
-    shown = shell.run(row["cell"])
-    assert findings(shown.out + shown.err) == unwrapped(row["says"])
+    result = shell.run(row["cell"])
+    assert findings(result.out + result.err) == unwrapped(row["says"])

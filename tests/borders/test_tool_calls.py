@@ -65,8 +65,9 @@ def test_each_call_keeps_its_arguments_and_its_result(name: str) -> None:
     registry = registry_of(model)
     used = agf.run(agf.load(GRAPH, "graph", name="asked", registry=registry), {}, registry=registry).output["used"]
     expected = [part.args for parts in IDS[name] for part in parts if isinstance(part, ai.ToolCallPart)]
-    assert [one["args"] for one in used] == expected
-    assert [one["output"] for one in used] == [str(len(args["fruit"])) for args in expected if isinstance(args, dict)]  # type: ignore[typeddict-item]
+    assert [tool_call["args"] for tool_call in used] == expected
+    lengths = [str(len(args["fruit"])) for args in expected if isinstance(args, dict)]  # type: ignore[typeddict-item]
+    assert [tool_call["output"] for tool_call in used] == lengths
     parts: list[Any] = [part for message in model.told for part in message.parts]
     calls = [part.tool_call_id for part in parts if isinstance(part, ai.ToolCallPart)]
     assert len({*calls}) == len(calls)

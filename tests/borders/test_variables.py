@@ -12,9 +12,9 @@ ECHO = "%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: ctx.a}\n"
 @pytest.mark.parametrize("word", ["--input nope", "--set a=$opne", "--set a=$getipython", "--set a=$exti"])
 def test_a_name_that_ipython_put_there_is_not_meant(shell: Shell, word: str) -> None:
     shell.good(ECHO)
-    shown = shell.run(f"%run_pipeline p {word}")
-    assert code(shown) == "magic.unknown-variable"
-    assert "did you mean" not in str(shown.error)
+    result = shell.run(f"%run_pipeline p {word}")
+    assert code(result) == "magic.unknown-variable"
+    assert "did you mean" not in str(result.error)
 
 
 def test_a_name_of_the_notebook_is(shell: Shell) -> None:
@@ -51,16 +51,16 @@ outer(4)
 )
 def test_in_a_function_the_hint_is_about_functions(shell: Shell, cell: str) -> None:
     shell.good(ECHO)
-    shown = shell.run(cell)
-    assert code(shown) == "magic.unknown-variable"
-    assert "write x = x in the function" in str(shown.error)
-    assert "run the cell" not in str(shown.error)
+    result = shell.run(cell)
+    assert code(result) == "magic.unknown-variable"
+    assert "write x = x in the function" in str(result.error)
+    assert "run the cell" not in str(result.error)
 
 
 def test_the_hint_is_right(shell: Shell) -> None:
     shell.good(ECHO)
-    own = "y = x\n        ".replace("y", "z")
-    shell.good(CLOSURE.format(own=own).replace("$x", "$z"))
+    own_lines = "y = x\n        ".replace("y", "z")
+    shell.good(CLOSURE.format(own=own_lines).replace("$x", "$z"))
     assert shell.names["r"].output == 4
 
 

@@ -24,20 +24,20 @@ def _tool(tmp_path: Path) -> Iterator[None]:
     agf.registry.tools.remove("same")
 
 
-@pytest.mark.parametrize("given", [{}, {"z": 6}, {"x": 5}, {"y": 1, "z": 2}])
+@pytest.mark.parametrize("input", [{}, {"z": 6}, {"x": 5}, {"y": 1, "z": 2}])
 @pytest.mark.parametrize(
     ("expression", "whole"),
-    [("ctx", lambda given: given), ("[ctx]", lambda given: [given]), ("{a: ctx}", lambda given: {"a": given})],
+    [("ctx", lambda input: input), ("[ctx]", lambda input: [input]), ("{a: ctx}", lambda input: {"a": input})],
 )
-def test_the_input_is_there(given: dict[str, Any], expression: str, whole: Any) -> None:
+def test_the_input_is_there(input: dict[str, Any], expression: str, whole: Any) -> None:
     step = f'tool: {{name: same, args: {{x: !expr "{expression}"}}}}'
-    run = agf.run(f"pipeline: p\nsteps:\n- {step}\n", dict(given))
-    assert run.output == [whole(given), None]
+    run = agf.run(f"pipeline: p\nsteps:\n- {step}\n", dict(input))
+    assert run.output == [whole(input), None]
     fan = (
         "pipeline: p\nsteps:\n- for_each:\n    items: [1, 2]\n    on_error: abort\n"
         f"    do: {{{step}}}\n    collect: {{transform: {{value: pipe}}}}\n"
     )
-    assert agf.run(fan, dict(given)).output == [[whole(given), None]] * 2
+    assert agf.run(fan, dict(input)).output == [[whole(input), None]] * 2
 
 
 def test_a_name_that_is_missing_is_still_told() -> None:

@@ -115,10 +115,10 @@ DATES = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "told"), DATES)
-def test_a_date_without_quotes_is_told(expression: str, told: bool) -> None:
+@pytest.mark.parametrize(("expression", "is_told"), DATES)
+def test_a_date_without_quotes_is_told(expression: str, is_told: bool) -> None:
     flow = agf.load(f'pipeline: p\nsteps:\n- transform: {{value: "{expression}"}}\n')
-    found = [warning for warning in flow.warnings if warning.code == "r1.date"]
-    assert bool(found) is told
-    for each in found:
-        assert each.hint == f"write: '{each.span.text if each.span else ''}'"
+    warnings = [warning for warning in flow.warnings if warning.code == "r1.date"]
+    assert bool(warnings) is is_told
+    for dated in warnings:
+        assert dated.hint == f"write: '{dated.span.text if dated.span else ''}'"

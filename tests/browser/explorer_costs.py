@@ -57,6 +57,7 @@ FLOWS = {
     "500 steps": "%run_pipeline steps --out r",
 }
 
+# Counts the frames and the long tasks of the page, and waits for the explorer.
 WATCH = """() => {
   const found = window.agfCosts = { frames: 0, long: 0, since: performance.now() };
   new PerformanceObserver(list => { for (const entry of list.getEntries()) found.long += entry.duration; })
@@ -70,6 +71,7 @@ WATCH = """() => {
   start();
 }"""
 
+# Ends the count, and returns it.
 COSTS = """() => {
   const { frames, long, since, paint, id } = window.agfCosts;
   cancelAnimationFrame(id);
@@ -78,13 +80,21 @@ COSTS = """() => {
 
 
 class Cost(NamedTuple):
+    """The cost of one run."""
+
     cpu: float
+    """The kernel's seconds of CPU."""
     memory: float
+    """The MB by which the kernel grew."""
     messages: int
+    """The messages on the connection of the page."""
     kilobytes: float
     frames: float
+    """The frames that the page painted in a second."""
     long: float
+    """Milliseconds of long tasks in the page."""
     paint: float
+    """Milliseconds until the explorer was there; 0 without one."""
 
 
 def measure(lab: Lab, browser: Any, flow: str, view: str, number: int) -> Cost:
@@ -110,17 +120,17 @@ def measure(lab: Lab, browser: Any, flow: str, view: str, number: int) -> Cost:
 
 
 def main(rounds: int) -> None:
-    found: dict[tuple[str, str], list[Cost]] = {}
+    costs_of: dict[tuple[str, str], list[Cost]] = {}
     with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "notebooks") as lab, chromium() as browser:
         number = 0
         for _ in range(rounds):
             for flow in FLOWS:
                 for view in ("off", "widget"):
                     number += 1
-                    found.setdefault((flow, view), []).append(measure(lab, browser, flow, view, number))
-    for key, costs in found.items():
+                    costs_of.setdefault((flow, view), []).append(measure(lab, browser, flow, view, number))
+    for key, costs in costs_of.items():
         medians = [statistics.median(column) for column in zip(*costs, strict=True)]
-        print(*key, *(f"{name} {one:.2f}" for name, one in zip(Cost._fields, medians, strict=True)), flush=True)
+        print(*key, *(f"{name} {median:.2f}" for name, median in zip(Cost._fields, medians, strict=True)), flush=True)
 
 
 if __name__ == "__main__":

@@ -124,9 +124,9 @@ def chromium() -> Iterator[Browser]:
     """The Chromium of this machine, or else the one of Playwright."""
     from playwright.sync_api import sync_playwright
 
-    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    programs = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=next(filter(None, found), None), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=next(filter(None, programs), None), args=FLAGS)
         yield browser
         browser.close()
 
@@ -160,7 +160,7 @@ class Notebook:
         self.errors: list[str] = []
         """The errors that the page itself reported."""
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        self.page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
         self.page.goto(f"{lab.url}/{path}", wait_until="domcontentloaded")
         self._ready()
 
@@ -208,9 +208,9 @@ class Notebook:
 
     def explorer(self, index: int) -> Locator:
         """The explorer in the output of a cell, once it is there."""
-        found = self.output(index).locator(".explorer").first
-        found.wait_for()
-        return found
+        explorer = self.output(index).locator(".explorer").first
+        explorer.wait_for()
+        return explorer
 
     def open_view(self, index: int, name: str) -> None:
         """Open a view of the explorer: Steps, Picture or Timeline."""
@@ -255,9 +255,9 @@ class Notebook:
     def look(self, index: int, text: str) -> str:
         """How the first piece with exactly this text is shown, once it has a colour. Long texts get their colours
         later."""
-        found = f"({PIECES})(it[0]).find(piece => piece[0] === it[1])?.[1]"
-        self.wait(found, [index, text])
-        return str(self.page.evaluate(f"it => {found}", [index, text]))
+        piece = f"({PIECES})(it[0]).find(piece => piece[0] === it[1])?.[1]"
+        self.wait(piece, [index, text])
+        return str(self.page.evaluate(f"it => {piece}", [index, text]))
 
     def becomes(self, index: int, text: str, look: str) -> None:
         """Wait until the first piece with exactly this text is shown in this way."""

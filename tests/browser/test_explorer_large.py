@@ -181,10 +181,10 @@ def test_rich_values_are_shown_bounded_and_do_nothing(opened: Open) -> None:
     explorer = page.explorer(2)
     explorer.locator(".title:has-text('✓ ok')").wait_for()
     explorer.locator(".panel h4:text-is('Stores')").wait_for()
-    shown = explorer.locator("img").count()
+    images = explorer.locator("img").count()
     explorer.locator(".panel summary:has-text('png_1 · ')").click()  # a value is fetched when it is opened
     explorer.locator(".panel details:has(> summary:has-text('png_1 · ')) img").wait_for()
-    assert explorer.locator("img").count() == shown + 1
+    assert explorer.locator("img").count() == images + 1
     for number, name in enumerate(names):
         explorer.locator(".row").nth(number).click()
         explorer.locator(f".panel code:text-is('steps[{number}]')").wait_for()

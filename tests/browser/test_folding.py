@@ -37,14 +37,14 @@ steps:
 - tool: {name: step, args: {x: !expr ctx.two, n: 6}, output: end}"""
 
 
-def corner(thing: Locator) -> tuple[float, float]:
+def corner(locator: Locator) -> tuple[float, float]:
     """The place at which the border of a box or a frame begins."""
-    place = thing.locator("rect:not([stroke-opacity])").first.bounding_box()
+    place = locator.locator("rect:not([stroke-opacity])").first.bounding_box()
     assert place is not None
     return place["x"], place["y"]
 
 
-def drawn(page: Notebook, cell: int) -> Locator:
+def picture_of(page: Notebook, cell: int) -> Locator:
     page.open_view(cell, "Picture")
     picture = page.explorer(cell).locator(".picture")
     picture.locator("g.box").first.wait_for()
@@ -56,7 +56,7 @@ def drawn(page: Notebook, cell: int) -> Locator:
 def test_a_frame_stays_where_it_was_clicked(opened: Open) -> None:
     page = opened(SETUP, FRAMES)
     page.run_all()
-    picture = drawn(page, 1)
+    picture = picture_of(page, 1)
     frame, folded = picture.locator("g.frame[data-step='steps[2]']"), picture.locator("g.box[data-step='steps[2]']")
     before = corner(frame)
     picture.locator("g[aria-label='Fold steps[2]']").click()
@@ -80,7 +80,7 @@ def test_a_group_of_a_long_chain_is_unfolded_where_it_is(opened: Open) -> None:
     page = opened(SETUP, "%run_pipeline two_hundred --set x0=1")
     page.run(0)
     page.run(1)
-    picture = drawn(page, 1)
+    picture = picture_of(page, 1)
     boxes = picture.locator("g.box")
     assert boxes.count() == 21, "the input and twenty groups"
     failed, name = boxes.filter(has_text="✗ 4/10"), "steps[120] … steps[129]"

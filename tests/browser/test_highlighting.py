@@ -114,13 +114,13 @@ def test_a_reloaded_page_has_the_colours(opened: Open) -> None:
 
 
 def test_the_magics_of_ours_are_known_and_no_others(opened: Open) -> None:
-    ours = ["%%pipeline", "%%policy", "%%plan", "%%graph", "\n  %%pipeline", "%%pipeline?"]
-    others = ["%%pipeline_inline", "%%pipelines", "%%timeit", "%pipeline", "# %%pipeline"]
-    page = opened(PIPELINE, *(f"{magic}\nfor name: x" for magic in ours + others))
+    our_magics = ["%%pipeline", "%%policy", "%%plan", "%%graph", "\n  %%pipeline", "%%pipeline?"]
+    other_words = ["%%pipeline_inline", "%%pipelines", "%%timeit", "%pipeline", "# %%pipeline"]
+    page = opened(PIPELINE, *(f"{magic}\nfor name: x" for magic in our_magics + other_words))
     key, keyword = page.look(0, "pipeline"), page.look(0, "%%pipeline")
     assert key != keyword
-    for at, magic in enumerate(ours + others, 1):
-        page.becomes(at, *(("for name", key) if magic in ours else ("for", keyword)))
+    for line_number, magic in enumerate(our_magics + other_words, 1):
+        page.becomes(line_number, *(("for name", key) if magic in our_magics else ("for", keyword)))
 
 
 @BOTH

@@ -182,8 +182,8 @@ def test_a_policy_inside_a_policy_says_that_it_opens_and_opens_in_place(opened: 
 
 
 def test_a_run_in_the_background_asks_in_its_explorer_and_nowhere_else(opened: Open) -> None:
-    shown, quiet = ("h = %run_pipeline_async guarded --set topic=pears" + more for more in ("", " --quiet"))
-    page = opened(SETUP, TOOLS, GUARDED, shown, "(await h).output", quiet, "h.result().output")
+    loud, quiet = ("h = %run_pipeline_async guarded --set topic=pears" + more for more in ("", " --quiet"))
+    page = opened(SETUP, TOOLS, GUARDED, loud, "(await h).output", quiet, "h.result().output")
     for index in range(4):
         page.run(index)
     yes = page.output(3).locator("button:text-is('yes')")

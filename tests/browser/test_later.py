@@ -55,8 +55,8 @@ edges:
 
 
 def badges(page: Notebook, cell: int) -> list[str]:
-    found = page.explorer(cell).locator(".row .badge").all_inner_texts()
-    return [text for text in found if text]
+    texts = page.explorer(cell).locator(".row .badge").all_inner_texts()
+    return [text for text in texts if text]
 
 
 @pytest.mark.parametrize("app", ["lab", "notebooks"])

@@ -52,9 +52,9 @@ def test_no_output_of_a_run_is_shown_as_mathematics(opened: Open) -> None:
     page.run_all()
     # The last cell is mathematics. Once it is typeset, all cells before it have been checked.
     page.wait("document.querySelectorAll('.jp-OutputArea mjx-container').length > 0")
-    shown = page.page.evaluate(
+    typeset = page.page.evaluate(
         "[...document.querySelectorAll('.jp-Cell')].map(cell => cell.querySelectorAll('mjx-container').length)"
     )
-    assert shown[:-1] == [0] * (len(CELLS) - 1)
-    assert shown[-1] == 1
+    assert typeset[:-1] == [0] * (len(CELLS) - 1)
+    assert typeset[-1] == 1
     page.says(2, "costs $7 or $8")

@@ -171,9 +171,9 @@ def test_a_reply_is_written_as_markdown_while_it_arrives(opened: Open, lab: Lab)
         assert arriving.locator("img, [onclick]").count() == 0
     page.finished()
     panel.locator(".said.model .markdown h1", has_text="Fruit").wait_for()
-    seen = page.page.evaluate("window.agfSeen")
-    assert seen
-    assert [text for text in seen if "# Fruit" in text or "**figs" in text or "Fruit" not in text] == []
+    pages = page.page.evaluate("window.agfSeen")
+    assert pages
+    assert [text for text in pages if "# Fruit" in text or "**figs" in text or "Fruit" not in text] == []
     assert page.page.evaluate("window.hacked") is None
 
 
@@ -227,8 +227,8 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
         assert agent.locator(".counted span", has_text="$0.000075").evaluate(IN_SIGHT)
         assert agent.locator(".name b").evaluate(IN_SIGHT)
         names = explorer.locator(".row .name b")
-        shown = {"answer", "request 1 · price · request 2", "1 call of price", "each of [pears, plums]"}
-        assert set(names.all_inner_texts()) >= shown
+        texts = {"answer", "request 1 · price · request 2", "1 call of price", "each of [pears, plums]"}
+        assert set(names.all_inner_texts()) >= texts
         assert not explorer.locator(".row", has_text="the model's choice").count()
         for theme in ("Dark", "Light"):
             page.theme(theme)

@@ -45,11 +45,11 @@ CANCEL = "button:has-text('Cancel')"
 
 
 def box(page: Notebook, cell: int, selector: str) -> dict[str, float]:
-    one, found = page.output(cell).locator(selector).first, None
-    while found is None:  # the page may be replaced in the meantime, and is then drawn again
-        one.wait_for()
-        found = one.bounding_box()
-    return dict(found)  # type: ignore[arg-type]
+    locator, bounds = page.output(cell).locator(selector).first, None
+    while bounds is None:  # the page may be replaced in the meantime, and is then drawn again
+        locator.wait_for()
+        bounds = locator.bounding_box()
+    return dict(bounds)  # type: ignore[arg-type]
 
 
 def is_inside(page: Notebook, cell: int) -> bool:

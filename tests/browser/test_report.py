@@ -53,19 +53,19 @@ def file(tmp_path: Path) -> Path:
     return agf.report(run, tmp_path / "run.html")
 
 
-def opened(browser: Browser, file: Path, **how: Any) -> tuple[Page, list[str]]:
+def open_file(browser: Browser, file: Path, **how: Any) -> tuple[Page, list[str]]:
     """Open the file. Returns the page, and the list of all that it loaded or complained about."""
     context = browser.new_context(**how)
-    page, told = context.new_page(), list[str]()
-    page.on("console", lambda message: told.append(message.text))
-    page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("request", lambda request: told.append(request.url))
+    page, requests = context.new_page(), list[str]()
+    page.on("console", lambda message: requests.append(message.text))
+    page.on("pageerror", lambda error: requests.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
     page.goto(file.as_uri())
-    return page, [each for each in told if not each.startswith("data:image/")]
+    return page, [url for url in requests if not url.startswith("data:image/")]
 
 
 def test_the_explorer_answers_without_a_kernel(browser: Browser, file: Path) -> None:
-    page, told = opened(browser, file)
+    page, requests = open_file(browser, file)
     panel = page.get_by_role("region").locator(".panel")
     panel.get_by_text("three", exact=False).first.wait_for()
     page.screenshot(path=PICTURES / "report.png")
@@ -92,17 +92,17 @@ def test_the_explorer_answers_without_a_kernel(browser: Browser, file: Path) -> 
     assert page.locator(".time option").all_inner_texts() == ["the moment before", "the start"]
     page.screenshot(path=PICTURES / "report-moment.png")
     assert page.title() == "fan · failed"
-    assert told == [file.as_uri()]
+    assert requests == [file.as_uri()]
 
 
 def test_without_scripts_and_on_paper_everything_is_there(browser: Browser, file: Path) -> None:
-    page, _ = opened(browser, file, java_script_enabled=False, color_scheme="dark")
+    page, _ = open_file(browser, file, java_script_enabled=False, color_scheme="dark")
     text = page.locator("#agf-page").inner_text()
     for part in ("doubled #3", "#149\t✓ ok", "three </script>", "steps[1]/steps[0]", "double: 6", "pipeline: fan"):
         assert part in text, part
     page.screenshot(path=PICTURES / "report-without-scripts.png", full_page=True)
     assert not page.get_by_role("button", name="Show everything on one page").is_visible()
-    page, _ = opened(browser, file)
+    page, _ = open_file(browser, file)
     assert not page.locator("#agf-page").is_visible()
     page.emulate_media(media="print")
     assert page.locator("#agf-page").is_visible()
@@ -125,7 +125,7 @@ def test_the_rows_of_a_run_over_data_are_a_table_with_and_without_scripts(browse
     run = agf.run(NESTED, over=[{"n": number} for number in range(210)], registry=registry)
     run.table.label(1, "mine")
     file = agf.report(run, tmp_path / "rows.html")
-    page, told = opened(browser, file)
+    page, requests = open_file(browser, file)
     panel = page.get_by_role("region").locator(".panel")
     panel.get_by_text("1–50 of 200").wait_for()
     panel.get_by_text("The first 200 of 210 rows are in this report.").wait_for()
@@ -139,8 +139,8 @@ def test_the_rows_of_a_run_over_data_are_a_table_with_and_without_scripts(browse
     panel.get_by_text("1–2 of 2").wait_for()
     page.screenshot(path=PICTURES / "report-rows.png")
     assert page.title() == "inner over rows · ok"
-    assert told == [file.as_uri()]
-    page, _ = opened(browser, file, java_script_enabled=False, color_scheme="dark")
+    assert requests == [file.as_uri()]
+    page, _ = open_file(browser, file, java_script_enabled=False, color_scheme="dark")
     table = page.locator("h2:text-is('Rows') + div table")
     assert table.locator("tbody tr").count() == 201
     assert table.locator("tr", has_text="no 205").is_visible()

@@ -37,14 +37,14 @@ CSP = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'
 """The content policy of a client for a page that declares no connection."""
 
 
-def opened(browser: Browser, call: Any) -> Page:
-    shown = browser.new_page()
-    shown.expose_function("callTool", lambda text: json.dumps(call(json.loads(text))))
-    shown.set_content(CLIENT)
+def open_client(browser: Browser, call: Any) -> Page:
+    client = browser.new_page()
+    client.expose_function("callTool", lambda text: json.dumps(call(json.loads(text))))
+    client.set_content(CLIENT)
     guarded = document().replace("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{CSP}">')
-    shown.evaluate("html => { document.getElementById('app').srcdoc = html; }", guarded)
-    shown.wait_for_function("window.seen.includes('ui/notifications/initialized')")
-    return shown
+    client.evaluate("html => { document.getElementById('app').srcdoc = html; }", guarded)
+    client.wait_for_function("window.seen.includes('ui/notifications/initialized')")
+    return client
 
 
 def test_the_page_follows_a_run_until_it_has_ended(browser: Browser) -> None:
@@ -58,17 +58,17 @@ def test_the_page_follows_a_run_until_it_has_ended(browser: Browser) -> None:
     agf.define("pipeline: held\nsteps:\n- tool: {name: hold, args: {word: '<i>fig</i>'}}\n", registry=registry)
     run = agf.start("held", registry=registry)
     try:
-        shown = opened(browser, lambda params: {"structuredContent": page(run)})
-        frame = shown.frame_locator("#app")
-        shown.evaluate(
+        app = open_client(browser, lambda params: {"structuredContent": page(run)})
+        frame = app.frame_locator("#app")
+        app.evaluate(
             "id => tell('ui/notifications/tool-result', {structuredContent: {data: {run_id: id}}})", run.run_id
         )
         frame.get_by_text("running").first.wait_for()
         gate.set()
         frame.get_by_text("✓ ok").first.wait_for()
         assert "<i>fig</i>" in frame.locator("#run").inner_text()
-        shown.wait_for_function("window.seen.includes('ui/notifications/size-changed')")
-        shown.close()
+        app.wait_for_function("window.seen.includes('ui/notifications/size-changed')")
+        app.close()
     finally:
         gate.set()
         run.wait()
@@ -84,9 +84,9 @@ def test_the_result_of_a_flow_and_an_error_are_shown(browser: Browser) -> None:
             return {"isError": True, "content": [{"type": "text", "text": "there is no run"}]}
         return {"structuredContent": page(run)}
 
-    shown = opened(browser, call)
-    frame = shown.frame_locator("#app")
+    app = open_client(browser, call)
+    frame = app.frame_locator("#app")
     for id, text in ((run.run_id, "✓ ok"), ("made-up", "there is no run")):
-        shown.evaluate("meta => tell('ui/notifications/tool-result', {content: [], _meta: meta})", {RUN_ID: id})
+        app.evaluate("meta => tell('ui/notifications/tool-result', {content: [], _meta: meta})", {RUN_ID: id})
         frame.get_by_text(text).first.wait_for()
-    shown.close()
+    app.close()

@@ -241,7 +241,7 @@ def test_the_timeline_has_an_axis_and_the_tree_a_search(opened: Open) -> None:
     ticks.nth(1).wait_for()
     places = [box for box in (tick.bounding_box() for tick in ticks.all()) if box is not None]
     assert len(places) == ticks.count() >= 2
-    assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(places))
+    assert all(first["x"] + first["width"] <= second["x"] for first, second in pairwise(places))
     assert ticks.first.text_content() == "0"
     page.picture("seen-timeline", 1)
     page.open_view(1, "Steps")

@@ -59,13 +59,13 @@ def test_a_table_is_paged_sorted_filtered_and_labelled(opened: Open) -> None:
     panel.locator("text=1–5 of 5").wait_for()
     panel.locator("input[aria-label='Only rows below']").fill("")
     panel.locator("input[aria-label='Only rows below']").press("Enter")
-    shown = panel.locator("select[aria-label='Rows that are shown']")
-    shown.select_option("failed")
+    filter_of_rows = panel.locator("select[aria-label='Rows that are shown']")
+    filter_of_rows.select_option("failed")
     panel.locator("text=1–1 of 1").wait_for()
     assert "no sevens" in (rows.first.text_content() or "")
-    shown.select_option("changed")
+    filter_of_rows.select_option("changed")
     where.filter(has_text="of 89").wait_for()  # n % 3 equals n % 4 for three of twelve numbers, and n7 failed twice
-    shown.select_option("")
+    filter_of_rows.select_option("")
     panel.locator("text=1–50 of 120").wait_for()
     panel.locator("th button:text-matches('^quality')").click()
     panel.locator("th button:text-matches('^quality')").click()  # back to the order of the table

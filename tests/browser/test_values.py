@@ -71,9 +71,9 @@ def test_each_element_shows_what_went_in_and_out_and_calls_are_found_and_ordered
 
     def table(row: str, part: str, *texts: str) -> None:
         explorer.locator(f".row[id='{row}']").click()
-        shown = explorer.locator(f".panel h4:text-is('{part}') >> xpath=.. >> tr")
+        rows = explorer.locator(f".panel h4:text-is('{part}') >> xpath=.. >> tr")
         for text in texts:
-            shown.filter(has_text=text).first.wait_for()
+            rows.filter(has_text=text).first.wait_for()
 
     ids = explorer.locator(".row").evaluate_all(
         "rows => rows.map(row => [row.querySelector('i.id').textContent.trim(), row.id])"
@@ -91,21 +91,21 @@ def test_each_element_shows_what_went_in_and_out_and_calls_are_found_and_ordered
     explorer.locator(".panel h4:text-is('Values') >> xpath=..", has_text="ctx.total45case: True").wait_for()
     table(row["steps[4]"], "Calls", "no sevens")
     assert not explorer.locator(".panel h4:text-is('Values')").is_visible()
-    found = explorer.locator(".panel tbody tr")
-    assert found.first.text_content().startswith("#6✗ failed")  # type: ignore[union-attr]
+    call_rows = explorer.locator(".panel tbody tr")
+    assert call_rows.first.text_content().startswith("#6✗ failed")  # type: ignore[union-attr]
     heads = explorer.locator(".panel th")
     assert heads.all_inner_texts() == ["element", "state ▾", "took", "output or error", "input"]
     heads.locator("button:text-is('element')").click()
     explorer.locator(".panel tbody tr:first-child >> text=#0").wait_for()
-    assert [row[:2] for row in found.all_inner_texts()] == [f"#{number}" for number in range(9)]
+    assert [row[:2] for row in call_rows.all_inner_texts()] == [f"#{number}" for number in range(9)]
     heads.locator("button:text-is('took')").click()
     explorer.locator(".panel th[aria-sort=descending]:has-text('took ▾')").wait_for()
     page.picture("values-calls", 1)
     explorer.locator("input[aria-label='Find a call']").fill('n": 5')
     explorer.locator("input[aria-label='Find a call']").press("Enter")
     explorer.locator(".panel >> text=1–1 of 1").wait_for()
-    assert found.count() == 1
-    assert "#4" in (found.first.text_content() or "")
+    assert call_rows.count() == 1
+    assert "#4" in (call_rows.first.text_content() or "")
     assert not page.errors
 
 

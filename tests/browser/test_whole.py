@@ -33,9 +33,9 @@ def chain(name: str, count: int, *more: str) -> str:
 
 def box(part: Locator) -> tuple[float, float, float, float]:
     """The left, top, right and bottom of a part."""
-    found = part.bounding_box()
-    assert found is not None
-    return found["x"], found["y"], found["x"] + found["width"], found["y"] + found["height"]
+    bounds = part.bounding_box()
+    assert bounds is not None
+    return bounds["x"], bounds["y"], bounds["x"] + bounds["width"], bounds["y"] + bounds["height"]
 
 
 def drag(page: Notebook, part: Locator, dx: float, dy: float) -> None:
@@ -94,8 +94,8 @@ def test_a_wide_picture_has_the_width_and_the_panel_is_below_it(opened: Open) ->
     main, panel = box(explorer.locator(".main")), box(explorer.locator(".panel"))
     assert panel[1] >= main[3] - 2
     assert abs(main[2] - panel[2]) <= 2
-    boxes = [box(one) for one in explorer.locator("g.box").all()]
-    assert all(main[0] <= one[0] and one[2] <= main[2] and one[3] <= main[3] for one in boxes)
+    boxes = [box(part) for part in explorer.locator("g.box").all()]
+    assert all(main[0] <= part[0] and part[2] <= main[2] and part[3] <= main[3] for part in boxes)
     divider = explorer.locator("[aria-label='Size of the details']")
     drag(page, divider, 0, 100)
     assert main[3] + 95 <= box(explorer.locator(".main"))[3] <= main[3] + 105
@@ -183,7 +183,7 @@ def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Op
     explorer.locator("g.box").first.wait_for()
     explorer.locator("button[title='Zoom out']").click()
     explorer.locator("button[title='Zoom out']").click()
-    seen = explorer.locator(".picture > svg").get_attribute("viewBox")
+    view_box = explorer.locator(".picture > svg").get_attribute("viewBox")
     sign, room = box(explorer.locator(".opens")), box(explorer.locator(".picture"))
     assert room[0] <= sign[0] < sign[2] <= room[2]
     explorer.locator(".opens").click()
@@ -198,7 +198,7 @@ def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Op
     explorer.locator(".crumbs button").first.click()
     explorer.locator("g.box", has_text="middle").wait_for()
     assert explorer.locator(".crumbs").inner_text() == ""
-    assert explorer.locator(".picture > svg").get_attribute("viewBox") == seen
+    assert explorer.locator(".picture > svg").get_attribute("viewBox") == view_box
 
 
 CUT = """() => [...document.querySelectorAll(".agf-figure, .agf-figure > div, .agf-run div")]
@@ -427,8 +427,8 @@ def test_a_run_that_was_cancelled_and_resumed_says_so_in_the_saved_page(opened: 
     explorer.locator("button:text-is('Resume')").click()
     explorer.locator("header >> text=✓ ok").wait_for()
     page.says(2, "It was cancelled, and was resumed above.")
-    said = [output.get("data", {}).get("text/plain", "") for output in page.save().cells[2].outputs]
-    assert "It was cancelled, and was resumed above." in said
+    texts = [output.get("data", {}).get("text/plain", "") for output in page.save().cells[2].outputs]
+    assert "It was cancelled, and was resumed above." in texts
     panel = page.open_step(2, "fragile")
     panel.locator("h4:text-is('Output')").wait_for()  # the panel is drawn again until it has the call
     panel.locator("button:text-is('Run from here')").click()

@@ -36,7 +36,7 @@ EXPLORERS = """[...document.querySelectorAll("*")]
 """The explorers of a page, wherever they are."""
 
 
-def look(page: Page) -> None:
+def check_widgets(page: Page) -> None:
     """Check that the run and the picture are in the page, have their sizes, and react."""
     page.wait_for_function(f"{EXPLORERS}.length === 2 && {EXPLORERS}[1].querySelectorAll('g.box').length > 1")
     heights = page.evaluate(f"{EXPLORERS}.map(node => [node.clientWidth, node.clientHeight])")
@@ -54,7 +54,7 @@ def look(page: Page) -> None:
 def test_a_run_and_a_picture_stand_in_a_box(opened: Open) -> None:
     page = opened(SETUP, SHOWN)
     page.run_all()
-    look(page.page)
+    check_widgets(page.page)
     page.picture("widget-box", 1)
     assert not page.errors
 
@@ -72,7 +72,7 @@ def test_a_run_and_a_picture_stand_in_a_page_of_voila(lab: Lab, browser: Browser
         page = browser.new_page(viewport={"width": 1000, "height": 900})
         page.set_default_timeout(SECONDS * 1000)
         page.goto(f"http://127.0.0.1:{port}", wait_until="domcontentloaded")
-        look(page)
+        check_widgets(page)
         PICTURES.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=PICTURES / "widget-voila.png")
         page.close()

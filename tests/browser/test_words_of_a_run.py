@@ -96,7 +96,7 @@ def test_the_steps_of_a_resumed_run_follow_each_other_in_the_timeline(opened: Op
     page.open_view(1, "Timeline")
     bars = page.explorer(1).locator(".row .bar u")
     bars.nth(4).wait_for()
-    places = [(one["x"], one["x"] + one["width"]) for bar in bars.all() if (one := bar.bounding_box())]
+    places = [(bounds["x"], bounds["x"] + bounds["width"]) for bar in bars.all() if (bounds := bar.bounding_box())]
     assert len(places) == 5
     room = page.explorer(1).locator(".row .bar").first.bounding_box()
     assert room is not None
@@ -134,7 +134,7 @@ def test_the_times_of_an_axis_are_those_that_a_person_reads(opened: Open, end: f
     page.run(1)
     page.open_view(1, "Timeline")
     page.explorer(1).locator(".axis span").first.wait_for()
-    shown = page.page.evaluate(
+    ticks = page.page.evaluate(
         f"""end => {{
       const list = {EXPLORERS}[0].host.explorer.shown;
       Object.defineProperty(list.ticks, "clientWidth", {{ value: 56 * 6 }});
@@ -143,7 +143,7 @@ def test_the_times_of_an_axis_are_those_that_a_person_reads(opened: Open, end: f
     }}""",
         end,
     )
-    assert shown == labels
+    assert ticks == labels
 
 
 def test_the_calls_of_a_loop_are_pieces_while_it_goes_on(opened: Open, lab: Lab) -> None:
@@ -156,9 +156,9 @@ def test_the_calls_of_a_loop_are_pieces_while_it_goes_on(opened: Open, lab: Lab)
     pieces = "root => (root.querySelector('.row u').style.background.match(/transparent/g) ?? []).length"
     page.wait(f"{EXPLORERS}.some(root => ({pieces})(root) === 9)")  # three calls, and one that goes on
     assert "running" in page.explorer(1).locator("header").inner_text()
-    asked = page.page.evaluate(f"() => {EXPLORERS}[0].host.explorer.state.requests")
+    requests = page.page.evaluate(f"() => {EXPLORERS}[0].host.explorer.state.requests")
     page.page.evaluate(f"() => {{ for (let k = 0; k < 100; k++) {EXPLORERS}[0].host.explorer.draw(); }}")
-    assert page.page.evaluate(f"() => {EXPLORERS}[0].host.explorer.state.requests") <= asked + 1
+    assert page.page.evaluate(f"() => {EXPLORERS}[0].host.explorer.state.requests") <= requests + 1
     page.picture("words-loop", 1)
     (lab.folder / "go").touch()
     page.finished()

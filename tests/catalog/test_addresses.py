@@ -47,16 +47,16 @@ ADDRESSES: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("url", "wrong", "hint"), ADDRESSES, ids=lambda value: repr(value))
 def test_the_form_of_an_address(url: str, wrong: str, hint: str) -> None:
-    told = address_fault("the address", url)
+    fault = address_fault("the address", url)
     if not wrong:
-        assert told is None
+        assert fault is None
         return
-    assert told is not None
-    assert told.code == "model.address"
+    assert fault is not None
+    assert fault.code == "model.address"
     if hint:
-        assert told.diagnostic.message.endswith(f" {wrong}")
-        assert told.diagnostic.hint == hint
-    assert told.diagnostic.message.startswith("the address '")
+        assert fault.diagnostic.message.endswith(f" {wrong}")
+        assert fault.diagnostic.hint == hint
+    assert fault.diagnostic.message.startswith("the address '")
 
 
 @pytest.fixture(autouse=True)
@@ -86,16 +86,17 @@ KEYS: list[tuple[str, str, str]] = [
     ("a…c", "has the character U+2026 (horizontal ellipsis)", COPY),
     ("a\x01c", "has the character U+0001 (a control character)", COPY),
 ]
+"""A key, what is wrong with it, and the hint; empty: nothing is wrong."""
 
 
 @pytest.mark.parametrize(("key", "wrong", "hint"), KEYS, ids=repr)
 def test_what_is_in_no_key(key: str, wrong: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    told = environment_fault("openai-chat", "")
-    assert (told and told.code) == ("model.key" if wrong else None)
-    if told is not None:
-        assert told.diagnostic.message == f"OPENAI_API_KEY {wrong}, which no key has"
-        assert told.diagnostic.hint == hint
+    fault = environment_fault("openai-chat", "")
+    assert (fault and fault.code) == ("model.key" if wrong else None)
+    if fault is not None:
+        assert fault.diagnostic.message == f"OPENAI_API_KEY {wrong}, which no key has"
+        assert fault.diagnostic.hint == hint
 
 
 @pytest.mark.parametrize(
@@ -121,20 +122,20 @@ def test_only_what_a_request_sends_must_be_right(
 
 def test_an_address_of_the_environment_counts_where_no_other_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "ftp://host")
-    told = environment_fault("openai", "")
-    assert told is not None
-    assert told.diagnostic.message.startswith("OPENAI_BASE_URL 'ftp://host' begins with ftp://")
+    fault = environment_fault("openai", "")
+    assert fault is not None
+    assert fault.diagnostic.message.startswith("OPENAI_BASE_URL 'ftp://host' begins with ftp://")
     assert environment_fault("openai", "http://host/v1") is None
     assert environment_fault("anthropic", "") is None
-    given = environment_fault("openai", "ftp://other")
-    assert given is not None
-    assert given.diagnostic.message.startswith("the address 'ftp://other' begins")
+    fault_of_address = environment_fault("openai", "ftp://other")
+    assert fault_of_address is not None
+    assert fault_of_address.diagnostic.message.startswith("the address 'ftp://other' begins")
 
 
 def test_certificates_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def told(error: Exception) -> tuple[str, str | None] | None:
-        found = certificates_fault(error, "m")
-        return (found.diagnostic.message, found.diagnostic.hint) if found is not None else None
+        fault = certificates_fault(error, "m")
+        return (fault.diagnostic.message, fault.diagnostic.hint) if fault is not None else None
 
     file, gone = tmp_path / "file.pem", tmp_path / "gone"
     file.write_text("no certificate", "utf-8")
@@ -154,7 +155,7 @@ def test_certificates_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("proxies", "where", "wanted"),
+    ("proxies", "where", "expected"),
     [
         ({}, "http://host/v1", None),
         ({"HTTP_PROXY": "http://p:1"}, "http://host/v1", ("http_proxy", "http://p:1", "host")),
@@ -168,9 +169,9 @@ def test_certificates_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch:
     ],
 )
 def test_the_proxy_that_is_asked_for_an_address(
-    proxies: dict[str, str], where: str, wanted: tuple[str, str, str] | None, monkeypatch: pytest.MonkeyPatch
+    proxies: dict[str, str], where: str, expected: tuple[str, str, str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in proxies.items():
         monkeypatch.setenv(name, value)
-    found = proxy_of(where)
-    assert (found and (found.variable.lower(), found.address, found.host)) == wanted  # Windows has one case
+    proxy = proxy_of(where)
+    assert (proxy and (proxy.variable.lower(), proxy.address, proxy.host)) == expected  # Windows has one case

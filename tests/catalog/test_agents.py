@@ -23,19 +23,19 @@ def registry() -> Registry:
     return Registry()
 
 
-def made(function: Any, **options: Any) -> Agent:
+def agent_of(function: Any, **options: Any) -> Agent:
     registry = Registry()
     agent(function, registry=registry, name="reviewer", **options)
     return registry.agents["reviewer"]  # type: ignore[return-value]
 
 
-def filled(function: Any, input: Any = None, **options: Any) -> dict[str, Any]:
-    return made(function).arguments(prompt="ask", input=input, **options)
+def arguments_of(function: Any, input: Any = None, **options: Any) -> dict[str, Any]:
+    return agent_of(function).arguments(prompt="ask", input=input, **options)
 
 
-def refused(function: Any, input: Any = None) -> Any:
+def refusal_of(function: Any, input: Any = None) -> Any:
     with pytest.raises(StepError) as caught:
-        filled(function, input)
+        arguments_of(function, input)
     assert caught.value.code == "agent.arguments"
     return caught.value.diagnostic
 
@@ -65,8 +65,8 @@ def test_tools_are_named(registry: Registry) -> None:
 
     with pytest.raises(TypeError, match="tools must be a list of names"):
         agent(reviewer, tools=[reviewer], registry=registry)  # type: ignore[list-item]
-    assert made(reviewer, tools="fetch").tools == ("fetch",)
-    assert made(reviewer, tools=[]).tools == ()
+    assert agent_of(reviewer, tools="fetch").tools == ("fetch",)
+    assert agent_of(reviewer, tools=[]).tools == ()
 
 
 def test_default_is_a_switch(registry: Registry) -> None:
@@ -78,7 +78,7 @@ def test_parameters_are_filled_by_name_from_what_the_caller_has() -> None:
     def all_of_it(identity, tools, schema, input, prompt): ...
 
     tools = {"fetch": print}
-    assert filled(all_of_it, {"doc": "d"}, schema={"type": "object"}, tools=tools, identity="user") == {
+    assert arguments_of(all_of_it, {"doc": "d"}, schema={"type": "object"}, tools=tools, identity="user") == {
         "prompt": "ask",
         "input": {"doc": "d"},
         "schema": {"type": "object"},
@@ -90,8 +90,12 @@ def test_parameters_are_filled_by_name_from_what_the_caller_has() -> None:
 def test_any_other_parameter_is_a_field_of_the_input() -> None:
     def reviewer(prompt: str, doc: str, limit: int = 3): ...
 
-    assert filled(reviewer, {"doc": "d", "unasked": 1}) == {"prompt": "ask", "doc": "d"}
-    assert filled(reviewer, {"doc": "d", "limit": 5, "prompt": "not this"}) == {"prompt": "ask", "doc": "d", "limit": 5}
+    assert arguments_of(reviewer, {"doc": "d", "unasked": 1}) == {"prompt": "ask", "doc": "d"}
+    assert arguments_of(reviewer, {"doc": "d", "limit": 5, "prompt": "not this"}) == {
+        "prompt": "ask",
+        "doc": "d",
+        "limit": 5,
+    }
 
 
 def test_fields_become_what_their_annotations_say() -> None:
@@ -102,21 +106,21 @@ def test_fields_become_what_their_annotations_say() -> None:
     def reviewer(prompt: str, doc): ...
 
     reviewer.__annotations__["doc"] = Doc
-    assert filled(reviewer, {"doc": {"text": "t"}})["doc"] == Doc("t")
-    assert "expects text for 'doc.text', got the number 1" in refused(reviewer, {"doc": {"text": 1}}).message
+    assert arguments_of(reviewer, {"doc": {"text": "t"}})["doc"] == Doc("t")
+    assert "expects text for 'doc.text', got the number 1" in refusal_of(reviewer, {"doc": {"text": 1}}).message
 
 
 def test_one_parameter_that_says_nothing_of_itself_gets_the_prompt_or_the_input() -> None:
     def reviewer(question): ...
 
-    assert filled(reviewer, {"question": "a field"}) == {"question": "ask"}
-    assert filled(reviewer, {"a": 1}, alone="input") == {"question": {"a": 1}}
+    assert arguments_of(reviewer, {"question": "a field"}) == {"question": "ask"}
+    assert arguments_of(reviewer, {"a": 1}, alone="input") == {"question": {"a": 1}}
 
 
 def test_one_parameter_with_an_annotation_is_a_field() -> None:
     def reviewer(question: str): ...
 
-    assert filled(reviewer, {"question": "a field"}) == {"question": "a field"}
+    assert arguments_of(reviewer, {"question": "a field"}) == {"question": "a field"}
 
 
 @pytest.mark.parametrize("name", ["prompt", "input", "schema", "tools", "identity"])
@@ -129,37 +133,38 @@ def test_one_parameter_with_a_known_name_gets_that(name: str) -> None:
         "identity": lambda identity: 0,
     }
     values = {"prompt": "ask", "input": {"a": 1}, "schema": None, "tools": {}, "identity": "user"}
-    assert filled(functions[name], {"a": 1}) == {name: values[name]}
+    assert arguments_of(functions[name], {"a": 1}) == {name: values[name]}
 
 
 def test_no_parameter_gets_nothing_and_two_stars_get_the_other_fields() -> None:
-    assert filled(lambda: 0, {"a": 1}) == {}
-    assert filled(lambda prompt, **rest: 0, {"a": 1, "prompt": 2}) == {"prompt": "ask", "a": 1}
+    assert arguments_of(lambda: 0, {"a": 1}) == {}
+    assert arguments_of(lambda prompt, **rest: 0, {"a": 1, "prompt": 2}) == {"prompt": "ask", "a": 1}
 
 
 def test_what_the_caller_hands_over_is_not_held_to_annotations() -> None:
     def reviewer(prompt: str, schema: str, tools: list[str], identity: int): ...
 
-    assert filled(reviewer)["schema"] is None
+    assert arguments_of(reviewer)["schema"] is None
 
 
 def test_everything_that_is_missing_is_told_with_what_there_is() -> None:
     def reviewer(prompt: str, doc: str, limit: int): ...
 
-    found = refused(reviewer, {"docs": "d"})
-    assert found.message == "agent 'reviewer' needs 'doc'; needs 'limit'"
-    assert found.hint == (
+    error = refusal_of(reviewer, {"docs": "d"})
+    assert error.message == "agent 'reviewer' needs 'doc'; needs 'limit'"
+    assert error.hint == (
         "did you mean docs? a parameter is prompt, input, schema, tools, identity or a field of the input; "
         "its input has docs"
     )
-    assert str(refused(reviewer, None).hint).endswith("its input has no fields")
+    assert str(refusal_of(reviewer, None).hint).endswith("its input has no fields")
 
 
 def test_a_field_that_does_not_fit_is_told() -> None:
     def reviewer(prompt: str, limit: int): ...
 
     assert (
-        refused(reviewer, {"limit": "3"}).message == "agent 'reviewer' expects a whole number for 'limit', got text '3'"
+        refusal_of(reviewer, {"limit": "3"}).message
+        == "agent 'reviewer' expects a whole number for 'limit', got text '3'"
     )
 
 

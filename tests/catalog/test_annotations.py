@@ -82,10 +82,10 @@ def test_classes_that_are_not_finished_and_self_are_warned_about(registry: Regis
     def f(a: Unfinished, b: Self): ...  # type: ignore[misc]
 
     tool(f, registry=registry)
-    unfinished, own = (warning.message for warning in only(registry).warnings)
+    unfinished, of_self = (warning.message for warning in only(registry).warnings)
     assert "'a' cannot be used" in unfinished
     assert unfinished.endswith("not defined")
-    assert "'b' cannot be used" in own
+    assert "'b' cannot be used" in of_self
 
 
 def test_a_class_is_a_tool_that_makes_one_of_it(registry: Registry) -> None:

@@ -48,9 +48,9 @@ REPLY = Decimal("0.000075")
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
-    agf.tool(lambda fruit: 7.0, name="price", registry=made)
-    return made
+    tools = agf.Registry()
+    agf.tool(lambda fruit: 7.0, name="price", registry=tools)
+    return tools
 
 
 @pytest.fixture
@@ -77,19 +77,19 @@ def test_the_tokens_of_a_fire_and_forget_flow_are_those_of_its_call_also_after_t
     registry: agf.Registry, openai: list[Answer], listens: bool
 ) -> None:
     openai += ["seven"]
-    ended, told, seen = threading.Event(), threading.Event(), list[ev.Event]()
+    ended, reported, events = threading.Event(), threading.Event(), list[ev.Event]()
     agf.tool(lambda: ended.wait(60), name="hold", registry=registry)
-    agf.tool(lambda: told.set(), name="tell", registry=registry)
+    agf.tool(lambda: reported.set(), name="tell", registry=registry)
     agf.define(
         "pipeline: late\nsteps: [{tool: {name: hold}}, {agent: {prompt: x}}, {tool: {name: tell}}]", registry=registry
     )
-    done = run(registry, "name: main\ncalls: [{_delegate: late}]", on_event=seen.append if listens else None)
-    assert (done.status, done.usage.requests) == ("ok", 0)
+    main_run = run(registry, "name: main\ncalls: [{_delegate: late}]", on_event=events.append if listens else None)
+    assert (main_run.status, main_run.usage.requests) == ("ok", 0)
     ended.set()
-    assert told.wait(60)
-    assert (done.usage.requests, done.cost) == (1, REPLY)
-    assert {id: row.usage.cost for id, row in done.steps.items() if row.usage is not None} == {"calls[0]": REPLY}
-    used = [event.at for event in seen if isinstance(event, ev.TokensUsed)]
+    assert reported.wait(60)
+    assert (main_run.usage.requests, main_run.cost) == (1, REPLY)
+    assert {id: row.usage.cost for id, row in main_run.steps.items() if row.usage is not None} == {"calls[0]": REPLY}
+    used = [event.at for event in events if isinstance(event, ev.TokensUsed)]
     assert used == [("calls[0]",)] * listens
 
 
@@ -99,15 +99,17 @@ def test_each_request_each_step_and_the_run_has_its_cost(
 ) -> None:
     openai += [calls(("price", {"fruit": "fig"})), "seven", "seven again"]
     agf.define(ASK, registry=registry)
-    seen: list[ev.Event] = []
-    done = run(registry, TWICE, on_event=seen.append, stream=stream)
-    used = [event for event in seen if isinstance(event, ev.TokensUsed)]
-    assert [(one.model, one.input, one.output, one.cost) for one in used] == [("openai-chat:gpt-4o", 10, 5, REPLY)] * 3
-    assert done.cost == done.usage.cost == 3 * REPLY
-    assert {name: (one.requests, one.cost) for name, one in done.usage.by_model.items()} == {
+    events: list[ev.Event] = []
+    ended = run(registry, TWICE, on_event=events.append, stream=stream)
+    used = [event for event in events if isinstance(event, ev.TokensUsed)]
+    assert [(usage.model, usage.input, usage.output, usage.cost) for usage in used] == [
+        ("openai-chat:gpt-4o", 10, 5, REPLY)
+    ] * 3
+    assert ended.cost == ended.usage.cost == 3 * REPLY
+    assert {name: (usage.requests, usage.cost) for name, usage in ended.usage.by_model.items()} == {
         "openai-chat:gpt-4o": (3, 3 * REPLY)
     }
-    rows = {id: row.usage.cost for id, row in done.steps.items() if row.usage is not None}
+    rows = {id: row.usage.cost for id, row in ended.steps.items() if row.usage is not None}
     assert rows == {
         "steps[0]": 2 * REPLY,
         "steps[0]/steps[0]": 2 * REPLY,
@@ -117,24 +119,24 @@ def test_each_request_each_step_and_the_run_has_its_cost(
         "steps[1]/session": REPLY,
         "steps[1]/session.ask": REPLY,
     }
-    assert "45 tokens in 3 requests · ≈ $0.00022" in progress_text(done.progress, now=0)
-    assert "30 tokens · ≈ $0.00015" in run_html(done)
+    assert "45 tokens in 3 requests · ≈ $0.00022" in progress_text(ended.progress, now=0)
+    assert "30 tokens · ≈ $0.00015" in run_html(ended)
 
 
 def test_a_fan_out_has_the_tokens_of_all_its_elements(registry: agf.Registry, openai: list[Answer]) -> None:
     openai += ["seven"]
-    done = run(registry, FAN)
-    rows = {id: row.usage.cost for id, row in done.steps.items() if row.usage is not None}
-    each = ("steps[0]", "steps[0].do", "steps[0].do/session", "steps[0].do/session.ask")
-    assert rows == dict.fromkeys(each, 3 * REPLY)
+    ended = run(registry, FAN)
+    rows = {id: row.usage.cost for id, row in ended.steps.items() if row.usage is not None}
+    step = ("steps[0]", "steps[0].do", "steps[0].do/session", "steps[0].do/session.ask")
+    assert rows == dict.fromkeys(step, 3 * REPLY)
 
 
 def test_a_model_without_a_known_price_has_no_figure_and_never_zero(registry: agf.Registry) -> None:
     registry.choose(FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("7")])))
-    done = run(registry)
-    assert done.usage.requests == done.usage.unpriced == 1
-    assert done.cost is None
-    assert "$" not in progress_text(done.progress, now=0)
+    ended = run(registry)
+    assert ended.usage.requests == ended.usage.unpriced == 1
+    assert ended.cost is None
+    assert "$" not in progress_text(ended.progress, now=0)
 
 
 def test_a_run_that_asks_no_model_has_no_cost(registry: agf.Registry) -> None:
@@ -150,17 +152,17 @@ def test_a_cost_of_which_a_part_is_not_known_is_shown_with_what_is_missing(
     agf.model_agent("local", model=local, registry=registry)
     registry.choose(None)
     text = "{pipeline: p, steps: [{agent: {prompt: x, identity: priced}}, {agent: {prompt: x, identity: local}}]}"
-    done = run(registry, text)
-    assert done.cost is None
-    assert {name: one.cost for name, one in done.usage.by_model.items()} == {
+    ended = run(registry, text)
+    assert ended.cost is None
+    assert {name: usage.cost for name, usage in ended.usage.by_model.items()} == {
         "openai-chat:gpt-4o": REPLY,
         "function:m": None,
     }
-    assert "≈ $0.000075 and 1 request without a known price" in progress_text(done.progress, now=0)
+    assert "≈ $0.000075 and 1 request without a known price" in progress_text(ended.progress, now=0)
 
 
 @pytest.mark.parametrize(
-    ("name", "base_url", "known"),
+    ("name", "base_url", "is_known"),
     [
         ("openai:gpt-4o", "", True),
         ("gpt-4o", "", True),
@@ -173,8 +175,10 @@ def test_a_cost_of_which_a_part_is_not_known_is_shown_with_what_is_missing(
         ("nonsense", "", False),
     ],
 )
-def test_a_price_is_known_for_the_models_of_a_provider_on_its_own_server(name: str, base_url: str, known: bool) -> None:
-    assert (model_of(name, base_url).price({"input": 1_000, "output": 10}) is not None) is known
+def test_a_price_is_known_for_the_models_of_a_provider_on_its_own_server(
+    name: str, base_url: str, is_known: bool
+) -> None:
+    assert (model_of(name, base_url).price({"input": 1_000, "output": 10}) is not None) is is_known
 
 
 def test_cached_tokens_cost_less() -> None:
@@ -202,8 +206,8 @@ def test_a_past_run_and_a_resumed_run_have_the_cost_of_all_requests(
         first = run(registry, stream=True)
         assert first.error is not None
         assert first.cost == REPLY
-        done = agf.resume(first.run_id, registry=registry)
-        assert done.cost == 2 * REPLY
+        resumed = agf.resume(first.run_id, registry=registry)
+        assert resumed.cost == 2 * REPLY
         (listed,) = agf.runs()
         assert (listed.tokens, listed.cost) == (30, 2 * REPLY)
         assert "≈ $0.00015" in repr(agf.runs())
@@ -222,19 +226,19 @@ def test_a_cost_in_a_journal_that_is_not_an_amount_is_not_known(text: Any) -> No
 # --- limits ---
 
 
-def codes(done: agf.Run) -> Sequence[str]:
-    return [done.error.code] if done.error is not None else []
+def codes(ended: agf.Run) -> Sequence[str]:
+    return [ended.error.code] if ended.error is not None else []
 
 
 def test_a_run_ends_when_its_models_have_cost_more_than_max_cost(registry: agf.Registry, openai: list[Answer]) -> None:
     openai += [calls(("price", {"fruit": "fig"})), "seven"]
     assert run(registry, limits=agf.Limits(max_cost=0.00015)).output == "seven"
     openai[:] = [calls(("price", {"fruit": "fig"}))]
-    done = run(registry, limits=agf.Limits(max_cost=0.0001))
-    assert codes(done) == ["limit.cost"]
-    assert done.error.diagnostic.span is not None
-    assert "$0.000150 of the $0.0001" in done.error.diagnostic.message
-    assert done.usage.requests == 2
+    ended = run(registry, limits=agf.Limits(max_cost=0.0001))
+    assert codes(ended) == ["limit.cost"]
+    assert ended.error.diagnostic.span is not None
+    assert "$0.000150 of the $0.0001" in ended.error.diagnostic.message
+    assert ended.usage.requests == 2
 
 
 def test_a_run_ends_when_its_models_have_used_more_than_max_tokens(registry: agf.Registry) -> None:
@@ -257,9 +261,9 @@ steps:
 def test_a_model_of_unknown_price_is_refused_before_its_first_request(registry: agf.Registry) -> None:
     with ScriptedServer(["seven"]) as server:
         registry.choose("openai:m", base_url=server.url)
-        done = run(registry, limits=agf.Limits(max_cost=1))
-        assert codes(done) == ["limit.unknown-price"]
-        assert done.error.diagnostic.span is not None
+        ended = run(registry, limits=agf.Limits(max_cost=1))
+        assert codes(ended) == ["limit.unknown-price"]
+        assert ended.error.diagnostic.span is not None
         assert server.requests == []
         assert run(registry, limits=agf.Limits(max_cost=1), dry=True).error is None
 
@@ -279,9 +283,9 @@ edges:
 def test_a_graph_limits_its_own_cost(registry: agf.Registry, openai: list[Answer]) -> None:
     openai.append("seven")
     assert run(registry, GRAPH % 0.0001).output["answer"] == "seven"
-    done = run(registry, GRAPH % 0.00001)
-    assert codes(done) == ["limit.cost"]
-    assert "'g' has cost" in done.error.diagnostic.message
+    ended = run(registry, GRAPH % 0.00001)
+    assert codes(ended) == ["limit.cost"]
+    assert "'g' has cost" in ended.error.diagnostic.message
     registry.choose(FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("7")])))
     assert codes(run(registry, GRAPH % 5)) == ["limit.unknown-price"]
 
@@ -307,5 +311,5 @@ def test_a_limit_has_no_effect_on_a_model_that_reports_no_tokens_and_that_is_a_w
             return response
 
     registry.choose(Silent(answer))
-    done = run(registry, limits=agf.Limits(max_tokens=1))
-    assert [warning.code for warning in done.warnings] == ["model.no-usage"]
+    ended = run(registry, limits=agf.Limits(max_tokens=1))
+    assert [warning.code for warning in ended.warnings] == ["model.no-usage"]

@@ -174,9 +174,9 @@ def test_a_text_that_cannot_be_encoded_leaves_the_file_as_it_was(call: Callable[
 
 def test_a_name_that_is_too_long_is_told(call: Callable[..., Any]) -> None:
     for path in ("n" * 256, "ü" * 128, "n" * 5000, "/".join(["name"] * 1000), f"{'n' * 256}/x"):
-        for name, given in (("file__read", {}), ("file__write", {"content": "x"})):
+        for name, arguments in (("file__read", {}), ("file__write", {"content": "x"})):
             with pytest.raises(StepError, match="is too long") as caught:
-                call(name, path=path, **given)
+                call(name, path=path, **arguments)
             assert caught.value.code == "tool.file-path"
             assert len(str(caught.value)) < 300
     call("file__write", path="n" * 255, content="x")
@@ -198,9 +198,9 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("path", PROGRAMS)
 def test_what_is_imported_or_run_is_not_written(call: Callable[..., Any], folder: Path, path: str) -> None:
-    with pytest.raises(StepError, match="could be run") as told:
+    with pytest.raises(StepError, match="could be run") as caught:
         call("file__write", path=path, content="x")
-    assert told.value.code == "tool.file-path"
+    assert caught.value.code == "tool.file-path"
     assert list(folder.rglob("*")) == []
 
 
@@ -209,9 +209,9 @@ CONFIGURING = ["package.json", "sub/requirements.txt", "requirements-dev.txt", "
 
 @pytest.mark.parametrize("path", CONFIGURING)
 def test_what_configures_a_program_is_not_written(call: Callable[..., Any], folder: Path, path: str) -> None:
-    with pytest.raises(StepError, match="configures a program") as told:
+    with pytest.raises(StepError, match="configures a program") as caught:
         call("file__write", path=path, content="x")
-    assert told.value.code == "tool.file-path"
+    assert caught.value.code == "tool.file-path"
     assert list(folder.rglob("*")) == []
     call("file__write", path="requirements.json", content="{}")  # no program reads it
 
@@ -256,5 +256,5 @@ try:
 except SystemExit as end:
     print(end)
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["only_here True", "imported"]
+    completed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert completed.stdout.splitlines() == ["only_here True", "imported"]

@@ -45,8 +45,8 @@ def cell(text: str, name: str = "outer") -> Callable[..., Any]:
     """A function as a cell of a notebook defines it."""
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(text, "<cell>", "exec"), names)
-    found: Callable[..., Any] = names[name]
-    return found
+    function: Callable[..., Any] = names[name]
+    return function
 
 
 def test_the_same_cell_run_again_or_moved_is_the_same_function() -> None:
@@ -112,13 +112,13 @@ def test_what_is_installed_counts_by_its_version() -> None:
     assert digest_function(pandas.concat) is not None
 
 
-@pytest.mark.parametrize("thing", [threading.Lock(), iter([1]), open, object(), datetime.datetime.now])
-def test_what_nobody_can_tell_has_no_digest(thing: Any) -> None:
+@pytest.mark.parametrize("value", [threading.Lock(), iter([1]), open, object(), datetime.datetime.now])
+def test_what_nobody_can_tell_has_no_digest(value: Any) -> None:
     def names_it() -> Any:
-        return thing
+        return value
 
-    told = digest_function(names_it)
-    assert told is None or thing in (open, datetime.datetime.now)
+    digest = digest_function(names_it)
+    assert digest is None or value in (open, datetime.datetime.now)
 
 
 def test_arrays_and_tables_are_their_contents() -> None:
@@ -231,8 +231,8 @@ def test_a_module_belongs_to_each_package_that_lists_a_file_of_it(
     (site / "third-3.0.dist-info" / "top_level.txt").write_text("owned_f\nowned\nowned-g")
     monkeypatch.syspath_prepend(site)
     names = ("owned", "owned0", "owned_b", "owned-more", "owned_c", "owned_d", "owned_e", "owned_f", "owned-g")
-    found = {name: version_of(name) for name in names}
-    assert found == {
+    versions = {name: version_of(name) for name in names}
+    assert versions == {
         "owned": "other-2.0 owned-1.0 third-3.0",
         "owned0": "owned-1.0",
         "owned_b": "owned-1.0",

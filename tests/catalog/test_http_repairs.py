@@ -51,9 +51,9 @@ EMPTY = [{"index": 0, "message": {"role": "assistant", "content": None}, "finish
 NO_HEAD = {"id": "", "object": "chat.completion", "created": 0, "model": ""}
 
 
-def called(*functions: Json, at: str = "message") -> Json:
+def reply_with(*functions: Json, index: str = "message") -> Json:
     """A reply in one piece, or a piece of one, of the Chat protocol that has these calls."""
-    return {"choices": [{at: {"tool_calls": [{"id": "c", "function": function} for function in functions]}}]}
+    return {"choices": [{index: {"tool_calls": [{"id": "c", "function": function} for function in functions]}}]}
 
 
 REPLIES: dict[str, tuple[Json, Json]] = {
@@ -144,12 +144,12 @@ REPLIES: dict[str, tuple[Json, Json]] = {
 }
 
 
-@pytest.mark.parametrize("what", REPLIES)
-def test_the_form_of_a_reply_is_put_right(what: str) -> None:
-    reply, changed = REPLIES[what]
-    given = copy.deepcopy(reply)
-    was_wrong = repair_reply(given, CallNumbers(), is_whole=True)
-    assert (given, was_wrong) == ({**reply, **changed}, bool(changed))
+@pytest.mark.parametrize("case", REPLIES)
+def test_the_form_of_a_reply_is_put_right(case: str) -> None:
+    reply, changed = REPLIES[case]
+    sent_reply = copy.deepcopy(reply)
+    was_wrong = repair_reply(sent_reply, CallNumbers(), is_whole=True)
+    assert (sent_reply, was_wrong) == ({**reply, **changed}, bool(changed))
 
 
 def test_a_piece_of_a_reply_need_not_be_whole() -> None:
@@ -168,11 +168,11 @@ FUNCTIONS: list[tuple[Json, Json]] = [
 ]
 
 
-@pytest.mark.parametrize(("sent", "wanted"), FUNCTIONS, ids=repr)
-def test_a_call_in_one_piece_has_a_name_and_arguments_as_a_text(sent: Json, wanted: Json) -> None:
-    reply = called(copy.deepcopy(sent)) | HEAD
-    assert repair_reply(reply, CallNumbers(), is_whole=True) == (sent != wanted)
-    assert reply == called(wanted) | HEAD
+@pytest.mark.parametrize(("sent", "expected"), FUNCTIONS, ids=repr)
+def test_a_call_in_one_piece_has_a_name_and_arguments_as_a_text(sent: Json, expected: Json) -> None:
+    reply = reply_with(copy.deepcopy(sent)) | HEAD
+    assert repair_reply(reply, CallNumbers(), is_whole=True) == (sent != expected)
+    assert reply == reply_with(expected) | HEAD
 
 
 def test_another_kind_of_call_stays_as_it_is() -> None:
@@ -203,35 +203,35 @@ STREAMS: dict[str, tuple[list[Piece], list[int | None]]] = {
 }
 
 
-@pytest.mark.parametrize("what", STREAMS)
-def test_each_call_of_a_stream_has_a_number_of_its_own(what: str) -> None:
-    pieces, wanted = STREAMS[what]
-    numbers, found = CallNumbers(), list[int | None]()
+@pytest.mark.parametrize("case", STREAMS)
+def test_each_call_of_a_stream_has_a_number_of_its_own(case: str) -> None:
+    pieces, expected = STREAMS[case]
+    numbers, assigned = CallNumbers(), list[int | None]()
     for sent, id, name, arguments in pieces:
         call = {"index": sent, "id": id, "function": {"name": name, "arguments": arguments}}
         piece = {"choices": [{"delta": {"tool_calls": [call]}}]}
         was_wrong = repair_reply(piece, numbers, is_whole=False)
-        found.append(call["index"])  # type: ignore[arg-type]
+        assigned.append(call["index"])  # type: ignore[arg-type]
         assert was_wrong == (call["index"] != sent), "a number was changed"
-    assert found == wanted
+    assert assigned == expected
 
 
 @pytest.mark.parametrize(
-    ("function", "wanted"),
+    ("function", "expected"),
     [
         ({"arguments": "{}"}, {"arguments": "{}", "name": ""}),
         ({"name": None}, {"name": ""}),
         ({"name": "f"}, {"name": "f"}),
     ],
 )
-def test_a_call_that_begins_without_a_name_has_an_empty_one(function: Json, wanted: Json) -> None:
+def test_a_call_that_begins_without_a_name_has_an_empty_one(function: Json, expected: Json) -> None:
     numbers = CallNumbers()
     calls = [{"index": 0, "function": dict(function)}, {"index": 0, "function": {"arguments": "x"}}, {"index": 1}]
     was_wrong = [
         repair_reply({"choices": [{"delta": {"tool_calls": [call]}}]}, numbers, is_whole=False) for call in calls
     ]
-    assert calls == [{"index": 0, "function": wanted}, {"index": 0, "function": {"arguments": "x"}}, {"index": 1}]
-    assert was_wrong == [function != wanted, False, False]
+    assert calls == [{"index": 0, "function": expected}, {"index": 0, "function": {"arguments": "x"}}, {"index": 1}]
+    assert was_wrong == [function != expected, False, False]
 
 
 def test_a_second_call_with_the_same_number_begins_without_a_name_too() -> None:

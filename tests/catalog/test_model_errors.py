@@ -23,9 +23,9 @@ URL = "http://127.0.0.1:1/v1"
 
 def error(kind: str, *given: Any, **attributes: Any) -> Exception:
     """An error of a library, which is known by the name of its class and by its attributes."""
-    made: Exception = type(kind, (Exception,), {})(*given)
-    vars(made).update(attributes)
-    return made
+    exception: Exception = type(kind, (Exception,), {})(*given)
+    vars(exception).update(attributes)
+    return exception
 
 
 def http(status: int, message: str = "no", **more: Any) -> Exception:
@@ -116,13 +116,19 @@ ERRORS: dict[str, tuple[Exception, str, str, str | None, bool]] = {
     ),
     "an error without words": (error("Odd"), "model.failed", "the request to openai:m failed: Odd: Odd", None, False),
 }
+"""For each failure: the exception, its code, message and hint, and whether the model is asked again."""
 
 
-@pytest.mark.parametrize("what", ERRORS)
-def test_a_failed_request_says_why_and_what_to_do(what: str) -> None:
-    raised, code, message, hint, again = ERRORS[what]
-    told = explain_failure(raised, "openai:m", "")
-    assert (told.code, told.diagnostic.message, told.diagnostic.hint, told.again) == (code, message, hint, again)
+@pytest.mark.parametrize("case", ERRORS)
+def test_a_failed_request_says_why_and_what_to_do(case: str) -> None:
+    raised, code, message, hint, again = ERRORS[case]
+    explained = explain_failure(raised, "openai:m", "")
+    assert (explained.code, explained.diagnostic.message, explained.diagnostic.hint, explained.again) == (
+        code,
+        message,
+        hint,
+        again,
+    )
 
 
 def test_the_address_of_a_server_stands_in_the_message() -> None:
@@ -132,7 +138,7 @@ def test_the_address_of_a_server_stands_in_the_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "own", "hint"),
+    ("model", "is_own_server", "hint"),
     [
         ("anthropic:m", False, "set ANTHROPIC_API_KEY in the environment"),
         ("google:m", False, "set GOOGLE_API_KEY or GEMINI_API_KEY in the environment"),
@@ -141,8 +147,8 @@ def test_the_address_of_a_server_stands_in_the_message() -> None:
         ("ollama:m", False, "this server needs a key: agf.registry.choose(MODEL) with a model object"),
     ],
 )
-def test_whose_key_it_is_that_was_refused(model: str, own: bool, hint: str) -> None:
-    assert (explain_failure(http(401), model, "", own).diagnostic.hint or "").startswith(hint)
+def test_whose_key_it_is_that_was_refused(model: str, is_own_server: bool, hint: str) -> None:
+    assert (explain_failure(http(401), model, "", is_own_server).diagnostic.hint or "").startswith(hint)
 
 
 def test_only_what_can_be_asked_again_has_a_delay() -> None:
@@ -167,8 +173,8 @@ def test_the_words_of_the_provider_are_one_line(body: object, message: str) -> N
 
 
 def test_a_reply_that_is_no_answer_has_the_same_words() -> None:
-    told = [filter_fault("m", "bad\nword"), server_failed("m", "oops"), breaks_off("m"), timeout_fault("m", None)]
-    assert [(fault.code, fault.diagnostic.message, fault.again) for fault in told] == [
+    messages = [filter_fault("m", "bad\nword"), server_failed("m", "oops"), breaks_off("m"), timeout_fault("m", None)]
+    assert [(fault.code, fault.diagnostic.message, fault.again) for fault in messages] == [
         ("model.filtered", "m gives no answer, by the rules of its provider: bad word", False),
         ("model.server", "m has an internal error: oops", True),
         ("model.unended", "the reply of m ended without its end mark: it is not complete", False),
@@ -251,16 +257,16 @@ CONNECTIONS: dict[str, tuple[list[Any], str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", CONNECTIONS)
-def test_a_connection_that_failed_says_why_and_what_to_do(what: str) -> None:
-    inner, code, message, hint = CONNECTIONS[what]
-    told = explain_failure(caused(error("ModelConnectionError"), *inner), "openai:m", "http://far.example/v1")
-    assert (told.code, told.diagnostic.hint or "", told.again) == (code, hint, False)
-    assert told.diagnostic.message == message.replace("HOST", "http://far.example/v1")
+@pytest.mark.parametrize("case", CONNECTIONS)
+def test_a_connection_that_failed_says_why_and_what_to_do(case: str) -> None:
+    inner, code, message, hint = CONNECTIONS[case]
+    explained = explain_failure(caused(error("ModelConnectionError"), *inner), "openai:m", "http://far.example/v1")
+    assert (explained.code, explained.diagnostic.hint or "", explained.again) == (code, hint, False)
+    assert explained.diagnostic.message == message.replace("HOST", "http://far.example/v1")
 
 
 @pytest.mark.parametrize(
-    ("model", "own", "variable", "hint"),
+    ("model", "is_own_server", "variable", "hint"),
     [
         ("ollama:m", False, "", "start it: ollama serve (OLLAMA_BASE_URL sets another address)"),
         ("openai:m", True, "", "start the server, or set its address: %config AgfMagics.model_base_url = …, or"),
@@ -276,12 +282,14 @@ def test_a_connection_that_failed_says_why_and_what_to_do(what: str) -> None:
     ],
 )
 def test_whose_server_it_is_that_is_not_there(
-    model: str, own: bool, variable: str, hint: str, monkeypatch: pytest.MonkeyPatch
+    model: str, is_own_server: bool, variable: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if variable:
         monkeypatch.setenv(variable, URL)
-    told = explain_failure(caused(error("ModelConnectionError"), ConnectionRefusedError()), model, URL, own)
-    assert (told.diagnostic.hint or "").startswith(hint)
+    message = explain_failure(
+        caused(error("ModelConnectionError"), ConnectionRefusedError()), model, URL, is_own_server
+    )
+    assert (message.diagnostic.hint or "").startswith(hint)
 
 
 @pytest.mark.parametrize(
@@ -306,12 +314,12 @@ def test_a_proxy_that_does_not_reach_the_server_is_named(
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     if not_to:
         monkeypatch.setenv("NO_PROXY", not_to)
-    told = explain_failure(raised, "m", where)
-    assert told.code == "model.proxy"
-    assert told.diagnostic.message == (
+    message = explain_failure(raised, "m", where)
+    assert message.code == "model.proxy"
+    assert message.diagnostic.message == (
         f"m at {where} is not reached by the proxy http://proxy.example:3128 of http_proxy"
     )
-    assert told.diagnostic.hint == f'os.environ["NO_PROXY"] = "{hint}" asks no proxy for it'
+    assert message.diagnostic.hint == f'os.environ["NO_PROXY"] = "{hint}" asks no proxy for it'
 
 
 @pytest.mark.parametrize(
@@ -334,7 +342,7 @@ def test_a_proxy_is_not_blamed_for_what_a_server_says(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "shown"),
     [
         ("no key sk-abcdef1 here", "no key ••• here"),
         ("sk-abc is short", "sk-abc is short"),
@@ -348,13 +356,13 @@ def test_a_proxy_is_not_blamed_for_what_a_server_says(
         ("a short one of the environment: hunter", "a short one of the environment: hunter"),
     ],
 )
-def test_no_text_of_an_error_has_a_key(text: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_of_an_error_has_a_key(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "hunter2-hunter2")
     monkeypatch.setenv("SHOP_PASSWORD", "hunter2-")  # 8 characters; the longer one goes first
     monkeypatch.setenv("OTHER_KEY", "hunter")
     raised = fault("model.failed", text, text)
-    assert (raised.diagnostic.message, raised.diagnostic.hint) == (told, told)
-    assert without_keys(text) == told
+    assert (raised.diagnostic.message, raised.diagnostic.hint) == (shown, shown)
+    assert without_keys(text) == shown
 
 
 def test_a_long_text_is_cut() -> None:

@@ -36,9 +36,9 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    made = asyncio.new_event_loop()
-    yield made
-    made.close()
+    new_loop = asyncio.new_event_loop()
+    yield new_loop
+    new_loop.close()
 
 
 def ask(answer: Answer, request: Request | None = None, name: str = "openai:scripted") -> tuple[Any, ScriptedServer]:
@@ -84,12 +84,12 @@ def test_a_model_calls_tools_and_is_told_their_results() -> None:
     reply, _ = ask(calls(("add", {"x": 2})), Request(HELLO, tools=(ADD,)))
     (call,) = reply["calls"]
     assert (call["tool"], call["arguments"]) == ("add", {"x": 2})
-    told = [
+    messages = [
         *HELLO,
         {"role": "model", "text": "", "calls": [call]},
         {"role": "tool", "id": call["id"], "tool": "add", "text": "4", "failed": False},
     ]
-    _, server = ask("It is 4.", Request(told, tools=(ADD,)))
+    _, server = ask("It is 4.", Request(messages, tools=(ADD,)))
     assert [message["role"] for message in server.requests[0]["messages"]] == ["user", "assistant", "tool"]
     assert server.requests[0]["messages"][2]["content"] == "4"
 
@@ -101,10 +101,10 @@ def test_arguments_that_are_no_json_are_told_and_not_raised() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["[1]", '{"x": NaN}', '{"x":' + "[" * 300 + "]" * 300 + "}", '{"x": ' + "9" * 5000 + "}"]
+    "arguments", ["[1]", '{"x": NaN}', '{"x":' + "[" * 300 + "]" * 300 + "}", '{"x": ' + "9" * 5000 + "}"]
 )
-def test_arguments_that_are_no_object_of_ours_are_told(given: str) -> None:
-    reply, _ = ask(calls(("add", given)), Request(HELLO, tools=(ADD,)))
+def test_arguments_that_are_no_object_of_ours_are_told(arguments: str) -> None:
+    reply, _ = ask(calls(("add", arguments)), Request(HELLO, tools=(ADD,)))
     assert reply["calls"][0]["fault"]
 
 
@@ -194,9 +194,9 @@ def test_the_providers_own_schema_mode_is_used_beside_tools_where_it_can_be(monk
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_what_a_server_answers_is_told_in_our_words(answer: Answer, code: str, again: bool) -> None:
-    found = refusal(answer)
-    assert (found.code, found.again) == (code, again)
-    assert found.__cause__ is None
+    error = refusal(answer)
+    assert (error.code, error.again) == (code, again)
+    assert error.__cause__ is None
 
 
 def test_a_provider_says_when_to_ask_again() -> None:
@@ -229,16 +229,16 @@ def test_a_server_that_only_streams_is_understood() -> None:
 )
 def test_the_error_of_a_server_that_only_streams_is_told(error: Any, code: str, words: str) -> None:
     text = "{broken" if error == "broken" else json.dumps({"error": error})
-    found = refusal(Raw(f"data: {text}\n\n", headers={"Content-Type": "text/event-stream"}))
-    assert (found.code, words in str(found)) == (code, True)
+    refused = refusal(Raw(f"data: {text}\n\n", headers={"Content-Type": "text/event-stream"}))
+    assert (refused.code, words in str(refused)) == (code, True)
 
 
 def test_no_key_is_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
-    told = failing(401, "Incorrect API key provided: not-to-be-seen, nor sk-abcdefgh, Bearer abc.def")
-    shown = repr(refusal(told).diagnostics)
-    assert not [word for word in ("not-to-be-seen", "sk-abcdefgh", "abc.def") if word in shown]
-    assert "•••" in shown
+    answer = failing(401, "Incorrect API key provided: not-to-be-seen, nor sk-abcdefgh, Bearer abc.def")
+    texts = repr(refusal(answer).diagnostics)
+    assert not [word for word in ("not-to-be-seen", "sk-abcdefgh", "abc.def") if word in texts]
+    assert "•••" in texts
 
 
 def test_a_server_of_the_users_own_is_never_sent_the_key_of_openai(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,8 +321,8 @@ def test_what_is_no_model_is_refused() -> None:
 
 def test_the_library_is_not_imported_before_a_model_is_asked() -> None:
     code = "import agf_magics, sys; agf_magics.registry.choose('openai:m'); print('pydantic_ai' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "False\n"
 
 
 # --- models of the library's own ---
@@ -338,19 +338,19 @@ def test_a_model_object_answers() -> None:
 
 
 def test_what_a_provider_wants_to_see_again_is_kept_and_sent() -> None:
-    seen: list[list[ModelMessage]] = []
+    requests: list[list[ModelMessage]] = []
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        seen.append(messages)
+        requests.append(messages)
         return ModelResponse(parts=[ThinkingPart("hm", signature="abc"), ToolCallPart("add", {"x": 1}, "c1")])
 
     model = function_model(answer)
     first = asyncio.run(model.ask(Request(HELLO, tools=(ADD,))))
     json.dumps(first)
-    said = {"role": "model", **{name: first[name] for name in ("text", "calls", "kept")}}
+    reply = {"role": "model", **{name: first[name] for name in ("text", "calls", "kept")}}
     result = {"role": "tool", "id": "c1", "tool": "add", "text": "2", "failed": False}
-    asyncio.run(model.ask(Request([*HELLO, said, result], tools=(ADD,))))  # type: ignore[list-item]
-    again = seen[1][1]
+    asyncio.run(model.ask(Request([*HELLO, reply, result], tools=(ADD,))))  # type: ignore[list-item]
+    again = requests[1][1]
     assert isinstance(again, ModelResponse)
     assert again.parts[0] == ThinkingPart("hm", signature="abc")
 
@@ -385,7 +385,7 @@ def test_one_model_is_asked_from_several_loops_at_once() -> None:
     with ScriptedServer(answer) as server, ThreadPoolExecutor(3) as threads:
         model = Model("openai:m", server.url)
         talks = [threads.submit(asyncio.run, talk()) for _ in range(3)]
-        assert [each.result() for each in talks] == [["hi"] * 3] * 3
+        assert [finished_talk.result() for finished_talk in talks] == [["hi"] * 3] * 3
 
 
 def test_sessions_that_begin_at_once_open_one_model(loop: asyncio.AbstractEventLoop) -> None:
@@ -398,8 +398,8 @@ def test_sessions_that_begin_at_once_open_one_model(loop: asyncio.AbstractEventL
         return model.open(loop)
 
     with ThreadPoolExecutor(8) as threads:
-        first, *others = threads.map(opened, range(8))
-    assert all(other is first for other in others)
+        first, *other_models = threads.map(opened, range(8))
+    assert all(other is first for other in other_models)
 
 
 def test_a_status_of_the_library_is_enough() -> None:

@@ -55,11 +55,11 @@ class ReplayServer(LocalServer):
             self.received.append(Sent(path, headers, body))
         if name == STALL:
             return Raw(stalls=True)
-        found = self.protocol["replies"][name]
-        text = self._filled(found["body"])
-        if found["status"] == 200 and body.get("stream"):
+        replay = self.protocol["replies"][name]
+        text = self._filled(replay["body"])
+        if replay["status"] == 200 and body.get("stream"):
             return Raw(message_events(json.loads(text)), headers={"Content-Type": "text/event-stream"})
-        return Raw(text, found["status"], {"Content-Type": "application/json", **found.get("headers", {})})
+        return Raw(text, replay["status"], {"Content-Type": "application/json", **replay.get("headers", {})})
 
     def _filled(self, body: Any) -> str:
         """The body as JSON. ``"$name"`` is the value of that name, ``"$json:name"`` its JSON as a text."""
@@ -90,7 +90,7 @@ def message_events(message: dict[str, Any]) -> str:
     end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
     tokens = {"output_tokens": message["usage"]["output_tokens"]}
     events += [{"type": "message_delta", "delta": end, "usage": tokens}, {"type": "message_stop"}]
-    return "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto"
@@ -139,9 +139,9 @@ PROVIDERS = (
     Provider("server", "compatible-server.md", ""),
 )
 ENVIRONMENT = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY",
-               *(one.address for one in PROVIDERS if one.address))  # fmt: skip
-each = pytest.mark.parametrize("provider", PROVIDERS, ids=lambda one: one.protocol)
-charged = pytest.mark.parametrize("provider", PROVIDERS[:3], ids=lambda one: one.protocol)
+               *(provider.address for provider in PROVIDERS if provider.address))  # fmt: skip
+each = pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.protocol)
+charged = pytest.mark.parametrize("provider", PROVIDERS[:3], ids=lambda provider: provider.protocol)
 
 
 @pytest.fixture(autouse=True)
@@ -152,14 +152,14 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def registry() -> agf.Registry:
-    made = agf.Registry()
+    tools = agf.Registry()
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=tools)
     def price(fruit: str) -> float:
         """The price of a kilo."""
         return {"pear": 2.5, "fig": 7.0}[fruit]
 
-    return made
+    return tools
 
 
 def choose(provider: Provider, server: ReplayServer, registry: agf.Registry, patch: pytest.MonkeyPatch) -> None:
@@ -224,8 +224,8 @@ def test_a_model_of_the_provider_plans(
     answer = {"calls": calls, "output": "†state.price"}
     with ReplayServer(provider.protocol, [provider.structured], {"answer": answer}) as server:
         choose(provider, server, registry, monkeypatch)
-        done = agf.planning.run_planner(provider.model, "What do figs cost?", registry=registry)
-    assert (done.output, done.usage.tokens) == (7.0, 30)
+        planned = agf.planning.run_planner(provider.model, "What do figs cost?", registry=registry)
+    assert (planned.output, planned.usage.tokens) == (7.0, 30)
     body = json.dumps(server.received[0].body, ensure_ascii=False)
     assert "The price of a kilo." in body
     assert not [word for word in ("_call", "_date", "_outputMethod") if word in body]
@@ -234,7 +234,7 @@ def test_a_model_of_the_provider_plans(
 # --- what the page says ---
 
 
-WRONG = [(one, *row) for one in PROVIDERS for row in one.rows]
+WRONG = [(provider, *row) for provider in PROVIDERS for row in provider.rows]
 
 
 def test_every_provider_gives_the_answers_of_the_page() -> None:
@@ -253,8 +253,8 @@ def test_the_run_does_what_the_page_says(
         assert len(server.received) == 1
     else:
         run, server = ask(provider, [answer], registry, monkeypatch)
-        asked = {"fails at once": 1, "asks again, up to three times": 4}[does]
-        assert len(server.received) == asked
+        requests = {"fails at once": 1, "asks again, up to three times": 4}[does]
+        assert len(server.received) == requests
     assert run.error.code == code
     assert not provider.key or KEY not in str(run.error)
     if answer == "401":  # the key of OpenAI is never sent to a server of one's own

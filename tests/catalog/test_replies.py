@@ -26,13 +26,17 @@ class Sent:
     """A reply as its provider sent it."""
 
     parts: Any = "hi"
+    """The parts of the reply; a text stands for one part with this text."""
     finish: Any = None
+    """The reason of the end as pydantic-ai names it; None if it has none."""
     why: str | None = "stop"
+    """The reason of the end as the provider names it; None if it sent none."""
     system: str = "openai"
     kind: str = "json"
     streamed: bool = False
     is_done: bool = False
     heard: str | None = None
+    """The text of a reply of the Chat protocol in one piece; None for another kind of reply."""
     details: Any = ()
     usage: RequestUsage = field(default_factory=RequestUsage)
     request: Request = field(default_factory=lambda: Request(()))
@@ -40,12 +44,12 @@ class Sent:
     def read(self) -> Any:
         parts = [ai.TextPart(self.parts)] if isinstance(self.parts, str) else self.parts
         details = {**dict(self.details), **({"finish_reason": self.why} if self.why else {})}
-        said = ai.ModelResponse(parts=parts, finish_reason=self.finish, provider_details=details, usage=self.usage)
+        response = ai.ModelResponse(parts=parts, finish_reason=self.finish, provider_details=details, usage=self.usage)
         heard = Heard(self.kind, is_done=self.is_done, text=self.heard)
         model: Any = SimpleNamespace(system=self.system)
         names = ToolNames(self.request)
         names.offers_answer = self.request.schema is not None
-        return read_reply(Response(said, model, "m", heard, self.streamed), self.request, names)
+        return read_reply(Response(response, model, "m", heard, self.streamed), self.request, names)
 
 
 def call(name: str = "add_up", args: Any = None, id: str = "c") -> ai.ToolCallPart:
@@ -108,10 +112,10 @@ READ: dict[str, tuple[Sent, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", READ)
-def test_a_reply_says(what: str) -> None:
-    sent, wanted = READ[what]
-    assert sent.read() == {"calls": [], "usage": NO_TOKENS, **wanted}
+@pytest.mark.parametrize("case", READ)
+def test_a_reply_says(case: str) -> None:
+    sent, expected = READ[case]
+    assert sent.read() == {"calls": [], "usage": NO_TOKENS, **expected}
 
 
 CALLS: list[tuple[Any, dict[str, Any]]] = [
@@ -124,17 +128,17 @@ CALLS: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("args", "wanted"), CALLS, ids=repr)
-def test_the_arguments_of_a_call(args: Any, wanted: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("args", "expected"), CALLS, ids=repr)
+def test_the_arguments_of_a_call(args: Any, expected: dict[str, Any]) -> None:
     reply = Sent([call(args=args)], request=offering()).read()
-    assert reply["calls"] == [{"id": "c", "tool": "add up", **wanted}]
+    assert reply["calls"] == [{"id": "c", "tool": "add up", **expected}]
     assert reply.keys() == {"text", "calls", "usage"}, "a call is an answer, and nothing of it is kept"
 
 
 def test_arguments_that_are_no_json_say_where() -> None:
-    (made,) = Sent([call(args='{"x": ')], request=offering()).read()["calls"]
-    assert made["arguments"] == '{"x": '
-    assert made["fault"].startswith("are not JSON: ")
+    (call_read,) = Sent([call(args='{"x": ')], request=offering()).read()["calls"]
+    assert call_read["arguments"] == '{"x": '
+    assert call_read["fault"].startswith("are not JSON: ")
 
 
 def test_arguments_with_a_key_twice_are_refused_and_not_the_last_one_taken() -> None:
@@ -154,7 +158,7 @@ def test_arguments_with_a_key_twice_are_refused_and_not_the_last_one_taken() -> 
 )
 def test_the_answer_is_a_call_of_its_own(schema: Any, args: Any, answer: dict[str, Any]) -> None:
     reply = Sent([call("add_up"), call("final_answer", args, "d")], request=offering(schema=schema)).read()
-    assert [made["tool"] for made in reply["calls"]] == ["add up", ""]
+    assert [call_read["tool"] for call_read in reply["calls"]] == ["add up", ""]
     assert {name: reply[name] for name in ("answer",) if name in reply} == answer
 
 
@@ -170,7 +174,7 @@ def test_the_answer_is_a_call_of_its_own(schema: Any, args: Any, answer: dict[st
 )
 def test_each_call_of_a_session_has_an_id_of_its_own(sent: list[str], before: list[str], ids: list[str]) -> None:
     reply = Sent([call(id=id) for id in sent], request=session(*before)).read()
-    assert [made["id"] for made in reply["calls"]] == ids
+    assert [call_read["id"] for call_read in reply["calls"]] == ids
 
 
 WRITTEN: list[tuple[str, bool]] = [
@@ -201,7 +205,7 @@ def test_a_text_that_is_nothing_but_a_call_says_so(text: str, is_call: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("usage", "wanted"),
+    ("usage", "expected"),
     [
         (RequestUsage(input_tokens=3, output_tokens=2), {"input": 3, "output": 2}),
         (RequestUsage(input_tokens=-1, output_tokens=MOST_TOKENS), {"input": 0, "output": 0}),
@@ -212,8 +216,8 @@ def test_a_text_that_is_nothing_but_a_call_says_so(text: str, is_call: bool) -> 
         ),
     ],
 )
-def test_the_tokens_of_a_reply(usage: RequestUsage, wanted: dict[str, int]) -> None:
-    assert Sent(usage=usage).read()["usage"] == wanted
+def test_the_tokens_of_a_reply(usage: RequestUsage, expected: dict[str, int]) -> None:
+    assert Sent(usage=usage).read()["usage"] == expected
 
 
 @pytest.mark.parametrize(
@@ -282,9 +286,9 @@ REFUSED: dict[str, tuple[Sent, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_reply_is_no_answer(what: str) -> None:
-    sent, code, message = REFUSED[what]
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_reply_is_no_answer(case: str) -> None:
+    sent, code, message = REFUSED[case]
     with pytest.raises(ModelFault) as refused:
         sent.read()
     assert (refused.value.code, refused.value.diagnostic.message) == (code, message)

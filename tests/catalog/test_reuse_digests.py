@@ -36,15 +36,15 @@ def series(values: Any, **more: Any) -> Any:
     return pandas.Series(values, **more)
 
 
-def with_attrs(made: Any, **attrs: Any) -> Any:
-    made.attrs.update(attrs)
-    return made
+def with_attrs(frame: Any, **attrs: Any) -> Any:
+    frame.attrs.update(attrs)
+    return frame
 
 
-def with_field(made: Any, **fields: Any) -> Any:
+def with_field(schema: Any, **fields: Any) -> Any:
     for name, value in fields.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(schema, name, value)
+    return schema
 
 
 DAYS = pandas.date_range("2020-01-01", periods=3)
@@ -181,10 +181,10 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", DIFFERENT)
-def test_the_digest_of_what_differs_differs_or_is_unknown(what: str) -> None:
-    one, other = DIFFERENT[what]
-    digests = digest_value(one), digest_value(other)
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_the_digest_of_what_differs_differs_or_is_unknown(case: str) -> None:
+    first, second = DIFFERENT[case]
+    digests = digest_value(first), digest_value(second)
     assert digests[0] is None or digests[0] != digests[1]
 
 
@@ -209,19 +209,19 @@ EQUAL: dict[str, tuple[Any, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", EQUAL)
-def test_the_digest_of_what_is_the_same_is_the_same(what: str) -> None:
-    one, other = EQUAL[what]
-    assert digest_value(one) is not None
-    assert digest_value(one) == digest_value(other)
+@pytest.mark.parametrize("case", EQUAL)
+def test_the_digest_of_what_is_the_same_is_the_same(case: str) -> None:
+    first, second = EQUAL[case]
+    assert digest_value(first) is not None
+    assert digest_value(first) == digest_value(second)
 
 
 def cell(text: str, **given: Any) -> Callable[..., Any]:
     """A function as a cell of a notebook defines it."""
     names: dict[str, Any] = {"__name__": "__main__", **given}
     exec(compile(text, "<cell>", "exec"), names)
-    found: Callable[..., Any] = names["f"]
-    return found
+    function: Callable[..., Any] = names["f"]
+    return function
 
 
 DATACLASSES = {
@@ -255,14 +255,14 @@ DATACLASSES = {
 }  # fmt: skip
 
 
-def dataclasses_of(what: str) -> tuple[str, str]:
-    one, first, other, second = DATACLASSES[what]
+def dataclasses_of(difference: str) -> tuple[str, str]:
+    first_text, first_name, second_text, second_name = DATACLASSES[difference]
     text = "from dataclasses import InitVar, dataclass, field\nimport typing\n{}\nclass A:\n    {}\ndef f(): return A"
-    return text.format(one, first), text.format(other, second)
+    return text.format(first_text, first_name), text.format(second_text, second_name)
 
 
 KNOWN = {
-    **{f"of a dataclass, {what}": dataclasses_of(what) for what in DATACLASSES},
+    **{f"of a dataclass, {difference}": dataclasses_of(difference) for difference in DATACLASSES},
     "a default": ("def f(x=1): return x", "def f(x=2): return x"),
     "a keyword's default": ("def f(*, x=1): return x", "def f(*, x=2): return x"),
     "an annotation": ("def f(x: int): return x", "def f(x: float): return x"),
@@ -323,26 +323,26 @@ UNKNOWN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", [*KNOWN, *UNKNOWN])
-def test_the_digest_of_another_function_is_another_or_unknown(what: str) -> None:
-    one, other = {**KNOWN, **UNKNOWN}[what]
-    digests = digest_function(cell(one)), digest_function(cell(other))
+@pytest.mark.parametrize("case", [*KNOWN, *UNKNOWN])
+def test_the_digest_of_another_function_is_another_or_unknown(case: str) -> None:
+    first_cell, second_cell = {**KNOWN, **UNKNOWN}[case]
+    digests = digest_function(cell(first_cell)), digest_function(cell(second_cell))
     assert digests[0] is None or digests[0] != digests[1]
 
 
-@pytest.mark.parametrize("what", KNOWN)
-def test_the_digest_of_the_same_cell_is_known_and_the_same(what: str) -> None:
-    one, _ = KNOWN[what]
-    assert digest_function(cell(one)) is not None
-    assert digest_function(cell(one)) == digest_function(cell(one))
+@pytest.mark.parametrize("case", KNOWN)
+def test_the_digest_of_the_same_cell_is_known_and_the_same(case: str) -> None:
+    cell_text, _ = KNOWN[case]
+    assert digest_function(cell(cell_text)) is not None
+    assert digest_function(cell(cell_text)) == digest_function(cell(cell_text))
 
 
 def test_a_module_that_the_notebook_made_is_not_taken_for_an_installed_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = types.ModuleType("made_by_hand")
-    monkeypatch.setitem(sys.modules, "made_by_hand", made)
+    module = types.ModuleType("made_by_hand")
+    monkeypatch.setitem(sys.modules, "made_by_hand", module)
     assert digest_function(cell("def f():\n    import made_by_hand\n    return made_by_hand.v")) is None
-    assert digest_function(cell("def f(): return m.v", m=made)) is None
-    assert digest_function(cell("def f(): return d['m'].v", d={"m": made})) is None
+    assert digest_function(cell("def f(): return m.v", m=module)) is None
+    assert digest_function(cell("def f(): return d['m'].v", d={"m": module})) is None
 
 
 def test_what_is_put_into_an_installed_module_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,27 +389,31 @@ INDEXES = st.sampled_from([
 @st.composite
 def frames(draw: st.DrawFn) -> Any:
     columns: list[Any] = draw(st.lists(ONE, min_size=0, max_size=3))
-    made: Any = pandas.concat([series(one) for one in columns], axis=1) if columns else pandas.DataFrame(index=range(2))
-    made.columns = pandas.Index([draw(COLUMNS) for _ in columns], dtype=object, name=draw(st.sampled_from([None, "x"])))
-    made.index = draw(INDEXES)
-    return made
+    frame: Any = (
+        pandas.concat([series(column) for column in columns], axis=1) if columns else pandas.DataFrame(index=range(2))
+    )
+    frame.columns = pandas.Index(
+        [draw(COLUMNS) for _ in columns], dtype=object, name=draw(st.sampled_from([None, "x"]))
+    )
+    frame.index = draw(INDEXES)
+    return frame
 
 
 @given(frames(), frames())
-def test_tables_with_equal_digests_are_equal(one: pandas.DataFrame, other: pandas.DataFrame) -> None:
-    digest = digest_value(one)
-    assert digest is None or digest == digest_value(one.copy())
-    if digest is not None and digest == digest_value(other):
-        assert_frame_equal(one, other, check_exact=True, check_index_type=True, check_column_type=True)
+def test_tables_with_equal_digests_are_equal(first: pandas.DataFrame, second: pandas.DataFrame) -> None:
+    digest = digest_value(first)
+    assert digest is None or digest == digest_value(first.copy())
+    if digest is not None and digest == digest_value(second):
+        assert_frame_equal(first, second, check_exact=True, check_index_type=True, check_column_type=True)
         # Names, freq and categories are compared unless it is told otherwise.
 
 
 @given(PLAIN, PLAIN)
-def test_arrays_with_equal_digests_are_equal(one: Any, other: Any) -> None:
-    if digest_value(one) == digest_value(other):
-        assert one.dtype == other.dtype
-        assert one.tobytes() == other.tobytes()
-    assert digest_value(one) == digest_value(one.copy(order="F")) is not None
+def test_arrays_with_equal_digests_are_equal(first: Any, second: Any) -> None:
+    if digest_value(first) == digest_value(second):
+        assert first.dtype == second.dtype
+        assert first.tobytes() == second.tobytes()
+    assert digest_value(first) == digest_value(first.copy(order="F")) is not None
 
 
 BIG = numpy.zeros(4_000_000)

@@ -64,7 +64,7 @@ def _calling(folder: Path, **options: Any) -> Callable[..., Any]:
     registry = Registry()
     install(registry, folder=lambda: folder, **{"allow_shell": lambda: True, **options})
     registered: Tool = registry.tools["shell"]
-    return lambda command, **given: registered.function(**registered.check({"command": command, **given}))
+    return lambda command, **keywords: registered.function(**registered.check({"command": command, **keywords}))
 
 
 def _nothing_is_left(folder: Path) -> None:
@@ -83,16 +83,16 @@ def test_the_shell_is_off_and_says_how_to_turn_it_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "given"), [("pass", {}), ("exit(3)", {}), ("import time; time.sleep(60)", {"timeout": 0.1})]
+    ("code", "options"), [("pass", {}), ("exit(3)", {}), ("import time; time.sleep(60)", {"timeout": 0.1})]
 )
-def test_nothing_of_a_command_stays_in_memory(shell: Callable[..., Any], code: str, given: dict[str, Any]) -> None:
+def test_nothing_of_a_command_stays_in_memory(shell: Callable[..., Any], code: str, options: dict[str, Any]) -> None:
     """What ends a command at the exit of the kernel is forgotten with the command."""
     command = [*PYTHON, code, "forgotten"]
     with contextlib.suppress(StepError):
-        shell(command, **given)
+        shell(command, **options)
     gc.collect()
-    kept = [each.args for each in gc.get_objects() if isinstance(each, subprocess.Popen)]
-    assert command not in kept
+    processes_alive = [element.args for element in gc.get_objects() if isinstance(element, subprocess.Popen)]
+    assert command not in processes_alive
 
 
 def test_a_command_gives_what_it_printed(shell: Callable[..., Any]) -> None:
@@ -101,13 +101,13 @@ def test_a_command_gives_what_it_printed(shell: Callable[..., Any]) -> None:
 
 
 def test_it_runs_in_the_notebooks_folder_with_nothing_to_read(shell: Callable[..., Any], tmp_path: Path) -> None:
-    told = shell([*PYTHON, "import os, sys; print(os.getcwd()); print(repr(sys.stdin.read()))"])
-    assert told["stdout"].splitlines() == [os.path.realpath(tmp_path), "''"]
+    printed = shell([*PYTHON, "import os, sys; print(os.getcwd()); print(repr(sys.stdin.read()))"])
+    assert printed["stdout"].splitlines() == [os.path.realpath(tmp_path), "''"]
 
 
 def test_no_shell_reads_the_command(shell: Callable[..., Any], tmp_path: Path) -> None:
-    told = shell([*PYTHON, "import sys; print(sys.argv[1:])", "$HOME", "*", ";", "touch made", "> made", "`id`"])
-    assert told["stdout"] == "['$HOME', '*', ';', 'touch made', '> made', '`id`']"
+    printed = shell([*PYTHON, "import sys; print(sys.argv[1:])", "$HOME", "*", ";", "touch made", "> made", "`id`"])
+    assert printed["stdout"] == "['$HOME', '*', ';', 'touch made', '> made', '`id`']"
     assert not list(tmp_path.iterdir())
 
 

@@ -74,9 +74,9 @@ def test_removing_what_is_not_there_does_nothing(registry: Registry) -> None:
 def test_a_missing_name_is_told_with_the_nearest_and_all_there_are(registry: Registry) -> None:
     span = Source("cell", "tool: fecth").span(6)
     add(registry, "fetch", "grade")
-    found = registry.tools.missing("fecth", span, "flow.unknown-tool")
-    assert (found.code, found.message, found.span) == ("flow.unknown-tool", "no tool 'fecth'", span)
-    assert found.hint == "did you mean fetch? tools are fetch, grade"
+    diagnostic = registry.tools.missing("fecth", span, "flow.unknown-tool")
+    assert (diagnostic.code, diagnostic.message, diagnostic.span) == ("flow.unknown-tool", "no tool 'fecth'", span)
+    assert diagnostic.hint == "did you mean fetch? tools are fetch, grade"
 
 
 def test_a_missing_name_on_an_empty_shelf_says_how_to_fill_it(registry: Registry) -> None:
@@ -155,7 +155,11 @@ def test_reading_while_other_threads_register_sees_whole_shelves_and_loses_nothi
     go.wait()
     while any(writer.is_alive() for writer in writers):
         names, pairs = list(registry.tools), registry.tools.items()
-        if names != sorted(names) or any(kept.name != name for name, kept in pairs) or "always" not in names:
+        if (
+            names != sorted(names)
+            or any(registered.name != name for name, registered in pairs)
+            or "always" not in names
+        ):
             wrong.append(names)
     for writer in writers:
         writer.join()

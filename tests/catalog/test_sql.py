@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,74 @@ def test_types_and_an_index_survive_a_query() -> None:
     assert result["k"].tolist() == [5, 6]
     assert list(result["c"].dtype.categories) == ["b", "a", "z"]
     assert result["i"].iloc[1] == 2**60 + 1
+
+
+BIG = 2**60 + 1
+"""A whole number that a float would change."""
+
+
+SAME: dict[str, tuple[Any, str, list[Any]]] = {
+    "a text that is a number": ([{"x": "10"}, {"x": 20}], "select x from t where x = '10'", [{"x": "10"}]),
+    "a text that is JSON": ([{"x": "true"}, {"x": [1]}], "select x from t", [{"x": "true"}, {"x": "[1]"}]),
+    "objects of pandas": (pd.DataFrame({"x": ["10", 20]}), "select x from t where x = '10'", [{"x": "10"}]),
+    "objects of polars": (
+        pl.DataFrame({"x": pl.Series(["10", 20], dtype=pl.Object)}),
+        "select x from t",
+        [{"x": "10"}, {"x": "20"}],
+    ),
+    "lists with NULL": (pd.DataFrame({"x": [[1, None], [BIG]]}), "select x from t", [{"x": [1, None]}, {"x": [BIG]}]),
+    "structs with NULL": (
+        pd.DataFrame({"x": [{"a": BIG}, {"a": None}]}),
+        "select x from t",
+        [{"x": {"a": BIG}}, {"x": {"a": None}}],
+    ),
+    "dates beside None": (
+        pd.DataFrame({"x": [date(2026, 1, 2), None]}),
+        "select typeof(x) as type, x from t",
+        [{"type": "DATE", "x": date(2026, 1, 2)}, {"type": "DATE", "x": None}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_value_is_the_same_in_the_query_and_in_its_result(name: str) -> None:
+    frame, query, expected = SAME[name]
+    result = sql(query, frames={"t": frame})
+    if isinstance(result, pd.DataFrame):
+        result = result.to_dict("records")
+    elif isinstance(result, pl.DataFrame):
+        result = result.to_dicts()
+    assert result == expected
+
+
+NO_SQL = "its column 'x' has values that SQL does not have: pandas."
+CUT = "its column 'x' has durations that SQL would cut to microseconds"
+REFUSED_COLUMNS: dict[str, tuple[Any, str, str]] = {
+    "periods": (pd.DataFrame({"x": pd.period_range("2026", periods=1)}), f"{NO_SQL}period", "convert it"),
+    "intervals": (pd.DataFrame({"x": pd.interval_range(0, 1)}), f"{NO_SQL}interval", "convert it"),
+    "nanoseconds of pandas": (pd.DataFrame({"x": [pd.Timedelta("1ns")]}), CUT, "round them"),
+    "nanoseconds of polars": (pl.DataFrame({"x": pl.Series([1], dtype=pl.Duration("ns"))}), CUT, "round them"),
+    "nanoseconds of Arrow": (pa.table({"x": pa.array([1], type=pa.duration("ns"))}), CUT, "round them"),
+    "objects": (pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)}), "'x' is an opaque object", "convert it"),
+    "complex numbers": (pd.DataFrame({"x": [1j]}), "'x' is an opaque complex", "convert it"),
+    "one name twice": (pd.DataFrame([[1, 2]], columns=["x", "x"]), "two columns are called 'x'", "rename one"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_COLUMNS)
+def test_a_column_that_a_query_would_change_is_refused(name: str) -> None:
+    frame, message, hint = REFUSED_COLUMNS[name]
+    with pytest.raises(StepError) as caught:
+        sql("select x from t", frames={"t": frame})
+    diagnostic = caught.value.diagnostic
+    assert diagnostic.code == "tool.sql-frame"
+    assert message in diagnostic.message
+    assert (diagnostic.hint or "").startswith(hint)
+
+
+def test_durations_of_whole_microseconds_stay_durations() -> None:
+    frame = pd.DataFrame({"x": pd.to_timedelta([1_500, None], unit="us")})
+    assert sql("select x from t", frames={"t": frame})["x"].tolist() == [pd.Timedelta("1500us"), pd.NaT]
 
 
 @pytest.mark.parametrize(

@@ -75,13 +75,13 @@ FRAME = DataFrame({"a": [1]})
 @pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
 def test_arguments_are_what_the_signature_says(row: dict[str, Any]) -> None:
     checked = tool_of(row["tool"])
-    given = {name: FRAME if value == {"$": "frame"} else value for name, value in row["given"].items()}
+    arguments = {name: FRAME if value == {"$": "frame"} else value for name, value in row["given"].items()}
     if "ok" in row:
         # As text: Python takes 1, 1.0 and True for equal.
-        assert json.dumps(_plain(checked.check(given))) == json.dumps(row["ok"])
+        assert json.dumps(_plain(checked.check(arguments))) == json.dumps(row["ok"])
         return
     with pytest.raises(StepError) as caught:
-        checked.check(given)
+        checked.check(arguments)
     problem = caught.value.diagnostic
     assert (problem.code, problem.message) == (row["error"], f"tool 't' {row['says']}")
     if "hint" in row:

@@ -21,11 +21,11 @@ def names_of(*tools: str) -> ToolNames:
     return ToolNames(Request((), tools=tuple(Offered(tool, "", {}) for tool in tools)))
 
 
-@pytest.mark.parametrize("what", SENT)
-def test_the_name_that_is_sent_and_back(what: str) -> None:
-    names = names_of(*(tool for tool, _ in SENT[what]))
-    assert [(tool, names.of(tool)) for tool, _ in SENT[what]] == SENT[what]
-    assert [(names.tool_of(sent), sent) for _, sent in SENT[what]] == SENT[what]
+@pytest.mark.parametrize("case", SENT)
+def test_the_name_that_is_sent_and_back(case: str) -> None:
+    names = names_of(*(tool for tool, _ in SENT[case]))
+    assert [(tool, names.of(tool)) for tool, _ in SENT[case]] == SENT[case]
+    assert [(names.tool_of(sent), sent) for _, sent in SENT[case]] == SENT[case]
 
 
 def test_the_answer_has_a_name_that_no_tool_has() -> None:

@@ -218,8 +218,8 @@ def test_registering_and_listing_does_not_import_pydantic() -> None:
         "@tool\ndef f(x: int): ...\nlist(default().tools)\nprint('pydantic' in sys.modules)\n"
         "default().tools['f'].check({'x': 1})\nprint('pydantic' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert told.stdout.split() == ["False", "True"]
+    completed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert completed.stdout.split() == ["False", "True"]
 
 
 def test_the_json_schema_of_a_tool(registry: Registry) -> None:
@@ -268,9 +268,9 @@ def test_a_secret_that_does_not_fit_is_nowhere_in_the_error(registry: Registry, 
 
 def test_check_leaves_what_it_was_given_as_it_is(registry: Registry) -> None:
     tool(fetch, registry=registry)
-    given = {"name": "a"}
-    assert only(registry).check(given) is not given
-    assert given == {"name": "a"}
+    arguments = {"name": "a"}
+    assert only(registry).check(arguments) is not arguments
+    assert arguments == {"name": "a"}
 
 
 def test_a_tool_and_an_agent_say_what_they_take_and_not_where_they_lie() -> None:

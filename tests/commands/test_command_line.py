@@ -74,8 +74,8 @@ def test_a_failed_run_is_resumed(capsys: pytest.CaptureFixture[str]) -> None:
         "pipeline: p\nsteps:\n- tool: {name: weigh, args: {n: 0}}\n- tool: {name: weigh, args: {n: !expr ctx.n}}\n"
     )
     assert main(["run", "p.yaml", "--tools", "tools.py", "--set", "n=5"]) == 1
-    told = capsys.readouterr().err
-    (line,) = (line for line in told.splitlines() if line.startswith("to resume it: agf-magics "))
+    printed = capsys.readouterr().err
+    (line,) = (line for line in printed.splitlines() if line.startswith("to resume it: agf-magics "))
     Path("works").touch()
     assert main([*shlex.split(line)[4:], "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out) == 5
@@ -101,15 +101,15 @@ def test_a_run_is_resumed_with_the_input_that_the_journal_does_not_have(
     Path("p.yaml").write_text(
         "pipeline: p\nsteps:\n- tool: {name: weigh, args: {token: !expr ctx.token, n: !expr ctx.n}}\n"
     )
-    given = ["--set", "token=abcdefgh"]
-    assert main(["run", "p.yaml", "--tools", "tools.py", *given, "--set", "n=5"]) == 1
+    options = ["--set", "token=abcdefgh"]
+    assert main(["run", "p.yaml", "--tools", "tools.py", *options, "--set", "n=5"]) == 1
     run = agf.runs("p").run_id if named == "id" else "p"
     Path("works").touch()
     assert main(["resume", run, "--tools", "tools.py"]) == 1
     assert "journal.secret" in capsys.readouterr().err
-    assert main(["resume", run, "--tools", "tools.py", *given, "--set", "n=6"]) == 1
+    assert main(["resume", run, "--tools", "tools.py", *options, "--set", "n=6"]) == 1
     assert "'n' cannot be changed" in capsys.readouterr().err
-    assert main(["resume", run, "--tools", "tools.py", *given, "--quiet"]) == 0
+    assert main(["resume", run, "--tools", "tools.py", *options, "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out) == "8 5"
 
 
@@ -121,17 +121,17 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_the_output_is_json_whatever_it_has(what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    value, shown = ODD[what]
+@pytest.mark.parametrize("case", ODD)
+def test_the_output_is_json_whatever_it_has(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    value, expected = ODD[case]
     Path("tools.py").write_text(f"from agf_magics import tool\n@tool\ndef odd():\n    return {value}\n")
     Path("p.yaml").write_text("pipeline: p\nsteps:\n- tool: {name: odd}\n")
     Path("rows.jsonl").write_text("{}\n")
     run = ["run", "p.yaml", "--tools", "tools.py", "--quiet"]
     assert main(run) == 0
-    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == shown
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == expected
     code = main([*run, "--over", "rows.jsonl", "--save", "out.jsonl"])
-    if what == "not finite":
+    if case == "not finite":
         (row,) = Path("out.jsonl").read_text().splitlines()
         assert json.loads(row, parse_constant=pytest.fail)["row"] == 0
     else:  # a value that is not JSON is refused, with its place
@@ -144,13 +144,13 @@ def test_a_recording_that_cannot_be_written_loses_no_output(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["run", "good.yaml", "--set", "n=5", "--record", "no/folder.agf"]) == 2
-    told = capsys.readouterr()
-    assert (told.out, "no folder 'no'" in told.err) == ("", True)
+    printed = capsys.readouterr()
+    assert (printed.out, "no folder 'no'" in printed.err) == ("", True)
     monkeypatch.setenv("AGF_MAGICS_JOURNAL", "off")
     assert main(["run", "good.yaml", "--set", "n=5", "--record", "there.agf", "--quiet"]) == 1
-    told = capsys.readouterr()
-    assert json.loads(told.out) is not None
-    assert "[journal.off]" in told.err
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) is not None
+    assert "[journal.off]" in printed.err
 
 
 def test_the_hint_for_a_file_that_is_missing_has_no_values_of_options(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,9 +179,9 @@ def test_check_takes_files_folders_and_patterns(capsys: pytest.CaptureFixture[st
     assert main(["check", "more/**/*.yaml"]) == 0
     assert capsys.readouterr().out.splitlines() == ["more/d.yaml: ok", "more/in/it/e.yaml: ok"]
     assert main(["check", "good.yaml", "bad.yaml"]) == 1
-    found = capsys.readouterr()
-    assert found.out.splitlines() == ["good.yaml: ok", "  input n", "bad.yaml: 2 errors"]
-    assert "[r1.unknown-function]" in found.err
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == ["good.yaml: ok", "  input n", "bad.yaml: 2 errors"]
+    assert "[r1.unknown-function]" in printed.err
     assert main(["check", "none*.yaml"]) == 1
     assert "no definition matches none*.yaml [define.file]" in capsys.readouterr().err
 
@@ -206,10 +206,10 @@ def test_check_for_a_pull_request(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_program_gets_the_path_of_a_file_from_the_current_folder(capsys: pytest.CaptureFixture[str]) -> None:
     Path("flows/team").mkdir(parents=True)
     Path("flows/team/bad.yaml").write_text(BAD)
-    for what in ("flows", "flows/team", "flows/team/bad.yaml", str(Path("flows").resolve())):
-        assert main(["check", what, "--format", "json"]) == 1
+    for path in ("flows", "flows/team", "flows/team/bad.yaml", str(Path("flows").resolve())):
+        assert main(["check", path, "--format", "json"]) == 1
         assert {row["file"] for row in json.loads(capsys.readouterr().out)} == {"flows/team/bad.yaml"}
-        assert main(["check", what, "--format", "github"]) == 1
+        assert main(["check", path, "--format", "github"]) == 1
         assert capsys.readouterr().out.startswith("::error file=flows/team/bad.yaml,")
 
 
@@ -236,7 +236,7 @@ def test_a_terminal_has_one_line_with_the_progress_of_the_run() -> None:
     Path("fan.yaml").write_text(fan_out("weigh", argument="fruit", limit=1, on_error="continue", name="fan"))
     Path("tools.py").write_text(SLOW)
     os.mkfifo("go")
-    ours, theirs = os.openpty()
+    our_end, their_end = os.openpty()
     command = [
         sys.executable,
         "-m",
@@ -248,22 +248,22 @@ def test_a_terminal_has_one_line_with_the_progress_of_the_run() -> None:
         "--set",
         "xs=[a, b, c]",
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
-        os.close(theirs)
-        said = ""
-        for done in range(3):
-            while f"{done} of 3 elements" not in said:
-                said += os.read(ours, 1000).decode(errors="replace")
-            Path("go").write_text("x" * done)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=their_end) as process:
+        os.close(their_end)
+        printed = ""
+        for count in range(3):
+            while f"{count} of 3 elements" not in printed:
+                printed += os.read(our_end, 1000).decode(errors="replace")
+            Path("go").write_text("x" * count)
         output, _ = process.communicate(timeout=60)
         with contextlib.suppress(OSError):  # the other end of the terminal is closed
-            while more := os.read(ours, 1000):
-                said += more.decode(errors="replace")
-    os.close(ours)
+            while more := os.read(our_end, 1000):
+                printed += more.decode(errors="replace")
+    os.close(our_end)
     assert json.loads(output) == [0, 1, 2]
-    assert "\r\x1b[2K▱▱▱▱▱▱▱▱▱▱ fan · ▶ running · 0 of 1 step · 0 of 3 elements" in said
-    assert "▰▰▰▰▰▰▱▱▱▱ fan" in said
-    assert said.rindex("\r\x1b[2K") < said.index("✓ ok")  # the line is erased before the end is written
+    assert "\r\x1b[2K▱▱▱▱▱▱▱▱▱▱ fan · ▶ running · 0 of 1 step · 0 of 3 elements" in printed
+    assert "▰▰▰▰▰▰▱▱▱▱ fan" in printed
+    assert printed.rindex("\r\x1b[2K") < printed.index("✓ ok")  # the line is erased before the end is written
 
 
 SPANS = """\
@@ -293,10 +293,10 @@ def test_a_run_is_traced_by_the_option_or_the_variable(words: list[str], variabl
     Path("tools.py").write_text(SPANS)
     command = [sys.executable, "-m", "agf_magics", "run", "good.yaml", "--tools", "tools.py", "--set", "n=1", *words]
     settings = {"AGF_MAGICS_TRACING": variable} if variable else {}
-    told = subprocess.run(
+    completed = subprocess.run(
         command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60, check=True
     )
-    assert [line for line in told.stdout.splitlines() if line.startswith("span ")] == spans
+    assert [line for line in completed.stdout.splitlines() if line.startswith("span ")] == spans
 
 
 def test_the_quickstart_is_written_once_and_never_over_the_work_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
@@ -323,6 +323,6 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_syntax_error_in_the_tools_is_reported_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     Path("odd.py").write_text("x = 1\ndef f(:\n")
     assert main(["run", "good.yaml", "--tools", "odd.py", "--set", "n=1"]) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert "odd.py, line 2: SyntaxError: " in told
-    assert "runpy" not in told
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "odd.py, line 2: SyntaxError: " in printed
+    assert "runpy" not in printed

@@ -88,8 +88,8 @@ class Editor:
             self.checks.append(uri)
             self.problems[uri] = message["params"]["diagnostics"]
         if message.get("method") == "client/registerCapability":
-            [wanted] = message["params"]["registrations"]
-            self.watched += [one["globPattern"] for one in wanted["registerOptions"]["watchers"]]
+            [registration] = message["params"]["registrations"]
+            self.watched += [watcher["globPattern"] for watcher in registration["registerOptions"]["watchers"]]
             self.send({"id": message["id"], "result": None})
         assert message.get("method") not in ("window/showMessage", "window/logMessage"), message
         return message
@@ -148,11 +148,11 @@ class Editor:
             self.process.kill()
         assert self.process.stderr is not None
         with self.process.stderr as errors:
-            told = errors.read().decode()
+            printed = errors.read().decode()
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             try:
                 pipe.close()
             except OSError:
                 continue
-        return code, told
+        return code, printed

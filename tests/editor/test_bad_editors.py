@@ -32,8 +32,8 @@ def ask_all(editor: Editor, uri: str, line: int, character: int) -> None:
     for name in OF_TEXTS:
         editor.ask(f"textDocument/{name}", {"textDocument": {"uri": uri}})
     place = {"line": line, "character": character}
-    asked = {"textDocument": {"uri": uri}, "range": {"start": place, "end": place}, "context": {"diagnostics": []}}
-    editor.ask("textDocument/codeAction", asked)
+    params = {"textDocument": {"uri": uri}, "range": {"start": place, "end": place}, "context": {"diagnostics": []}}
+    editor.ask("textDocument/codeAction", params)
 
 
 def test_a_change_in_a_notebook_of_500_cells_checks_one_cell(editor: Editor) -> None:
@@ -125,5 +125,5 @@ def test_an_editor_that_closes_in_the_middle_ends_the_server_without_a_word(edit
     editor.send_bytes(half)
     assert editor.process.stdin is not None
     editor.process.stdin.close()
-    _, told = editor.wait()
-    assert told == ""
+    _, printed = editor.wait()
+    assert printed == ""

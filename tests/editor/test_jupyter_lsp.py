@@ -41,8 +41,8 @@ def test_without_pygls_jupyter_lsp_skips_the_server(monkeypatch: pytest.MonkeyPa
 def test_the_entry_point_imports_nothing_of_the_package() -> None:
     names = "[name for name in sys.modules if name.startswith('agf_magics.')]"
     code = f"import sys, agf_magics_jupyter_lsp as ours; ours.spec(None); print({names})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    completed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert completed.stdout == "[]\n"
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_the_lines_of_the_page_show_problems_help_and_definitions(tmp_path: Path
     (tmp_path / "try.lua").write_text(BEFORE + lines + AFTER)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     program = [str(NVIM), "--headless", "-n", "-u", "NONE", "-i", "NONE", "-c", "luafile try.lua"]
-    done = subprocess.run(
+    completed = subprocess.run(
         program,
         cwd=tmp_path,
         env={**os.environ, "PATH": path, "XDG_CACHE_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
@@ -70,10 +70,10 @@ def test_the_lines_of_the_page_show_problems_help_and_definitions(tmp_path: Path
         timeout=200,
         check=False,
     )
-    assert (tmp_path / "told.json").is_file(), done.stdout + done.stderr
-    told: dict[str, Any] = json.loads((tmp_path / "told.json").read_text())
-    [one] = told["problems"]
-    assert (one["code"], one["lnum"], one["col"], one["end_col"]) == ("flow.unknown-tool", 3, 15, 20)
-    assert "did you mean fetch?" in one["message"]
-    assert "Fetch a page." in told["help"]["contents"]["value"]
-    assert told["definition"]["uri"] == (tmp_path / "tools.py").as_uri()
+    assert (tmp_path / "told.json").is_file(), completed.stdout + completed.stderr
+    shown: dict[str, Any] = json.loads((tmp_path / "told.json").read_text())
+    [problem] = shown["problems"]
+    assert (problem["code"], problem["lnum"], problem["col"], problem["end_col"]) == ("flow.unknown-tool", 3, 15, 20)
+    assert "did you mean fetch?" in problem["message"]
+    assert "Fetch a page." in shown["help"]["contents"]["value"]
+    assert shown["definition"]["uri"] == (tmp_path / "tools.py").as_uri()

@@ -50,21 +50,21 @@ def scanned(path: Path) -> tuple[TextGroup, list[Any]]:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_cell_that_runs_has_no_error(path: Path) -> None:
     group, cells = scanned(path)
-    found = [
+    errors = [
         (cell.id, problem.message)
         for cell in cells
         if "raises-exception" not in cell.metadata.get("tags", ())
         for problem in group.files[cell.id].problems or ()
         if problem.diagnostic.severity == "error" and group.is_certain(problem)
     ]
-    assert found == []
+    assert errors == []
 
 
 def held(registry: Registry) -> dict[str, Any]:
     return {
-        f"{shelf} {name}": getattr(thing, "accepts", None)
+        f"{shelf} {name}": getattr(entry, "accepts", None)
         for shelf in SHELVES
-        for name, thing in getattr(registry, shelf).items()
+        for name, entry in getattr(registry, shelf).items()
     }
 
 
@@ -85,11 +85,11 @@ def held_by_a_kernel(path: Path, folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_what_a_notebook_registers_is_found_without_running_it(path: Path, tmp_path: Path) -> None:
     ran, (group, _) = held_by_a_kernel(path, tmp_path), scanned(path)
-    found, from_the_start = held(group.registry), held(new_registry())
+    registered, from_the_start = held(group.registry), held(new_registry())
     assert from_the_start.items() <= ran.items()
     only_running = ONLY_RUNNING.get(path.name, set())
-    assert ran.keys() - found.keys() == only_running
-    assert found.keys() - ran.keys() == set()
-    assert {name for name in found if found[name] != ran[name]} == WIDER.get(path.name, set())
+    assert ran.keys() - registered.keys() == only_running
+    assert registered.keys() - ran.keys() == set()
+    assert {name for name in registered if registered[name] != ran[name]} == WIDER.get(path.name, set())
     if only_running:
         assert not group.is_complete, "its unknown names are information, not errors"

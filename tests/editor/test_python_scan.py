@@ -67,9 +67,9 @@ def joined(outputs): ...
 }
 
 
-def found(text: str) -> tuple[dict[str, Any], list[tuple[str, str | None]]]:
+def scan(text: str) -> tuple[dict[str, Any], list[tuple[str, str | None]]]:
     registry = Registry()
-    names = [(one.kind, one.name) for one in scan_python(text, registry)]
+    names = [(scanned.kind, scanned.name) for scanned in scan_python(text, registry)]
     return {
         **{f"tool {tool.name}": tool.accepts for tool in registry.tools.values()},
         **{f"agent {name}": None for name in registry.agents},
@@ -96,8 +96,8 @@ def test_the_scan_finds_what_the_text_registers_when_it_runs(name: str, tmp_path
     file.write_text(TEXTS[name])
     program = [sys.executable, "-c", RUN, str(file)]
     ran = json.loads(subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stdout)
-    scanned, _ = found(file.read_text())
-    before = found("")[0]
+    scanned, _ = scan(file.read_text())
+    before = scan("")[0]
     scanned = {key: value for key, value in scanned.items() if key not in before}
     assert scanned.keys() == ran.keys()
     unknown = {"tool shown", "tool search"}  # a callable that is not in the text takes anything
@@ -151,14 +151,14 @@ def test_the_scan_finds_what_the_text_registers_when_it_runs(name: str, tmp_path
     ],
 )
 def test_what_a_text_registers_is_read_and_not_run(text: str, names: list[tuple[str, str | None]]) -> None:
-    assert found(text)[1] == names
+    assert scan(text)[1] == names
 
 
 def test_what_one_cell_imports_and_defines_another_one_registers() -> None:
     cells = ["import agf_magics as agf", "def fetch(): ...", "r = %run_pipeline p", "broken (", "agf.tool(fetch)"]
     trees = [tree for cell in cells if (tree := tree_of(cell)) is not None]
-    [one] = scan_program(trees, Registry())
-    assert (one.name, one.part, one.line) == ("fetch", 3, 0)  # the cell that cannot be read has no tree
+    [scanned] = scan_program(trees, Registry())
+    assert (scanned.name, scanned.part, scanned.line) == ("fetch", 3, 0)  # the cell that cannot be read has no tree
 
 
 def test_a_cell_that_a_person_is_writing_registers_what_it_did_before() -> None:
@@ -187,5 +187,5 @@ def test_after_a_magic_that_registers_unknown_names_are_not_certain(line: str) -
 
 
 def test_a_name_has_its_place() -> None:
-    [one] = scan_python("from agf_magics import tool\n@tool\nasync def größe(): ...", Registry())
-    assert (one.name, one.line, one.column, one.width) == ("größe", 2, 10, 5)
+    [scanned] = scan_python("from agf_magics import tool\n@tool\nasync def größe(): ...", Registry())
+    assert (scanned.name, scanned.line, scanned.column, scanned.width) == ("größe", 2, 10, 5)

@@ -47,9 +47,9 @@ def file(editor: Editor, request: Any) -> str:
 def test_a_place_in_a_cell_and_in_a_file_is_completed(editor: Editor, cell: str, file: str) -> None:
     for uri, line in ((cell, 3), (file, 2)):
         answer = editor.ask("textDocument/completion", editor.at(uri, line, 16))
-        [one] = [item for item in answer["items"] if item["label"] == "fetch"]
-        assert one["detail"] == "tool"
-        assert one["textEdit"]["range"] == {
+        [item_of_fetch] = [item for item in answer["items"] if item["label"] == "fetch"]
+        assert item_of_fetch["detail"] == "tool"
+        assert item_of_fetch["textEdit"]["range"] == {
             "start": {"line": line, "character": 15}, "end": {"line": line, "character": 16}
         }  # fmt: skip
 
@@ -79,7 +79,7 @@ def test_a_flow_is_found_in_its_file(editor: Editor) -> None:
 def test_the_steps_of_a_text_are_a_tree(editor: Editor, cell: str, file: str) -> None:
     for uri in (cell, file):
         [flow] = editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
-        names = [(one["name"], [inner["name"] for inner in one["children"]]) for one in flow["children"]]
+        names = [(symbol["name"], [child["name"] for child in symbol["children"]]) for symbol in flow["children"]]
         assert flow["name"] == "pipeline p"
         assert names == [("tool fetch", []), ("for_each ctx.pages", ["tool fetsh", "transform pipe"])]
 
@@ -90,7 +90,9 @@ def test_a_text_with_an_error_that_hides_its_steps_has_its_lines_as_an_outline(e
     assert editor.wait_for(uri) != []
 
     def names(symbols: list[dict[str, Any]]) -> list[Any]:
-        return [(one["name"], names(one["children"])) if one["children"] else one["name"] for one in symbols]
+        return [
+            (symbol["name"], names(symbol["children"])) if symbol["children"] else symbol["name"] for symbol in symbols
+        ]
 
     answer = editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
     steps = [("tool", ["name fetch"]), ("for_each", ["do {shel: x}"]), "transform {value: [1}"]
@@ -101,14 +103,14 @@ def test_a_text_with_an_error_that_hides_its_steps_has_its_lines_as_an_outline(e
 
 def test_a_block_below_a_line_can_be_folded(editor: Editor, file: str) -> None:
     answer = editor.ask("textDocument/foldingRange", {"textDocument": {"uri": file}})
-    assert (3, 7) in [(one["startLine"], one["endLine"]) for one in answer]
+    assert (3, 7) in [(fold["startLine"], fold["endLine"]) for fold in answer]
 
 
 def test_a_repair_is_offered_and_takes_the_problem_away(editor: Editor, cell: str, file: str) -> None:
     for uri, line, text in ((cell, 7, f"%%pipeline\n{TEXT}"), (file, 6, TEXT)):
         where = {"start": {"line": line, "character": 42}, "end": {"line": line, "character": 42}}
-        asked = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
-        [action] = editor.ask("textDocument/codeAction", asked)
+        params = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
+        [action] = editor.ask("textDocument/codeAction", params)
         [edit] = action["edit"]["changes"][uri]
         assert (action["title"], edit["newText"]) == ("Replace by fetch", "fetch")
         lines = text.split("\n")
@@ -123,19 +125,19 @@ def test_a_repair_is_offered_and_takes_the_problem_away(editor: Editor, cell: st
 def test_a_repair_that_brings_another_problem_is_not_offered(editor: Editor) -> None:
     uri = editor.open("needs.yaml", "pipeline: p\nsteps:\n- tool: {name: fetsh}\n")
     where = {"start": {"line": 2, "character": 16}, "end": {"line": 2, "character": 16}}
-    asked = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
-    assert editor.ask("textDocument/codeAction", asked) == []
+    params = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
+    assert editor.ask("textDocument/codeAction", params) == []
 
 
 def test_names_and_references_have_their_kinds(editor: Editor, file: str) -> None:
     data = editor.ask("textDocument/semanticTokens/full", {"textDocument": {"uri": file}})["data"]
     kinds = editor.abilities["semanticTokensProvider"]["legend"]["tokenTypes"]
-    line, unit, found = 0, 0, []
+    line, unit, tokens = 0, 0, []
     for down, right, length, kind, _ in zip(*[iter(data)] * 5, strict=True):
         line, unit = line + down, right if down else unit + right
-        found.append((TEXT.split("\n")[line][unit : unit + length], kinds[kind]))
-    assert ("fetch", "function") in found
-    assert ("ctx.pages", "variable") in found
+        tokens.append((TEXT.split("\n")[line][unit : unit + length], kinds[kind]))
+    assert ("fetch", "function") in tokens
+    assert ("ctx.pages", "variable") in tokens
 
 
 def test_a_text_that_is_not_ours_has_no_answers(editor: Editor) -> None:

@@ -25,7 +25,7 @@ NOT_A_FIX = {
 """Mistakes whose hint says what to write, and no edit at the caret is the whole cure, with the reason."""
 
 
-def opened(*cells: str) -> TextGroup:
+def group_of(*cells: str) -> TextGroup:
     group = TextGroup()
     for number, cell in enumerate(cells):
         group.put(str(number), cell, is_cell=True)
@@ -33,24 +33,24 @@ def opened(*cells: str) -> TextGroup:
     return group
 
 
-def of(file: WrittenFile, one: PlacedProblem, group: TextGroup) -> list[Repair]:
-    return [each for each in repairs_of(file, one.start, one.end, group) if each.problem == one]
+def repairs_for(file: WrittenFile, problem: PlacedProblem, group: TextGroup) -> list[Repair]:
+    return [repair for repair in repairs_of(file, problem.start, problem.end, group) if repair.problem == problem]
 
 
-def told() -> Iterator[tuple[str, WrittenFile, PlacedProblem, TextGroup]]:
+def told_problems() -> Iterator[tuple[str, WrittenFile, PlacedProblem, TextGroup]]:
     """The problems of the mistakes of the vectors whose hint says what to write."""
     for case in cases():
-        group = opened(*(part.text for part in case.parts if part.language == "python"))
+        group = group_of(*(part.text for part in case.parts if part.language == "python"))
         for file in [*group.files.values()][case.first :]:
-            for one in file.problems or ():
-                if any(texts_of(one.hint)):
-                    yield case.title, file, one, group
+            for problem in file.problems or ():
+                if any(texts_of(problem.hint)):
+                    yield case.title, file, problem, group
 
 
 def test_what_a_hint_says_to_write_is_a_quick_fix() -> None:
-    found = [(title, bool(of(file, one, group))) for title, file, one, group in told()]
-    assert len(found) > 200
-    assert {title for title, is_fixed in found if not is_fixed} == NOT_A_FIX.keys()
+    offered = [(title, bool(repairs_for(file, problem, group))) for title, file, problem, group in told_problems()]
+    assert len(offered) > 200
+    assert {title for title, is_fixed in offered if not is_fixed} == NOT_A_FIX.keys()
 
 
 P = "%%pipeline\npipeline: p\nsteps:\n"
@@ -69,14 +69,16 @@ TOOLS = "import agf_magics as agf\n@agf.tool\ndef fetch(url: str) -> str: ...\n"
     ],
 )
 def test_an_edit_takes_the_problem_away(wrong: str, right: str | None) -> None:
-    group = opened(TOOLS, wrong)
+    group = group_of(TOOLS, wrong)
     file = group.files["1"]
-    made = [each.edit.applied(wrong) for one in file.problems or () for each in of(file, one, group)]
-    assert made[:1] == ([right] if right is not None else [])
+    repaired = [
+        repair.edit.applied(wrong) for problem in file.problems or () for repair in repairs_for(file, problem, group)
+    ]
+    assert repaired[:1] == ([right] if right is not None else [])
 
 
 def test_what_was_found_is_kept_until_the_text_changes() -> None:
-    group = opened(TOOLS, P + "- tool: {name: fetsh, args: {url: x}}\n")
+    group = group_of(TOOLS, P + "- tool: {name: fetsh, args: {url: x}}\n")
     file = group.files["1"]
     [first] = repairs_of(file, 0, len(file.text), group)
     [again] = repairs_of(file, 0, len(file.text), group)
@@ -88,7 +90,7 @@ def test_what_was_found_is_kept_until_the_text_changes() -> None:
 
 
 def test_a_question_about_a_whole_text_tries_a_bounded_number_of_problems() -> None:
-    group = opened(TOOLS, P + "- tool: {name: fetsh, args: {url: x}}\n" * 40)
+    group = group_of(TOOLS, P + "- tool: {name: fetsh, args: {url: x}}\n" * 40)
     file = group.files["1"]
     assert len(file.problems or ()) > MOST_LOOKED_AT
     assert len(repairs_of(file, 0, len(file.text), group)) == MOST_LOOKED_AT

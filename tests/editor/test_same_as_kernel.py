@@ -41,19 +41,19 @@ def texts(value: Any) -> Iterator[str]:
 
 def cells() -> list[str]:
     """Every cell of the vectors, and every document as the cell that it would be."""
-    found = dict[str, None]()
+    cells_in_order = dict[str, None]()
     for path in sorted(VECTORS.glob("*.json")):
         for text in texts(json.loads(path.read_text(encoding="utf-8"))):
             if read_cell(text) is not None:
-                found[text] = None
+                cells_in_order[text] = None
             elif "\n" in text and (language := recognized_language(text)):
-                found[f"%%{language}\n{text}" if language == "pipeline" else f"%%{language} t\n{text}"] = None
-    return [cell for cell in found if cell.isascii() or is_text(cell)]
+                cells_in_order[f"%%{language}\n{text}" if language == "pipeline" else f"%%{language} t\n{text}"] = None
+    return [cell for cell in cells_in_order if cell.isascii() or is_text(cell)]
 
 
 def is_text(cell: str) -> bool:
     """Whether JSON can carry a text: not half of a surrogate pair."""
-    return not any("\ud800" <= each <= "\udfff" for each in cell)
+    return not any("\ud800" <= character <= "\udfff" for character in cell)
 
 
 def said_by_the_kernel(cell: str) -> list[Problem]:
@@ -65,17 +65,17 @@ def said_by_the_kernel(cell: str) -> list[Problem]:
     return problems_of(cell, registry)
 
 
-def placed(cell: str, one: Problem) -> tuple[Any, ...]:
+def problem_of_kernel(cell: str, problem: Problem) -> tuple[Any, ...]:
     """A problem of the kernel as the protocol has it."""
     units = cell.encode("utf-16-le")
     positions = Positions(cell)
-    sides = [len(units[: 2 * one[side]].decode("utf-16-le")) for side in ("start", "end")]
-    return (one["code"], *(tuple(positions.position(side)) for side in sides), SEVERITIES[one["severity"]])
+    sides = [len(units[: 2 * problem[side]].decode("utf-16-le")) for side in ("start", "end")]
+    return (problem["code"], *(tuple(positions.position(side)) for side in sides), SEVERITIES[problem["severity"]])
 
 
-def published(one: dict[str, Any]) -> tuple[Any, ...]:
-    sides = [(one["range"][side]["line"], one["range"][side]["character"]) for side in ("start", "end")]
-    return (one["code"], *sides, one["severity"])
+def problem_of_server(problem: dict[str, Any]) -> tuple[Any, ...]:
+    sides = [(problem["range"][side]["line"], problem["range"][side]["character"]) for side in ("start", "end")]
+    return (problem["code"], *sides, problem["severity"])
 
 
 def differences(editor: Editor, first: int, cells: list[str]) -> list[tuple[str, list[Any], list[Any]]]:
@@ -83,23 +83,25 @@ def differences(editor: Editor, first: int, cells: list[str]) -> list[tuple[str,
     editor.wait_for(*opened)
     wrong = []
     for uri, cell in zip(opened, cells, strict=True):
-        kernel = [placed(cell, one) for one in said_by_the_kernel(cell)]
-        server = [published(one) for one in editor.problems[uri]]
+        kernel = [problem_of_kernel(cell, problem) for problem in said_by_the_kernel(cell)]
+        server = [problem_of_server(problem) for problem in editor.problems[uri]]
         if sorted(kernel) != sorted(server):
             wrong.append((cell, kernel, server))
     return wrong
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("each", [pytest.param(1, marks=pytest.mark.slow), 4], ids=["every cell", "one of four"])
-def test_the_server_says_what_the_kernel_says(each: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 4], ids=["every cell", "one of four"])
+def test_the_server_says_what_the_kernel_says(step: int, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'no-settings-of-ours'\n")
-    found = cells()
-    assert len(found) > 1_500
-    found = found[::each]
+    cell_texts = cells()
+    assert len(cell_texts) > 1_500
+    cell_texts = cell_texts[::step]
     editor = Editor(tmp_path)
     wrong = [
-        one for start in range(0, len(found), 100) for one in differences(editor, start, found[start : start + 100])
+        difference
+        for start in range(0, len(cell_texts), 100)
+        for difference in differences(editor, start, cell_texts[start : start + 100])
     ]
     assert editor.end() == (0, "")
     assert wrong[:5] == []

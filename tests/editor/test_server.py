@@ -21,8 +21,8 @@ def editor(tmp_path: Path) -> Iterator[Editor]:
     editor = Editor(tmp_path)
     yield editor
     if editor.process.poll() is None:
-        code, told = editor.end()
-        assert (code, told) == (0, "")
+        code, printed = editor.end()
+        assert (code, printed) == (0, "")
 
 
 def test_a_problem_of_a_file_is_published_with_its_place_and_its_hint(editor: Editor) -> None:
@@ -89,8 +89,8 @@ def test_an_editor_that_closes_in_the_middle_ends_the_server(editor: Editor) -> 
     assert editor.process.stdin is not None
     editor.open("p.yaml", WRONG * 100)
     editor.process.stdin.close()
-    code, told = editor.wait()
-    assert (code, told) == (0, "")
+    code, printed = editor.wait()
+    assert (code, printed) == (0, "")
 
 
 def test_a_folder_of_10_000_files_is_looked_at_in_part(editor: Editor) -> None:
@@ -109,15 +109,15 @@ def test_a_folder_of_10_000_files_is_looked_at_in_part(editor: Editor) -> None:
 
 def test_what_follows_the_command_is_refused(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "agf_magics", "lsp", "now"]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "unexpected word 'now'" in done.stderr
+    completed = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert "unexpected word 'now'" in completed.stderr
 
 
 def test_without_pygls_the_command_says_what_to_install(tmp_path: Path) -> None:
     code = "import sys; sys.modules['pygls'] = None; from agf_magics.__main__ import main; sys.exit(main(['lsp']))"
     program = [sys.executable, "-c", code]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "[define.not-installed]" in done.stderr
-    assert "pip install 'agf-magics[lsp]'" in done.stderr
+    completed = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (completed.returncode, completed.stdout) == (1, "")
+    assert "[define.not-installed]" in completed.stderr
+    assert "pip install 'agf-magics[lsp]'" in completed.stderr

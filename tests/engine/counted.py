@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 
 CALLS: list[Counter[str]] = [Counter()]
-"""The counter of the current run."""
+"""The counter of the current run, as the only element."""
 LOCK = threading.Lock()
 
 

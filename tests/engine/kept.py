@@ -73,15 +73,15 @@ def cut(path: Path, after: int, to: Path) -> Path:
     """A copy of the journal as it was after ``after`` lines, with a dead process."""
     flush(path)
     to.mkdir(parents=True, exist_ok=True)
-    made = to / "runs.sqlite"
-    with contextlib.closing(sqlite3.connect(path)) as old, contextlib.closing(sqlite3.connect(made)) as new:
+    journal = to / "runs.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as old, contextlib.closing(sqlite3.connect(journal)) as new:
         new.execute("PRAGMA synchronous=OFF")
         old.backup(new)
         new.execute("DELETE FROM records WHERE line NOT IN (SELECT line FROM records ORDER BY line LIMIT ?)", (after,))
         new.execute("UPDATE runs SET status='running', owner='dead', ended=NULL, output=NULL, stores=NULL, error=NULL")
         seal(new)
         new.commit()
-    return made
+    return journal
 
 
 def seal(connection: sqlite3.Connection) -> None:
@@ -101,8 +101,8 @@ def seal(connection: sqlite3.Connection) -> None:
 
 async def take_up(**options: Any) -> agf.Run:
     """Resume the only run of the journal on the running loop; `agf.resume` uses the engine's loop."""
-    (one,) = agf.runs()
-    run, head = prepare_resumed(one.run_id, options=RunOptions(**options))
+    (listed,) = agf.runs()
+    run, head = prepare_resumed(listed.run_id, options=RunOptions(**options))
     assert claim(run.journal.store, head)
     await run_here(run)
     return run

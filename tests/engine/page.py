@@ -28,11 +28,11 @@ import pydantic  # noqa: F401
 import yaml  # noqa: F401
 
 
-def refuse(*given: object, **named: object) -> NoReturn:
+def refuse(*arguments: object, **named: object) -> NoReturn:
     raise RuntimeError("can't start new thread")
 
 
-def refuse_call(*given: object, **named: object) -> NoReturn:
+def refuse_call(*arguments: object, **named: object) -> NoReturn:
     raise OSError(138, "emscripten does not support this")
 
 
@@ -51,6 +51,7 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 def become_a_page(jspi: bool) -> None:
+    """Take away what a page does not have. ``jspi``: whether the browser lets Python wait for its own loop."""
     ffi = types.ModuleType("pyodide.ffi")
     ffi.__dict__.update(can_run_sync=lambda: jspi, run_sync=run_sync)
     sys.modules["pyodide"], sys.modules["pyodide.ffi"] = types.ModuleType("pyodide"), ffi

@@ -63,7 +63,7 @@ def call(name: str, arguments: str = "{word: !expr ctx.w}") -> str:
     return f"pipeline: {name}\nsteps:\n- tool: {{name: {name}, args: {arguments}, output: n}}\n"
 
 
-def each(name: str) -> str:
+def fan_out(name: str) -> str:
     return (
         f"pipeline: each_{name}\nsteps:\n- for_each:\n    over: ctx.ws\n    on_error: abort\n"
         f"    do: {{tool: {{name: {name}, "
@@ -109,7 +109,7 @@ def speaker(prompt: str) -> str:
     return prompt
 
 
-def tell(name: str, do: Callable[[], object]) -> None:
+def report(name: str, do: Callable[[], object]) -> None:
     try:
         answer: Any = do()
     except Exception as error:
@@ -117,8 +117,8 @@ def tell(name: str, do: Callable[[], object]) -> None:
     print(json.dumps({name: answer}), flush=True)
 
 
-def ran(flow: object, given: Any = GIVEN, **options: Any) -> object:
-    return agf.run(flow, given, **options).output  # type: ignore[arg-type]
+def run_flow(flow: object, fields: Any = GIVEN, **options: Any) -> object:
+    return agf.run(flow, fields, **options).output  # type: ignore[arg-type]
 
 
 def cancelled() -> object:
@@ -130,7 +130,7 @@ def cancelled() -> object:
 def resumed() -> object:
     """Resume a failed run from its journal, then reuse the results of the resumed run in a new one."""
     Path("pyproject.toml").write_text("")
-    flow = agf.define(f"{each('measure')}- tool: {{name: sometimes, args: {{}}}}\n")
+    flow = agf.define(f"{fan_out('measure')}- tool: {{name: sometimes, args: {{}}}}\n")
     calls: list[int] = []
 
     @tool
@@ -154,22 +154,24 @@ def pictured() -> object:
 
 
 CASES: dict[str, Callable[[], object]] = {
-    "a plain tool": lambda: ran(ONE),
-    "an async tool": lambda: ran(call("ameasure")),
-    "a fan-out of plain calls": lambda: ran(each("measure")),
-    "a fan-out of async calls": lambda: ran(each("ameasure")),
-    "a run in a tool": lambda: ran(call("nested")),
-    "a failure": lambda: ran(call("fails")),
-    "a graph with a loop": lambda: ran(LOOP, {"n": 3}),
-    "an async tool that is late": lambda: ran(call("naps", "{seconds: 30}"), limits=agf.Limits(step_timeout=0.05)),
-    "a plain tool that is late": lambda: ran(call("blocks", "{seconds: 0.1}"), limits=agf.Limits(step_timeout=0.05)),
-    "a run that is late": lambda: ran(call("naps", "{seconds: 30}"), limits=agf.Limits(timeout=0.05)),
+    "a plain tool": lambda: run_flow(ONE),
+    "an async tool": lambda: run_flow(call("ameasure")),
+    "a fan-out of plain calls": lambda: run_flow(fan_out("measure")),
+    "a fan-out of async calls": lambda: run_flow(fan_out("ameasure")),
+    "a run in a tool": lambda: run_flow(call("nested")),
+    "a failure": lambda: run_flow(call("fails")),
+    "a graph with a loop": lambda: run_flow(LOOP, {"n": 3}),
+    "an async tool that is late": lambda: run_flow(call("naps", "{seconds: 30}"), limits=agf.Limits(step_timeout=0.05)),
+    "a plain tool that is late": lambda: run_flow(
+        call("blocks", "{seconds: 0.1}"), limits=agf.Limits(step_timeout=0.05)
+    ),
+    "a run that is late": lambda: run_flow(call("naps", "{seconds: 30}"), limits=agf.Limits(timeout=0.05)),
     "a run in the background": cancelled,
-    "a policy": lambda: ran(POLICY, {"topic": "tea"}),
-    "a pattern": lambda: ran(call("coded", "{code: abc}")),
-    "a template": lambda: ran(TEMPLATE, {"word": "abc"}),
-    "a shell command": lambda: ran('pipeline: sh\nsteps:\n- shell: {command: "ls"}\n', None),
-    "processes": lambda: ran(each("measure"), on="processes"),
+    "a policy": lambda: run_flow(POLICY, {"topic": "tea"}),
+    "a pattern": lambda: run_flow(call("coded", "{code: abc}")),
+    "a template": lambda: run_flow(TEMPLATE, {"word": "abc"}),
+    "a shell command": lambda: run_flow('pipeline: sh\nsteps:\n- shell: {command: "ls"}\n', None),
+    "processes": lambda: run_flow(fan_out("measure"), on="processes"),
     "a journal": resumed,
     "stale steps": lambda: repr(agf.stale(agf.runs(agf.runs()[0].run_id))).splitlines()[0],
     "a picture": pictured,
@@ -177,5 +179,5 @@ CASES: dict[str, Callable[[], object]] = {
 
 if __name__ == "__main__":
     for name, do in CASES.items():
-        tell(name, do)
+        report(name, do)
     sys.stdout.flush()

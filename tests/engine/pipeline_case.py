@@ -20,7 +20,9 @@ class Tools:
 
     def __init__(self) -> None:
         self.calls: list[list[Any]] = []
+        """The name and the arguments of each call."""
         self.live = self.most = 0
+        """The number of calls of ``busy`` that run now, and the largest number so far."""
 
     def names(self) -> dict[str, Any]:
         return {
@@ -51,11 +53,12 @@ class Tools:
         return value
 
     def function(self, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any]:
+        """The tool of a source, which records its calls."""
         answer = eval(source, dict(names))
 
-        def call(**given: Any) -> Any:
-            self.calls.append([name, given])
-            return answer(given)
+        def call(**arguments: Any) -> Any:
+            self.calls.append([name, arguments])
+            return answer(arguments)
 
         return call
 

@@ -52,12 +52,12 @@ class Agents:
     def function(self, name: str, source: str) -> Callable[..., Any]:
         answer = eval(source, {"sleep": self.sleep, "meet": self.meet})
 
-        def call(given):  # type: ignore[no-untyped-def]  # without an annotation it gets the whole input
-            self.calls.append([name, copy.deepcopy(given)])
-            return answer(given)
+        def call(fields):  # type: ignore[no-untyped-def]  # without an annotation it gets the whole input
+            self.calls.append([name, copy.deepcopy(fields)])
+            return answer(fields)
 
-        def by_field(**given: Any) -> Any:
-            return call(given)
+        def by_field(**fields: Any) -> Any:
+            return call(fields)
 
         schema = self.row.get("schemas", {}).get(name)
         if schema is None:
@@ -66,8 +66,8 @@ class Agents:
         return by_field
 
     def tool(self, name: str, answer: Callable[[Any], Any]) -> Callable[..., Any]:
-        def call(**given: Any) -> Any:
-            value = answer(given)
+        def call(**arguments: Any) -> Any:
+            value = answer(arguments)
             self.tools.append([name, value])
             return value
 
@@ -94,10 +94,10 @@ def _parameters(schema: Mapping[str, Any]) -> list[inspect.Parameter]:
         inspect.Parameter(
             name,
             kind,
-            annotation=TYPES[told["type"]],
-            default=told.get("default", inspect.Parameter.empty if name in required else None),
+            annotation=TYPES[schema_of_field["type"]],
+            default=schema_of_field.get("default", inspect.Parameter.empty if name in required else None),
         )
-        for name, told in schema["properties"].items()
+        for name, schema_of_field in schema["properties"].items()
     ]
 
 
@@ -157,20 +157,20 @@ def registry_of(**agents: Callable[[Any], Any]) -> agf.Registry:
     return registry
 
 
-def run(text: str | Path, given: Mapping[str, Any] | None = None, *, registry: agf.Registry, **more: Any) -> agf.Run:
+def run(text: str | Path, fields: Mapping[str, Any] | None = None, *, registry: agf.Registry, **more: Any) -> agf.Run:
     flow = agf.load(text, registry=registry)
-    made: agf.Run = run_virtual(agf.arun(flow, dict(given or {}), registry=registry, **more))
-    return made
+    run_made: agf.Run = run_virtual(agf.arun(flow, dict(fields or {}), registry=registry, **more))
+    return run_made
 
 
-def failure(text: str | Path, given: Mapping[str, Any] | None = None, **more: Any) -> agf.StepError:
+def failure(text: str | Path, fields: Mapping[str, Any] | None = None, **more: Any) -> agf.StepError:
     with pytest.raises(agf.StepError) as caught:
-        run(text, given, **more)
+        run(text, fields, **more)
     return caught.value
 
 
-def echo(given):  # type: ignore[no-untyped-def]
-    return given
+def echo(fields):  # type: ignore[no-untyped-def]
+    return fields
 
 
 def definition(policy: str, agents: str, name: str = "t", interface: str = OPEN, more: str = "") -> str:
@@ -178,7 +178,7 @@ def definition(policy: str, agents: str, name: str = "t", interface: str = OPEN,
     return f"{head}{interface}{more}action_space: {{local_agents: [{agents}]}}\n{policy}"
 
 
-def asked(answers: Any) -> tuple[list[str], Callable[[Question], Any]]:
+def recording_asker(answers: Any) -> tuple[list[str], Callable[[Question], Any]]:
     questions: list[str] = []
 
     def ask(question: Question) -> Any:

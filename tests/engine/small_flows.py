@@ -52,8 +52,8 @@ class Put:
         return (Ref((self.name,)),)
 
 
-def call(id: str, name: str, given: Callable[[Frame], Any], kind: CalleeKind = "tool", **more: Any) -> Invoke:
-    return Invoke(id=id, word=kind, label=name, kind=kind, name=Name(name, SPAN), args=Says(given), **more)
+def call(id: str, name: str, arguments: Callable[[Frame], Any], kind: CalleeKind = "tool", **more: Any) -> Invoke:
+    return Invoke(id=id, word=kind, label=name, kind=kind, name=Name(name, SPAN), args=Says(arguments), **more)
 
 
 def flow(*steps: Step, name: str = "by_hand", **more: Any) -> agf.Flow:
@@ -62,7 +62,7 @@ def flow(*steps: Step, name: str = "by_hand", **more: Any) -> agf.Flow:
         language="by hand",
         source=TEXT,
         body=Sequence(id="steps", word="steps", steps=steps),
-        start=lambda given: dict(given.input or {}),
+        start=lambda arguments: dict(arguments.input or {}),
         end=lambda frame: FlowResult(frame.get("out"), frame),
         origin=Origin(SPAN),
         **more,
@@ -79,12 +79,12 @@ class Tools:
             self.add(name, answer)
 
     def add(self, name: str, answer: Callable[..., Any]) -> None:
-        def called(**given: Any) -> Any:
-            self.calls.append((name, given))
-            return answer(**given)
+        def called(**arguments: Any) -> Any:
+            self.calls.append((name, arguments))
+            return answer(**arguments)
 
         agf.tool(called, name=name, registry=self.registry)
 
     def run(self, *steps: Step, input: Mapping[str, Any] | None = None, **more: Any) -> agf.Run:
-        made = more.pop("flow", None) or flow(*steps)
-        return agf.run(made, input, registry=self.registry, raises=False, **more)
+        flow_to_run = more.pop("flow", None) or flow(*steps)
+        return agf.run(flow_to_run, input, registry=self.registry, raises=False, **more)

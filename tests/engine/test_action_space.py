@@ -72,24 +72,24 @@ def document(form: str, space: Sequence[str] | None, agent: str = "uses") -> str
     policy = {"id": "agf.sequential", "config": {"steps": [{"agent": agent}]}}
     if form == "bare":
         return json.dumps(policy)
-    found: dict[str, Any] = {"execution_policy": policy}
+    policy_document: dict[str, Any] = {"execution_policy": policy}
     if form == "whole":
         about = {"id": "d", "name": "D", "version": "1.0.0", "description": "d"}
-        found |= {"schema_version": "1.0.0", "metadata": about, "interface": {"input": {}, "output": {}}}
+        policy_document |= {"schema_version": "1.0.0", "metadata": about, "interface": {"input": {}, "output": {}}}
     if space is not None:
         tools = [{"alias": name} for name in space]
-        found["action_space"] = {"local_agents": [{"alias": agent, "source": "x"}], "local_tools": tools}
-    return json.dumps(found)
+        policy_document["action_space"] = {"local_agents": [{"alias": agent, "source": "x"}], "local_tools": tools}
+    return json.dumps(policy_document)
 
 
 @pytest.mark.parametrize("inner", INNER)
 def test_a_document_limits_what_it_runs_to_its_action_space(inner: str) -> None:
     for form, (name, space) in itertools.product(FORMS, SPACES.items()):
         house = House(inner)
-        found = house.run(document(form, space))
+        outcome = house.run(document(form, space))
         fine = form == "bare" or "a" in (space or ())
         assert house.called == (["a"] if fine else []), (form, name)
-        assert found == ("ok" if fine or inner in KEEPS else "step.not-allowed")
+        assert outcome == ("ok" if fine or inner in KEEPS else "step.not-allowed")
 
 
 @pytest.mark.parametrize("inner", INNER)
@@ -97,10 +97,10 @@ def test_a_document_below_another_only_takes_tools_away(inner: str) -> None:
     for outer, middle in itertools.product(SPACES.values(), SPACES.values()):
         house = House(inner)
         house.define(document("whole", middle), "middle", "policy")
-        found = house.run(document("whole", outer, "middle"))
+        outcome = house.run(document("whole", outer, "middle"))
         fine = "a" in (outer or ()) and "a" in (middle or ())
         assert house.called == (["a"] if fine else []), (outer, middle)
-        assert found == ("ok" if fine or inner in KEEPS else "step.not-allowed")
+        assert outcome == ("ok" if fine or inner in KEEPS else "step.not-allowed")
 
 
 def test_an_alias_is_the_tool_of_its_name_unless_a_tool_is_registered_as_the_alias() -> None:

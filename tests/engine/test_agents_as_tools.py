@@ -41,8 +41,8 @@ def lead(registry: agf.Registry, *turns: Any, tools: list[str], **options: Any) 
 
 def test_a_model_calls_an_agent_that_is_a_function(registry: agf.Registry) -> None:
     turns = call(("reviewer", {"prompt": "a poem", "strict": True})), text("It is good.")
-    done, script = lead(registry, *turns, tools=["reviewer"])
-    assert done.output == "It is good."
+    run, script = lead(registry, *turns, tools=["reviewer"])
+    assert run.output == "It is good."
     assert script.told("reviewer") == ["reviewed 'a poem', strictly"]
     (tool,) = script.asked[0][1].function_tools
     assert (tool.name, tool.description) == ("reviewer", "Reviews a text.")
@@ -51,42 +51,42 @@ def test_a_model_calls_an_agent_that_is_a_function(registry: agf.Registry) -> No
 
 
 def test_a_model_calls_a_flow(registry: agf.Registry) -> None:
-    done, script = lead(registry, call(("double", {"n": 4})), text("8"), tools=["double", "twice"])
-    assert done.output == "8"
+    run, script = lead(registry, call(("double", {"n": 4})), text("8"), tools=["double", "twice"])
+    assert run.output == "8"
     assert script.told("double") == ["8"]
     assert script.asked[0][1].function_tools[0].description == "Doubles a number."
-    assert done.steps["steps[0]/session.then.tools.call/steps[0]"].finished == 1
+    assert run.steps["steps[0]/session.then.tools.call/steps[0]"].finished == 1
 
 
 def test_a_model_calls_an_agent_that_is_a_model(registry: agf.Registry) -> None:
     inner = Script(text("Fine."))
     agf.model_agent("critic", model=inner.model(), instructions="Be strict.", tools=[], registry=registry)
-    done, script = lead(registry, call(("critic", {"prompt": "a poem"})), text("ok"), tools=["critic"])
-    assert done.output == "ok"
+    run, script = lead(registry, call(("critic", {"prompt": "a poem"})), text("ok"), tools=["critic"])
+    assert run.output == "ok"
     assert script.told("critic") == ["Fine."]
     assert [part.content for part in inner.asked[0][0][-1].parts] == ["Be strict.", "a poem"]  # type: ignore[union-attr]
-    assert done.usage.requests == 3
-    assert done.sessions == 2
+    assert run.usage.requests == 3
+    assert run.sessions == 2
 
 
 def test_the_model_learns_of_wrong_arguments_for_an_agent(registry: agf.Registry) -> None:
     turns = call(("reviewer", {"prompt": "a poem", "strict": "very"})), text("sorry")
-    done, script = lead(registry, *turns, tools=["reviewer"])
-    assert done.output == "sorry"
+    run, script = lead(registry, *turns, tools=["reviewer"])
+    assert run.output == "sorry"
     assert script.told("reviewer")[0].startswith("Error: agent 'reviewer' expects true or false for 'strict'")
 
 
 def test_an_agent_gets_no_more_tools_than_the_model_that_calls_it(registry: agf.Registry) -> None:
-    seen: list[list[str]] = []
+    offered: list[list[str]] = []
 
     @agf.agent(registry=registry, tools=["twice"])
     def worker(prompt: str, tools: Any) -> str:
-        seen.append(sorted(tools))
+        offered.append(sorted(tools))
         return "done"
 
     lead(registry, call(("worker", {"prompt": "x"})), text("ok"), tools=["worker"])
     lead(registry, call(("worker", {"prompt": "x"})), text("ok"), tools=["worker", "twice"])
-    assert seen == [[], ["twice"]]
+    assert offered == [[], ["twice"]]
 
 
 @pytest.mark.parametrize("through", [[], ["critic"]])
@@ -109,8 +109,8 @@ def test_a_tool_is_called_before_an_agent_of_the_same_name(registry: agf.Registr
 
 def test_a_step_names_the_model_that_answers(registry: agf.Registry) -> None:
     agf.model_agent("lead", model="openai:gpt-4o", instructions="Be brief.", registry=registry)
-    one = ASK.replace("identity: lead", "identity: lead, model: 'test:other'")
-    flow = agf.define(one, registry=registry)
+    flow_text = ASK.replace("identity: lead", "identity: lead, model: 'test:other'")
+    flow = agf.define(flow_text, registry=registry)
     problems = {warning.code for warning in flow.warnings}
     assert "model.no-key" not in problems, "the agent's own model is not asked"
 
@@ -118,34 +118,34 @@ def test_a_step_names_the_model_that_answers(registry: agf.Registry) -> None:
 def test_the_configured_model_answers_instead_of_that_of_a_step_and_the_run_says_so(registry: agf.Registry) -> None:
     script = Script(text("5"))
     registry.choose(script.model())
-    done = agf.run("{pipeline: main, steps: [{agent: {prompt: hi, model: 'openai:gpt-4o'}}]}", registry=registry)
-    assert done.output == "5"
-    assert "answers instead of 'openai:gpt-4o'" in done.note
+    run = agf.run("{pipeline: main, steps: [{agent: {prompt: hi, model: 'openai:gpt-4o'}}]}", registry=registry)
+    assert run.output == "5"
+    assert "answers instead of 'openai:gpt-4o'" in run.note
 
 
 @pytest.mark.parametrize("identity", ["reviewer", "double"])
 def test_an_agent_that_is_not_a_model_has_none(registry: agf.Registry, identity: str) -> None:
-    one = ASK.replace("identity: lead", f"identity: {identity}, model: 'openai:gpt-4o'")
+    flow_text = ASK.replace("identity: lead", f"identity: {identity}, model: 'openai:gpt-4o'")
     with pytest.raises(agf.DefinitionError) as caught:
-        agf.run(one, registry=registry)
-    found = next(diagnostic for diagnostic in caught.value.diagnostics if diagnostic.code == "flow.agent-model")
-    assert found.span.text == "'openai:gpt-4o'"
+        agf.run(flow_text, registry=registry)
+    problem = next(diagnostic for diagnostic in caught.value.diagnostics if diagnostic.code == "flow.agent-model")
+    assert problem.span.text == "'openai:gpt-4o'"
 
 
 # --- who is asked ---
 
 
 def test_a_row_names_who_is_asked_and_the_tools(registry: agf.Registry) -> None:
-    done, _ = lead(registry, text("ok"), tools=["reviewer", "twice"])
-    shown = progress_text(done.progress, now=0)
-    assert "asks lead, tools: reviewer, twice" in shown
-    assert done.steps["steps[0]"].asked == "asks lead, tools: reviewer, twice"
-    assert done.steps["steps[0]/session.ask"].asked == "", "its label is the model, and the row above has the tools"
+    run, _ = lead(registry, text("ok"), tools=["reviewer", "twice"])
+    view = progress_text(run.progress, now=0)
+    assert "asks lead, tools: reviewer, twice" in view
+    assert run.steps["steps[0]"].asked == "asks lead, tools: reviewer, twice"
+    assert run.steps["steps[0]/session.ask"].asked == "", "its label is the model, and the row above has the tools"
 
 
 def test_a_row_names_only_the_tools_that_the_step_allows(registry: agf.Registry) -> None:
     registry.choose(Script(text("ok")).model())
-    done = agf.run("{pipeline: p, steps: [{agent: {prompt: x, capabilities: {tools: [twice]}}}]}", registry=registry)
-    asked = {id: row.asked for id, row in done.steps.items() if row.asked}
-    assert asked["steps[0]"].endswith("tools: twice")
-    assert "tools" not in asked.get("steps[0]/session.ask", "")
+    run = agf.run("{pipeline: p, steps: [{agent: {prompt: x, capabilities: {tools: [twice]}}}]}", registry=registry)
+    asked_models = {id: row.asked for id, row in run.steps.items() if row.asked}
+    assert asked_models["steps[0]"].endswith("tools: twice")
+    assert "tools" not in asked_models.get("steps[0]/session.ask", "")

@@ -110,10 +110,10 @@ edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {f
     plan = "name: p\nconfirm: true\ncalls:\n- {_tool: use, token: †input.token, then: now, _outputPath: †state.said}\n"
     agf.define(graph, "graph", registry=registry)
     agf.define(plan, "plan", registry=registry)
-    asked: list[str] = []
+    questions: list[str] = []
 
     def ask(question: Any) -> Any:
-        asked.append(question.text)
+        questions.append(question.text)
         return (
             {"token": "t0ken-of-ann"} if question.approval else "later" if "When" in question.text else "t0ken-of-ann"
         )
@@ -130,21 +130,21 @@ edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {f
             assert agf.resume(failed.run_id, registry=registry, input=again, ask=ask).status == "ok"
     assert tokens == ["t0ken-of-ann"] * 4
     question = 'call use(token="•••", then="now")?'
-    assert asked == ["Your token?", "When?", "Your token?", question, question]
+    assert questions == ["Your token?", "When?", "Your token?", question, question]
 
 
 @pytest.mark.parametrize("then", ["t0ken-of-ann", ["with t0ken-of-ann"], {"of": "t0ken-of-ann"}], ids=str)
 def test_a_secret_that_a_person_gives_is_masked_wherever_it_stands_in_the_answer(then: Any) -> None:
-    registry, given, told = agf.Registry(), list[Any](), list[agf.Event]()
-    agf.tool(lambda token, then: given.append(then), name="use", registry=registry, secret=["token"], where="loop")
+    registry, answers, events = agf.Registry(), list[Any](), list[agf.Event]()
+    agf.tool(lambda token, then: answers.append(then), name="use", registry=registry, secret=["token"], where="loop")
     plan = "name: p\nconfirm: true\ncalls:\n- {_tool: use, token: †input.token, then: now, _outputPath: †state.said}\n"
     agf.define(plan, "plan", registry=registry)
     answer = {"token": "t0ken-of-ann", "then": then}
-    agf.run("p", {"token": "t0ken-of-bob"}, registry=registry, ask=lambda question: answer, on_event=told.append)
-    assert given == [then]
-    [answered] = [event for event in told if isinstance(event, QuestionAnswered)]
+    agf.run("p", {"token": "t0ken-of-bob"}, registry=registry, ask=lambda question: answer, on_event=events.append)
+    assert answers == [then]
+    [answered] = [event for event in events if isinstance(event, QuestionAnswered)]
     assert "•••" in str(answered)
-    assert "t0ken" not in str(told)
+    assert "t0ken" not in str(events)
 
 
 DOCUMENT = """\
@@ -193,17 +193,17 @@ REACT = "{id: agf.react, config: {instructions: Pay, model: m}}"
 @pytest.mark.parametrize("first", [PAY, HELP], ids=["itself", "a tool"])
 def test_nothing_below_a_document_calls_its_tool_without_the_approval(agent: str, first: ToolCallPart) -> None:
     sequential = f"{{id: agf.sequential, config: {{steps: [{{agent: {agent}}}]}}}}"
-    run, paid, asked = paying(sequential, agent, first)
-    assert (paid, asked) == ([], [])
+    run, paid, questions = paying(sequential, agent, first)
+    assert (paid, questions) == ([], [])
     assert "policy.approval" in [warning.code for warning in run.warnings]
-    run, paid, asked = paying(REACT, agent, ToolCallPart(agent, {"prompt": "pay"}))
-    assert (paid, asked) == ([], [])
+    run, paid, questions = paying(REACT, agent, ToolCallPart(agent, {"prompt": "pay"}))
+    assert (paid, questions) == ([], [])
 
 
 @pytest.mark.parametrize(("first", "questions"), [(PAY, 1), (HELP, 0)], ids=["itself", "a tool"])
 def test_the_model_of_a_document_asks_before_it_calls_the_tool(first: ToolCallPart, questions: int) -> None:
-    run, paid, asked = paying(REACT, "function", first)
-    assert (run.status, paid, len(asked)) == ("ok", [], questions)
+    run, paid, question_texts = paying(REACT, "function", first)
+    assert (run.status, paid, len(question_texts)) == ("ok", [], questions)
 
 
 def test_replaced_arguments_are_checked_like_those_of_a_call() -> None:
@@ -262,5 +262,5 @@ edges: [{from: START, to: ask}, {from: ask, to: use}, {from: use, to: END}]
         )  # asks for the secret again, without a user
         assert (failed.status, waiting.status) == ("error", "waiting")
         fails[0] = False
-        done = agf.resume(failed.run_id, registry=registry, ask=lambda question: "t0ken-of-ann", raises=False)
-    assert (done.status, done.stores.get("said")) == ("ok", "used")
+        resumed = agf.resume(failed.run_id, registry=registry, ask=lambda question: "t0ken-of-ann", raises=False)
+    assert (resumed.status, resumed.stores.get("said")) == ("ok", "used")

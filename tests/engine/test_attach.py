@@ -33,10 +33,10 @@ PDF = b"%PDF-1.4\n1 0 obj <<>> endobj\ntrailer <<>>\n%%EOF\n"
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ScriptedServer]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "figure.png").write_bytes(PNG)
-    with ScriptedServer(["a fig"]) as made:
-        monkeypatch.setenv("OPENAI_BASE_URL", made.url)
+    with ScriptedServer(["a fig"]) as scripted:
+        monkeypatch.setenv("OPENAI_BASE_URL", scripted.url)
         monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
-        yield made
+        yield scripted
 
 
 @pytest.fixture
@@ -47,16 +47,16 @@ def registry() -> agf.Registry:
 
 
 def text_of(*attach: str) -> str:
-    listed = "".join(f'\n    - "{one}"' for one in attach)
+    listed = "".join(f'\n    - "{expression}"' for expression in attach)
     return f"pipeline: look\nsteps:\n- agent:\n    prompt: What is it?\n    attach:{listed}\n"
 
 
-def run(registry: agf.Registry, *attach: str, given: Any = None, **options: Any) -> agf.Run:
-    return agf.run(text_of(*attach), given, registry=registry, raises=False, **options)
+def run(registry: agf.Registry, *attach: str, fields: Any = None, **options: Any) -> agf.Run:
+    return agf.run(text_of(*attach), fields, registry=registry, raises=False, **options)
 
 
-def failure(registry: agf.Registry, *attach: str, given: Any = None) -> Any:
-    error = run(registry, *attach, given=given).error
+def failure(registry: agf.Registry, *attach: str, fields: Any = None) -> Any:
+    error = run(registry, *attach, fields=fields).error
     assert isinstance(error, agf.StepError), error
     return error.diagnostic
 
@@ -65,18 +65,18 @@ def test_the_model_gets_images_documents_and_texts_in_order(
     server: ScriptedServer, registry: agf.Registry, tmp_path: Path
 ) -> None:
     (tmp_path / "notes.md").write_text("Sweet.")
-    done = run(registry, "'figure.png'", "ctx.report", "'notes.md'", given={"report": PDF})
-    assert done.output == "a fig"
+    ended = run(registry, "'figure.png'", "ctx.report", "'notes.md'", fields={"report": PDF})
+    assert ended.output == "a fig"
     content = server.requests[0]["messages"][-1]["content"]
     assert content[0] == {"type": "text", "text": "What is it?"}
     assert content[1]["image_url"]["url"] == "data:image/png;base64," + base64.b64encode(PNG).decode()
     assert content[2]["file"]["file_data"] == "data:application/pdf;base64," + base64.b64encode(PDF).decode()
     assert content[3] == {"type": "text", "text": "notes.md:\n\nSweet."}
-    assert "attach: 3 files" in progress_text(done.progress, now=0)
+    assert "attach: 3 files" in progress_text(ended.progress, now=0)
 
 
 def test_a_list_of_paths_is_several_attachments(server: ScriptedServer, registry: agf.Registry) -> None:
-    run(registry, "ctx.files", given={"files": ["figure.png", "figure.png"]})
+    run(registry, "ctx.files", fields={"files": ["figure.png", "figure.png"]})
     assert [part["type"] for part in server.requests[0]["messages"][-1]["content"]] == [
         "text",
         "image_url",
@@ -85,11 +85,11 @@ def test_a_list_of_paths_is_several_attachments(server: ScriptedServer, registry
 
 
 def test_a_field_with_the_name_of_an_ending_is_an_expression(server: ScriptedServer, registry: agf.Registry) -> None:
-    assert run(registry, "ctx.report.pdf", given={"report": {"pdf": PDF}}).error is None
+    assert run(registry, "ctx.report.pdf", fields={"report": {"pdf": PDF}}).error is None
 
 
 def test_no_attachment_is_a_plain_prompt(server: ScriptedServer, registry: agf.Registry) -> None:
-    run(registry, "ctx.files", given={"files": []})
+    run(registry, "ctx.files", fields={"files": []})
     assert server.requests[0]["messages"][-1]["content"] == "What is it?"
 
 
@@ -110,8 +110,8 @@ def _reuse(server: ScriptedServer, registry: agf.Registry, tmp_path: Path) -> No
 
 def test_the_journal_has_a_digest_and_no_bytes(server: ScriptedServer, registry: agf.Registry, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as journal:
-        done = run(registry, "'figure.png'")
-        assert done.output == "a fig"
+        ended = run(registry, "'figure.png'")
+        assert ended.output == "a fig"
         stored = b"".join(path.read_bytes() for path in journal.parent.iterdir() if path.name.startswith(journal.name))
     assert b"sha256" in stored
     assert PNG not in stored
@@ -163,10 +163,10 @@ def test_a_file_that_cannot_be_attached(
     server: ScriptedServer, registry: agf.Registry, tmp_path: Path, make: Any, reason: str
 ) -> None:
     make(tmp_path)
-    found = failure(registry, "'figure.png'", "'x.png'")
-    assert found.code == "agent.attach"
-    assert reason in found.message
-    assert found.span.text == "'x.png'"
+    error = failure(registry, "'figure.png'", "'x.png'")
+    assert error.code == "agent.attach"
+    assert reason in error.message
+    assert error.span.text == "'x.png'"
     assert server.requests == []
 
 
@@ -177,9 +177,9 @@ def test_a_path_that_the_file_tools_refuse(
     (tmp_path / ".env").write_text("KEY=1")
     (tmp_path / "link.png").symlink_to(tmp_path / "figure.png")
     (tmp_path / "linked").symlink_to(tmp_path)
-    found = failure(registry, "ctx.path", given={"path": path})
-    assert found.code == "tool.file-path"
-    assert found.span.text == "ctx.path"
+    error = failure(registry, "ctx.path", fields={"path": path})
+    assert error.code == "tool.file-path"
+    assert error.span.text == "ctx.path"
     assert server.requests == []
 
 
@@ -197,10 +197,10 @@ def test_a_path_that_the_file_tools_refuse(
 def test_a_value_that_cannot_be_attached(
     server: ScriptedServer, registry: agf.Registry, value: Any, reason: str
 ) -> None:
-    found = failure(registry, "ctx.value", given={"value": value})
-    assert found.code == "agent.attach"
-    assert reason in found.message
-    assert found.span.text == "ctx.value"
+    error = failure(registry, "ctx.value", fields={"value": value})
+    assert error.code == "agent.attach"
+    assert reason in error.message
+    assert error.span.text == "ctx.value"
     assert server.requests == []
 
 
@@ -215,8 +215,8 @@ def test_a_flow_whose_caller_may_not_read_files_attaches_none(
     with ScriptedServer([calls(("look", {"path": "figure.png"})), "sorry"]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
-        done = agf.run("{pipeline: main, steps: [{agent: {prompt: hi, identity: lead}}]}", registry=registry)
-    assert done.output == "sorry"
+        main_run = agf.run("{pipeline: main, steps: [{agent: {prompt: hi, identity: lead}}]}", registry=registry)
+    assert main_run.output == "sorry"
     assert "may not attach a file" in server.requests[1]["messages"][-1]["content"]
     assert "image_url" not in str(server.requests)
 

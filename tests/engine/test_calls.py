@@ -23,11 +23,11 @@ PLACES: tuple[Place, ...] = ("loop", "kernel", "thread")
 RAISED = (ValueError, StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, TimeoutError)
 
 
-def called(place: Place, function: Callable[..., Any], timeout: float | None = None, **given: Any) -> Any:
+def make_call(place: Place, function: Callable[..., Any], timeout: float | None = None, **arguments: Any) -> Any:
     """Make one call at this place, from a run that this thread waits for."""
 
     async def main(host: Host) -> Any:
-        return await host.call(place, function, given, timeout)
+        return await host.call(place, function, arguments, timeout)
 
     return start(main).wait()
 
@@ -50,13 +50,13 @@ def raises_when_awaited(error: type[BaseException], turns: int) -> Callable[[], 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_call_comes_back_with_its_value(place: Place) -> None:
-    assert called(place, lambda a, b: a + b, a=1, b=2) == (True, 3)
+    assert make_call(place, lambda a, b: a + b, a=1, b=2) == (True, 3)
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("error", RAISED)
 def test_whatever_a_function_raises_comes_back_as_a_value(place: Place, error: type[BaseException]) -> None:
-    ok, value = called(place, raises(error))
+    ok, value = make_call(place, raises(error))
     assert not ok
     assert type(value) is error
 
@@ -64,13 +64,13 @@ def test_whatever_a_function_raises_comes_back_as_a_value(place: Place, error: t
 @pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("error", [e for e in RAISED if e is not StopIteration])
 def test_whatever_a_coroutine_raises_comes_back_as_a_value(error: type[BaseException], turns: int) -> None:
-    ok, value = called("loop", raises_when_awaited(error, turns))
+    ok, value = make_call("loop", raises_when_awaited(error, turns))
     assert not ok
     assert type(value) is error
 
 
 def test_a_coroutine_that_raises_stop_iteration_fails_as_python_says() -> None:
-    ok, value = called("loop", raises_when_awaited(StopIteration, 1))
+    ok, value = make_call("loop", raises_when_awaited(StopIteration, 1))
     assert (ok, type(value)) == (False, RuntimeError)
 
 
@@ -79,8 +79,8 @@ def test_a_system_exit_in_a_task_of_a_tools_own_leaves_the_loop_alive() -> None:
         task = asyncio.get_running_loop().create_task(raises_when_awaited(SystemExit, 1)())
         await asyncio.wait([task])
 
-    assert called("loop", tool) == (True, None)
-    assert called("loop", lambda: 1) == (True, 1)
+    assert make_call("loop", tool) == (True, None)
+    assert make_call("loop", lambda: 1) == (True, 1)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -89,7 +89,7 @@ def test_a_coroutine_function_behind_a_plain_one_is_awaited_on_the_loop(place: P
         await asyncio.sleep(0)
         return x, threading.current_thread().name
 
-    assert called(place, lambda: tool(2)) == (True, (2, "agf-engine"))
+    assert make_call(place, lambda: tool(2)) == (True, (2, "agf-engine"))
 
 
 class _Later:
@@ -102,7 +102,7 @@ class _Later:
 
 @pytest.mark.parametrize("make", [_Later, lambda: asyncio.ensure_future(asyncio.sleep(0, 7))])
 def test_any_awaitable_is_awaited(make: Callable[[], Any]) -> None:
-    assert called("loop", make) == (True, 7)
+    assert make_call("loop", make) == (True, 7)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -117,7 +117,7 @@ def test_asyncio_run_works_where_no_loop_runs_and_says_what_to_do_where_one_does
         finally:
             coroutine.close()
 
-    ok, value = called(place, tool)
+    ok, value = make_call(place, tool)
     if place == "loop":
         assert not ok
         assert "`async def`" in "".join(value.__notes__)
@@ -130,7 +130,7 @@ def test_asyncio_run_works_on_a_waiting_thread_whose_own_loop_is_running() -> No
 
     async def cell() -> tuple[Any, bool]:
         kernels = asyncio.get_running_loop()
-        result = called("kernel", lambda: asyncio.run(asyncio.sleep(0, 5)))
+        result = make_call("kernel", lambda: asyncio.run(asyncio.sleep(0, 5)))
         return result, asyncio.get_running_loop() is asyncio.get_event_loop_policy().get_event_loop() is kernels
 
     assert asyncio.run(cell()) == ((True, 5), True)
@@ -138,19 +138,19 @@ def test_asyncio_run_works_on_a_waiting_thread_whose_own_loop_is_running() -> No
 
 @pytest.mark.parametrize("timeout", [2, 0.5])
 def test_an_awaited_call_that_takes_too_long_is_cancelled(timeout: float) -> None:
-    seen: list[str] = []
+    notes: list[str] = []
 
     async def tool() -> None:
         try:
             await asyncio.sleep(3600)
         finally:
-            seen.append("cleaned up")
+            notes.append("cleaned up")
 
     ok, value = run_virtual(here(lambda host: host.call("loop", tool, {}, timeout)))
     assert not ok
     assert type(value) is TimedOut
     assert str(value) == f"took longer than {timeout:g} s"
-    assert seen == ["cleaned up"]
+    assert notes == ["cleaned up"]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -261,14 +261,14 @@ def test_a_call_can_be_made_while_its_task_is_being_cancelled() -> None:
             try:
                 await asyncio.sleep(3600)
             finally:
-                done.append(await host.call("loop", lambda: asyncio.sleep(1, "saved"), {}))
+                results.append(await host.call("loop", lambda: asyncio.sleep(1, "saved"), {}))
 
-        done: list[Any] = []
+        results: list[Any] = []
         task = asyncio.get_running_loop().create_task(body())
         await asyncio.sleep(1)
         task.cancel()
         await asyncio.wait([task])
-        return done
+        return results
 
     assert run_virtual(here(main)) == [(True, "saved")]
 
@@ -299,13 +299,13 @@ def test_a_call_thrown_away_after_its_loop_ends_quietly() -> None:
 
 
 def test_a_call_that_is_thrown_away_ends_quietly() -> None:
-    seen: list[str] = []
+    notes: list[str] = []
 
     async def tool() -> None:
         try:
             await asyncio.sleep(3600)
         except GeneratorExit:
-            seen.append("closed")
+            notes.append("closed")
             raise
 
     async def main(host: Host) -> None:
@@ -316,7 +316,7 @@ def test_a_call_that_is_thrown_away_ends_quietly() -> None:
         task.cancel()
 
     run_virtual(here(main))
-    assert seen == ["closed"]
+    assert notes == ["closed"]
 
 
 def test_a_long_chain_of_calls_that_never_wait_gives_the_loop_turns() -> None:

@@ -59,8 +59,8 @@ class House:
 
         for name, tools in MAY.items():
             if name != "user":
-                own = None if tools == "abc" else [*tools, *LAUNCHES]
-                agf.agent(answer, name=name, tools=own, default=name == "anyone", registry=self.registry)
+                own_tools = None if tools == "abc" else [*tools, *LAUNCHES]
+                agf.agent(answer, name=name, tools=own_tools, default=name == "anyone", registry=self.registry)
 
     def _used(self, name: str) -> Callable[[], str]:
         def use() -> str:
@@ -102,13 +102,13 @@ def test_an_agent_step_has_what_its_invoker_its_identity_and_its_capabilities_al
     for invoker, identity, capabilities in itertools.product(INVOKERS, IDENTITIES, CAPABILITIES):
         house.define("inner", f"- {step(identity, capabilities)}")
         steps = NESTED[nested].replace("STEP", step(identity, capabilities))
-        found, own = house.launch(how, invoker, steps), "STEP" in NESTED[nested]
-        if how == "inline" and own and identity not in (None, invoker):
-            assert "[gate.identity]" in found["data"]["error"]
-            assert "run_id" not in found["data"]
+        outcome, is_nested = house.launch(how, invoker, steps), "STEP" in NESTED[nested]
+        if how == "inline" and is_nested and identity not in (None, invoker):
+            assert "[gate.identity]" in outcome["data"]["error"]
+            assert "run_id" not in outcome["data"]
             continue
         may = set(MAY[invoker]) & set(MAY[identity or invoker]) & set("abc" if capabilities is None else capabilities)
-        assert flat(found["data"]["output"]) == f"{identity or invoker} {''.join(sorted(may))}"
+        assert flat(outcome["data"]["output"]) == f"{identity or invoker} {''.join(sorted(may))}"
 
 
 @pytest.mark.parametrize("nested", NESTED)
@@ -118,11 +118,11 @@ def test_a_tool_step_is_called_only_for_those_who_may_use_the_tool(how: str, nes
         house, use = House(), f"{{tool: {{name: {name}}}}}"
         house.define("inner", f"- {use}")
         house.define("outer", "- call: {pipeline: inner}")
-        found = house.launch(how, invoker, NESTED[nested].replace("STEP", use))
+        outcome = house.launch(how, invoker, NESTED[nested].replace("STEP", use))
         if name in MAY[invoker]:
-            assert (found["status"], house.used) == ("ok", [name])
+            assert (outcome["status"], house.used) == ("ok", [name])
         else:
-            assert "[step.not-allowed]" in found["data"]["error"]
+            assert "[step.not-allowed]" in outcome["data"]["error"]
             assert house.used == []
 
 
@@ -136,8 +136,8 @@ def test_a_tool_step_is_called_only_for_those_who_may_use_the_tool(how: str, nes
 def test_a_tool_for_steps_that_ask_is_for_no_other_step_and_for_nobody_below(
     tool: str, alone: bool, asking: bool
 ) -> None:
-    asked = frozenset({"pay", "run_pipeline"})
-    grant = Grant().narrow(["read", "pay", "run_pipeline"], asked=asked)
+    asking_tools = frozenset({"pay", "run_pipeline"})
+    grant = Grant().narrow(["read", "pay", "run_pipeline"], asked=asking_tools)
     assert (grant.allows(tool), grant.allows(tool, asks=True)) == (alone, asking)
     below = grant.narrow(["read", "pay", "run_pipeline", "other"])
     assert (below.allows(tool), below.allows(tool, asks=True)) == (alone, alone)
@@ -146,7 +146,7 @@ def test_a_tool_for_steps_that_ask_is_for_no_other_step_and_for_nobody_below(
 # --- what a step opens has no more ---
 
 
-def opened(house: House, capabilities: str, *library: tuple[str, str]) -> agf.Run:
+def run_as_flow(house: House, capabilities: str, *library: tuple[str, str]) -> agf.Run:
     """Run an agent step whose identity is the flow ``q``."""
     for name, steps in library:
         house.define(name, steps)
@@ -158,7 +158,7 @@ def opened(house: House, capabilities: str, *library: tuple[str, str]) -> agf.Ru
 def test_a_flow_that_answers_an_agent_step_has_the_steps_capabilities(how: str) -> None:
     for name in "ab":
         house = House()
-        run = opened(house, "a", ("q", NESTED[how].replace("STEP", f"{{tool: {{name: {name}}}}}")))
+        run = run_as_flow(house, "a", ("q", NESTED[how].replace("STEP", f"{{tool: {{name: {name}}}}}")))
         assert run.status == ("ok" if name == "a" else "error")
         assert house.used == (["a"] if name == "a" else [])
 
@@ -167,9 +167,9 @@ def test_everything_below_such_a_flow_has_the_steps_capabilities() -> None:
     house = House()
     asks = "- agent: {prompt: x, capabilities: {tools: [a, b, c]}}"
     steps = "- agent: {prompt: x, identity: r, capabilities: {tools: [b, c]}}"
-    run = opened(house, "a, b", ("q", "- call: {pipeline: s}"), ("s", steps), ("r", asks))
+    run = run_as_flow(house, "a, b", ("q", "- call: {pipeline: s}"), ("s", steps), ("r", asks))
     assert run.result().output == "user b"
-    denied = opened(
+    denied = run_as_flow(
         house, "a, b", ("r", "- match: {on: \"'x'\", cases: {x: {pipeline: t}}}"), ("t", "- tool: {name: a}")
     )
     assert denied.error.code == "step.not-allowed"
@@ -230,14 +230,14 @@ def test_an_agent_that_starts_a_run_is_its_invoker() -> None:
 
 def test_an_agent_whom_a_vendors_policy_calls_has_its_own_tools_alone() -> None:
     house = House()
-    found = []
+    outcomes = []
 
     def runs(input: Any) -> Any:
-        found.append(agf.run("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry).output)
+        outcomes.append(agf.run("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry).output)
         return {}
 
     async def awaits(input: Any) -> Any:
-        found.append((await agf.arun("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry)).output)
+        outcomes.append((await agf.arun("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry)).output)
         return {}
 
     agf.agent(runs, tools=["a"], registry=house.registry)
@@ -254,7 +254,7 @@ def test_an_agent_whom_a_vendors_policy_calls_has_its_own_tools_alone() -> None:
 
     for policy in ("x-acme.both", "x-acme.one"):
         agf.run(agf.load(f"{{id: {policy}, config: {{}}}}", "policy", registry=house.registry), registry=house.registry)
-    assert found == ["awaits b", "runs a"]
+    assert outcomes == ["awaits b", "runs a"]
 
 
 # --- models ---
@@ -290,13 +290,13 @@ def test_a_model_is_offered_what_its_step_may_use(how: str, nested: str) -> None
         named = identity or "careful"
         house.define("inner", f"- {step(named, capabilities)}")
         steps = NESTED[nested].replace("STEP", step(named, capabilities))
-        found = house.launch(how, invoker, steps)
+        outcome = house.launch(how, invoker, steps)
         if how == "inline" and "STEP" in NESTED[nested] and named != invoker:
-            assert "[gate.identity]" in found["data"]["error"]
+            assert "[gate.identity]" in outcome["data"]["error"]
             continue
-        assert found["status"] == "ok", found["data"]["error"]
+        assert outcome["status"] == "ok", outcome["data"]["error"]
         allowed = set(may[invoker]) & set(may[named]) & set("abc" if capabilities is None else capabilities)
-        assert flat(found["data"]["output"]) == ("".join(sorted(allowed)) or "none")
+        assert flat(outcome["data"]["output"]) == ("".join(sorted(allowed)) or "none")
 
 
 def test_a_model_that_asks_for_what_it_was_not_offered_does_not_get_it() -> None:
@@ -332,10 +332,10 @@ def test_a_model_is_offered_a_built_in_tool_only_where_it_is_listed(
     language: str, text: str, offered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    seen, registry = list[str](), agf.Registry()
+    offers, registry = list[str](), agf.Registry()
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        seen.append("".join(sorted(tool.name for tool in info.function_tools)) or "none")
+        offers.append("".join(sorted(tool.name for tool in info.function_tools)) or "none")
         if len(messages) > 1:
             return ModelResponse([TextPart("done")])
         return ModelResponse([ToolCallPart("file__write", {"path": "x.txt", "content": "hi"})])
@@ -346,21 +346,23 @@ def test_a_model_is_offered_a_built_in_tool_only_where_it_is_listed(
     registry.choose(FunctionModel(answer))
     agf.define("pipeline: ask\nsteps:\n- agent: {prompt: x, identity: clerk}\n", registry=registry)
     run = agf.run(agf.load(text, language, registry=registry), {"x": 1}, registry=registry, raises=False)
-    assert {*seen} == {offered}, run.error
+    assert {*offers} == {offered}, run.error
     assert not (tmp_path / "x.txt").exists()
 
 
 def test_a_function_gets_a_built_in_tool_only_where_it_is_listed() -> None:
-    registry, seen = agf.Registry(), list[list[str]]()
+    registry, offered = agf.Registry(), list[list[str]]()
     install(registry, folder=Path.cwd, allow_shell=lambda: False)
     agf.tool(lambda: 1, name="pay", registry=registry)
-    agf.agent(lambda prompt, tools: seen.append(sorted(tools)), name="clerk", registry=registry)
-    agf.agent(lambda prompt, tools: seen.append(sorted(tools)), name="reader", tools=["file__read"], registry=registry)
+    agf.agent(lambda prompt, tools: offered.append(sorted(tools)), name="clerk", registry=registry)
+    agf.agent(
+        lambda prompt, tools: offered.append(sorted(tools)), name="reader", tools=["file__read"], registry=registry
+    )
     steps = "".join(
         f"- {step(name, tools)}\n" for name, tools in (("clerk", None), ("clerk", ["shell"]), ("reader", None))
     )
     agf.run(f"pipeline: p\nsteps:\n{steps}", registry=registry)
-    assert seen == [["pay"], ["shell"], ["file__read"]]
+    assert offered == [["pay"], ["shell"], ["file__read"]]
 
 
 # --- names ---

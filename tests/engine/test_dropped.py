@@ -20,7 +20,7 @@ NESTED = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, on_error: continue, do
 BRANCHES = "pipeline: p\nsteps:\n- parallel: {on_error: continue, branches: {a: {tool: {name: odd, args: {x: 2}}}, b: {tool: {name: odd, args: {x: 4}}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501
 
 
-def ran(text: str, xs: Any = (), **more: Any) -> agf.Run:
+def run_pipeline_text(text: str, xs: Any = (), **more: Any) -> agf.Run:
     registry = agf.Registry()
 
     @agf.tool(registry=registry, where="loop", **more)
@@ -37,7 +37,7 @@ def all_dropped(run: agf.Run) -> list[str]:
 
 
 def test_each_failure_has_the_value_of_its_element() -> None:
-    run = ran(EACH, [1, 2, {"a": [4]}, 3])
+    run = run_pipeline_text(EACH, [1, 2, {"a": [4]}, 3])
     failures = run.progress.failures
     assert [(failure.at[-1], failure.element) for failure in failures] == [(1, 2), (2, {"a": [4]})]
     assert all(failure.error.code == "step.tool-failed" for failure in failures)  # type: ignore[attr-defined]
@@ -46,19 +46,19 @@ def test_each_failure_has_the_value_of_its_element() -> None:
 
 
 def test_the_value_of_an_element_is_a_bounded_preview() -> None:
-    (failure,) = ran(EACH, ["x" * 100_000]).progress.failures
+    (failure,) = run_pipeline_text(EACH, ["x" * 100_000]).progress.failures
     assert len(str(failure.element)) < 3_000
-    (failure,) = ran(EACH, [object()]).progress.failures
+    (failure,) = run_pipeline_text(EACH, [object()]).progress.failures
     assert failure.element == "⟨object⟩"
 
 
 def test_a_secret_element_is_masked() -> None:
-    failures = ran(EACH, ["open sesame"], secret=("x",)).progress.failures
+    failures = run_pipeline_text(EACH, ["open sesame"], secret=("x",)).progress.failures
     assert "sesame" not in repr(failures)
 
 
 def test_failures_are_complete_or_state_their_total() -> None:
-    run = ran(EACH, range(2, 602, 2))
+    run = run_pipeline_text(EACH, range(2, 602, 2))
     failures = run.progress.failures
     assert (len(failures), failures.total, run.progress.failed) == (300, 300, 300)
     assert repr(failures).startswith("<300 of 300 failures: [Failure(")
@@ -114,7 +114,7 @@ steps:
     ],
 )
 def test_a_run_that_dropped_all_elements_of_a_step_warns_once(text: str, xs: list[int], says: list[str]) -> None:
-    run = ran(text, xs)
+    run = run_pipeline_text(text, xs)
     assert (run.status, all_dropped(run)) == ("ok", says)
     assert [loss.message for loss in run.progress.losses] == says
 
@@ -137,7 +137,7 @@ def test_the_counters_of_a_fan_out_compare_with_its_width_and_not_with_what_has_
 
 def test_a_past_run_lists_its_dropped_elements(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path):
-        run = ran(EACH, [1, 2, 4])
+        run = run_pipeline_text(EACH, [1, 2, 4])
         past = agf.runs(run.run_id)
         failures = past.progress.failures
         assert [failure.at for failure in failures] == [failure.at for failure in run.progress.failures]

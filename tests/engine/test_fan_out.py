@@ -85,9 +85,12 @@ class Seen(NamedTuple):
     output: Any
     error: str | None
     calls: Counter[str]
+    """How often the tool was called with each value."""
     made: int
+    """The number of calls that the run says it made."""
     events: list[Any]
     records: list[Any]
+    """The lines of the journal."""
 
 
 def _told(events: list[Any]) -> Iterator[Any]:
@@ -95,7 +98,9 @@ def _told(events: list[Any]) -> Iterator[Any]:
     for event in events:
         if not isinstance(event, ev.Placed):
             fields = {
-                name: one for name, one in event._asdict().items() if name not in ("when", "value", "stores", "run")
+                name: attribute
+                for name, attribute in event._asdict().items()
+                if name not in ("when", "value", "stores", "run")
             }
             yield type(event).__name__, *map(_shown, fields.values()), _shown(getattr(event, "value", None))
 
@@ -128,8 +133,8 @@ def observed(remote: bool, text: str, xs: list[Any], resumed_from: int | None = 
         if reuse:
             asyncio.run(agf.arun(flow, {"xs": xs[::2]}, registry=registry, raises=False, on=on))
         if resumed_from is None:
-            seen: dict[str, Any] = {"raises": False, "on_event": events.append, "on": on}
-            run = asyncio.run(agf.arun(flow, {"xs": xs}, registry=registry, reuse=reuse, **seen))
+            options: dict[str, Any] = {"raises": False, "on_event": events.append, "on": on}
+            run = asyncio.run(agf.arun(flow, {"xs": xs}, registry=registry, reuse=reuse, **options))
         else:
             run = _resumed(path, flow, registry, xs, resumed_from, events, calls, on)
             path = path.parent / "cut" / "runs.sqlite"
@@ -155,11 +160,11 @@ def _resumed(
 ) -> agf.Run:
     asyncio.run(agf.arun(flow, {"xs": xs}, registry=registry, raises=False, on=on))
     before = Counter(calls)
-    made = kept.cut(path, after, path.parent / "cut")
-    with kept.journal_in(made.parent):
-        given = {"xs": xs} if "name: sealed" in str(flow.source.text) else None
+    copied_journal = kept.cut(path, after, path.parent / "cut")
+    with kept.journal_in(copied_journal.parent):
+        fields = {"xs": xs} if "name: sealed" in str(flow.source.text) else None
         id, more = agf.runs()[0].run_id, {"raises": False, "on_event": events.append, "on": on}
-        run = agf.resume(id, input=given, registry=registry, **more)  # type: ignore[arg-type]
+        run = agf.resume(id, input=fields, registry=registry, **more)  # type: ignore[arg-type]
     calls.subtract(before)
     return run
 
@@ -172,14 +177,14 @@ def _same_in_each_run(record: tuple[Any, ...]) -> tuple[Any, ...]:
     return *call, form, len(value) if is_keyed else value, shown, error, digest
 
 
-def by_place(seen: Seen) -> Seen:
+def by_place(all_events: Seen) -> Seen:
     """What was observed, sorted by element, because concurrent elements have no fixed order."""
     events, records = dict[str, list[Any]](), dict[str, list[Any]]()
-    for event in seen.events:
+    for event in all_events.events:
         events.setdefault(event[1], []).append(event)
-    for record in seen.records:
+    for record in all_events.records:
         records.setdefault(record[1], []).append(record)
-    return seen._replace(events=sorted(events.items()), records=sorted(records.items()))
+    return all_events._replace(events=sorted(events.items()), records=sorted(records.items()))
 
 
 def compare(remote: Seen, steps: Seen) -> None:
@@ -217,7 +222,7 @@ def test_both_ways_give_the_same_events_records_and_results(
     xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool
 ) -> None:
     text = fan_out(tool, limit=limit, on_error=on_error)
-    compare(*(observed(one, text, numbered(xs), None, reuse) for one in (True, False)))
+    compare(*(observed(is_remote, text, numbered(xs), None, reuse) for is_remote in (True, False)))
 
 
 @settings(max_examples=20)
@@ -232,7 +237,7 @@ def test_both_ways_give_the_same_events_records_and_results(
 def test_both_ways_give_the_same_without_a_journal(xs: list[Any], limit: int, on_error: str, tool: str) -> None:
     """Without a journal, calls are built in advance."""
     text = fan_out(tool, limit=limit, on_error=on_error)
-    compare(*(unjournaled(one, text, numbered(xs)) for one in (True, False)))
+    compare(*(unjournaled(is_remote, text, numbered(xs)) for is_remote in (True, False)))
 
 
 @pytest.mark.parametrize("journaled", [False, True])
@@ -241,12 +246,12 @@ def test_an_element_is_tried_again_before_the_next_ones_start(journaled: bool, m
     monkeypatch.setattr(threaded_module, "TURN", -1.0)
     xs = numbered([*["ok"] * 60, "once", *["ok"] * 60, "fail", "ok"])
     text, way = fan_out(limit=1, on_error="retry(1)"), observed if journaled else unjournaled
-    compare(*(way(one, text, xs) for one in (True, False)))
+    compare(*(way(is_remote, text, xs) for is_remote in (True, False)))
 
 
 @settings(max_examples=15)
 @given(
-    st.lists(st.sampled_from([one for one in ELEMENTS if one != "once"]), min_size=1, max_size=8),
+    st.lists(st.sampled_from([is_remote for is_remote in ELEMENTS if is_remote != "once"]), min_size=1, max_size=8),
     st.data(),
     st.integers(2, 4),
     TOOLS.filter(lambda tool: tool != "once_only"),  # the user decides about its calls (test_effects)
@@ -256,7 +261,7 @@ def test_a_run_cut_at_any_record_resumes_as_with_steps(
 ) -> None:
     text = fan_out(tool, limit=limit, on_error="continue")
     after = data.draw(st.integers(0, len(xs)))
-    remote, steps = (observed(one, text, numbered(xs), after) for one in (True, False))
+    remote, steps = (observed(is_remote, text, numbered(xs), after) for is_remote in (True, False))
     assert (remote.status, remote.output) == (steps.status, steps.output)
     names = {json.loads(record[1])[-1] for record in remote.records if record[0] in ("finished", "failed")}
     assert names == {i for i, x in enumerate(xs) if isinstance(x, str)}
@@ -301,14 +306,14 @@ def test_slow_calls_get_a_thread_each_and_never_more_than_max_parallel() -> None
 
 
 def test_a_long_call_is_shown_while_it_runs_and_delays_no_other() -> None:
-    registry, others, shown = agf.Registry(), threading.Semaphore(0), threading.Event()
+    registry, other_calls, shown = agf.Registry(), threading.Semaphore(0), threading.Event()
 
     @agf.tool(registry=registry)
     def work(x: int) -> bool:
         if x != 100:
-            others.release()
+            other_calls.release()
             return True
-        return shown.wait(60) and all(others.acquire(timeout=60) for _ in range(299))
+        return shown.wait(60) and all(other_calls.acquire(timeout=60) for _ in range(299))
 
     def listen(event: ev.Event) -> None:
         if isinstance(event, ev.StepStarted) and at_element(event, 100):
@@ -319,7 +324,7 @@ def test_a_long_call_is_shown_while_it_runs_and_delays_no_other() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 8])
 def test_after_a_failure_no_further_call_starts(limit: int) -> None:
-    registry, calls, seen = agf.Registry(), list[int](), list[Any]()
+    registry, calls, events = agf.Registry(), list[int](), list[Any]()
 
     @agf.tool(registry=registry)
     def work(x: int) -> int:
@@ -328,16 +333,16 @@ def test_after_a_failure_no_further_call_starts(limit: int) -> None:
             raise ValueError("no")
         return x
 
-    run = fan(registry, 1000, limit, on_event=seen.append)
+    run = fan(registry, 1000, limit, on_event=events.append)
     assert run.error.path == ("steps[0].do", 200)
     # The calls that had started are cancelled, and no other call starts.
-    failed = next(n for n, event in enumerate(seen) if isinstance(event, ev.StepFailed))
-    assert not [event for event in seen[failed:] if isinstance(event, ev.StepStarted)]
+    failed = next(n for n, event in enumerate(events) if isinstance(event, ev.StepFailed))
+    assert not [event for event in events[failed:] if isinstance(event, ev.StepStarted)]
     assert len(calls) < 1000
-    started = Counter(event.at for event in seen if isinstance(event, ev.StepStarted))
+    started = Counter(event.at for event in events if isinstance(event, ev.StepStarted))
     ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepAbandoned)
-    assert started == Counter(event.at for event in seen if isinstance(event, ends))
-    assert next(event.at for event in seen if isinstance(event, ev.StepFailed)) == ("steps[0].do", 200)
+    assert started == Counter(event.at for event in events if isinstance(event, ends))
+    assert next(event.at for event in events if isinstance(event, ev.StepFailed)) == ("steps[0].do", 200)
 
 
 def test_arguments_that_cannot_be_built_fail_in_their_turn() -> None:
@@ -358,7 +363,7 @@ def test_arguments_that_cannot_be_built_fail_in_their_turn() -> None:
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_cancelled_run_waits_for_its_calls_as_long_as_the_grace(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host.__init__, "__defaults__", (None, None, 3600.0 if ends else 0.0))
-    registry, seen, gate = agf.Registry(), list[Any](), threading.Event()
+    registry, events, gate = agf.Registry(), list[Any](), threading.Event()
     begun = threading.Semaphore(0)
 
     @agf.tool(registry=registry)
@@ -369,7 +374,7 @@ def test_a_cancelled_run_waits_for_its_calls_as_long_as_the_grace(ends: bool, mo
 
     async def cancelled() -> None:
         flow = agf.load(fan_out(limit=3, on_error="continue"), registry=registry)
-        run = agf.arun(flow, {"xs": list(range(10))}, registry=registry, on_event=seen.append)
+        run = agf.arun(flow, {"xs": list(range(10))}, registry=registry, on_event=events.append)
         task = asyncio.create_task(run)
         for _ in range(3):
             await asyncio.to_thread(begun.acquire)
@@ -381,10 +386,10 @@ def test_a_cancelled_run_waits_for_its_calls_as_long_as_the_grace(ends: bool, mo
 
     asyncio.run(cancelled())
     gate.set()
-    found = {event.at[1]: type(event) for event in seen if getattr(event, "at", ())[:1] == ("steps[0].do",)}
-    assert found == dict.fromkeys(range(3), ev.StepCancelled if ends else ev.StepAbandoned)
+    last_events = {event.at[1]: type(event) for event in events if getattr(event, "at", ())[:1] == ("steps[0].do",)}
+    assert last_events == dict.fromkeys(range(3), ev.StepCancelled if ends else ev.StepAbandoned)
     if not ends:
-        assert {e.why for e in seen if isinstance(e, ev.StepAbandoned)} == {"left running: work"}
+        assert {e.why for e in events if isinstance(e, ev.StepAbandoned)} == {"left running: work"}
 
 
 def test_a_call_over_its_time_is_left_running_and_the_others_continue(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,21 +405,21 @@ def test_a_call_over_its_time_is_left_running_and_the_others_continue(monkeypatc
     run = fan(registry, 50, 2, "continue")
     gate.set()
     assert run.output == [x for x in range(50) if x not in (3, 4)]
-    found = [(at[1], error.args[0].message) for at, error, _ in run.progress.failures]
+    failures = [(path[1], error.args[0].message) for path, error, _ in run.progress.failures]
     message = "tool 'work' took longer than 1 s (left running: work)"
-    assert sorted(found) == [(3, message), (4, message)]
+    assert sorted(failures) == [(3, message), (4, message)]
 
 
 def test_calls_and_the_threads_that_they_start_have_the_rights_of_the_step() -> None:
-    registry, found = agf.Registry(), list[Rights]()
+    registry, rights_seen = agf.Registry(), list[Rights]()
 
     @agf.tool(registry=registry)
     def work(x: int) -> int:
-        found.append(rights())
-        thread = threading.Thread(target=lambda: found.append(rights()))
+        rights_seen.append(rights())
+        thread = threading.Thread(target=lambda: rights_seen.append(rights()))
         thread.start()
         thread.join()
-        contextvars.Context().run(lambda: found.append(rights()))
+        contextvars.Context().run(lambda: rights_seen.append(rights()))
         return x
 
     @agf.agent(registry=registry, tools=["work"])
@@ -424,18 +429,18 @@ def test_calls_and_the_threads_that_they_start_have_the_rights_of_the_step() -> 
     agf.define(fan_out(limit=2, name="inner"), registry=registry)
     text = "pipeline: p\nsteps:\n  - agent: {prompt: 'x', identity: limited}\n"
     assert agf.run(agf.load(text, registry=registry), registry=registry).output == 3
-    assert len(found) == 9
-    assert {(one.grant.tools, one.inside) for one in found} == {(frozenset({"work"}), True)}
+    assert len(rights_seen) == 9
+    assert {(right.grant.tools, right.inside) for right in rights_seen} == {(frozenset({"work"}), True)}
 
 
 def test_each_call_enters_the_context_of_the_caller() -> None:
     """The notebook routes prints with this context."""
     registry, route = agf.Registry(), contextvars.ContextVar("route", default="nowhere")
-    found = list[str]()
+    values = list[str]()
 
     @agf.tool(registry=registry)
     def work(x: int) -> int:
-        found.append(route.get())
+        values.append(route.get())
         route.set(f"elsewhere {x}")
         return x
 
@@ -444,7 +449,7 @@ def test_each_call_enters_the_context_of_the_caller() -> None:
     run = start_run(flow, {"xs": list(range(40))}, RunOptions(registry=registry))
     route.reset(token)
     run.wait()
-    assert found == ["cell"] * 40
+    assert values == ["cell"] * 40
 
 
 def test_fan_outs_inside_fan_outs_and_runs_inside_calls() -> None:
@@ -491,7 +496,7 @@ def test_no_thread_left_is_a_failure_of_each_call(monkeypatch: pytest.MonkeyPatc
 
 def test_the_threads_keep_nothing_alive_and_serve_the_next_fan_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads.CallThreads, "_shared", None)
-    registry, names, things = agf.Registry(), set[str](), list[Any]()
+    registry, names, references = agf.Registry(), set[str](), list[Any]()
 
     class Thing:
         pass
@@ -499,13 +504,13 @@ def test_the_threads_keep_nothing_alive_and_serve_the_next_fan_out(monkeypatch: 
     @agf.tool(registry=registry)
     def work(x: int) -> int:
         names.add(threading.current_thread().name)
-        thing = Thing()
-        things.append(weakref.ref(thing))
+        reference = Thing()
+        references.append(weakref.ref(reference))
         return x
 
     for _ in range(3):
         fan(registry, 20, 4)
     gc.collect()
-    assert all(thing() is None for thing in things)
+    assert all(reference() is None for reference in references)
     assert names == {"agf-worker"}
     assert no_call_is_away()

@@ -45,13 +45,13 @@ class RowRegistry:
 
     def refused(self, text: str) -> tuple[agf.Diagnostic, ...]:
         """The errors of the check."""
-        mine = granted.set(Grant("alice"))
+        token = granted.set(Grant("alice"))
         try:
             prepare_run(agf.load(text, registry=self.registry), None, RunOptions(registry=self.registry, inline=True))
         except agf.DefinitionError as error:
             return error.diagnostics
         finally:
-            granted.reset(mine)
+            granted.reset(token)
         return ()
 
 
@@ -59,8 +59,8 @@ class RowRegistry:
 def test_the_gate_finds_the_errors_of_the_row_and_nothing_runs_then(row: dict[str, Any]) -> None:
     row_registry = RowRegistry(row)
     before = set(live)
-    found = [{"code": d.code, "at": d.span.text if d.span else None} for d in row_registry.refused(row["text"])]
-    assert found == row["errors"]
+    errors = [{"code": d.code, "at": d.span.text if d.span else None} for d in row_registry.refused(row["text"])]
+    assert errors == row["errors"]
     answer = launch_tools(identity="alice", registry=row_registry.registry)["run_pipeline_inline"](row["text"])
     assert (answer["status"] == "ok") == (not row["errors"]), answer
     if row["errors"]:

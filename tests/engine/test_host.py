@@ -37,8 +37,8 @@ def test_each_place_is_its_own_thread() -> None:
         assert host.waited
         return [await host.call(place, thread_name, {}) for place in PLACES]
 
-    mine = threading.current_thread().name
-    assert start(main).wait() == [(True, "agf-engine"), (True, mine), (True, "agf-worker")]
+    own_thread = threading.current_thread().name
+    assert start(main).wait() == [(True, "agf-engine"), (True, own_thread), (True, "agf-worker")]
 
 
 def test_without_a_waiting_thread_the_kernel_place_is_the_loop_between_two_turns() -> None:
@@ -128,9 +128,9 @@ def test_an_idle_thread_keeps_nothing_alive(place: Place, monkeypatch: pytest.Mo
     monkeypatch.setattr(threads.CallThreads, "_shared", None)  # a new pool, without idle threads
 
     async def main(host: Host) -> weakref.ref[Thing]:
-        thing = (await host.call(place, Thing, {}))[1]
+        value = (await host.call(place, Thing, {}))[1]
         await host.call(place, thread_name, {})  # the same thread, which has released the first call
-        return weakref.ref(thing)
+        return weakref.ref(value)
 
     reference = start(main).wait()
     gc.collect()
@@ -183,11 +183,11 @@ def test_a_wait_works_in_any_thread() -> None:
     async def main(host: Host) -> Any:
         return await host.call("kernel", thread_name, {})
 
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(start(main).wait()), name="some thread")
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(start(main).wait()), name="some thread")
     thread.start()
     thread.join()
-    assert found == [(True, "some thread")]
+    assert results == [(True, "some thread")]
 
 
 def test_a_run_in_a_plain_tool_waits_on_that_tools_thread() -> None:
@@ -197,8 +197,8 @@ def test_a_run_in_a_plain_tool_waits_on_that_tools_thread() -> None:
     async def main(host: Host) -> list[Any]:
         return [(await host.call(place, lambda: start(inner).wait(), {}))[1] for place in ("kernel", "thread")]
 
-    mine = threading.current_thread().name
-    assert start(main).wait() == [(True, mine), (True, "agf-worker")]
+    own_thread = threading.current_thread().name
+    assert start(main).wait() == [(True, own_thread), (True, "agf-worker")]
 
 
 def test_a_run_in_an_async_tool_is_refused_with_the_way_out() -> None:
@@ -226,7 +226,7 @@ def test_a_background_job_is_not_waited_for_on_the_engines_loop_either() -> None
 
 def test_cancel_ends_the_run_in_order_and_says_why() -> None:
     begun = threading.Event()
-    seen: list[str] = []
+    notes: list[str] = []
 
     async def main(host: Host) -> None:
         try:
@@ -234,7 +234,7 @@ def test_cancel_ends_the_run_in_order_and_says_why() -> None:
             await asyncio.sleep(3600)
         finally:
             await asyncio.sleep(0)
-            seen.append("cleaned up")
+            notes.append("cleaned up")
 
     job = start(main)
     begun.wait()
@@ -242,7 +242,7 @@ def test_cancel_ends_the_run_in_order_and_says_why() -> None:
     job.cancel("another")
     with pytest.raises(asyncio.CancelledError):
         job.wait()
-    assert (job.reason, job.done, seen) == ("button", True, ["cleaned up"])
+    assert (job.reason, job.done, notes) == ("button", True, ["cleaned up"])
 
 
 def test_a_call_that_was_cancelled_before_a_thread_took_it_never_runs() -> None:
@@ -284,9 +284,9 @@ def test_a_thread_that_does_not_stop_is_left_running_and_named() -> None:
     job = start(main)
     begun.wait()
     job.cancel("button")
-    with pytest.raises(StillRunning) as left:
+    with pytest.raises(StillRunning) as caught:
         job.wait()
-    assert left.value.left_running == "left running: grade"
+    assert caught.value.left_running == "left running: grade"
     assert "grade" in [call.name for call in list(threads.CallThreads.shared().away)]
     gate.set()
 
@@ -365,20 +365,20 @@ def test_what_was_left_running_may_end_after_its_loop(monkeypatch: pytest.Monkey
 
 def test_stopping_a_call_stops_the_run_it_waits_for() -> None:
     begun = threading.Event()
-    seen: list[str] = []
+    notes: list[str] = []
 
     async def inner(host: Host) -> None:
         try:
             begun.set()
             await asyncio.sleep(3600)
         finally:
-            seen.append("inner run ended")
+            notes.append("inner run ended")
 
     def tool() -> None:
         try:
             start(inner).wait()
         finally:
-            seen.append("tool ended")
+            notes.append("tool ended")
 
     async def main(host: Host) -> None:
         host.grace = 3600
@@ -390,7 +390,7 @@ def test_stopping_a_call_stops_the_run_it_waits_for() -> None:
     with pytest.raises(asyncio.CancelledError) as stopped:
         job.wait()
     assert type(stopped.value) is asyncio.CancelledError
-    assert seen == ["inner run ended", "tool ended"]
+    assert notes == ["inner run ended", "tool ended"]
 
 
 def test_a_blocked_loop_is_left_with_its_thread_and_the_next_run_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,10 +410,10 @@ def test_a_blocked_loop_is_left_with_its_thread_and_the_next_run_gets_another(mo
         patch.setattr(loops, "STUCK", 0.0)
         patch.setattr(jobs, "UNANSWERED", 0.0)
         job.cancel("button")
-        with pytest.raises(StillRunning) as left:
+        with pytest.raises(StillRunning) as caught:
             job.wait()
     line = grade.__code__.co_firstlineno + 2
-    assert left.value.left_running == f"left running: blocked in grade, line {line}"
+    assert caught.value.left_running == f"left running: blocked in grade, line {line}"
     assert EngineLoop.current() is not engine
     assert run_one() == (True, "agf-engine")
     gate.set()
@@ -472,14 +472,14 @@ def test_threads_at_work_hold_the_virtual_clock() -> None:
 
 
 def test_cancelling_whoever_awaits_here_cancels_the_run_in_order() -> None:
-    seen: list[str] = []
+    notes: list[str] = []
 
     async def main(host: Host) -> None:
         try:
             await host.call("loop", lambda: asyncio.sleep(3600), {})
         finally:
             await asyncio.sleep(1)
-            seen.append("cleaned up")
+            notes.append("cleaned up")
 
     async def cell() -> None:
         with pytest.raises(TimeoutError):
@@ -487,4 +487,4 @@ def test_cancelling_whoever_awaits_here_cancels_the_run_in_order() -> None:
                 await here(main)
 
     run_virtual(cell())
-    assert seen == ["cleaned up"]
+    assert notes == ["cleaned up"]

@@ -88,7 +88,7 @@ _TRANSFORM = {"transform": {"value": "pipe"}}
 
 
 def _around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    each = st.builds(
+    fan_out = st.builds(
         lambda body, error, most: {
             "for_each": {"items": [1, 2, 3], "max_parallel": most, "on_error": error, "do": body, "collect": _TRANSFORM}
         },
@@ -103,12 +103,12 @@ def _around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         handling,
     )
     fold = st.builds(lambda body: {"fold": {"items": [1, 2], "init": "0", "do": body, "output": "f"}}, inner)
-    return each | branches | fold
+    return fan_out | branches | fold
 
 
 def _pipelines(leaves: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[tuple[str, str]]:
     steps = st.lists(st.recursive(leaves, _around, max_leaves=3), min_size=1, max_size=3)
-    return steps.map(lambda found: ("pipeline", json.dumps({"pipeline": "p", "steps": found})))
+    return steps.map(lambda step_list: ("pipeline", json.dumps({"pipeline": "p", "steps": step_list})))
 
 
 LEAVES = kinds.map(_tool) | called.map(_call)
@@ -174,7 +174,7 @@ flows = pipelines | plans() | graphs() | policies()
 GIVEN = {"xs": [1, 2, 3]}
 
 
-def loaded(language: str, text: str, registry: agf.Registry) -> agf.Flow | None:
+def load_flow(language: str, text: str, registry: agf.Registry) -> agf.Flow | None:
     try:
         flow = agf.load(text, language, registry=registry)
         prepare_run(flow, GIVEN, RunOptions(registry=registry))
@@ -193,17 +193,17 @@ def whole(told: list[ev.Event]) -> bool:
 MADE = {"pipeline": pipelines, "plan": plans(), "graph": graphs(), "policy": policies()}
 
 
-@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
-def test_most_random_flows_can_run(made: st.SearchStrategy[tuple[str, str]]) -> None:
-    seen: list[bool] = []
+@pytest.mark.parametrize("flow_made", MADE.values(), ids=MADE)
+def test_most_random_flows_can_run(flow_made: st.SearchStrategy[tuple[str, str]]) -> None:
+    can_run: list[bool] = []
 
     @settings(max_examples=30, database=None, derandomize=True)
-    @given(made)
+    @given(flow_made)
     def look(flow: tuple[str, str]) -> None:
-        seen.append(loaded(*flow, world()) is not None)
+        can_run.append(load_flow(*flow, world()) is not None)
 
     look()
-    assert sum(seen) > len(seen) / 2, sum(seen)
+    assert sum(can_run) > len(can_run) / 2, sum(can_run)
 
 
 def encloses(outer: StepPath, inner: StepPath) -> bool:
@@ -212,39 +212,41 @@ def encloses(outer: StepPath, inner: StepPath) -> bool:
     before, step, index = outer[:last], str(outer[last]), outer[last + 1 :]
     if inner[:last] != before or inner[last + 1 : last + 1 + len(index)] != index:
         return False
-    found = str(inner[last])
-    return found.startswith(step) and found[len(step) :][:1] in ("", ".", "[")
+    begin = str(inner[last])
+    return begin.startswith(step) and begin[len(step) :][:1] in ("", ".", "[")
 
 
-def unexplained(run: agf.Run, told: list[ev.Event]) -> list[str]:
+def unexplained(run: agf.Run, events: list[ev.Event]) -> list[str]:
     """Rows of a run that is ok whose state says otherwise. Such a row is ok, skipped or pending; or, where it never
     finished, kept, failed or cancelled: but then each failure and cancellation belongs to an element that was dropped
     or retried, or to a step whose failure is rescued (a graph's skip, a plan's call)."""
     rows = run.steps.values()
     rescues = {row.key for row in rows if row.step.rescue is not None or row.by_need}
-    forgiven = [e.at for e in told if isinstance(e, (ev.ElementDropped, ev.StepRetried))]
-    forgiven += [e.at for e in told if isinstance(e, ev.StepFailed) and _key(e.at) in rescues]
-    bad = [e for e in told if isinstance(e, (ev.StepFailed, ev.StepCancelled))]
-    found = [f"{format_path(e.at)} is not forgiven" for e in bad if not any(encloses(at, e.at) for at in forgiven)]
+    forgiven = [e.at for e in events if isinstance(e, (ev.ElementDropped, ev.StepRetried))]
+    forgiven += [e.at for e in events if isinstance(e, ev.StepFailed) and _key(e.at) in rescues]
+    bad = [e for e in events if isinstance(e, (ev.StepFailed, ev.StepCancelled))]
+    problems = [
+        f"{format_path(e.at)} is not forgiven" for e in bad if not any(encloses(path, e.at) for path in forgiven)
+    ]
     for row in rows:
-        ends = {type(e) for e in told if isinstance(e, ENDS) and _key(e.at) == row.key}
+        ends = {type(e) for e in events if isinstance(e, ENDS) and _key(e.at) == row.key}
         failed = {"failed", "kept"} if ev.StepFailed in ends else set()
         allowed = failed | ({"cancelled"} if ev.StepCancelled in ends else set())
         if ev.StepFinished in ends:
             allowed = {"ok"} | ({"kept"} if row.key in rescues and failed else set())
         if row.state not in (allowed or {"skipped", "pending"}):
-            found.append(f"{row.id} is {row.state}")
-    return found
+            problems.append(f"{row.id} is {row.state}")
+    return problems
 
 
-def _key(at: StepPath) -> tuple[str, ...]:
-    return tuple(bit for bit in at if isinstance(bit, str))
+def _key(path: StepPath) -> tuple[str, ...]:
+    return tuple(bit for bit in path if isinstance(bit, str))
 
 
 def each_of(body: str, on_error: str, most: int = 1) -> tuple[str, str]:
     """A pipeline of one ``for_each`` over three elements."""
-    each = f"items: [1, 2, 3], max_parallel: {most}, on_error: {on_error}, do: {body}"
-    return "pipeline", f"{{pipeline: p, steps: [{{for_each: {{{each}, collect: {{transform: {{value: pipe}}}}}}}}]}}"
+    fan_out = f"items: [1, 2, 3], max_parallel: {most}, on_error: {on_error}, do: {body}"
+    return "pipeline", f"{{pipeline: p, steps: [{{for_each: {{{fan_out}, collect: {{transform: {{value: pipe}}}}}}}}]}}"
 
 
 SKIPPED = (
@@ -261,29 +263,29 @@ SKIPPED = (
 @example(each_of(FLOWS["half"], "retry(1)"))
 @example(each_of("{call: {pipeline: half}}", "retry(2)", most=3))
 @example(SKIPPED)
-def test_every_attempt_that_starts_ends_once(made: tuple[str, str]) -> None:
+def test_every_attempt_that_starts_ends_once(flow_made: tuple[str, str]) -> None:
     registry = world()
-    flow = loaded(*made, registry)
+    flow = load_flow(*flow_made, registry)
     if flow is None:
         return
-    told: list[ev.Event] = []
-    run = run_virtual(agf.arun(flow, GIVEN, registry=registry, on_event=told.append, raises=False))
-    assert whole(told)
+    events: list[ev.Event] = []
+    run = run_virtual(agf.arun(flow, GIVEN, registry=registry, on_event=events.append, raises=False))
+    assert whole(events)
     assert run.status in ("ok", "error")
     assert (run.error is None) == (run.status == "ok")
     assert not [row.id for row in run.steps.values() if row.state in ("running", "left", "waiting")]
-    assert run.error or unexplained(run, told) == []
+    assert run.error or unexplained(run, events) == []
 
 
 @settings(max_examples=120)
 @given(flows | fickle, st.floats(0, 12))
-def test_a_run_that_is_cancelled_ends_whenever_that_is(made: tuple[str, str], moment: float) -> None:
+def test_a_run_that_is_cancelled_ends_whenever_that_is(flow_made: tuple[str, str], moment: float) -> None:
     registry = world()
-    flow = loaded(*made, registry)
+    flow = load_flow(*flow_made, registry)
     if flow is None:
         return
-    told: list[ev.Event] = []
-    run = prepare_run(flow, GIVEN, RunOptions(registry=registry, on_event=told.append))
+    events: list[ev.Event] = []
+    run = prepare_run(flow, GIVEN, RunOptions(registry=registry, on_event=events.append))
 
     async def main() -> None:
         work = asyncio.ensure_future(run_here(run))
@@ -292,16 +294,16 @@ def test_a_run_that_is_cancelled_ends_whenever_that_is(made: tuple[str, str], mo
         await work
 
     run_virtual(main())
-    assert whole(told)
+    assert whole(events)
     assert run.status in ("ok", "error", "cancelled")
     assert not [row.id for row in run.steps.values() if row.running]
 
 
 @settings(max_examples=25)
 @given(flows, st.floats(0, 1))
-def test_a_run_that_is_cut_and_resumed_has_the_same_end(made: tuple[str, str], part: float) -> None:
+def test_a_run_that_is_cut_and_resumed_has_the_same_end(flow_made: tuple[str, str], part: float) -> None:
     registry = world()
-    flow = loaded(*made, registry)
+    flow = load_flow(*flow_made, registry)
     if flow is None:
         return
 
@@ -310,8 +312,8 @@ def test_a_run_that_is_cut_and_resumed_has_the_same_end(made: tuple[str, str], p
 
     with TemporaryDirectory() as folder:
         with kept.journal_in(Path(folder) / "whole") as path:
-            wanted = told(run_virtual(agf.arun(flow, GIVEN, registry=registry, raises=False)))
+            expected = told(run_virtual(agf.arun(flow, GIVEN, registry=registry, raises=False)))
             lines = len(kept.lines(path))
             short = kept.cut(path, round(lines * part), Path(folder) / "cut")
         with kept.journal_in(short.parent):
-            assert told(run_virtual(kept.take_up(registry=world()))) == wanted
+            assert told(run_virtual(kept.take_up(registry=world()))) == expected

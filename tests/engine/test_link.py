@@ -78,8 +78,8 @@ def test_a_tools_name_may_be_a_flow_in_a_plan_and_never_in_a_pipeline() -> None:
     agf.define("pipeline: double\nsteps:\n  - transform: {value: ctx.n * 2}\n", registry=registry)
     agf.define("name: q\ncalls: [{_tool: double, n: 4, _outputPath: †state.x}]\noutput: †state.x\n", registry=registry)
     assert agf.run("q", registry=registry).output == 8
-    found = agf.define("pipeline: p\nsteps:\n  - tool: {name: double, args: {n: 4}}\n", registry=registry)
-    assert found is not None
+    defined = agf.define("pipeline: p\nsteps:\n  - tool: {name: double, args: {n: 4}}\n", registry=registry)
+    assert defined is not None
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run("p", registry=registry)
     assert (caught.value.code, caught.value.diagnostic.hint) == (
@@ -108,8 +108,10 @@ def test_a_schema_of_another_cell_is_found_and_the_documents_own_comes_first() -
 
     with pytest.raises(agf.StepError, match="does not conform to 'R'"):
         agf.run("pipeline: p\nsteps:\n  - tool: {name: give, schema: R}\n", registry=registry)
-    own = "schema: R\nfields: {n: {type: string}}\n---\npipeline: p\nsteps:\n  - tool: {name: give, schema: R}\n"
-    assert agf.run(own, registry=registry).output == {"n": "one"}
+    with_own_schema = (
+        "schema: R\nfields: {n: {type: string}}\n---\npipeline: p\nsteps:\n  - tool: {name: give, schema: R}\n"
+    )
+    assert agf.run(with_own_schema, registry=registry).output == {"n": "one"}
 
 
 def test_a_schema_that_closes_a_circle_over_two_cells_is_refused_when_it_is_registered() -> None:
@@ -154,8 +156,8 @@ def test_a_circle_of_schemas_that_a_run_does_not_use_does_not_concern_it() -> No
         registry.schemas.define(Schema(name, {other: Field(kind="ref", schema=other)}), None)
     agf.agent(lambda prompt: "", name="writer", registry=registry)
     text = "pipeline: p\nsteps:\n- agent: {{prompt: x, schema: {schema}}}\n"
-    own = "schema: R\nfields: {ok: {type: bool}}\n---\n"
-    assert agf.run(own + text.format(schema="R"), registry=registry, dry=True).output == {"ok": True}
+    schemas = "schema: R\nfields: {ok: {type: bool}}\n---\n"
+    assert agf.run(schemas + text.format(schema="R"), registry=registry, dry=True).output == {"ok": True}
     with pytest.raises(agf.DefinitionError, match="schemas refer to each other: a → b → a"):
         agf.run(text.format(schema="a"), registry=registry, dry=True)
 
@@ -174,7 +176,7 @@ def test_a_step_cannot_launch_a_pipeline(name: str, registered: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "at"),
+    ("text", "marked"),
     [
         ("pipeline: p\nsteps:\n- tool: {name: use, args: {token: abc, path: !expr ctx.p}}\n", "token"),
         ("pipeline: p\nsteps:\n- tool: {name: use, args: {token: !expr \"'a' + 'bc'\"}}\n", "token"),
@@ -191,25 +193,25 @@ def test_a_step_cannot_launch_a_pipeline(name: str, registered: bool) -> None:
          "edges: [{from: START, to: a}, {from: a, to: END}]\n", None),
     ],
 )  # fmt: skip
-def test_a_secret_that_is_written_out_is_warned_about_at_its_name(text: str, at: str | None) -> None:
+def test_a_secret_that_is_written_out_is_warned_about_at_its_name(text: str, marked: str | None) -> None:
     registry = agf.Registry()
     agf.tool(lambda token, path="": path, name="use", registry=registry, secret=["token"])
-    found = [
+    marks = [
         d
         for d in check_definition(Source("test", text), detect_language(text), strict=False, registry=registry).problems
         if "secret" in d.code
     ]
-    assert [(d.code, d.severity, d.span and d.span.text) for d in found] == (
-        [("flow.literal-secret", "warning", at)] if at else []
+    assert [(d.code, d.severity, d.span and d.span.text) for d in marks] == (
+        [("flow.literal-secret", "warning", marked)] if marked else []
     )
-    assert "abc" not in "".join(d.message + str(d.hint) for d in found)
+    assert "abc" not in "".join(d.message + str(d.hint) for d in marks)
 
 
 def test_a_name_in_a_prompt_is_warned_about_only_if_the_input_does_not_have_it() -> None:
     registry = agf.Registry()
     agf.agent(lambda prompt: prompt, name="writer", registry=registry)
     text = "pipeline: p\nsteps:\n- agent: {prompt: 'Dear {name}, dear {nmae}'}\n"
-    assert [found[2] for found in findings(text, registry)] == ["name", "nmae"]
+    assert [finding[2] for finding in findings(text, registry)] == ["name", "nmae"]
     run = agf.start("p", {"name": "Ann"}, registry=registry)
     assert run.wait().output == "Dear Ann, dear {nmae}"
     assert [(d.code, d.span and d.span.text, d.hint) for d in run.warnings] == [
@@ -308,5 +310,5 @@ def test_a_flow_with_a_warning_is_linked_for_each_run_so_that_each_run_has_the_w
 
     flow = agf.load(INNER, registry=registry)
     for _ in range(2):
-        assert [found.severity for found in link_flow(flow, registry)[1]] == ["warning"]
+        assert [warning.severity for warning in link_flow(flow, registry)[1]] == ["warning"]
         assert len(agf.run(flow, registry=registry).warnings) == 1

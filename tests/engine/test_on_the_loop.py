@@ -49,9 +49,9 @@ async def exits(x: int) -> int:
 
 
 def gives_a_future(x: int) -> Any:
-    done = asyncio.get_running_loop().create_future()
-    done.set_result(x + 1)
-    return done
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(x + 1)
+    return future
 
 
 def starts_a_loop(x: int) -> Any:

@@ -29,12 +29,12 @@ def answers(way: str) -> dict[str, Any]:
     environment = {**os.environ, "AGF_MAGICS_ALLOW_SHELL": "true", "PYTHONPATH": str(HERE.parents[1])}
     with TemporaryDirectory() as folder, TemporaryDirectory() as memory:
         (Path(folder) / "pyproject.toml").touch()
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, HERE / "page.py", HERE / "page_program.py", way],
             cwd=folder, env={**environment, "TMPDIR": memory}, capture_output=True, text=True, timeout=200, check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    return {name: answer for line in done.stdout.splitlines() for name, answer in json.loads(line).items()}
+    assert (completed.returncode, completed.stderr) == (0, "")
+    return {name: answer for line in completed.stdout.splitlines() for name, answer in json.loads(line).items()}
 
 
 EQUAL = {

@@ -35,12 +35,12 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_when_a_parallel_agent_fails_the_others_end_first() -> None:
     ended: list[str] = []
 
-    async def slow(given):  # type: ignore[no-untyped-def]
+    async def slow(fields):  # type: ignore[no-untyped-def]
         await asyncio.sleep(1)
         ended.append("slow")
         return "done"
 
-    def bad(given):  # type: ignore[no-untyped-def]
+    def bad(fields):  # type: ignore[no-untyped-def]
         raise ValueError("no")
 
     text = "id: agf.parallel\nconfig: {agents: [{agent: bad}, {agent: slow}, {agent: worse}]}\n"
@@ -57,9 +57,9 @@ def test_when_a_parallel_agent_fails_the_others_end_first() -> None:
 def test_a_batch_runs_every_item_and_names_those_that_failed() -> None:
     calls: list[int] = []
 
-    def divide(given):  # type: ignore[no-untyped-def]
-        calls.append(given["n"])
-        return 10 // given["n"]
+    def divide(fields):  # type: ignore[no-untyped-def]
+        calls.append(fields["n"])
+        return 10 // fields["n"]
 
     text = "id: agf.batch\nconfig: {agent: divide, input_mapping: {n: 'parent.input.rows.[]'}}\n"
     error = failure(text, {"rows": [5, 0, 2, 0]}, registry=registry_of(divide=divide))
@@ -70,10 +70,10 @@ def test_a_batch_runs_every_item_and_names_those_that_failed() -> None:
 
 
 def test_a_failed_sequence_and_a_failed_round_keep_what_was_done() -> None:
-    def bad(given):  # type: ignore[no-untyped-def]
+    def bad(fields):  # type: ignore[no-untyped-def]
         raise ValueError("no")
 
-    registry = registry_of(a=lambda given: "one", bad=bad)
+    registry = registry_of(a=lambda fields: "one", bad=bad)
     assert failure(sequential("a", "bad"), registry=registry).partial == {"a": "one"}
     loop = "id: agf.loop\nconfig: {steps: [{agent: a}, {agent: bad}]}\n"
     error = failure(loop, registry=registry)
@@ -89,7 +89,7 @@ def test_a_failing_transform_fails_the_policy() -> None:
 
 
 def test_a_transform_may_be_async_and_cannot_change_what_it_is_given() -> None:
-    registry = registry_of(a=lambda given: [1])
+    registry = registry_of(a=lambda fields: [1])
 
     @agf.transform("o.count", registry=registry)
     async def count(outputs: dict[str, list[int]]) -> int:
@@ -97,13 +97,13 @@ def test_a_transform_may_be_async_and_cannot_change_what_it_is_given() -> None:
         outputs["a"].append(2)
         return len(outputs["a"])
 
-    made = run(
+    ended = run(
         "id: agf.parallel\nconfig: {agents: [{agent: a}], output_from: {custom_transform: o.count}}\n",
         registry=registry,
     )
-    assert made.output == 2
-    assert made.steps["agents"].value == 2
-    assert dict(made.stores) == {"a": [1]}
+    assert ended.output == 2
+    assert ended.steps["agents"].value == 2
+    assert dict(ended.stores) == {"a": [1]}
 
 
 # --- batches ---
@@ -111,10 +111,10 @@ def test_a_transform_may_be_async_and_cannot_change_what_it_is_given() -> None:
 
 def test_a_batch_leaves_out_what_is_over_its_bound_and_says_so() -> None:
     text = "id: agf.batch\nconfig: {agent: a, input_mapping: {n: 'parent.input.rows.[]'}, max_batch_count: 2}\n"
-    made = run(text, {"rows": [1, 2, 3]}, registry=registry_of(a=lambda given: given["n"]))
-    assert made.output == [1, 2]
-    assert [(d.code, d.span and d.span.text) for d in made.warnings] == [("policy.batch-truncated", "max_batch_count")]
-    exact = run(text, {"rows": [1, 2]}, registry=registry_of(a=lambda given: given["n"]))
+    ended = run(text, {"rows": [1, 2, 3]}, registry=registry_of(a=lambda fields: fields["n"]))
+    assert ended.output == [1, 2]
+    assert [(d.code, d.span and d.span.text) for d in ended.warnings] == [("policy.batch-truncated", "max_batch_count")]
+    exact = run(text, {"rows": [1, 2]}, registry=registry_of(a=lambda fields: fields["n"]))
     assert (exact.output, exact.warnings) == ([1, 2], ())
     assert run(text, {"rows": []}, registry=registry_of(a=echo)).output == []
 
@@ -122,34 +122,34 @@ def test_a_batch_leaves_out_what_is_over_its_bound_and_says_so() -> None:
 def test_at_most_eight_items_of_a_batch_run_at_once() -> None:
     live = most = 0
 
-    async def count(given):  # type: ignore[no-untyped-def]
+    async def count(fields):  # type: ignore[no-untyped-def]
         nonlocal live, most
         live += 1
         most = max(most, live)
         await asyncio.sleep(1)
         live -= 1
-        return given["n"]
+        return fields["n"]
 
     text = "id: agf.batch\nconfig: {agent: a, input_mapping: {n: 'parent.input.rows.[]'}}\n"
-    made = run(text, {"rows": list(range(20))}, registry=registry_of(a=count))
-    assert (made.output, most) == (list(range(20)), 8)
+    ended = run(text, {"rows": list(range(20))}, registry=registry_of(a=count))
+    assert (ended.output, most) == (list(range(20)), 8)
 
 
 # --- agents ---
 
 
 def test_an_agent_may_ask_for_the_prompt_and_the_whole_input() -> None:
-    seen: list[Any] = []
+    inputs: list[Any] = []
 
     def answer(prompt, input, identity):  # type: ignore[no-untyped-def]
-        seen.append((prompt, input, identity))
+        inputs.append((prompt, input, identity))
         return "ok"
 
     registry = registry_of(a=answer)  # type: ignore[arg-type]
     run(sequential("a"), {"question": "why?"}, registry=registry)
     run(sequential("a"), {"n": 1, "m": 2}, registry=registry)
     run(sequential("a"), {"prompt": "say", "m": 2}, registry=registry)
-    assert seen == [
+    assert inputs == [
         ("why?", {"question": "why?"}, "a"),
         ('{"n":1,"m":2}', {"n": 1, "m": 2}, "a"),
         ("say", {"prompt": "say", "m": 2}, "a"),
@@ -178,8 +178,8 @@ def test_a_dry_run_passes_on_what_the_definition_reads() -> None:
     when = "exit_condition: {args_match: {chosen.output.good: true}}"
     steps = f"[{first}, {{agent: report, input_mapping: {mapping}}}]"
     text = f"id: agf.loop\nconfig: {{steps: {steps}, max_iterations: 2, {when}, output_from: chosen}}\n"
-    made = run(text, {"r": [], "k": "x"}, registry=registry, dry=True)
-    assert made.output == {"a": {"names": ["text"], "n": 1}, "draft": {"draft": "text"}, "good": "text"}
+    ended = run(text, {"r": [], "k": "x"}, registry=registry, dry=True)
+    assert ended.output == {"a": {"names": ["text"], "n": 1}, "draft": {"draft": "text"}, "good": "text"}
 
 
 # --- other definitions ---
@@ -195,9 +195,9 @@ def test_an_agents_source_is_another_definition_beside_the_one_that_names_it(fol
     (folder / "top.agf.yaml").write_text(
         definition(sequential("mid"), "{alias: mid, source: inner/mid.agf.yaml}", "top")
     )
-    made = run(Path("top.agf.yaml"), {"n": 1}, registry=registry_of(leaf=lambda given: given["n"] + 1))
-    assert made.output == 2
-    assert "steps[0]/steps[0]/steps[0]" in made.steps
+    ended = run(Path("top.agf.yaml"), {"n": 1}, registry=registry_of(leaf=lambda fields: fields["n"] + 1))
+    assert ended.output == 2
+    assert "steps[0]/steps[0]/steps[0]" in ended.steps
 
 
 def test_an_agent_may_be_a_pipeline_of_a_file(folder: Path) -> None:
@@ -207,9 +207,9 @@ def test_an_agent_may_be_a_pipeline_of_a_file(folder: Path) -> None:
 
 
 def test_definitions_that_run_each_other_are_refused_before_the_first_step(folder: Path) -> None:
-    for one, other in (("a", "b"), ("b", "a")):
-        (folder / f"{one}.agf.yaml").write_text(
-            definition(sequential(other), f"{{alias: {other}, source: {other}.agf.yaml}}", one)
+    for caller, callee in (("a", "b"), ("b", "a")):
+        (folder / f"{caller}.agf.yaml").write_text(
+            definition(sequential(callee), f"{{alias: {callee}, source: {callee}.agf.yaml}}", caller)
         )
     with pytest.raises(agf.DefinitionError) as caught:
         run(Path("a.agf.yaml"), registry=agf.Registry())
@@ -225,10 +225,10 @@ def test_a_missing_source_refuses_the_run(folder: Path, source: str, code: str) 
 
 
 def test_a_registered_agent_goes_before_the_source_with_a_note(folder: Path) -> None:
-    text, registry = definition(sequential("a"), "{alias: a, source: none.agf.yaml}"), registry_of(a=lambda given: 1)
-    made = run(text, registry=registry)
-    assert made.output == 1
-    assert not made.warnings
+    text, registry = definition(sequential("a"), "{alias: a, source: none.agf.yaml}"), registry_of(a=lambda fields: 1)
+    ended = run(text, registry=registry)
+    assert ended.output == 1
+    assert not ended.warnings
     (note,) = check_definition(Source("test", text), "policy", strict=True, registry=registry).problems
     assert (note.code, note.severity, note.span and note.span.text) == (
         "flow.registered-instead", "note", "none.agf.yaml",
@@ -236,7 +236,7 @@ def test_a_registered_agent_goes_before_the_source_with_a_note(folder: Path) -> 
 
 
 def test_a_registered_policy_is_an_agent_of_another_with_its_interface_as_schema() -> None:
-    registry = registry_of(leaf=lambda given: {"out": given["n"]})
+    registry = registry_of(leaf=lambda fields: {"out": fields["n"]})
     takes = (
         "interface: {input: {type: object, required: [n], properties: {n: {type: integer}}}, output: {type: object}}\n"
     )
@@ -253,7 +253,7 @@ def test_a_registered_policy_is_an_agent_of_another_with_its_interface_as_schema
 
 
 def test_an_undeclared_field_of_an_output_is_read_with_a_warning() -> None:
-    def writer(given) -> Draft:  # type: ignore[no-untyped-def]
+    def writer(fields) -> Draft:  # type: ignore[no-untyped-def]
         return {"draft": "x", "extra": 1}  # type: ignore[typeddict-unknown-key]
 
     registry = agf.Registry()
@@ -261,21 +261,21 @@ def test_an_undeclared_field_of_an_output_is_read_with_a_warning() -> None:
     agf.agent(echo, name="echo", registry=registry, where="loop")
     second = "{agent: echo, input_mapping: {a: writer.output.draft, b: writer.output.extra}}"
     text = f"id: agf.sequential\nconfig: {{steps: [{{agent: writer}}, {second}]}}\n"
-    made = run(text, registry=registry)
-    assert made.output == {"a": "x", "b": 1}
-    assert [(d.code, d.span and d.span.text) for d in made.warnings] == [("flow.unknown-field-read", "extra")]
+    ended = run(text, registry=registry)
+    assert ended.output == {"a": "x", "b": 1}
+    assert [(d.code, d.span and d.span.text) for d in ended.warnings] == [("flow.unknown-field-read", "extra")]
 
 
 def test_a_pipeline_may_call_a_policy_and_name_one_as_identity() -> None:
-    registry = registry_of(a=lambda given: [given])
+    registry = registry_of(a=lambda fields: [fields])
     policy = "id: agf.sequential\nconfig: {steps: [{agent: a}]}\n"
     agf.define(policy, name="ask", registry=registry)
     call = "pipeline: p\nsteps:\n- call: {pipeline: ask, pass: [n]}\n"
     assert run(call, {"n": 1}, registry=registry).output == [{"n": 1}]
     agent = "pipeline: q\nsteps:\n- agent: {identity: ask, prompt: 'how {ctx.n}?'}\n"
-    made = run(agent, {"n": 1}, registry=registry)
-    assert made.status == "ok"
-    assert len(made.output) == 1
+    ended = run(agent, {"n": 1}, registry=registry)
+    assert ended.status == "ok"
+    assert len(ended.output) == 1
 
 
 def test_input_and_output_are_checked_against_the_interface() -> None:
@@ -284,9 +284,9 @@ def test_input_and_output_are_checked_against_the_interface() -> None:
     text = definition(sequential("a"), agents, interface=takes)
     calls: list[Any] = []
 
-    def note(given):  # type: ignore[no-untyped-def]
-        calls.append(given)
-        return given["n"]
+    def note(fields):  # type: ignore[no-untyped-def]
+        calls.append(fields)
+        return fields["n"]
 
     registry = registry_of(a=note)
     error = failure(text, {"m": 1}, registry=registry)
@@ -309,7 +309,7 @@ BATCH = "id: agf.batch\nconfig: {agent: b, input_mapping: {x: 'parent.input.xs.[
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "stores"),
+    ("text", "fields", "stores"),
     [
         (ROUTES, {"n": 1}, {"a": "a"}),
         (ROUTES, {"n": 2}, {"b": "b"}),
@@ -319,12 +319,12 @@ BATCH = "id: agf.batch\nconfig: {agent: b, input_mapping: {x: 'parent.input.xs.[
     ],
 )
 def test_the_output_of_a_routed_or_batched_agent_is_stored_under_its_alias(
-    text: str, given: Any, stores: dict[str, Any]
+    text: str, fields: Any, stores: dict[str, Any]
 ) -> None:
     registry = agf.Registry()
     for name in "abc":
         agf.agent(functools.partial(lambda name, input: name, name), name=name, registry=registry)
-    run = agf.run(text, given, registry=registry)
+    run = agf.run(text, fields, registry=registry)
     assert run.stores == stores
     assert run.output == next(iter(stores.values()))
 
@@ -341,9 +341,9 @@ def test_a_field_that_its_agent_does_not_take_is_warned_about_and_left_out() -> 
     agf.agent(editor, registry=registry, where="loop")
     first = "{agent: writer, input_mapping: {topic: parent.input.t, anything: parent.input.t}}"
     second = "{agent: editor, input_mapping: {prompt: parent.input.t, draft: parent.input.t, tnoe: parent.input.t}}"
-    made = run(f"id: agf.sequential\nconfig: {{steps: [{first}, {second}]}}\n", {"t": "x"}, registry=registry)
-    assert made.output == "x, dry"
-    assert [(d.code, d.span and d.span.text) for d in made.warnings] == [("flow.unknown-field-given", "tnoe")]
+    ended = run(f"id: agf.sequential\nconfig: {{steps: [{first}, {second}]}}\n", {"t": "x"}, registry=registry)
+    assert ended.output == "x, dry"
+    assert [(d.code, d.span and d.span.text) for d in ended.warnings] == [("flow.unknown-field-given", "tnoe")]
 
 
 def test_a_misspelt_required_field_is_reported_at_its_name() -> None:
@@ -353,9 +353,9 @@ def test_a_misspelt_required_field_is_reported_at_its_name() -> None:
     registry = agf.Registry()
     agf.agent(writer, registry=registry, where="loop")
     step = "{agent: writer, input_mapping: {size: parent.input.n, topik: parent.input.t}}"
-    found = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x", "n": 1}, registry=registry)
-    assert (found.code, found.diagnostic.span and found.diagnostic.span.text) == ("policy.missing-value", "topik")
-    assert found.diagnostic.hint == "did you mean topic instead of topik?"
+    error = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x", "n": 1}, registry=registry)
+    assert (error.code, error.diagnostic.span and error.diagnostic.span.text) == ("policy.missing-value", "topik")
+    assert error.diagnostic.hint == "did you mean topic instead of topik?"
 
 
 @pytest.mark.parametrize(("more", "warned"), [("", True), (", additionalProperties: {}", False)])
@@ -368,8 +368,8 @@ def test_an_agent_with_keyword_arguments_gets_every_field_without_a_warning(more
     body = f"execution_policy: {{id: agf.sequential, config: {{steps: [{step}]}}}}\n"
     agf.define(head + takes + body, "policy", registry=registry)
     step = "{agent: sub, input_mapping: {q: parent.input.q, more: parent.input.q}}"
-    made = run(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"q": "x"}, registry=registry)
-    assert ("flow.unknown-field-given" in [d.code for d in made.warnings]) is warned
+    ended = run(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"q": "x"}, registry=registry)
+    assert ("flow.unknown-field-given" in [d.code for d in ended.warnings]) is warned
 
 
 def test_a_field_that_an_agent_takes_is_not_taken_for_a_misspelling() -> None:
@@ -379,5 +379,5 @@ def test_a_field_that_an_agent_takes_is_not_taken_for_a_misspelling() -> None:
     registry = agf.Registry()
     agf.agent(writer, registry=registry, where="loop")
     step = "{agent: writer, input_mapping: {topics: parent.input.t}}"
-    found = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x"}, registry=registry)
-    assert (found.code, found.diagnostic.hint) == ("policy.missing-value", "add topic: PATH to the input_mapping")
+    error = failure(f"id: agf.sequential\nconfig: {{steps: [{step}]}}\n", {"t": "x"}, registry=registry)
+    assert (error.code, error.diagnostic.hint) == ("policy.missing-value", "add topic: PATH to the input_mapping")

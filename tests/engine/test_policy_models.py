@@ -11,7 +11,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.text.source import Source
 from tests.engine import kept
-from tests.engine.policy_case import HEAD, OPEN, Script, asked, failure, run
+from tests.engine.policy_case import HEAD, OPEN, Script, failure, recording_asker, run
 from tests.engine.virtual_time import run_virtual
 
 # --- models ---
@@ -36,15 +36,15 @@ def call(tool: str, **args: Any) -> dict[str, Any]:
 
 def test_every_preference_reaches_the_model() -> None:
     registry, script = scripted({"output": "ok"})
-    said = ", temperature: 0.5, top_p: 0.9, top_k: 7, max_output_tokens: 99, stop_sequences: [END]"
+    preferences = ", temperature: 0.5, top_p: 0.9, top_k: 7, max_output_tokens: 99, stop_sequences: [END]"
     run(
-        react(f"{said}, user_prompt_template: 'say {{{{a.b}}}} and {{{{n}}}}'"),
+        react(f"{preferences}, user_prompt_template: 'say {{{{a.b}}}} and {{{{n}}}}'"),
         {"a": {"b": "hi"}, "n": 3},
         registry=registry,
     )
     settings = dict(script.asked[0].model_settings or {})
-    wanted = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 99, "stop_sequences": ["END"]}
-    assert wanted.items() <= settings.items()
+    expected = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 99, "stop_sequences": ["END"]}
+    assert expected.items() <= settings.items()
     assert script.prompts[0] == "say hi and 3"
 
 
@@ -88,7 +88,7 @@ def test_a_tool_that_needs_approval_is_asked_about_with_its_arguments() -> None:
     paid: list[int] = []
     turns = ({"tool_calls": [call("pay", amount=5), call("pay", amount=50)]}, {"output": "ok"})
     registry, script = scripted(*turns, pay=lambda amount: paid.append(amount))
-    questions, no = asked(False)
+    questions, no = recording_asker(False)
     assert run(react(space=space), registry=registry, ask=no).output == "ok"
     assert (paid, questions) == ([5], ["pay 50? (tool 'pay' with {\"amount\":50})"])
     assert "'pay' was not called: it was denied" in script.heard[1]
@@ -101,14 +101,14 @@ def test_a_condition_on_a_secret_sees_the_real_one_and_shows_none(tmp_path: Path
     turns = ({"tool_calls": [call("login", token="user-of-ann"), call("login", token="root-of-bob")]}, {"output": "ok"})
     registry, _ = scripted(*turns)
     agf.tool(lambda token: used.append(token), name="login", registry=registry, secret=["token"])
-    questions, yes = asked(True)
-    told: list[Any] = []
+    questions, yes = recording_asker(True)
+    events: list[Any] = []
     with kept.journal_in(tmp_path) as path:
-        run(react(space=space), registry=registry, ask=yes, on_event=told.append)
+        run(react(space=space), registry=registry, ask=yes, on_event=events.append)
         disk = kept.on_disk(path)
     assert set(used) == {"user-of-ann", "root-of-bob"}
     assert questions == ['as •••? (tool \'login\' with {"token":"•••"})']
-    assert "root-of-bob" not in repr(told)
+    assert "root-of-bob" not in repr(events)
     assert b"root-of-bob" not in disk
 
 
@@ -122,8 +122,8 @@ def test_the_registered_agents_of_the_action_space_are_offered_to_the_model() ->
 
     agf.tool(lambda a: a, name="add", registry=registry)
     space = "{local_agents: [{alias: critic, source: notebook, source_type: kernel}]}"
-    made = run(react(space=space), registry=registry)
-    assert made.output == "ok"
+    ended = run(react(space=space), registry=registry)
+    assert ended.output == "ok"
     assert [tool.name for tool in script.asked[0].function_tools] == ["critic"]
     assert "a poem: fine, with []" in script.heard[1]
 
@@ -132,9 +132,9 @@ def test_the_approval_of_an_agent_is_asked_before_a_model_calls_it() -> None:
     registry, script = scripted({"tool_calls": [call("critic", prompt="a poem")]}, {"output": "ok"})
     agf.agent(lambda prompt: "fine", name="critic", registry=registry)
     space = "{local_agents: [{alias: critic, source: notebook, source_type: kernel, approval: {mode: always}}]}"
-    asked: list[str] = []
-    run(react(space=space), registry=registry, ask=lambda question: asked.append(question.text) or False)  # type: ignore[func-returns-value]
-    assert len(asked) == 1
+    questions: list[str] = []
+    run(react(space=space), registry=registry, ask=lambda question: questions.append(question.text) or False)  # type: ignore[func-returns-value]
+    assert len(questions) == 1
     assert "fine" not in script.heard[1]
 
 

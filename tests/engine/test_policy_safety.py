@@ -15,7 +15,7 @@ from agf_magics.engine.host.host import NoUser
 from agf_magics.flow.protocols import Name
 from agf_magics.flow.steps import Invoke
 from agf_magics.lifecycle.definitions.define import register
-from tests.engine.policy_case import asked, definition, echo, failure, registry_of, run, sequential
+from tests.engine.policy_case import definition, echo, failure, recording_asker, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual
 
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_vendors_policy_may_call_the_agents_of_the_definition() -> None:
-    registry = registry_of(x=lambda given: 1, y=lambda given: 2, z=lambda given: 1)
+    registry = registry_of(x=lambda fields: 1, y=lambda fields: 2, z=lambda fields: 1)
 
     @agf.policy("x-acme.vote", registry=registry)
     async def vote(config, input, agents):  # type: ignore[no-untyped-def]
@@ -37,12 +37,12 @@ def test_a_vendors_policy_may_call_the_agents_of_the_definition() -> None:
         return max(set(votes), key=votes.count)
 
     text = "id: x-acme.vote\nconfig: {voters: [x, y, z]}\n"
-    made = run(text, registry=registry)
-    assert made.output == 1
+    ended = run(text, registry=registry)
+    assert ended.output == 1
 
 
 def test_the_steps_of_a_builder_are_those_of_the_policy() -> None:
-    registry = registry_of(a=lambda given: given["n"] + 1)
+    registry = registry_of(a=lambda fields: fields["n"] + 1)
 
     @agf.policy("x-acme.one", builder=True, registry=registry)
     def one(config):  # type: ignore[no-untyped-def]
@@ -57,9 +57,9 @@ def test_the_steps_of_a_builder_are_those_of_the_policy() -> None:
         def reads(self) -> tuple[()]:
             return ()
 
-    made = run("id: x-acme.one\nconfig: {agent: a}\n", {"n": 1}, registry=registry)
-    assert made.output == 2
-    assert "policy/it" in made.steps
+    ended = run("id: x-acme.one\nconfig: {agent: a}\n", {"n": 1}, registry=registry)
+    assert ended.output == 2
+    assert "policy/it" in ended.steps
 
 
 def test_a_policy_nobody_registered_is_named_before_the_run() -> None:
@@ -124,24 +124,26 @@ APPROVED = "{{alias: a, source: x, source_type: kernel, approval: {}}}"
 @pytest.mark.parametrize("approval", ["true", "{}"])
 def test_an_agent_runs_when_a_person_approves(approval: str) -> None:
     text = definition(sequential("a"), APPROVED.format(approval))
-    questions, yes = asked(True)
+    questions, yes = recording_asker(True)
     assert run(text, {"n": 1}, registry=registry_of(a=echo), ask=yes).output == {"n": 1}
     assert questions == ["may agent 'a' with {\"n\":1} run?"]
 
 
 def test_the_text_of_a_question_shows_the_first_600_characters_of_a_long_input_and_how_many_there_are() -> None:
     text = definition(sequential("a"), APPROVED.format("true"))
-    for length, shown in ((592, f'{{"q":"{"x" * 592}"}}'), (599, f'{{"q":"{"x" * 599}… (601 characters)}}')):
-        questions, yes = asked(True)
+    for length, expected in ((592, f'{{"q":"{"x" * 592}"}}'), (599, f'{{"q":"{"x" * 599}… (601 characters)}}')):
+        questions, yes = recording_asker(True)
         run(text, {"q": "x" * length}, registry=registry_of(a=echo), ask=yes)
-        assert questions == [f"may agent 'a' with {shown} run?"]
+        assert questions == [f"may agent 'a' with {expected} run?"]
 
 
 @pytest.mark.parametrize("answer", [False, "no", NoUser])
 def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
     calls: list[Any] = []
     text = definition(sequential("a"), APPROVED.format("true"))
-    error = failure(text, {"n": 1}, registry=registry_of(a=lambda given: calls.append(given)), ask=asked(answer)[1])
+    error = failure(
+        text, {"n": 1}, registry=registry_of(a=lambda fields: calls.append(fields)), ask=recording_asker(answer)[1]
+    )
     assert (error.code, calls) == ("step.denied", [])
     assert (
         failure(text, {"n": 1}, registry=registry_of(a=echo)).code == "step.denied"
@@ -152,7 +154,7 @@ def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -
     when = "condition: {args_match: {parent.input.amount: {gt: 100}}}"
     template = "message_template: 'pay {{tool_args.amount}} to {{ parent.input.who }} {{nothing}}?'"
     text = definition(sequential("a"), APPROVED.format(f"{{{when}, {template}}}"))
-    questions, no = asked(False)
+    questions, no = recording_asker(False)
     registry = registry_of(a=echo)
     assert run(text, {"amount": 100, "who": "ann"}, registry=registry, ask=no).status == "ok"
     assert questions == []
@@ -165,7 +167,7 @@ def test_a_definition_that_is_an_agent_is_approved_like_any_other() -> None:
     registry = registry_of(leaf=echo)
     agf.define(definition(sequential("leaf"), "{alias: leaf, source: x, source_type: kernel}", "a"), registry=registry)
     text = definition(sequential("a"), APPROVED.format("true"))
-    questions, yes = asked(True)
+    questions, yes = recording_asker(True)
     assert run_virtual(agf.arun(text, "all of it", registry=registry, ask=yes)).output == "all of it"
     assert questions == ["may agent 'a' with \"all of it\" run?"]
 
@@ -177,7 +179,7 @@ def test_a_vendors_policy_cannot_bypass_an_approval() -> None:
         definition("execution_policy: {id: x-acme.one, config: {}}\n", APPROVED.format("true")), registry=registry
     )
     with pytest.raises(agf.DefinitionError) as caught:
-        run_virtual(agf.arun(flow, {}, registry=registry, ask=asked(True)[1]))
+        run_virtual(agf.arun(flow, {}, registry=registry, ask=recording_asker(True)[1]))
     assert caught.value.code == "policy.approval"
 
 
@@ -185,7 +187,7 @@ def test_a_vendors_policy_cannot_bypass_an_approval() -> None:
 
 
 def test_a_definition_may_bound_its_own_time() -> None:
-    async def slow(given):  # type: ignore[no-untyped-def]
+    async def slow(fields):  # type: ignore[no-untyped-def]
         await asyncio.sleep(10)
 
     text = definition(
@@ -202,7 +204,7 @@ def test_a_definition_may_bound_how_deep_it_delegates(depth: int, fine: bool) ->
     limits = f"constraints: {{limits: {{max_delegation_depth: {depth}}}}}\n"
     text = definition(sequential("a"), "{alias: a, source: x, source_type: kernel}", more=limits)
     if fine:
-        assert run(text, registry=registry_of(a=lambda given: 1)).output == 1
+        assert run(text, registry=registry_of(a=lambda fields: 1)).output == 1
     else:
         assert failure(text, registry=registry_of(a=echo)).code == "limit.delegation-depth"
 

@@ -30,16 +30,16 @@ def registry() -> agf.Registry:
     return agf.Registry()
 
 
-def printed(seen: list[ev.Event]) -> str:
-    return "".join(event.text for event in seen if isinstance(event, ev.StepPrinted))
+def prints_of(events: list[ev.Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, ev.StepPrinted))
 
 
 def run(registry: agf.Registry, text: str = ONE, **options: Any) -> tuple[agf.Run, list[ev.Event], str]:
-    seen: list[ev.Event] = []
+    events: list[ev.Event] = []
     with contextlib.redirect_stdout(io.StringIO()) as out:
         options = {"stream": True, "raises": False, **options}
-        run = agf.run(text, registry=registry, on_event=seen.append, **options)
-    return run, seen, out.getvalue()
+        run = agf.run(text, registry=registry, on_event=events.append, **options)
+    return run, events, out.getvalue()
 
 
 def test_what_a_tool_prints_is_under_its_step_and_still_in_the_output(registry: agf.Registry) -> None:
@@ -48,11 +48,11 @@ def test_what_a_tool_prints_is_under_its_step_and_still_in_the_output(registry: 
         print("page", 1)
         print("page", 2)
 
-    made, seen, out = run(registry)
-    assert printed(seen) == out == "page 1\npage 2\n"
-    assert {event.at for event in seen if isinstance(event, ev.StepPrinted)} == {("steps[0]",)}
-    assert "… prints: page 1 page 2" in progress_text(made.progress, now=0)
-    assert "prints: page 1\npage 2" in progress_html(made.progress, now=0)
+    ended, events, out = run(registry)
+    assert prints_of(events) == out == "page 1\npage 2\n"
+    assert {event.at for event in events if isinstance(event, ev.StepPrinted)} == {("steps[0]",)}
+    assert "… prints: page 1 page 2" in progress_text(ended.progress, now=0)
+    assert "prints: page 1\npage 2" in progress_html(ended.progress, now=0)
 
 
 @pytest.mark.parametrize("where", ["thread", "loop"])
@@ -66,11 +66,11 @@ def test_calls_that_run_at_the_same_time_have_their_own_prints(registry: agf.Reg
         print(f"{n}", end="")
 
     agf.tool(waiting if where == "loop" else plain, name="shout", registry=registry)
-    _, seen, _ = run(registry, EACH)
-    for event in seen:
+    _, events, _ = run(registry, EACH)
+    for event in events:
         if isinstance(event, ev.StepPrinted):
             assert set(event.text) == {str(event.at[-1] + 1)}  # type: ignore[operator]
-    assert set(printed(seen)) == {"1", "2", "3"}
+    assert set(prints_of(events)) == {"1", "2", "3"}
 
 
 def test_a_tool_that_fails_has_its_prints(registry: agf.Registry) -> None:
@@ -79,10 +79,10 @@ def test_a_tool_that_fails_has_its_prints(registry: agf.Registry) -> None:
         print("half of it")
         raise ValueError("no pears")
 
-    made, seen, _ = run(registry)
-    assert made.error.code == "step.tool-failed"
-    assert printed(seen) == "half of it\n"
-    kinds = [type(event) for event in seen]
+    ended, events, _ = run(registry)
+    assert ended.error.code == "step.tool-failed"
+    assert prints_of(events) == "half of it\n"
+    kinds = [type(event) for event in events]
     assert kinds.index(ev.StepPrinted) < kinds.index(ev.StepFailed)
 
 
@@ -104,12 +104,12 @@ def test_prints_arrive_before_the_call_ends(registry: agf.Registry) -> None:
 def test_the_last_state_of_a_progress_bar_is_shown(registry: agf.Registry) -> None:
     @agf.tool(registry=registry)
     def shout() -> None:
-        for done in range(3):
-            print(f"\r{done} of 2", end="")
+        for step in range(3):
+            print(f"\r{step} of 2", end="")
         print()
 
-    made, _, _ = run(registry)
-    assert "prints: 2 of 2" in progress_text(made.progress, now=0)
+    ended, _, _ = run(registry)
+    assert "prints: 2 of 2" in progress_text(ended.progress, now=0)
 
 
 def test_prints_are_masked_in_events_and_rows(registry: agf.Registry) -> None:
@@ -120,9 +120,9 @@ def test_prints_are_masked_in_events_and_rows(registry: agf.Registry) -> None:
         print(*token, sep="", end="")
 
     text = "{pipeline: p, steps: [{tool: {name: shout, args: {token: !expr ctx.token}}}]}"
-    seen: list[ev.Event] = []
-    run = agf.run(text, {"token": "hunter2-hunter2"}, registry=registry, stream=True, on_event=seen.append)
-    assert printed(seen) == "logs in with hunt\n•••"
+    events: list[ev.Event] = []
+    run = agf.run(text, {"token": "hunter2-hunter2"}, registry=registry, stream=True, on_event=events.append)
+    assert prints_of(events) == "logs in with hunt\n•••"
     assert "hunter2-hunter2" not in progress_text(run.progress, now=0)
 
 
@@ -138,12 +138,12 @@ def test_sys_stdout_is_the_old_one_after_the_run_and_is_never_touched_if_nobody_
         sys.stdout.writelines(["a", "b"])
 
     before = sys.stdout
-    _, seen, out = run(registry)
-    assert printed(seen) == out == "ab"
+    _, events, out = run(registry)
+    assert prints_of(events) == out == "ab"
     assert sys.stdout is before
-    with contextlib.redirect_stdout(io.StringIO()) as own:
+    with contextlib.redirect_stdout(io.StringIO()) as redirected:
         agf.run(ONE, registry=registry)
-    assert outputs[-1] is own
+    assert outputs[-1] is redirected
     assert sys.stdout is before
 
 
@@ -159,11 +159,11 @@ def test_output_that_is_redirected_while_a_run_is_watched_is_put_back(registry: 
     before = sys.stdout
     run = agf.start(ONE, registry=registry, stream=True)
     assert is_running.wait(30)
-    with contextlib.redirect_stdout(io.StringIO()) as own:
+    with contextlib.redirect_stdout(io.StringIO()) as redirected:
         print("mine")
         may_end.set()
         run.wait()
-    assert own.getvalue() == "mine\nend\n"
+    assert redirected.getvalue() == "mine\nend\n"
     print("after")
     agf.run("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=registry, stream=True)
     assert sys.stdout is before
@@ -176,9 +176,9 @@ def test_a_thread_of_a_tool_prints_for_itself(registry: agf.Registry) -> None:
         thread.start()
         thread.join()
 
-    _, seen, out = run(registry)
+    _, events, out = run(registry)
     assert out == "from elsewhere\n"
-    assert printed(seen) == ""
+    assert prints_of(events) == ""
 
 
 def test_a_call_of_a_watched_run_that_is_left_running_has_the_name_of_its_tool(registry: agf.Registry) -> None:
@@ -189,14 +189,14 @@ def test_a_call_of_a_watched_run_that_is_left_running_has_the_name_of_its_tool(r
         gate.wait()
 
     try:
-        _, seen, _ = run(registry, limits=agf.Limits(timeout=0.01))
+        _, events, _ = run(registry, limits=agf.Limits(timeout=0.01))
     finally:
         gate.set()
-    assert [event.why for event in seen if isinstance(event, ev.StepAbandoned)] == ["left running: shout"]
+    assert [event.why for event in events if isinstance(event, ev.StepAbandoned)] == ["left running: shout"]
 
 
-def steps_that_printed(seen: list[ev.Event]) -> list[tuple[str, str]]:
-    return [(format_path(event.at), event.text) for event in seen if isinstance(event, ev.StepPrinted)]
+def steps_that_printed(events: list[ev.Event]) -> list[tuple[str, str]]:
+    return [(format_path(event.at), event.text) for event in events if isinstance(event, ev.StepPrinted)]
 
 
 def steps(*names: str) -> str:
@@ -211,8 +211,8 @@ def test_the_tasks_of_a_call_print_for_it(registry: agf.Registry) -> None:
     async def shout() -> None:
         await asyncio.gather(*(line(n) for n in range(3)))
 
-    _, seen, _ = run(registry, steps("shout", "shout"))
-    assert steps_that_printed(seen) == [("steps[0]", "012"), ("steps[1]", "012")]
+    _, events, _ = run(registry, steps("shout", "shout"))
+    assert steps_that_printed(events) == [("steps[0]", "012"), ("steps[1]", "012")]
 
 
 def test_a_task_that_outlives_its_call_prints_for_no_step(registry: agf.Registry) -> None:
@@ -238,8 +238,8 @@ def test_a_task_that_outlives_its_call_prints_for_no_step(registry: agf.Registry
         await ticks.wait()
         tasks[0].cancel()
 
-    _, seen, out = run(registry, steps("start", "go_on"))
-    assert steps_that_printed(seen) == [("steps[0]", "tick\n"), ("steps[1]", "on\n")]
+    _, events, out = run(registry, steps("start", "go_on"))
+    assert steps_that_printed(events) == [("steps[0]", "tick\n"), ("steps[1]", "on\n")]
     assert out.count("tick") > 1
 
 
@@ -256,9 +256,9 @@ def test_a_call_prints_for_its_step_after_a_run_of_its_own(registry: agf.Registr
         await agf.arun(steps("inner", "inner"), registry=registry, stream=is_watched)
         print("after", end="")
 
-    _, seen, _ = run(registry)
-    assert printed(seen) == ("before after" if is_watched else "before in in after")
-    assert {event.at for event in seen if isinstance(event, ev.StepPrinted)} == {("steps[0]",)}
+    _, events, _ = run(registry)
+    assert prints_of(events) == ("before after" if is_watched else "before in in after")
+    assert {event.at for event in events if isinstance(event, ev.StepPrinted)} == {("steps[0]",)}
 
 
 def test_branches_that_wait_have_their_own_prints(registry: agf.Registry) -> None:
@@ -272,8 +272,8 @@ def test_branches_that_wait_have_their_own_prints(registry: agf.Registry) -> Non
     make("a")
     make("b")
     both = "- parallel: {branches: {x: {tool: {name: a}}, y: {tool: {name: b}}}, collect: {transform: {value: pipe}}}"
-    _, seen, _ = run(registry, f"pipeline: p\nsteps:\n- tool: {{name: a}}\n{both}\n- tool: {{name: b}}\n")
-    assert sorted(steps_that_printed(seen)) == [
+    _, events, _ = run(registry, f"pipeline: p\nsteps:\n- tool: {{name: a}}\n{both}\n- tool: {{name: b}}\n")
+    assert sorted(steps_that_printed(events)) == [
         ("steps[0]", "aaa"), ("steps[1].branches.x", "aaa"), ("steps[1].branches.y", "bbb"), ("steps[2]", "bbb"),
     ]  # fmt: skip
 
@@ -286,16 +286,16 @@ def test_a_listener_that_prints_does_not_do_it_for_the_call(registry: agf.Regist
         print("hello")
         await has_arrived.wait()
 
-    seen: list[ev.Event] = []
+    events: list[ev.Event] = []
 
     def listen(event: ev.Event) -> None:
-        seen.append(event)
+        events.append(event)
         print(type(event).__name__)
         if isinstance(event, ev.StepPrinted):
             has_arrived.set()
 
     agf.run(steps("shout"), registry=registry, stream=True, on_event=listen)
-    assert steps_that_printed(seen) == [("steps[0]", "hello\n")]
+    assert steps_that_printed(events) == [("steps[0]", "hello\n")]
 
 
 def test_a_quick_call_on_a_thread_prints_after_its_start_and_before_its_end(registry: agf.Registry) -> None:
@@ -305,17 +305,17 @@ def test_a_quick_call_on_a_thread_prints_after_its_start_and_before_its_end(regi
             print(n, end="")
 
     text = EACH.replace("[1, 2, 3]", "ctx.xs")
-    seen: list[ev.Event] = []
-    agf.run(text, {"xs": list(range(500))}, registry=registry, stream=True, on_event=seen.append)
+    events: list[ev.Event] = []
+    agf.run(text, {"xs": list(range(500))}, registry=registry, stream=True, on_event=events.append)
     kinds: dict[StepPath, list[type]] = {}
-    for event in seen:
+    for event in events:
         if isinstance(event, (ev.StepStarted, ev.StepPrinted, ev.StepFinished)) and event.at[0] == "steps[0].do":
             kinds.setdefault(event.at, []).append(type(event))
     assert len(kinds) == 500
-    for at, found in kinds.items():
-        prints = at[-1] % 50 == 0  # type: ignore[operator]
-        assert found == [ev.StepStarted, *([ev.StepPrinted] if prints else []), ev.StepFinished]
-    texts = {event.at[-1]: event.text for event in seen if isinstance(event, ev.StepPrinted)}
+    for path, kinds_of_element in kinds.items():
+        prints = path[-1] % 50 == 0  # type: ignore[operator]
+        assert kinds_of_element == [ev.StepStarted, *([ev.StepPrinted] if prints else []), ev.StepFinished]
+    texts = {event.at[-1]: event.text for event in events if isinstance(event, ev.StepPrinted)}
     assert texts == {n: str(n) for n in range(0, 500, 50)}
 
 
@@ -328,5 +328,5 @@ def test_a_function_on_a_thread_that_returns_a_coroutine_prints_for_its_element(
 
         return rest()
 
-    _, seen, _ = run(registry, EACH)
-    assert sorted(steps_that_printed(seen)) == [(f"steps[0].do#{n}", str(n + 1)) for n in range(3)]
+    _, events, _ = run(registry, EACH)
+    assert sorted(steps_that_printed(events)) == [(f"steps[0].do#{n}", str(n + 1)) for n in range(3)]

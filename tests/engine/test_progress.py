@@ -25,20 +25,20 @@ BODY, A, B, LAST = "steps[0].do", "steps[0].do.branches.a", "steps[0].do.branche
 WRONG = StepError(Diagnostic("step.tool-failed", "no"))
 
 
-def started(*at: Any, when: float = 0.0) -> ev.Event:
-    return ev.StepStarted(at, when, 1)
+def started(*path: Any, when: float = 0.0) -> ev.Event:
+    return ev.StepStarted(path, when, 1)
 
 
-def finished(*at: Any, when: float = 1.0) -> ev.Event:
-    return ev.StepFinished(at, when, None)
+def finished(*path: Any, when: float = 1.0) -> ev.Event:
+    return ev.StepFinished(path, when, None)
 
 
-def failed(*at: Any) -> ev.Event:
-    return ev.StepFailed(at, 1.0, WRONG)
+def failed(*path: Any) -> ev.Event:
+    return ev.StepFailed(path, 1.0, WRONG)
 
 
-def cancelled(*at: Any) -> ev.Event:
-    return ev.StepCancelled(at, 1.0)
+def cancelled(*path: Any) -> ev.Event:
+    return ev.StepCancelled(path, 1.0)
 
 
 def dropped(i: int) -> ev.Event:

@@ -34,12 +34,14 @@ Turn = ModelResponse | BaseException
 Asked = tuple[list[ModelMessage], AgentInfo]
 
 
-def text(said: str) -> ModelResponse:
-    return ModelResponse(parts=[TextPart(said)])
+def text(words: str) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(words)])
 
 
-def call(*wanted: tuple[str, Any]) -> ModelResponse:
-    return ModelResponse(parts=[ToolCallPart(name, given, f"c{number}") for number, (name, given) in enumerate(wanted)])
+def call(*named_calls: tuple[str, Any]) -> ModelResponse:
+    return ModelResponse(
+        parts=[ToolCallPart(name, arguments, f"c{number}") for number, (name, arguments) in enumerate(named_calls)]
+    )
 
 
 class Script:
@@ -132,14 +134,14 @@ def test_a_registered_agent_answers_before_the_configured_model(registry: agf.Re
     assert script.asked == []
 
 
-@pytest.mark.parametrize(("own", "codes"), [("other:model", ["model.configured"]), ("", [])])
+@pytest.mark.parametrize(("settings_of_agent", "codes"), [("other:model", ["model.configured"]), ("", [])])
 def test_a_note_says_that_the_configured_model_answers_for_another(
-    own: str, codes: list[str], registry: agf.Registry
+    settings_of_agent: str, codes: list[str], registry: agf.Registry
 ) -> None:
     registry.choose(Script(text("5")).model())
     flow = agf.load(ASK, registry=registry)
     step = flow.body.steps[0]  # type: ignore[attr-defined]
-    named = replace(step, name=Name(own))  # type: ignore[call-arg]
+    named = replace(step, name=Name(settings_of_agent))  # type: ignore[call-arg]
     problems = Diagnostics()
     model_binding(named, registry, problems)  # type: ignore[arg-type]
     assert [problem.code for problem in problems] == codes
@@ -147,11 +149,11 @@ def test_a_note_says_that_the_configured_model_answers_for_another(
 
 def test_each_request_and_each_call_is_a_step(registry: agf.Registry) -> None:
     script = Script(call(("add", {"x": 2, "y": 3}), ("add", {"x": 1, "y": 1})), text("5"))
-    seen: list[ev.Event] = []
-    done = run(ASK, registry, script, on_event=seen.append)
-    assert done.output == "5"
-    assert (done.calls, done.sessions) == (2, 1)
-    finished = {event.at: event.value for event in seen if isinstance(event, ev.StepFinished)}
+    events: list[ev.Event] = []
+    ended = run(ASK, registry, script, on_event=events.append)
+    assert ended.output == "5"
+    assert (ended.calls, ended.sessions) == (2, 1)
+    finished = {event.at: event.value for event in events if isinstance(event, ev.StepFinished)}
     assert finished[("steps[0]", "session.then.tools.call", 0, 0)] == 5
     assert finished[("steps[0]", "session.then.tools.call", 0, 1)] == 2
     assert finished[("steps[0]", "session.ask", 1)]["text"] == "5"
@@ -222,9 +224,9 @@ def test_a_model_is_asked_again_twice_and_then_fails_with_what_it_said(registry:
 
 
 def test_a_model_may_correct_its_answer(registry: agf.Registry) -> None:
-    done = run(SUM, registry, Script(text("five"), call(("final_answer", {"total": 5}))))
-    assert done.output == {"total": 5}
-    assert done.sessions == 1
+    ended = run(SUM, registry, Script(text("five"), call(("final_answer", {"total": 5}))))
+    assert ended.output == {"total": 5}
+    assert ended.sessions == 1
 
 
 def test_an_agent_says_what_it_gives(registry: agf.Registry) -> None:
@@ -255,17 +257,17 @@ def test_an_agent_is_found_by_its_name_and_gets_its_instructions(registry: agf.R
 
 
 def test_a_secret_that_a_model_says_is_not_shown_and_reaches_its_tool(registry: agf.Registry) -> None:
-    got: list[str] = []
+    received: list[str] = []
 
     @agf.tool(secret=["token"], registry=registry)
     def login(token: str) -> str:
-        got.append(token)
+        received.append(token)
         return "in"
 
-    seen: list[ev.Event] = []
-    run(ASK, registry, Script(call(("login", {"token": "open-sesame"})), text("ok")), on_event=seen.append)
-    assert got == ["open-sesame"]
-    assert "open-sesame" not in repr(seen)
+    events: list[ev.Event] = []
+    run(ASK, registry, Script(call(("login", {"token": "open-sesame"})), text("ok")), on_event=events.append)
+    assert received == ["open-sesame"]
+    assert "open-sesame" not in repr(events)
 
 
 # --- limits ---
@@ -308,9 +310,9 @@ def policy(constraints: str, registry: agf.Registry) -> agf.Flow:
 def test_an_alias_means_the_tool_of_its_name_and_a_run_says_which_model_answered(registry: agf.Registry) -> None:
     script = Script(call(("plus", {"x": 2, "y": 3})), text("5"))
     registry.choose(script.model())
-    done = agf.run(policy("{}", registry), {"q": "?"}, registry=registry)
-    assert (done.output, done.calls, script.offered[0]) == ("5", 1, ["plus"])
-    assert "'openai:gpt-4o'" in done.note
+    ended = agf.run(policy("{}", registry), {"q": "?"}, registry=registry)
+    assert (ended.output, ended.calls, script.offered[0]) == ("5", 1, ["plus"])
+    assert "'openai:gpt-4o'" in ended.note
 
 
 def test_a_definitions_own_model_is_asked_where_none_is_configured(
@@ -329,12 +331,12 @@ def test_an_agent_of_a_policy_may_be_a_model(registry: agf.Registry) -> None:
     agf.model_agent("first", model=script.model(), gives=gives, registry=registry)
     agf.model_agent("second", model=Script(text("ok")).model(), registry=registry)
     steps = "[{agent: first}, {agent: second, input_mapping: {n: first.output.n, q: first.input.q}}]"
-    done = agf.run(
+    ended = agf.run(
         agf.load(f"id: agf.sequential\nconfig: {{steps: {steps}}}", "policy", registry=registry),
         {"q": "?"},
         registry=registry,
     )
-    assert (done.output, done.sessions) == ("ok", 2)
+    assert (ended.output, ended.sessions) == ("ok", 2)
 
 
 # --- time ---
@@ -353,22 +355,22 @@ def in_virtual_time(registry: agf.Registry, script: Script | None = None, **opti
     registry.choose(script.model() if script else FunctionModel(silent))
 
     async def main() -> tuple[agf.Run, float]:
-        done = await agf.arun(ASK, registry=registry, raises=False, **options)
-        return done, asyncio.get_running_loop().time()
+        ended = await agf.arun(ASK, registry=registry, raises=False, **options)
+        return ended, asyncio.get_running_loop().time()
 
     return run_virtual(main())
 
 
 def test_a_provider_that_is_busy_is_asked_again_a_little_later(registry: agf.Registry) -> None:
-    done, took = in_virtual_time(registry, Script(BUSY, BUSY, text("5")))
-    assert (done.output, took) == ("5", pytest.approx(1 + 2, abs=0.1))
-    assert [warning.code for warning in done.warnings] == ["model.retried", "model.retried"]
+    ended, took = in_virtual_time(registry, Script(BUSY, BUSY, text("5")))
+    assert (ended.output, took) == ("5", pytest.approx(1 + 2, abs=0.1))
+    assert [warning.code for warning in ended.warnings] == ["model.retried", "model.retried"]
 
 
 def test_a_provider_that_stays_busy_is_given_up(registry: agf.Registry) -> None:
     script = Script(BUSY)
-    done, took = in_virtual_time(registry, script)
-    assert (done.error.code, len(script.asked)) == ("model.rate-limit", 4)
+    ended, took = in_virtual_time(registry, script)
+    assert (ended.error.code, len(script.asked)) == ("model.rate-limit", 4)
     assert took == pytest.approx(1 + 2 + 4, abs=0.1)
 
 
@@ -379,13 +381,13 @@ def test_a_provider_is_waited_for_as_long_as_it_asks(registry: agf.Registry) -> 
 
 def test_a_provider_that_asks_for_an_hour_is_not_waited_for(registry: agf.Registry) -> None:
     script = Script(ModelHTTPError(429, "m", retry_after=3600))
-    done, _ = in_virtual_time(registry, script)
-    assert (done.error.code, len(script.asked)) == ("model.rate-limit", 1)
+    ended, _ = in_virtual_time(registry, script)
+    assert (ended.error.code, len(script.asked)) == ("model.rate-limit", 1)
 
 
 def test_a_model_that_never_answers_is_given_up(registry: agf.Registry) -> None:
-    done, took = in_virtual_time(registry, limits=agf.Limits(model_timeout=100))
-    assert done.error.code == "model.timeout"
+    ended, took = in_virtual_time(registry, limits=agf.Limits(model_timeout=100))
+    assert ended.error.code == "model.timeout"
     assert took == pytest.approx(100, abs=0.1)
 
 
@@ -394,8 +396,8 @@ def test_a_step_that_a_model_answers_has_its_own_time_limit(registry: agf.Regist
     flow = agf.load(ASK, registry=registry)
     (step,) = flow.body.steps
     hasty = replace(flow, body=replace(flow.body, steps=(replace(step, timeout=20.0),)))  # type: ignore[call-arg]
-    done = run_virtual(agf.arun(hasty, registry=registry, raises=False))
-    assert (done.error.code, done.error.diagnostic.message) == ("step.timeout", "'agent' took longer than 20 s")
+    ended = run_virtual(agf.arun(hasty, registry=registry, raises=False))
+    assert (ended.error.code, ended.error.diagnostic.message) == ("step.timeout", "'agent' took longer than 20 s")
 
 
 def test_a_run_is_cancelled_while_a_model_thinks(registry: agf.Registry) -> None:
@@ -407,19 +409,19 @@ def test_a_run_is_cancelled_while_a_model_thinks(registry: agf.Registry) -> None
         raise AssertionError("it was cancelled")
 
     registry.choose(FunctionModel(slow))
-    seen: list[ev.Event] = []
+    events: list[ev.Event] = []
 
     async def main() -> None:
-        going = asyncio.create_task(agf.arun(ASK, registry=registry, on_event=seen.append))
+        going = asyncio.create_task(agf.arun(ASK, registry=registry, on_event=events.append))
         await thinking.wait()
         going.cancel()
         await going
 
     with pytest.raises(asyncio.CancelledError):
         run_virtual(main())
-    cancelled = [event.at for event in seen if isinstance(event, ev.StepCancelled)]
+    cancelled = [event.at for event in events if isinstance(event, ev.StepCancelled)]
     assert ("steps[0]", "session.ask", 0) in cancelled
-    ended = seen[-1]
+    ended = events[-1]
     assert isinstance(ended, ev.RunEnded)
     assert ended.status == "cancelled"
 
@@ -458,7 +460,7 @@ def test_a_connection_that_stalls_is_cut(registry: agf.Registry) -> None:
 def test_a_run_is_cancelled_while_a_server_is_silent(registry: agf.Registry) -> None:
     going: list[agf.Run] = []
 
-    def silent(asked: dict[str, Any]) -> Answer:
+    def silent(body: dict[str, Any]) -> Answer:
         going[0].cancel()
         return Raw(stalls=True)
 
@@ -481,27 +483,27 @@ steps:
     do: {agent: {prompt: "{item}"}}
     collect: {transform: {value: pipe}}
 """
-    with served(registry, lambda asked: str(asked["messages"][-1]["content"]).upper()):
+    with served(registry, lambda body: str(body["messages"][-1]["content"]).upper()):
         assert agf.run(text, registry=registry).output == ["A", "B", "C", "D"]
 
 
 def test_a_key_is_sent_to_its_provider_and_shown_and_kept_nowhere(
     registry: agf.Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[ev.Event] = []
+    events: list[ev.Event] = []
     answers = [calls(("add", {"x": 2, "y": 3})), failing(401, "this key is wrong: not-to-be-seen")]
     with ScriptedServer(answers) as server, kept.journal_in(tmp_path) as path:  # type: ignore[arg-type]
         monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         registry.choose("openai-chat:m")
-        done = agf.run(ASK, registry=registry, on_event=seen.append, raises=False)
+        ended = agf.run(ASK, registry=registry, on_event=events.append, raises=False)
         kept.flush(path)
-        there = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+        stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert server.headers[0]["authorization"] == "Bearer not-to-be-seen"
-    assert done.error.code == "model.key-refused"
-    assert "not-to-be-seen" not in f"{seen}{done.error}{vars(done.error)}{done!r}{registry.model!r}"
-    assert b"key is wrong" in there
-    assert b"not-to-be-seen" not in there
+    assert ended.error.code == "model.key-refused"
+    assert "not-to-be-seen" not in f"{events}{ended.error}{vars(ended.error)}{ended!r}{registry.model!r}"
+    assert b"key is wrong" in stored
+    assert b"not-to-be-seen" not in stored
 
 
 # --- before a run, and without one ---
@@ -516,9 +518,9 @@ def test_a_missing_agent_is_reported_before_a_run(registry: agf.Registry) -> Non
 
 def test_a_dry_run_asks_no_model(registry: agf.Registry) -> None:
     script = Script(text("5"))
-    done = run(SUM, registry, script, dry=True)
-    assert set(done.output) == {"total"}
-    assert (done.sessions, script.asked) == (1, [])
+    ended = run(SUM, registry, script, dry=True)
+    assert set(ended.output) == {"total"}
+    assert (ended.sessions, script.asked) == (1, [])
 
 
 def test_a_wrong_model_agent_is_refused(registry: agf.Registry) -> None:
@@ -539,8 +541,8 @@ def test_a_resumed_session_continues_where_it_broke_off(registry: agf.Registry, 
     with kept.journal_in(tmp_path):
         broken = agf.run(ASK, registry=registry, raises=False)
         assert broken.error.code == "model.rejected"
-        done = agf.resume(broken.run_id, registry=registry)
-    assert (done.output, len(script.asked)) == ("5", 3)
+        resumed = agf.resume(broken.run_id, registry=registry)
+    assert (resumed.output, len(script.asked)) == ("5", 3)
     assert script.told("add") == ["5"]
 
 
@@ -569,18 +571,18 @@ def test_the_usage_of_models_is_shown_and_kept_and_added_up_in_a_resumed_run(
         broken = agf.run(ASK, registry=registry, raises=False)
         assert (used(broken), used(find_past_run(broken.run_id))) == ((1, True), (1, True))
         assert [run.tokens for run in agf.runs()] == [broken.usage.tokens]
-        done = agf.resume(broken.run_id, registry=registry)
+        resumed = agf.resume(broken.run_id, registry=registry)
         first = broken.usage
-        assert used(done) == (2, True)
-        assert (done.usage.input > first.input, done.usage.output > first.output) == (True, True)
-        assert find_past_run(done.run_id).usage == done.usage
-        assert [run.tokens for run in agf.runs()] == [done.usage.tokens]
-        shown = f"{done.usage.tokens:,} tokens in 2 requests"
-        for one in (done, find_past_run(done.run_id)):
-            bundle = one._repr_mimebundle_()
-            assert shown in bundle["text/html"]
-            assert shown in bundle["text/plain"]
-        assert f" {done.usage.tokens:,} " in repr(agf.runs())
+        assert used(resumed) == (2, True)
+        assert (resumed.usage.input > first.input, resumed.usage.output > first.output) == (True, True)
+        assert find_past_run(resumed.run_id).usage == resumed.usage
+        assert [run.tokens for run in agf.runs()] == [resumed.usage.tokens]
+        expected = f"{resumed.usage.tokens:,} tokens in 2 requests"
+        for run_seen in (resumed, find_past_run(resumed.run_id)):
+            bundle = run_seen._repr_mimebundle_()
+            assert expected in bundle["text/html"]
+            assert expected in bundle["text/plain"]
+        assert f" {resumed.usage.tokens:,} " in repr(agf.runs())
 
 
 def test_reused_results_count_for_the_run_that_paid_for_them(registry: agf.Registry, tmp_path: Path) -> None:
@@ -591,18 +593,18 @@ def test_reused_results_count_for_the_run_that_paid_for_them(registry: agf.Regis
         agf.tool(lambda: 1, name="fail", registry=registry)
         taken_up = agf.resume(again.run_id, registry=registry)
         assert len(server.requests) == 1
-        assert [used(one) for one in (first, find_past_run(first.run_id))] == [(1, True)] * 2
-        for one in (again, taken_up, find_past_run(again.run_id)):
-            assert one.usage[:3] == (0, 0, 0)
-            assert "token" not in one._repr_mimebundle_()["text/plain"]
+        assert [used(run_seen) for run_seen in (first, find_past_run(first.run_id))] == [(1, True)] * 2
+        for run_seen in (again, taken_up, find_past_run(again.run_id)):
+            assert run_seen.usage[:3] == (0, 0, 0)
+            assert "token" not in run_seen._repr_mimebundle_()["text/plain"]
 
 
 def test_a_secret_that_was_not_kept_is_asked_of_the_model_again(registry: agf.Registry, tmp_path: Path) -> None:
-    got: list[str] = []
+    received: list[str] = []
 
     @agf.tool(secret=["token"], registry=registry)
     def login(token: str) -> str:
-        got.append(token)
+        received.append(token)
         return "in"
 
     ask = call(("login", {"token": "open-sesame"}))
@@ -611,12 +613,12 @@ def test_a_secret_that_was_not_kept_is_asked_of_the_model_again(registry: agf.Re
         run_id = agf.run(ASK, registry=registry).run_id
         begun = kept.cut(path, 1, tmp_path / "cut")  # keeps only the first reply
         assert not [row for row in rows(path) if "open-sesame" in row]
-    got.clear()
+    received.clear()
     script = Script(ask, text("ok"))
     registry.choose(script.model())
     with kept.journal_in(begun.parent):
         assert agf.resume(run_id, registry=registry).output == "ok"
-    assert got == ["open-sesame"]
+    assert received == ["open-sesame"]
     assert script.told("login") == [
         "Error: tool 'login' needs 'token' again: it is a secret, and secrets are not stored",
         "in",

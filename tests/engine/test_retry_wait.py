@@ -31,17 +31,17 @@ steps:
     ],
 )
 def test_each_further_attempt_waits(policy: str, starts: list[float], output: Any) -> None:
-    registry, seen = agf.Registry(), dict[str, list[float]]()
+    registry, times = agf.Registry(), dict[str, list[float]]()
 
     @agf.tool(registry=registry)
     async def fetch(name: str) -> str:
-        seen.setdefault(name, []).append(asyncio.get_running_loop().time())
+        times.setdefault(name, []).append(asyncio.get_running_loop().time())
         raise ConnectionError("down")
 
     run = run_virtual(agf.arun(agf.load(EACH.format(policy=policy), registry=registry), registry=registry))
     values, errors = run.output
     assert [values, ["ab"[error["index"]] for error in errors]] == output
-    assert seen == {"a": starts, "b": starts}
+    assert times == {"a": starts, "b": starts}
 
 
 def test_a_run_that_is_cancelled_does_not_wait() -> None:
@@ -63,15 +63,15 @@ def test_a_run_that_is_cancelled_does_not_wait() -> None:
 
 
 def test_plain_functions_wait_too() -> None:
-    registry, seen = agf.Registry(), list[str]()
+    registry, attempts = agf.Registry(), list[str]()
 
     @agf.tool(registry=registry)
     def fetch(name: str) -> str:
-        seen.append(name)
-        if seen.count(name) < 3:
+        attempts.append(name)
+        if attempts.count(name) < 3:
             raise ConnectionError("down")
         return name.upper()
 
     flow = agf.load(EACH.format(policy="retry(2, wait: 1ms)"), registry=registry)
     assert agf.run(flow, registry=registry).output == [["A", "B"], []]
-    assert sorted(seen) == ["a", "a", "a", "b", "b", "b"]
+    assert sorted(attempts) == ["a", "a", "a", "b", "b", "b"]

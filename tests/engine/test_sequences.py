@@ -83,11 +83,11 @@ def error_of(run: Any) -> agf.StepError:
     return run.error
 
 
-def each(do: str = SAME, on_error: str = "abort", limit: int = 8) -> str:
+def fan_out_text(do: str = SAME, on_error: str = "abort", limit: int = 8) -> str:
     return EACH.format(do=do, on_error=on_error, limit=limit)
 
 
-def played(text: str, xs: Any, registry: agf.Registry | None = None, **options: Any) -> agf.Run:
+def run_text(text: str, xs: Any, registry: agf.Registry | None = None, **options: Any) -> agf.Run:
     return agf.run(agf.load(text), {"xs": xs}, registry=registry or agf.Registry(), raises=False, **options)
 
 
@@ -132,7 +132,7 @@ def test_these_values_are_not_sequences(name: str) -> None:
     ],
 )
 def test_an_iterable_that_is_not_a_sequence_has_a_hint_what_to_write(name: str, words: str) -> None:
-    run = played(each(), OTHERS[name])
+    run = run_text(fan_out_text(), OTHERS[name])
     assert (error_of(run).code, error_of(run).diagnostic.span.text) == ("step.not-a-list", "ctx.xs")  # type: ignore[union-attr]
     assert words in (error_of(run).diagnostic.hint or "") == why_no_sequence(OTHERS[name])
 
@@ -157,21 +157,21 @@ def test_user_code_is_not_called_to_recognise_a_sequence() -> None:
     ids=["range", "array", "class", "class of an array"],
 )
 def test_every_shape_reads_a_sequence(xs: Any) -> None:
-    assert played(each(), xs).output == [1, 2, 3]
-    assert played(FOLD, xs).output == 6
-    run = played(MAP % "", xs)
+    assert run_text(fan_out_text(), xs).output == [1, 2, 3]
+    assert run_text(FOLD, xs).output == 6
+    run = run_text(MAP % "", xs)
     assert run.error is None
-    assert [one["sum"] for one in run.output["sums"]] == [2, 3, 4]
-    assert [one["_map_index"] for one in run.output["sums"]] == [0, 1, 2]
+    assert [row["sum"] for row in run.output["sums"]] == [2, 3, 4]
+    assert [row["_map_index"] for row in run.output["sums"]] == [0, 1, 2]
 
 
 def test_the_journal_has_no_sequence_for_a_list(tmp_path: Path) -> None:
-    for number, text in enumerate((each(), FOLD, MAP % "")):
+    for number, text in enumerate((fan_out_text(), FOLD, MAP % "")):
         with kept.journal_in(tmp_path / str(number)) as path:
-            played(text, [1, 2, 3])
-            assert "sequence" not in [what for what, _, _ in kept.lines(path)]
-            played(text, range(1, 4))
-            assert "sequence" in [what for what, _, _ in kept.lines(path)]
+            run_text(text, [1, 2, 3])
+            assert "sequence" not in [kind for kind, _, _ in kept.lines(path)]
+            run_text(text, range(1, 4))
+            assert "sequence" in [kind for kind, _, _ in kept.lines(path)]
 
 
 def test_a_policy_reads_the_elements_of_a_sequence() -> None:
@@ -210,12 +210,12 @@ def test_a_sequence_gives_what_its_list_gives(
     text = fan_out(tool, limit=limit, on_error=on_error)
     listed: list[Any] = numbered(xs)
     rows: Any = SlicedRows(listed)
-    found, wanted = (observed(remote, text, elements, None, reuse) for elements in (rows, listed))
-    rest = found._replace(records=[row for row in found.records if row[0] != "sequence"])
-    assert len(found.records) - len(rest.records) == 1
-    assert by_place(rest) == by_place(wanted)
-    found, wanted = (unjournaled(remote, text, elements) for elements in (rows, listed))
-    assert by_place(found) == by_place(wanted)
+    of_sequence, of_list = (observed(remote, text, elements, None, reuse) for elements in (rows, listed))
+    rest = of_sequence._replace(records=[row for row in of_sequence.records if row[0] != "sequence"])
+    assert len(of_sequence.records) - len(rest.records) == 1
+    assert by_place(rest) == by_place(of_list)
+    of_sequence, of_list = (unjournaled(remote, text, elements) for elements in (rows, listed))
+    assert by_place(of_sequence) == by_place(of_list)
 
 
 class SlicedRows(Rows):
@@ -243,18 +243,18 @@ def test_an_element_is_read_once_and_not_all_of_them_at_the_start() -> None:
     for limit in (1, 8):
         before.clear()
         rows.read.clear()
-        text = each("{tool: {name: work, args: {x: !expr item}}}", limit=limit)
-        assert played(text, rows, registry).output == list(range(1000))
+        text = fan_out_text("{tool: {name: work, args: {x: !expr item}}}", limit=limit)
+        assert run_text(text, rows, registry).output == list(range(1000))
         assert rows.read == list(range(1000))
         assert before[0] <= READ_AHEAD + limit
 
 
 def test_elements_are_read_on_the_waiting_thread_or_a_worker_thread_but_never_on_the_loop() -> None:
     rows = Rows(range(10))
-    played(each(), rows)
+    run_text(fan_out_text(), rows)
     assert rows.threads == {threading.current_thread().name}
     rows.threads.clear()
-    asyncio.run(agf.arun(agf.load(each()), {"xs": rows}))
+    asyncio.run(agf.arun(agf.load(fan_out_text()), {"xs": rows}))
     assert threading.current_thread().name not in rows.threads
     assert len(rows.threads) >= 1
 
@@ -297,9 +297,9 @@ def test_memory_does_not_grow_with_the_number_of_elements(do: str, journal: bool
     Block.most = 0
     if journal:
         with kept.journal_in(tmp_path):
-            assert played(each(do), Blocks(), registry).output == [1] * 1000
+            assert run_text(fan_out_text(do), Blocks(), registry).output == [1] * 1000
     else:
-        assert played(each(do), Blocks(), registry).output == [1] * 1000
+        assert run_text(fan_out_text(do), Blocks(), registry).output == [1] * 1000
     assert Block.most <= 200, "those that are open, those that wait for a thread and those that were read ahead"
     assert not Block.alive
 
@@ -311,16 +311,16 @@ def test_a_range_of_ten_million_has_no_objects() -> None:
     run = agf.run(flow, {"xs": range(10_000_000)}, registry=agf.Registry())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [one["sum"] for one in run.output["sums"]] == [1, 2, 3]
+    assert [row["sum"] for row in run.output["sums"]] == [1, 2, 3]
     assert "drops 9999997" in next(warning.message for warning in run.progress.warnings)
     assert peak < 2_000_000, "a list of them takes 80 MB"
 
 
 def test_a_numpy_element_is_a_number_and_a_row_is_an_array() -> None:
-    assert all(type(one) is float for one in played(each(), np.arange(2) / 2).output)
-    rows = played(each(), np.eye(2)).output
+    assert all(type(number) is float for number in run_text(fan_out_text(), np.arange(2) / 2).output)
+    rows = run_text(fan_out_text(), np.eye(2)).output
     assert [type(row) for row in rows] == [np.ndarray, np.ndarray]
-    assert played(each(), Rows([(1, 2)])).output == [[1, 2]]
+    assert run_text(fan_out_text(), Rows([(1, 2)])).output == [[1, 2]]
 
 
 def test_a_tool_can_return_the_sequence_and_its_annotation_serves_a_dry_run() -> None:
@@ -330,7 +330,7 @@ def test_a_tool_can_return_the_sequence_and_its_annotation_serves_a_dry_run() ->
     def numbers() -> collections.abc.Sequence[int]:
         return range(4)
 
-    text = each().replace("steps:", "steps:\n- tool: {name: numbers, output: xs}").replace("ctx.xs", "xs")
+    text = fan_out_text().replace("steps:", "steps:\n- tool: {name: numbers, output: xs}").replace("ctx.xs", "xs")
     flow = agf.load(text, registry=registry)
     assert agf.run(flow, registry=registry).output == [0, 1, 2, 3]
     assert len(agf.run(flow, registry=registry, dry=True).output) == 1
@@ -349,9 +349,9 @@ def test_the_fragments_of_a_parquet_data_set_can_be_elements(tmp_path: Path) -> 
         return int(part.to_table().num_rows)
 
     do = "{tool: {name: count, args: {part: !expr item}}}"
-    assert played(each(do), list(data.get_fragments()), registry).output == [10, 20, 30]
-    groups = [one for part in data.get_fragments() for one in part.split_by_row_group()]
-    assert played(each(do), groups, registry).output == [10] * 6
+    assert run_text(fan_out_text(do), list(data.get_fragments()), registry).output == [10, 20, 30]
+    groups = [group for part in data.get_fragments() for group in part.split_by_row_group()]
+    assert run_text(fan_out_text(do), groups, registry).output == [10] * 6
 
 
 # --- failures ---
@@ -368,17 +368,17 @@ def fails_at(*numbers: int) -> Callable[[int], Any]:
 @pytest.mark.parametrize("do", [SAME, "{tool: {name: same, args: {x: !expr item}}}"])
 @pytest.mark.parametrize("limit", [1, 3])
 def test_an_element_that_cannot_be_read_fails_alone(do: str, limit: int) -> None:
-    registry, seen = agf.Registry(), list[ev.Event]()
+    registry, events = agf.Registry(), list[ev.Event]()
     agf.tool(lambda x: x, name="same", registry=registry)
     rows = Rows(range(5), fails_at(2))
-    run = played(each(do, "continue", limit), rows, registry, on_event=seen.append)
+    run = run_text(fan_out_text(do, "continue", limit), rows, registry, on_event=events.append)
     assert run.output == [0, 1, 3, 4]
     (failure,) = run.progress.failures
     assert error_of(failure).diagnostic.message == "element 2 of the Rows cannot be read: OSError: no row 2"
-    starts = Counter(event.at for event in seen if isinstance(event, ev.StepStarted))
-    assert starts == Counter(e.at for e in seen if isinstance(e, (ev.StepFinished, ev.StepFailed)))
+    starts = Counter(event.at for event in events if isinstance(event, ev.StepStarted))
+    assert starts == Counter(e.at for e in events if isinstance(e, (ev.StepFinished, ev.StepFailed)))
 
-    run = played(each(do, "abort", limit), rows, registry)
+    run = run_text(fan_out_text(do, "abort", limit), rows, registry)
     assert (error_of(run).code, error_of(run).path) == ("step.unread-element", ("steps[0].do", 2))
     span = error_of(run).diagnostic.span
     assert span.text == "ctx.xs"
@@ -386,7 +386,7 @@ def test_an_element_that_cannot_be_read_fails_alone(do: str, limit: int) -> None
 
 
 def test_a_failure_of_a_fold_s_sequence_fails_the_fold() -> None:
-    run = played(FOLD, Rows([1, 2], fails_at(1)))
+    run = run_text(FOLD, Rows([1, 2], fails_at(1)))
     assert (error_of(run).code, run.status) == ("step.unread-element", "error")
 
 
@@ -413,18 +413,18 @@ def lies(length: Any) -> Any:
     ],
 )
 def test_a_wrong_length_fails_the_step(length: Any, message: str) -> None:
-    run = played(each(), lies(length))
+    run = run_text(fan_out_text(), lies(length))
     assert (error_of(run).code, error_of(run).diagnostic.message) == ("step.sequence-length", message)
 
 
 @pytest.mark.parametrize("xs", [range(10**30), range(10**30, 0, -1)])
 def test_a_range_that_is_too_long_says_how_long_it_is(xs: range) -> None:
-    run = played(each(), xs)
+    run = run_text(fan_out_text(), xs)
     assert f"{10**30:,} elements" in error_of(run).diagnostic.message
 
 
 def test_a_sequence_that_is_shorter_than_its_length_names_the_first_missing_number() -> None:
-    run = played(each(limit=1), lies(5))
+    run = run_text(fan_out_text(limit=1), lies(5))
     assert error_of(run).diagnostic.message.startswith("element 2 of the Lies cannot be read: IndexError")
     assert error_of(run).diagnostic.hint == "a sequence of 5 elements needs each of the numbers 0 to 4"
 
@@ -437,14 +437,14 @@ def test_a_sequence_that_grows_meanwhile_is_used_as_it_was_and_the_run_warns() -
         rows.items.append(x)
         return x
 
-    run = played(each("{tool: {name: grow, args: {x: !expr item}}}"), rows, registry)
+    run = run_text(fan_out_text("{tool: {name: grow, args: {x: !expr item}}}"), rows, registry)
     assert (run.output, warnings(run)) == ([1, 2], ["run.sequence-changed"])
 
 
 def test_a_read_that_blocks_ends_with_its_time_and_the_run_goes_on() -> None:
     free = threading.Event()
     rows = Rows(range(3), lambda number: number != 1 or free.wait(60))
-    run = played(each(on_error="continue", limit=1), rows, limits=agf.Limits(step_timeout=0.05))
+    run = run_text(fan_out_text(on_error="continue", limit=1), rows, limits=agf.Limits(step_timeout=0.05))
     free.set()
     assert run.output == [0, 2]
     (failure,) = run.progress.failures
@@ -478,7 +478,7 @@ def resumed(xs: Any, then: Any, tmp_path: Path, after: int) -> tuple[agf.Run, li
     """Cut a run over ``xs`` after so many rows of the journal, and resume it over ``then``. Returns the resumed run and
     its calls."""
     registry, calls = agf.Registry(), list[int]()
-    given = [xs]
+    sequences = [xs]
 
     @agf.tool(registry=registry, where="loop", reuse=True)
     def work(x: int) -> int:
@@ -487,16 +487,16 @@ def resumed(xs: Any, then: Any, tmp_path: Path, after: int) -> tuple[agf.Run, li
 
     @agf.tool(registry=registry, where="loop")
     def source() -> Any:
-        return Opaque(given[0]) if isinstance(given[0], Rows) else given[0]
+        return Opaque(sequences[0]) if isinstance(sequences[0], Rows) else sequences[0]
 
-    text = each("{tool: {name: work, args: {x: !expr item}}}", limit=2)
+    text = fan_out_text("{tool: {name: work, args: {x: !expr item}}}", limit=2)
     text = text.replace("steps:", "steps:\n- tool: {name: source, output: xs}").replace("ctx.xs", "xs")
     agf.define(text, registry=registry)
     with kept.journal_in(tmp_path / "whole") as whole:
         agf.run("main", registry=registry)
         path = kept.cut(whole, after, tmp_path / "cut")
     calls.clear()
-    given[0] = then
+    sequences[0] = then
     with kept.journal_in(path.parent):
         return agf.resume("main", registry=registry, raises=False), calls
 
@@ -543,18 +543,18 @@ def changed(array: Any) -> Any:
 )
 def test_a_resumed_run_refuses_other_elements(xs: Any, tmp_path: Path) -> None:
     """The lock cannot be stored, so the resumed run calls its tool again."""
-    registry, calls, given = agf.Registry(), list[int](), [xs]
+    registry, calls, sequences = agf.Registry(), list[int](), [xs]
 
     @agf.tool(registry=registry)
     def source() -> Any:
-        return {"xs": given[0], "lock": threading.Lock()}
+        return {"xs": sequences[0], "lock": threading.Lock()}
 
     @agf.tool(registry=registry, where="loop")
     def work(x: Any) -> int:
         calls.append(1)
         return 1
 
-    text = each("{tool: {name: work, args: {x: !expr item}}}", limit=2)
+    text = fan_out_text("{tool: {name: work, args: {x: !expr item}}}", limit=2)
     text = text.replace("steps:", "steps:\n- tool: {name: source, output: s}").replace("ctx.xs", "s.xs")
     agf.define(text, registry=registry)
     with kept.journal_in(tmp_path / "whole") as whole:
@@ -564,7 +564,7 @@ def test_a_resumed_run_refuses_other_elements(xs: Any, tmp_path: Path) -> None:
     with kept.journal_in(paths[0].parent):
         assert agf.resume("main", registry=registry).output == [1] * 10
     assert len(calls) == 6, "the other four are in the journal"
-    given[0] = range(1, 11) if isinstance(xs, range) else changed(xs)
+    sequences[0] = range(1, 11) if isinstance(xs, range) else changed(xs)
     with kept.journal_in(paths[1].parent):
         run = agf.resume("main", registry=registry, raises=False)
     assert (error_of(run).code, len(calls)) == ("step.sequence-changed", 6)
@@ -578,19 +578,19 @@ def same(x: int) -> int:
 def test_reuse_takes_the_results_of_equal_elements(tmp_path: Path) -> None:
     registry = agf.Registry()
     agf.tool(same, registry=registry)
-    flow = agf.define(each("{tool: {name: same, args: {x: !expr item}}}"), registry=registry)
+    flow = agf.define(fan_out_text("{tool: {name: same, args: {x: !expr item}}}"), registry=registry)
     assert flow is not None
     with kept.journal_in(tmp_path):
         for xs, reused in ((range(5), 0), (range(10), 5), (np.arange(12), 10), (Rows(range(12)), 12)):
-            seen = list[ev.Event]()
-            run = agf.run(flow, {"xs": xs}, registry=registry, reuse=reused > 0, on_event=seen.append)
+            events = list[ev.Event]()
+            run = agf.run(flow, {"xs": xs}, registry=registry, reuse=reused > 0, on_event=events.append)
             assert run.output == list(range(len(xs)))
-            assert sum(isinstance(event, ev.StepReplayed) for event in seen) == reused
+            assert sum(isinstance(event, ev.StepReplayed) for event in events) == reused
 
 
 def test_a_page_of_the_run_shows_the_sequence_without_reading_it() -> None:
     rows = Rows(range(3))
-    run = played(each(), rows)
+    run = run_text(fan_out_text(), rows)
     rows.read.clear()
     assert "Rows" in run._repr_mimebundle_()["text/html"]
     assert rows.read == []

@@ -135,8 +135,8 @@ def test_steps_that_wait_for_each_other_are_skipped() -> None:
 
 def walking(nodes: Mapping[str, Step], *edges: Edge, **more: Any) -> Walk:
     def join(frame: Frame, ended: Sequence[tuple[str, Outcome]]) -> Frame:
-        seen = [*frame.get("out", ()), [name for name, _ in ended]]
-        return {**frame, **{name: outcome.value for name, outcome in ended}, "out": seen}
+        joined = [*frame.get("out", ()), [name for name, _ in ended]]
+        return {**frame, **{name: outcome.value for name, outcome in ended}, "out": joined}
 
     rounds = more.pop("rounds", 20)
 
@@ -186,7 +186,7 @@ def test_the_results_of_a_run_that_fails_are_those_of_its_outermost_steps() -> N
 def test_the_engine_calls_tools_unless_it_is_told_to_run_dry() -> None:
     tools = Tools(one=lambda: 1)
     linked, _ = link(flow(call("s", "one", lambda frame: {}, target=Put("out"))), tools.registry)
-    done = asyncio.run(
+    result = asyncio.run(
         run_linked(linked, FlowInput({}), RunOptions(), host=Host(), emit=lambda event: None, shapes=SHAPES)
     )
-    assert (done.ended.output, len(tools.calls)) == (1, 1)
+    assert (result.ended.output, len(tools.calls)) == (1, 1)

@@ -64,7 +64,7 @@ def test_continue_drops_and_keeps_the_order() -> None:
     assert run.output == [1, 2, 4, 5, 7, 8]
     row = run.steps["steps[0].do"]
     assert (row.finished, row.dropped, row.state) == (6, 4, "ok")
-    assert sorted((at, element) for at, _, element in run.progress.failures) == [
+    assert sorted((path, element) for path, _, element in run.progress.failures) == [
         (("steps[0].do", i), i) for i in (0, 3, 6, 9)
     ]
 
@@ -135,14 +135,14 @@ def test_an_element_costs_little_memory_beyond_its_result() -> None:
 
 def test_opaque_values_travel_by_reference() -> None:
     registry = agf.Registry()
-    thing = object()
+    opaque = object()
 
     @agf.tool(registry=registry)
     async def work(x: object) -> object:
-        assert x is thing
+        assert x is opaque
         return x
 
-    assert fan(registry, [thing, thing]).output == [thing, thing]
+    assert fan(registry, [opaque, opaque]).output == [opaque, opaque]
 
 
 def test_a_failure_inside_a_dropped_element_did_not_fail_the_run() -> None:
@@ -251,7 +251,7 @@ steps:
 
 
 def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
-    registry, gate, seen = agf.Registry(), threading.Event(), list[ev.Event]()
+    registry, gate, events = agf.Registry(), threading.Event(), list[ev.Event]()
 
     @agf.tool(registry=registry, where="thread")
     def work(x: int) -> None:
@@ -261,12 +261,12 @@ def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
         flow = agf.load(fan_out(limit=4), registry=registry)
         # This is long enough for the call to begin.
         limits = agf.Limits(timeout=0.5)
-        run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=seen.append, limits=limits, raises=False)
+        run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=events.append, limits=limits, raises=False)
     finally:
         gate.set()
     assert run.error.code == "limit.timeout"
-    assert [event.at[0] for event in seen if isinstance(event, ev.StepAbandoned)] == ["steps[0].do"]
-    assert [event.at[0] for event in seen if isinstance(event, ev.StepCancelled)] == ["steps[0]"]
+    assert [event.at[0] for event in events if isinstance(event, ev.StepAbandoned)] == ["steps[0].do"]
+    assert [event.at[0] for event in events if isinstance(event, ev.StepCancelled)] == ["steps[0]"]
     assert [(row.id, row.state) for row in run.progress.rows.values() if row.left] == [("steps[0].do", "left")]
 
 

@@ -523,20 +523,20 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> No
     """The user's interrupt can end this code at any instruction, and another thread must still be able to continue."""
     steps, interrupted = itertools.count(), True
     while interrupted:
-        last, left, interrupted = next(steps), 0, False
-        end, seen, guard = OnceSet(), threading.Event(), Watchdog()
+        last, instructions, interrupted = next(steps), 0, False
+        end, looked, guard = OnceSet(), threading.Event(), Watchdog()
 
-        def look(seen: threading.Event = seen) -> bool:
+        def look(seen: threading.Event = looked) -> bool:
             seen.set()
             return True
 
         def trace(frame: FrameType, event: str, arg: Any, last: int = last) -> Any:
-            nonlocal left
+            nonlocal instructions
             frame.f_trace_opcodes = frame.f_code.co_filename in (job.__file__, watchdog.__file__, threading.__file__)
             if event == "opcode":
-                if left == last:
+                if instructions == last:
                     raise KeyboardInterrupt
-                left += 1
+                instructions += 1
             return trace
 
         before = sys.gettrace()
@@ -551,5 +551,5 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> No
         other.start()
         other.join(20)
         assert not other.is_alive()
-        assert seen.wait(20)
+        assert looked.wait(20)
     assert last > 10

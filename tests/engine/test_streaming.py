@@ -55,11 +55,11 @@ def parts(events: list[ev.Event], part: str | None = None) -> list[str]:
 
 
 def run(registry: agf.Registry, *answers: Answer, **options: Any) -> tuple[agf.Run, list[ev.Event], ScriptedServer]:
-    seen: list[ev.Event] = []
+    events: list[ev.Event] = []
     with ScriptedServer(answers) as server:
         registry.choose("openai:scripted", base_url=server.url)
-        options = {"stream": True, "on_event": seen.append, "raises": False, **options}
-        return agf.run(ASK, registry=registry, **options), seen, server
+        options = {"stream": True, "on_event": events.append, "raises": False, **options}
+        return agf.run(ASK, registry=registry, **options), events, server
 
 
 # --- arriving replies ---
@@ -67,7 +67,7 @@ def run(registry: agf.Registry, *answers: Answer, **options: Any) -> tuple[agf.R
 
 def test_the_text_of_a_model_is_emitted_before_its_reply_is_complete(registry: agf.Registry) -> None:
     has_arrived = threading.Event()
-    seen: list[ev.Event] = []
+    events: list[ev.Event] = []
 
     def pieces() -> Iterator[str]:
         yield "A kilo of figs "
@@ -75,44 +75,44 @@ def test_the_text_of_a_model_is_emitted_before_its_reply_is_complete(registry: a
         yield "is seven euros."
 
     def listen(event: ev.Event) -> None:
-        seen.append(event)
+        events.append(event)
         if isinstance(event, ev.ModelText):
             has_arrived.set()
 
-    done, *_ = run(registry, Stream(pieces()), on_event=listen)
-    assert done.output == "A kilo of figs is seven euros."
-    assert parts(seen) == ["A kilo of figs ", "is seven euros."]
-    assert [event.at for event in seen if isinstance(event, ev.ModelText)] == [AT, AT]
+    ended, *_ = run(registry, Stream(pieces()), on_event=listen)
+    assert ended.output == "A kilo of figs is seven euros."
+    assert parts(events) == ["A kilo of figs ", "is seven euros."]
+    assert [event.at for event in events if isinstance(event, ev.ModelText)] == [AT, AT]
 
 
 def test_reasoning_text_and_calls_are_parts_of_their_own(registry: agf.Registry) -> None:
     thinks = Stream([{"reasoning_content": "What would "}, {"reasoning_content": "a fig cost?"}, "Let me look."])
-    done, seen, server = run(registry, calls(("price", {"fruit": "fig"})), thinks)
-    assert done.output == "Let me look."
-    assert "".join(parts(seen, "call")) == 'price({"fruit": "fig"})\n'
-    assert "".join(parts(seen, "thinking")) == "What would a fig cost?"
-    assert "".join(parts(seen, "text")) == "Let me look."
+    ended, events, server = run(registry, calls(("price", {"fruit": "fig"})), thinks)
+    assert ended.output == "Let me look."
+    assert "".join(parts(events, "call")) == 'price({"fruit": "fig"})\n'
+    assert "".join(parts(events, "thinking")) == "What would a fig cost?"
+    assert "".join(parts(events, "text")) == "Let me look."
     assert [request["stream"] for request in server.requests] == [True, True]
-    assert done.usage.tokens == 30
+    assert ended.usage.tokens == 30
 
 
 @pytest.mark.parametrize("options", [{"stream": False}, {"on_event": None, "stream": False}])
 def test_nothing_is_streamed_if_nobody_listens(registry: agf.Registry, options: dict[str, Any]) -> None:
-    done, seen, server = run(registry, "seven", **options)
-    assert done.output == "seven"
-    assert parts(seen) == []
+    ended, events, server = run(registry, "seven", **options)
+    assert ended.output == "seven"
+    assert parts(events) == []
     assert server.requests[0]["stream"] is False
 
 
 def test_only_the_reply_is_journaled(registry: agf.Registry, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
-        _, seen, _ = run(registry, Stream(["one ", "reply"]))
-        assert len(parts(seen)) >= 1
+        _, events, _ = run(registry, Stream(["one ", "reply"]))
+        assert len(parts(events)) >= 1
         assert len(kept.lines(path)) == 1
 
 
 def test_a_view_gets_ten_events_a_second_at_most() -> None:
-    registry, seen = agf.Registry(), list[ev.Event]()
+    registry, events = agf.Registry(), list[ev.Event]()
 
     async def deltas(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
         for _ in range(200):
@@ -120,38 +120,38 @@ def test_a_view_gets_ten_events_a_second_at_most() -> None:
             yield "fig "
 
     registry.choose(FunctionModel(stream_function=deltas))
-    done = run_virtual(agf.arun(ASK, registry=registry, on_event=seen.append, stream=True))
-    texts = [event for event in seen if isinstance(event, ev.ModelText)]
-    assert "".join(event.text for event in texts) == done.output == "fig " * 200
+    ended = run_virtual(agf.arun(ASK, registry=registry, on_event=events.append, stream=True))
+    texts = [event for event in events if isinstance(event, ev.ModelText)]
+    assert "".join(event.text for event in texts) == ended.output == "fig " * 200
     assert 15 <= len(texts) <= 21  # 200 deltas in 2 seconds
 
 
 def test_an_arrived_text_is_emitted_while_the_model_is_silent() -> None:
-    registry, seen = agf.Registry(), list[ev.Event]()
+    registry, events = agf.Registry(), list[ev.Event]()
     before: list[int] = []
 
     async def deltas(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
         yield "hm"
         await asyncio.sleep(60)
-        before.append(len(parts(seen)))
+        before.append(len(parts(events)))
         yield " figs"
 
     registry.choose(FunctionModel(stream_function=deltas))
-    run_virtual(agf.arun(ASK, registry=registry, on_event=seen.append, stream=True))
+    run_virtual(agf.arun(ASK, registry=registry, on_event=events.append, stream=True))
     assert before == [1]
-    assert parts(seen) == ["hm", " figs"]
+    assert parts(events) == ["hm", " figs"]
 
 
 def test_a_model_object_without_a_stream_is_asked_for_the_reply_in_one_piece() -> None:
-    registry, asked = agf.Registry(), list[int]()
+    registry, requests = agf.Registry(), list[int]()
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        asked.append(1)
+        requests.append(1)
         return ModelResponse(parts=[TextPart("seven")])
 
     registry.choose(FunctionModel(answer))
     assert agf.run(ASK, registry=registry, stream=True).output == "seven"
-    assert asked == [1]
+    assert requests == [1]
 
 
 def test_a_server_that_replies_in_one_piece_is_asked_for_a_stream_once_in_a_run(registry: agf.Registry) -> None:
@@ -160,14 +160,14 @@ def test_a_server_that_replies_in_one_piece_is_asked_for_a_stream_once_in_a_run(
     piece = Raw(json.dumps(whole), headers={"Content-Type": "application/json"})
     with ScriptedServer([piece]) as server:
         registry.choose("openai:scripted", base_url=server.url)
-        each = "over: '[1, 2]', on_error: abort, max_parallel: 1, do: {agent: {prompt: x}}"
-        twice = f"{{pipeline: p, steps: [{{for_each: {{{each}, collect: {{transform: {{value: pipe}}}}}}}}]}}"
+        fan_out = "over: '[1, 2]', on_error: abort, max_parallel: 1, do: {agent: {prompt: x}}"
+        twice = f"{{pipeline: p, steps: [{{for_each: {{{fan_out}, collect: {{transform: {{value: pipe}}}}}}}}]}}"
         assert agf.run(twice, registry=registry, stream=True).output == ["seven", "seven"]
         assert [request.get("stream", False) for request in server.requests] == [True, False, False]
 
 
 def test_a_cancelled_run_shows_what_had_arrived() -> None:
-    registry, seen = agf.Registry(), list[ev.Event]()
+    registry, events = agf.Registry(), list[ev.Event]()
 
     async def deltas(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
         yield "half a reply"
@@ -175,10 +175,12 @@ def test_a_cancelled_run_shows_what_had_arrived() -> None:
 
     registry.choose(FunctionModel(stream_function=deltas))
     limits = agf.Limits(timeout=10)
-    done = run_virtual(agf.arun(ASK, registry=registry, on_event=seen.append, stream=True, limits=limits, raises=False))
-    assert done.error.code == "limit.timeout"
-    assert parts(seen) == ["half a reply"]
-    assert "half a reply" in progress_text(done.progress, now=0)
+    cancelled = run_virtual(
+        agf.arun(ASK, registry=registry, on_event=events.append, stream=True, limits=limits, raises=False)
+    )
+    assert cancelled.error.code == "limit.timeout"
+    assert parts(events) == ["half a reply"]
+    assert "half a reply" in progress_text(cancelled.progress, now=0)
 
 
 # --- servers that break off ---
@@ -195,30 +197,30 @@ NONSENSE = [
 def test_nonsense_in_the_middle_of_a_reply_ends_it_with_a_code_and_what_had_arrived(
     registry: agf.Registry, nonsense: bytes
 ) -> None:
-    done, seen, _ = run(registry, Stream(["A kilo of figs ", nonsense]))
-    check_broken_off(done, seen)
+    ended, events, _ = run(registry, Stream(["A kilo of figs ", nonsense]))
+    check_broken_off(ended, events)
 
 
 def test_a_connection_that_is_cut_in_the_middle_of_a_reply(registry: agf.Registry) -> None:
-    done, seen, _ = run(registry, Stream(["A kilo of figs "], ends=False))
-    check_broken_off(done, seen)
+    ended, events, _ = run(registry, Stream(["A kilo of figs "], ends=False))
+    check_broken_off(ended, events)
 
 
 def test_a_reply_without_an_end_mark_has_a_warning(registry: agf.Registry) -> None:
-    done, _, _ = run(registry, Stream(["A kilo of figs ", b"data: [DONE]\n\n"], ends=False))
-    assert done.output == "A kilo of figs "
-    assert [warning.code for warning in done.warnings] == ["model.unended"]
+    ended, _, _ = run(registry, Stream(["A kilo of figs ", b"data: [DONE]\n\n"], ends=False))
+    assert ended.output == "A kilo of figs "
+    assert [warning.code for warning in ended.warnings] == ["model.unended"]
 
 
-def check_broken_off(done: agf.Run, seen: list[ev.Event]) -> None:
-    diagnostic = done.error.diagnostic
+def check_broken_off(ended: agf.Run, events: list[ev.Event]) -> None:
+    diagnostic = ended.error.diagnostic
     assert diagnostic.code == "model.broken-off"
     assert diagnostic.span is not None
     assert diagnostic.hint is not None
     assert "%resume" in diagnostic.hint
-    assert parts(seen) == ["A kilo of figs "]
-    assert "A kilo of figs" in progress_text(done.progress, now=0)
-    assert "A kilo of figs" in progress_html(done.progress, now=0)
+    assert parts(events) == ["A kilo of figs "]
+    assert "A kilo of figs" in progress_text(ended.progress, now=0)
+    assert "A kilo of figs" in progress_html(ended.progress, now=0)
 
 
 @pytest.mark.parametrize(
@@ -232,9 +234,9 @@ def check_broken_off(done: agf.Run, seen: list[ev.Event]) -> None:
 def test_a_server_that_sends_no_reply_has_the_same_errors_as_without_a_stream(
     registry: agf.Registry, answer: Answer, code: str
 ) -> None:
-    done, seen, _ = run(registry, answer)
-    assert done.error.code == code
-    assert parts(seen) == []
+    ended, events, _ = run(registry, answer)
+    assert ended.error.code == code
+    assert parts(events) == []
 
 
 def test_a_reply_that_broke_off_is_asked_for_again_by_a_resumed_run(registry: agf.Registry, tmp_path: Path) -> None:
@@ -252,7 +254,7 @@ def test_a_reply_that_broke_off_is_asked_for_again_by_a_resumed_run(registry: ag
 
 def test_a_retry_replaces_the_text_of_the_attempt_before() -> None:
     registry, attempts = agf.Registry(), list[int]()
-    seen: list[ev.Event] = []
+    events: list[ev.Event] = []
 
     async def deltas(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
         attempts.append(1)
@@ -270,8 +272,8 @@ steps:
     collect: {transform: {value: pipe}}
 """
     limits = agf.Limits(model_timeout=5)
-    done = run_virtual(agf.arun(text, registry=registry, on_event=seen.append, stream=True, limits=limits))
-    assert done.output == ["attempt 2"]
+    ended = run_virtual(agf.arun(text, registry=registry, on_event=events.append, stream=True, limits=limits))
+    assert ended.output == ["attempt 2"]
 
 
 def session() -> Progress:
@@ -280,8 +282,8 @@ def session() -> Progress:
     return prepare_run(ASK, None, RunOptions(registry=registry)).progress
 
 
-def text(said: str, part: Any = "text", index: int = 0, attempt: int = 1) -> ev.ModelText:
-    return ev.ModelText((*AT[:2], index), 0.0, attempt, part, said)
+def text(words: str, part: Any = "text", index: int = 0, attempt: int = 1) -> ev.ModelText:
+    return ev.ModelText((*AT[:2], index), 0.0, attempt, part, words)
 
 
 def test_a_row_has_the_parts_of_the_reply_that_arrives_and_none_of_a_complete_one() -> None:
@@ -290,9 +292,9 @@ def test_a_row_has_the_parts_of_the_reply_that_arrives_and_none_of_a_complete_on
     for event in (text("hm ", "thinking"), text("A kilo"), text(" is seven")):
         progress.apply(event)
     assert row.arriving.parts == {"thinking": "hm ", "text": "A kilo is seven"}
-    shown = progress_html(progress, now=0)
-    assert "thinking: hm" in shown
-    assert "A kilo is seven" in shown
+    html = progress_html(progress, now=0)
+    assert "thinking: hm" in html
+    assert "A kilo is seven" in html
     progress.apply(ev.TokensUsed(AT, 0.0, 1, 1))
     assert row.arriving is None
 
@@ -314,9 +316,9 @@ def test_a_row_keeps_the_end_of_a_long_reply_and_one_of_several_concurrent_ones(
 def test_a_reply_cannot_write_into_the_page() -> None:
     progress = session()
     progress.apply(text("<script>alert(1)</script>\x1b[2J\u202e\n| fake row"))
-    shown = progress_html(progress, now=0)
-    assert "<script>" not in shown
-    assert not {"\x1b", "\u202e"} & {*shown, *progress_text(progress, now=0)}
+    html = progress_html(progress, now=0)
+    assert "<script>" not in html
+    assert not {"\x1b", "\u202e"} & {*html, *progress_text(progress, now=0)}
 
 
 # --- secrets ---
@@ -330,37 +332,37 @@ def test_a_secret_is_masked_over_the_borders_of_deltas(registry: agf.Registry) -
     - tool: {name: log_in, args: {user: eve, token: !expr ctx.token}, output: greeting}
     - agent: {prompt: "What did it say?"}
     """
-    seen: list[ev.Event] = []
+    events: list[ev.Event] = []
     with ScriptedServer([Stream([*f"It said hello, {secret}, twice {secret}."])]) as server:
         registry.choose("openai:scripted", base_url=server.url)
-        agf.run(text, {"token": secret}, registry=registry, on_event=seen.append, stream=True)
-    assert "".join(parts(seen)) == "It said hello, •••, twice •••."
+        agf.run(text, {"token": secret}, registry=registry, on_event=events.append, stream=True)
+    assert "".join(parts(events)) == "It said hello, •••, twice •••."
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 100])
 def test_the_beginning_of_a_text_that_can_be_shown_ends_before_every_secret_that_goes_on(width: int) -> None:
-    secrets, shown, waiting = Secrets(), "", ""
+    secrets, masked, waiting = Secrets(), "", ""
     secrets.learn("hunter2-hunter2")
     secrets.learn("hunter2-")
     whole = "a hunter2-hunter2 b hunter2-hunter hunter2-hunter2hunter2- c hunter"
     for start in range(0, len(whole), width):
         waiting += whole[start : start + width]
         length = secrets.maskable(waiting)
-        shown += secrets.text(waiting[:length])
+        masked += secrets.text(waiting[:length])
         waiting = waiting[length:]
-    shown += secrets.text(waiting)
-    assert shown == secrets.text(whole)
+    masked += secrets.text(waiting)
+    assert masked == secrets.text(whole)
 
 
 @pytest.mark.parametrize("tool", ["log_in", "log_out"])
 def test_the_arguments_of_a_tool_with_a_secret_are_not_shown(registry: agf.Registry, tool: str) -> None:
     """The secret is known only when the call is complete, and an unknown name may be the beginning of a secret."""
-    _, seen, _ = run(registry, calls((tool, {"user": "eve", "token": "hunter2-hunter2"})), "done")
-    assert "".join(parts(seen, "call")) == f"{tool}(•••)\n"
+    _, events, _ = run(registry, calls((tool, {"user": "eve", "token": "hunter2-hunter2"})), "done")
+    assert "".join(parts(events, "call")) == f"{tool}(•••)\n"
 
 
 def test_arguments_that_a_model_gives_in_one_piece_are_shown() -> None:
-    registry, seen = agf.Registry(), list[ev.Event]()
+    registry, events = agf.Registry(), list[ev.Event]()
 
     async def deltas(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         if len(messages) > 1:
@@ -370,38 +372,38 @@ def test_arguments_that_a_model_gives_in_one_piece_are_shown() -> None:
         yield {1: DeltaToolCall(name="nope", json_args='{"a": 1}', tool_call_id="c1")}
 
     registry.choose(FunctionModel(stream_function=deltas))
-    agf.run(ASK, registry=registry, on_event=seen.append, stream=True)
-    assert parts(seen, "call") == ['nope({"a": 1})\n']
-    assert parts(seen, "thinking") == ["hm"]
+    agf.run(ASK, registry=registry, on_event=events.append, stream=True)
+    assert parts(events, "call") == ['nope({"a": 1})\n']
+    assert parts(events, "thinking") == ["hm"]
 
 
 # --- async for ---
 
 
 def test_events_are_read_with_async_for_from_the_first_to_the_last(registry: agf.Registry) -> None:
-    async def read(made: agf.Run) -> list[ev.Event]:
-        return [event async for event in made.events()]
+    async def read(started: agf.Run) -> list[ev.Event]:
+        return [event async for event in started.events()]
 
     with ScriptedServer([Stream(["A kilo ", "is seven"])]) as server:
         registry.choose("openai:scripted", base_url=server.url)
-        made = agf.start(ASK, registry=registry, stream=True)
-        seen = asyncio.run(read(made))
-    assert isinstance(seen[0], ev.RunStarted)
-    assert isinstance(seen[-1], ev.RunEnded)
-    assert "".join(parts(seen)) == "A kilo is seven"
-    assert asyncio.run(read(made)) == []
+        started = agf.start(ASK, registry=registry, stream=True)
+        events = asyncio.run(read(started))
+    assert isinstance(events[0], ev.RunStarted)
+    assert isinstance(events[-1], ev.RunEnded)
+    assert "".join(parts(events)) == "A kilo is seven"
+    assert asyncio.run(read(started)) == []
 
 
 def test_events_can_be_read_after_the_end_of_a_run_and_by_a_reader_that_stops_early(registry: agf.Registry) -> None:
-    async def first(made: agf.Run) -> ev.Event:
-        async for event in made.events():
+    async def first(started: agf.Run) -> ev.Event:
+        async for event in started.events():
             return event
         raise AssertionError("a run has events")
 
-    made = agf.start("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=registry, stream=True)
-    made.wait()
-    assert isinstance(asyncio.run(first(made)), ev.RunStarted)
-    assert isinstance(asyncio.run(first(made)), ev.StepStarted)
+    started = agf.start("{pipeline: p, steps: [{transform: {value: '1'}}]}", registry=registry, stream=True)
+    started.wait()
+    assert isinstance(asyncio.run(first(started)), ev.RunStarted)
+    assert isinstance(asyncio.run(first(started)), ev.StepStarted)
 
 
 def test_a_run_that_keeps_no_events_says_how_to_start_one_that_does(registry: agf.Registry) -> None:

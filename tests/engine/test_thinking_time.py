@@ -28,7 +28,7 @@ def work(seconds: float, id: str = "w") -> Any:
     return call(id, "doze", lambda frame: {"seconds": seconds}, target=Put("out"))
 
 
-def ran(made: agf.Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, list[ev.Event]]:
+def run_thinking(made: agf.Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, list[ev.Event]]:
     """Run ``made``. A user answers each question after ``think`` seconds."""
     registry = agf.Registry()
     registry.flows.define(INNER, None)
@@ -67,7 +67,7 @@ CALLS_INNER = call("c", "inner", lambda frame: {}, kind="flow", timeout=10.0, ta
     ],
 )
 def test_the_user_may_think_for_longer_than_any_time_limit(made: agf.Flow, limits: Any) -> None:
-    run, _ = ran(made, **limits)
+    run, _ = run_thinking(made, **limits)
     assert (run.status, run.output) == ("ok", "5"), run.error
 
 
@@ -81,7 +81,7 @@ def test_the_user_may_think_for_longer_than_any_time_limit(made: agf.Flow, limit
     ],
 )
 def test_the_work_before_and_after_a_question_counts_together(made: agf.Flow, limits: Any, code: str | None) -> None:
-    run, _ = ran(made, **limits)
+    run, _ = run_thinking(made, **limits)
     assert (run.error and run.error.code) == code
 
 
@@ -115,7 +115,7 @@ def test_a_question_does_not_stop_the_time_of_a_flow_beside_it() -> None:
 
 def test_several_questions_pause_a_limit_until_the_last_answer() -> None:
     questions = {name: call(name, name, lambda frame: {"text": "?"}, kind="question") for name in ("a", "b", "c")}
-    run, events = ran(flow(Branches(id="all", word="all", branches=questions)), timeout=10.0)
+    run, events = run_thinking(flow(Branches(id="all", word="all", branches=questions)), timeout=10.0)
     assert run.status == "ok"
     assert sum(isinstance(event, ev.QuestionAnswered) for event in events) == 3
 

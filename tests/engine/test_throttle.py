@@ -63,9 +63,9 @@ class Now:
 
     def run(self, text: str = ONE, xs: int = 0) -> agf.Run:
         flow = agf.load(text, registry=self.registry)
-        given = {"xs": list(range(xs))} if xs else {}
+        fields = {"xs": list(range(xs))} if xs else {}
         return run_virtual(
-            agf.arun(flow, given, registry=self.registry, raises=False, on_event=self.events.append, stream=True)
+            agf.arun(flow, fields, registry=self.registry, raises=False, on_event=self.events.append, stream=True)
         )
 
 
@@ -119,8 +119,8 @@ def test_a_server_that_asks_for_a_pause_gets_it_from_all_calls() -> None:
     now = Now(Answered(429, **{"Retry-After": "7"}), retry=agf.Retry(3))
     run = now.run(FAN.format(policy="abort"), xs=40)
     assert run.output == {"ok": list(range(40)), "failed": []}
-    first, *others = now.starts
-    assert (first, min(others)) == (0.0, 7.0)
+    first, *later_starts = now.starts
+    assert (first, min(later_starts)) == (0.0, 7.0)
 
 
 def test_a_pause_that_is_too_long_fails_now() -> None:
@@ -134,17 +134,17 @@ def test_a_pause_that_is_too_long_fails_now() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"), [("2.5", 2.5), ("-1", 0.0), ("soon", None), ("nan", None), ("inf", None), ("", None)]
+    ("header", "seconds"), [("2.5", 2.5), ("-1", 0.0), ("soon", None), ("nan", None), ("inf", None), ("", None)]
 )
-def test_retry_after_in_seconds(said: str, seconds: float | None) -> None:
-    assert asked_pause(Answered(429, **{"retry-after": said})) == seconds
+def test_retry_after_in_seconds(header: str, seconds: float | None) -> None:
+    assert asked_pause(Answered(429, **{"retry-after": header})) == seconds
 
 
 def test_retry_after_as_a_date() -> None:
     date = email.utils.formatdate(time.time() + 30, usegmt=True)
-    asked = asked_pause(Answered(503, **{"Retry-After": date}))
-    assert asked is not None
-    assert 25 < asked <= 30
+    pause = asked_pause(Answered(503, **{"Retry-After": date}))
+    assert pause is not None
+    assert 25 < pause <= 30
 
 
 def test_the_status_of_the_libraries() -> None:
@@ -203,12 +203,12 @@ def test_at_once_holds_for_plain_functions_and_threads() -> None:
 
 def test_a_cancelled_call_passes_its_turn_on() -> None:
     async def main() -> list[str]:
-        gate, told = Gate(), list[str]()
+        gate, passed = Gate(), list[str]()
         gate.limit(None, 1)
 
         async def work(name: str, seconds: float) -> None:
             await asyncio.sleep(seconds)
-            told.append(name)
+            passed.append(name)
 
         first, second, third = (
             asyncio.ensure_future(gate.pass_through(lambda name=name: work(name, 1)))  # type: ignore[misc]
@@ -217,7 +217,7 @@ def test_a_cancelled_call_passes_its_turn_on() -> None:
         await asyncio.sleep(0.5)
         second.cancel()
         await asyncio.gather(first, second, third, return_exceptions=True)
-        return told
+        return passed
 
     assert run_virtual(main()) == ["a", "c"]
 
@@ -236,19 +236,19 @@ def test_a_tool_that_runs_a_flow_that_calls_it_does_not_wait_for_itself() -> Non
 
 
 def test_each_attempt_has_arguments_of_its_own() -> None:
-    registry, seen = agf.Registry(), list[Any]()
+    registry, received = agf.Registry(), list[Any]()
 
     @agf.tool(registry=registry, retry=agf.Retry(1, first=0))
     def fetch(rows: list[int]) -> int:
-        seen.append(list(rows))
+        received.append(list(rows))
         rows.append(9)
-        if len(seen) == 1:
+        if len(received) == 1:
             raise ConnectionError
         return len(rows)
 
     text = "pipeline: p\nsteps:\n- tool: {name: fetch, args: {rows: [1, 2]}}\n"
     assert agf.run(agf.load(text, registry=registry), registry=registry).output == 3
-    assert seen == [[1, 2], [1, 2]]
+    assert received == [[1, 2], [1, 2]]
 
 
 def test_a_tool_that_is_registered_again_keeps_its_gate() -> None:
@@ -333,12 +333,12 @@ def test_the_row_says_when_the_call_is_made_again() -> None:
     registry = agf.Registry()
     agf.tool(lambda x: x, name="fetch", registry=registry)
     progress = Progress(agf.load(ONE, registry=registry))
-    at = ("steps[0]",)
-    progress.apply(StepStarted(at, 1.0))
-    progress.apply(Progressed(at, 2.0, text="again in 0.3 s (HTTP 429)"))
-    row = progress.rows[at]
+    path = ("steps[0]",)
+    progress.apply(StepStarted(path, 1.0))
+    progress.apply(Progressed(path, 2.0, text="again in 0.3 s (HTTP 429)"))
+    row = progress.rows[path]
     assert activity(row) == "again in 0.3 s (HTTP 429)"
-    progress.apply(Progressed(at, 2.3))
+    progress.apply(Progressed(path, 2.3))
     assert activity(row) == ""
 
 
@@ -347,8 +347,8 @@ def test_the_warning_comes_once_in_a_run_whatever_the_reason() -> None:
     run = Now(*errors, retry=agf.Retry(9, first=0)).run(FAN.format(policy="abort"), xs=20)
     assert run.status == "ok"
     assert [warning.code for warning in run.warnings] == ["tool.retried"]
-    asked = [Answered(429, **{"Retry-After": str(100 + number)}) for number in range(20)]
-    run = Now(*asked, retry=agf.Retry(9)).run(FAN.format(policy="continue"), xs=20)
+    answers = [Answered(429, **{"Retry-After": str(100 + number)}) for number in range(20)]
+    run = Now(*answers, retry=agf.Retry(9)).run(FAN.format(policy="continue"), xs=20)
     assert [warning.code for warning in run.warnings] == ["tool.retried", "run.all-dropped"]
 
 
@@ -371,11 +371,11 @@ def test_many_agents_at_once_are_a_warning(count: int, kind: str, warned: bool) 
     step = {"agent": "agent: {prompt: hi}", "tool": "tool: {name: work}"}[kind]
     branches = "".join(f"      b{number}: {{{step}}}\n" for number in range(count))
     run = agf.run(PARALLEL.format(branches), registry=registry)
-    found = [warning for warning in run.warnings if warning.code == "flow.unlimited"]
-    assert len(found) == warned
-    if found:
-        assert found[0].message == "9 branches ask agents at the same time, and nothing limits them"
-        assert found[0].span is not None
+    warnings = [warning for warning in run.warnings if warning.code == "flow.unlimited"]
+    assert len(warnings) == warned
+    if warnings:
+        assert warnings[0].message == "9 branches ask agents at the same time, and nothing limits them"
+        assert warnings[0].span is not None
 
 
 @pytest.mark.parametrize(
@@ -393,10 +393,10 @@ def test_a_retry_of_an_effect_that_its_author_did_not_allow_is_a_warning(
 ) -> None:
     registry = agf.Registry()
     agf.tool(lambda x: x, name="fetch", registry=registry, **options)
-    one = f"pipeline: one\nsteps:\n- tool: {{name: fetch, args: {{x: 1}}, on_error: {on_error}}}\n"
-    run = agf.run(text.format(policy=on_error) if text else one, {"xs": [1]} if text else None, registry=registry)
-    found = [warning for warning in run.warnings if warning.code == "flow.repeated-effect"]
-    assert len(found) == warned
-    if found:
-        assert found[0].message == "retry repeats 'fetch', which has an effect (reuse=False)"
-        assert found[0].span.text == "fetch"
+    flow_text = f"pipeline: one\nsteps:\n- tool: {{name: fetch, args: {{x: 1}}, on_error: {on_error}}}\n"
+    run = agf.run(text.format(policy=on_error) if text else flow_text, {"xs": [1]} if text else None, registry=registry)
+    warnings = [warning for warning in run.warnings if warning.code == "flow.repeated-effect"]
+    assert len(warnings) == warned
+    if warnings:
+        assert warnings[0].message == "retry repeats 'fetch', which has an effect (reuse=False)"
+        assert warnings[0].span.text == "fetch"

@@ -45,14 +45,14 @@ class Tools:
         self.registry, self.events = agf.Registry(), list[Any]()
         agf.tool(function, name="crawl", registry=self.registry, **options)
 
-    def run(self, text: str = ONE, given: Any = None, **options: Any) -> agf.Run:
+    def run(self, text: str = ONE, fields: Any = None, **options: Any) -> agf.Run:
         options = {"raises": False, "on_event": self.events.append, **options}
-        return agf.run(agf.load(text, registry=self.registry), given, registry=self.registry, **options)
+        return agf.run(agf.load(text, registry=self.registry), fields, registry=self.registry, **options)
 
-    def run_virtual(self, text: str = ONE, given: Any = None, **options: Any) -> agf.Run:
+    def run_virtual(self, text: str = ONE, fields: Any = None, **options: Any) -> agf.Run:
         flow = agf.load(text, registry=self.registry)
         options = {"raises": False, "on_event": self.events.append, **options}
-        return run_virtual(agf.arun(flow, given, registry=self.registry, **options))
+        return run_virtual(agf.arun(flow, fields, registry=self.registry, **options))
 
     def of(self, kind: Any) -> list[Any]:
         return [event for event in self.events if type(event) is kind]
@@ -104,8 +104,8 @@ def test_the_annotation_may_be_a_class_optional_or_a_text() -> None:
     def third(call: int) -> None: ...
 
     one.__annotations__["call"], other.__annotations__["call"] = agf.ToolContext, agf.ToolContext | None
-    found = [Tools(function).registry.tools["crawl"].context for function in (one, other, third, plain)]
-    assert found == [("call",), ("call",), (), ("call",)]
+    names = [Tools(function).registry.tools["crawl"].context for function in (one, other, third, plain)]
+    assert names == [("call",), ("call",), (), ("call",)]
 
 
 def test_a_result_of_such_a_tool_is_reused(tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ def test_ten_reports_a_second_and_the_last_one_arrive() -> None:
 
     tools = Tools(crawl)
     tools.run_virtual()
-    done = [event.done for event in tools.of(Progressed)]
-    assert done[0] == 0
-    assert done[-1] == 100
-    assert 10 <= len(done) <= 12
+    reported = [event.done for event in tools.of(Progressed)]
+    assert reported[0] == 0
+    assert reported[-1] == 100
+    assert 10 <= len(reported) <= 12
 
 
 def test_another_thread_may_report() -> None:
@@ -171,15 +171,15 @@ def test_another_thread_may_report() -> None:
 
 
 def test_nothing_is_reported_after_the_end_of_a_call() -> None:
-    kept = list[agf.ToolContext]()
+    contexts = list[agf.ToolContext]()
 
     async def crawl(url: str, call: agf.ToolContext) -> str:
-        kept.append(call)
+        contexts.append(call)
         return url
 
     tools = Tools(crawl)
     tools.run(LANGUAGES["pipeline"] + "- tool: {name: crawl, args: {url: b}}\n")
-    for call in kept:
+    for call in contexts:
         call.progress(1)
         with pytest.raises(agf.StepError, match="its call has ended"):
             asyncio.run(call.ask("Still there?"))
@@ -187,13 +187,13 @@ def test_nothing_is_reported_after_the_end_of_a_call() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "report",
     [(math.nan,), (math.inf,), (-1,), (1, -1), (1, math.nan), (1e16,), (True,), ("3",), (1, 2, 3), (10**400,)],
     ids=repr,
 )
-def test_wrong_progress_is_an_error_at_the_step(given: Any) -> None:
+def test_wrong_progress_is_an_error_at_the_step(report: Any) -> None:
     def crawl(url: str, call: agf.ToolContext) -> str:
-        call.progress(*given)
+        call.progress(*report)
         return url
 
     tools = Tools(crawl)
@@ -206,7 +206,7 @@ def test_wrong_progress_is_an_error_at_the_step(given: Any) -> None:
 
 
 def test_the_rows_show_a_bar_and_the_last_text() -> None:
-    shown = list[Any]()
+    texts = list[Any]()
 
     async def crawl(url: str, call: agf.ToolContext) -> str:
         call.progress(2, total=10)
@@ -214,8 +214,8 @@ def test_the_rows_show_a_bar_and_the_last_text() -> None:
         await asyncio.sleep(0.2)
         progress = started[0].progress
         row = progress.rows["steps[0]",]
-        shown.extend([activity(row), share_of(row), progress_html(progress, now=0), progress_text(progress, now=0)])
-        shown.append(Updates(progress).complete(0)["rows"])
+        texts.extend([activity(row), share_of(row), progress_html(progress, now=0), progress_text(progress, now=0)])
+        texts.append(Updates(progress).complete(0)["rows"])
         return url
 
     tools = Tools(crawl)
@@ -228,7 +228,7 @@ def test_the_rows_show_a_bar_and_the_last_text() -> None:
     started.append(agf.start(flow, registry=tools.registry, on_event=first))
     ready.set()
     started[0].result()
-    text, share, page, lines, rows = shown
+    text, share, page, lines, rows = texts
     assert (text, share) == ("3 of 10 · page <3>", 0.3)
     assert '<progress value="0.3" max="1"' in page
     assert "3 of 10 · page &lt;3&gt;" in page
@@ -239,13 +239,13 @@ def test_the_rows_show_a_bar_and_the_last_text() -> None:
 
 
 def test_of_many_calls_the_longest_running_one_is_shown() -> None:
-    shown = list[str]()
+    texts = list[str]()
 
     async def crawl(url: str, call: agf.ToolContext) -> str:
         call.progress(int(url))
         await asyncio.sleep(1)
         if url == "2":
-            shown.append(activity(tools.of_run.progress.rows["steps[0].do",]))
+            texts.append(activity(tools.of_run.progress.rows["steps[0].do",]))
         return url
 
     class Watched(Tools):
@@ -259,7 +259,7 @@ def test_of_many_calls_the_longest_running_one_is_shown() -> None:
         return await tools.of_run
 
     asyncio.run(main())
-    assert shown in (["#0: 0, and 3 more"], ["#1: 1, and 2 more"], ["#2: 2, and 1 more"])
+    assert texts in (["#0: 0, and 3 more"], ["#1: 1, and 2 more"], ["#2: 2, and 1 more"])
 
 
 def test_secrets_are_masked() -> None:
@@ -309,8 +309,8 @@ def test_a_tool_asks_in_every_place(function: Any, where: Any, is_async: bool) -
     tools = Tools(function, where=where)
     run = tools.run(ask=later if is_async else lambda question: question.choices[1])
     assert run.output == "no", run.error
-    (asked,) = tools.of(QuestionAsked)
-    assert asked.question == agf.Question("Follow a?", ("yes", "no"), where="steps[0]")
+    (asked_event,) = tools.of(QuestionAsked)
+    assert asked_event.question == agf.Question("Follow a?", ("yes", "no"), where="steps[0]")
     assert [event.answer for event in tools.of(QuestionAnswered)] == ["no"]
 
 
@@ -422,15 +422,15 @@ def test_waiting_on_the_loop_is_an_error() -> None:
 
 @pytest.mark.parametrize("where", ["kernel", "thread"])
 def test_a_cancelled_run_closes_the_question_of_its_tool(where: Any) -> None:
-    asked = threading.Event()
+    is_asked = threading.Event()
 
     async def never(question: agf.Question) -> str:
-        asked.set()
+        is_asked.set()
         await asyncio.Event().wait()
         return "yes"
 
     def cancel() -> None:
-        assert asked.wait(60)
+        assert is_asked.wait(60)
         (running,) = (run for run in live.running if run.name == "one")
         running.cancel()
 

@@ -33,6 +33,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(_Selector(self))
         self.now = 0.0
         self.executing = 0
+        """The number of functions in executors that have not returned."""
 
     def time(self) -> float:
         return self.now
@@ -50,6 +51,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _Selector(selectors.DefaultSelector):
+    """Waits for files and threads in real time. If nothing comes and no thread works, it moves the clock instead."""
+
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
         self._loop = loop

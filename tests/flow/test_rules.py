@@ -34,11 +34,12 @@ def flow_of(text: str) -> agf.Flow:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_checks(row: dict[str, Any]) -> None:
-    flow, found = check(flow_of(row["text"]))
-    told = [
-        {"severity": d.severity, "code": d.code, "at": d.span.text if d.span else None} for d in sort_by_place(found)
+    flow, diagnostics = check(flow_of(row["text"]))
+    codes = [
+        {"severity": d.severity, "code": d.code, "at": d.span.text if d.span else None}
+        for d in sort_by_place(diagnostics)
     ]
-    assert told == row["found"]
+    assert codes == row["found"]
     assert {ref.path[-1]: ref.certain for ref in flow.inputs} == row["inputs"]
 
 
@@ -62,7 +63,7 @@ def test_an_overwritten_store_shows_both_places() -> None:
     steps = "- transform: {value: '1', output: a}\n- transform: {value: '2', output: a}\n"
     (finding,) = check(flow_of(f"pipeline: p\nsteps:\n{steps}"))[1]
     assert finding.span.place == (3, 35)
-    assert [(what, span.place) for what, span in finding.related] == [("overwritten here", (4, 35))]
+    assert [(label, span.place) for label, span in finding.related] == [("overwritten here", (4, 35))]
 
 
 def test_a_flow_that_infers_nothing_is_still_checked_for_its_names() -> None:
@@ -76,8 +77,8 @@ def test_a_chain_of_thousands_of_steps_is_followed_to_its_end() -> None:
     steps = ["- transform: {value: \"'a'\", output: s0}\n"]
     steps += [f"- transform: {{value: s{n - 1}, output: s{n}}}\n" for n in range(1, 3000)]
     steps += ["- match: {on: s2999, cases: {a: {pipeline: q}, b: {pipeline: q}}}\n"]
-    found = check(flow_of(f"pipeline: p\nsteps:\n{''.join(steps)}"))[1]
-    assert [d.code for d in found] == ["flow.label"]
+    diagnostics = check(flow_of(f"pipeline: p\nsteps:\n{''.join(steps)}"))[1]
+    assert [d.code for d in diagnostics] == ["flow.label"]
 
 
 # --- what is inferred of an expression is so ---
@@ -103,11 +104,11 @@ LITERALS = st.sampled_from(["1", "0", "2.5", "'low'", "'x'", "''", "true", "fals
 
 def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     operators = st.sampled_from(["and", "or", "==", "!=", "<", ">=", "+", "-", "*", "/"])
-    each = st.sampled_from(["map", "filter", "all", "any", "find"])
+    function = st.sampled_from(["map", "filter", "all", "any", "find"])
     bodies = st.sampled_from(["x", "x == 'low'", "x + 'y'", "x.n", "x and 1", "[x]"])
     return st.one_of(
         st.tuples(inner, operators, inner).map(lambda parts: f"({' '.join(parts)})"),
-        st.tuples(each, inner, bodies).map(lambda parts: f"{parts[0]}({parts[1]}, x -> {parts[2]})"),
+        st.tuples(function, inner, bodies).map(lambda parts: f"{parts[0]}({parts[1]}, x -> {parts[2]})"),
         st.sampled_from(["(not {})", "(-{})", "[{}]", "{{n: {}}}", "count({})", "sum({})"]).flatmap(
             lambda form: inner.map(form.format)
         ),
@@ -118,14 +119,14 @@ def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @given(st.recursive(st.one_of(NAMES, LITERALS), _larger, max_leaves=8))
 def test_a_value_has_the_shape_that_was_inferred_and_what_cannot_work_does_not(source: str) -> None:
-    found: list[agf.Diagnostic] = []
+    problems: list[agf.Diagnostic] = []
     expr = parse(Source("test", source).span(), PIPELINE)
-    shape = infer(expr, lambda path: (KNOWN.get(path), None), found)
+    shape = infer(expr, lambda path: (KNOWN.get(path), None), problems)
     try:
         value = expr.evaluate(FRAME)
     except agf.StepError:
         return
-    assert [d for d in found if d.severity == "error"] == []
+    assert [d for d in problems if d.severity == "error"] == []
     assert shape is None or fits(shape, value), (shape, value)
 
 
@@ -142,7 +143,7 @@ def fits(shape: Shape, value: Any) -> bool:
     if kinds[type(value)] not in shape.kinds:
         return False
     if shape.values is not None:
-        return any(type(value) is type(one) and value == one for one in shape.values)
+        return any(type(value) is type(literal) and value == literal for literal in shape.values)
     if type(value) is list:
         return shape.of is None or all(fits(shape.of, element) for element in value)
     if type(value) is dict:

@@ -27,22 +27,22 @@ SPAN = Source("<text>", "model").span()
 names = st.sampled_from(["add", "fail", "nope", ""])
 calls = st.lists(
     st.fixed_dictionaries({"id": st.uuids().map(str), "tool": names, "arguments": st.just({})}), max_size=3
-).filter(lambda found: sum(call["tool"] == "" for call in found) <= 1)
+).filter(lambda calls: sum(call["tool"] == "" for call in calls) <= 1)
 
 
 @st.composite
 def replies(draw: st.DrawFn) -> Any:
-    asked = draw(calls)
-    reply: dict[str, Any] = {"text": draw(st.sampled_from(["good", "bad"])), "calls": asked, "usage": {}}
-    if any(call["tool"] == "" for call in asked):
+    reply_calls = draw(calls)
+    reply: dict[str, Any] = {"text": draw(st.sampled_from(["good", "bad"])), "calls": reply_calls, "usage": {}}
+    if any(call["tool"] == "" for call in reply_calls):
         if draw(st.booleans()):
             reply["answer"] = draw(st.sampled_from(["good", "bad"]))
         else:
-            next(call for call in asked if call["tool"] == "")["fault"] = "are no JSON object"
+            next(call for call in reply_calls if call["tool"] == "")["fault"] = "are no JSON object"
     return reply
 
 
-def read(answer: Any) -> Any:
+def read_answer(answer: Any) -> Any:
     if answer != "good":
         raise agf.StepError(agf.Diagnostic("agent.reply-schema", "that is not good"))
     return answer
@@ -55,19 +55,19 @@ def session(steps: int) -> Session:
     return Session(
         model=Name("m"),
         prompt=Computed(SPAN, lambda frame: "?"),
-        read_answer=read,
+        read_answer=read_answer,
         steps=steps,
         too_many_steps=too_many_steps,
     )
 
 
-def conversations(steps: int, said: list[Any]) -> list[Conversation]:
+def conversations(steps: int, replies_of_model: list[Any]) -> list[Conversation]:
     """The conversation after each reply, up to its end."""
-    asked = session(steps)
+    talk = session(steps)
     conversation = Conversation(({"role": "user", "text": "?"},))
     after_replies = []
-    for reply in said:
-        conversation = conversation.replied(asked, reply)
+    for reply in replies_of_model:
+        conversation = conversation.replied(talk, reply)
         after_replies.append(conversation)
         if conversation.verdict == "answer":
             break
@@ -79,8 +79,10 @@ def conversations(steps: int, said: list[Any]) -> list[Conversation]:
 
 
 @given(st.integers(1, 6), st.lists(replies(), min_size=10, max_size=10))
-def test_a_conversation_ends_within_its_steps_with_an_answer_or_a_reason(steps: int, said: list[Any]) -> None:
-    after_replies = conversations(steps, said)
+def test_a_conversation_ends_within_its_steps_with_an_answer_or_a_reason(
+    steps: int, replies_of_model: list[Any]
+) -> None:
+    after_replies = conversations(steps, replies_of_model)
     last = after_replies[-1]
     assert last.verdict == "answer"
     assert len(after_replies) == last.steps <= steps
@@ -89,8 +91,8 @@ def test_a_conversation_ends_within_its_steps_with_an_answer_or_a_reason(steps: 
 
 
 @given(st.integers(1, 6), st.lists(replies(), min_size=10, max_size=10))
-def test_every_call_is_answered_once_before_the_next_reply(steps: int, said: list[Any]) -> None:
-    messages = conversations(steps, said)[-1].messages
+def test_every_call_is_answered_once_before_the_next_reply(steps: int, replies_of_model: list[Any]) -> None:
+    messages = conversations(steps, replies_of_model)[-1].messages
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool":
@@ -103,10 +105,10 @@ def test_every_call_is_answered_once_before_the_next_reply(steps: int, said: lis
 
 
 @given(st.integers(2, 6), st.integers(0, 5))
-def test_only_the_last_request_tells_the_model_to_answer(steps: int, done: int) -> None:
-    asked = session(steps)
-    request = Conversation(({"role": "user", "text": "?"},), steps=min(done, steps - 1)).request(asked)
-    assert request["last"] is (min(done, steps - 1) == steps - 1)
+def test_only_the_last_request_tells_the_model_to_answer(steps: int, steps_done: int) -> None:
+    conversation = session(steps)
+    request = Conversation(({"role": "user", "text": "?"},), steps=min(steps_done, steps - 1)).request(conversation)
+    assert request["last"] is (min(steps_done, steps - 1) == steps - 1)
     assert (len(request["messages"]) == 2) is request["last"]  # with ANSWER_NOW
 
 

@@ -34,9 +34,10 @@ SESSIONS: dict[str, tuple[Told, list[Turn], dict[str, list[int]]]] = {
         {"price": [1, 1]},
     ),
 }
+"""For each session: its events, the turns that are listed, and the calls and failures of each tool."""
 
 
-def told(events: Told) -> Turns:
+def turns_of(events: Told) -> Turns:
     turns, place = Turns(), 0
     for kind, tool in events:
         if kind == "begin":
@@ -47,16 +48,16 @@ def told(events: Told) -> Turns:
     return turns
 
 
-@pytest.mark.parametrize("what", SESSIONS)
-def test_the_turns_of_a_session(what: str) -> None:
-    events, listed, tools = SESSIONS[what]
-    turns = told(events)
+@pytest.mark.parametrize("case", SESSIONS)
+def test_the_turns_of_a_session(case: str) -> None:
+    events, listed, tools = SESSIONS[case]
+    turns = turns_of(events)
     assert ([*turns], turns.tools) == (listed, tools)
     assert turns.requests == sum(event == ("begin", "") for event in events)
 
 
 def test_a_retry_is_no_new_turn_and_no_change() -> None:
-    turns = told([("begin", "price")])
+    turns = turns_of([("begin", "price")])
     changes: list[Any] = [turns.changes]
     turns.begin(("call", 1), "tool", "price")
     changes.append(turns.changes)
@@ -72,7 +73,7 @@ def test_a_retry_is_no_new_turn_and_no_change() -> None:
 
 
 def test_the_last_turns_are_kept_and_all_are_counted() -> None:
-    turns = told([("begin", "")] * (KEPT + 2))
+    turns = turns_of([("begin", "")] * (KEPT + 2))
     assert [turn.number for turn in turns] == list(range(3, KEPT + 3))
     assert turns.requests == KEPT + 2
 

@@ -44,7 +44,7 @@ def registry_of(result: Any, works: list[bool]) -> agf.Registry:
     return registry
 
 
-def asked(path: Path, sql: str) -> Any:
+def query(path: Path, sql: str) -> Any:
     kept.flush(path)
     with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(sql).fetchone()
@@ -56,8 +56,8 @@ def test_a_message_is_stored_once_whatever_runs_begin_with_it(tmp_path: Path) ->
         for _ in range(20):
             agf.run("daily", registry=registry)
         (parts, stored), (works,) = (
-            asked(path, "SELECT count(*), sum(length(text)) FROM parts"),
-            asked(path, "SELECT max(length(work)) FROM runs"),
+            query(path, "SELECT count(*), sum(length(text)) FROM parts"),
+            query(path, "SELECT max(length(work)) FROM runs"),
         )
     assert parts == len(agf.context("log", registry=registry)) - 1  # the last run begins before its own message
     assert stored < 1_400 * parts
@@ -86,12 +86,12 @@ def test_a_part_is_deleted_with_the_last_run_that_begins_with_it(tmp_path: Path)
         for _ in range(3):
             agf.run("daily", registry=registry)
         third, second, first = (run.run_id for run in agf.runs())
-        asked(path, "UPDATE parts SET used=0")  # as if the runs had been written long ago
-        left = []
+        query(path, "UPDATE parts SET used=0")  # as if the runs had been written long ago
+        parts_left = []
         for run_id in (second, third, first):
             past_runs.delete([run_id])
-            left.append(asked(path, "SELECT count(*) FROM parts"))
-        assert left == [(2,), (0,), (0,)]
+            parts_left.append(query(path, "SELECT count(*) FROM parts"))
+        assert parts_left == [(2,), (0,), (0,)]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_context_whose_messages_have_changed_is_refused(change: str, tmp_path:
         with pytest.raises(agf.StepError):
             agf.run("late", registry=registry)
         failed = agf.runs()[0].run_id
-        asked(path, change)
+        query(path, change)
         with pytest.raises(agf.DefinitionError) as caught:
             agf.resume(failed, registry=registry)
         assert [problem.code for problem in caught.value.diagnostics] == ["journal.unreadable"]

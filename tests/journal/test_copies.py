@@ -60,10 +60,10 @@ def rows_of(run_id: str, path: Path) -> list[Any]:
     """The checked rows of a run, without times and numbers."""
     store = Store.at(path)
     num = next(head.num for head in list_runs(store) if head.run_id == run_id)
-    found = list(records(store, num))
-    assert [one.line for one in found] == sorted({one.line for one in found})
-    assert all(one.started is not None and one.started <= (one.ended or 0) for one in found if one.kind)
-    bare = (one._replace(line=0, started=None, ended=None, result=without_names(one.result)) for one in found)
+    rows = list(records(store, num))
+    assert [row.line for row in rows] == sorted({row.line for row in rows})
+    assert all(row.started is not None and row.started <= (row.ended or 0) for row in rows if row.kind)
+    bare = (row._replace(line=0, started=None, ended=None, result=without_names(row.result)) for row in rows)
     return sorted(bare, key=repr)
 
 
@@ -158,16 +158,16 @@ class Session:
         self.folder, self.count = folder, count
         (folder / "flow.yaml").write_text(FAN)
 
-    def run(self, what: str, until: int = 0) -> str:
+    def run(self, program: str, until: int = 0) -> str:
         # Coverage is not measured, because that would need disk space of its own.
         alone = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
         (self.folder / "calls.txt").write_text("")
-        done = subprocess.run(
-            [sys.executable, "-c", SESSION, what, str(until), str(self.count)],
+        completed = subprocess.run(
+            [sys.executable, "-c", SESSION, program, str(until), str(self.count)],
             cwd=self.folder, env=alone, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert (done.returncode, done.stderr) == (-signal.SIGKILL if what == "kill" else 0, "")
-        return done.stdout.strip()
+        assert (completed.returncode, completed.stderr) == (-signal.SIGKILL if program == "kill" else 0, "")
+        return completed.stdout.strip()
 
     @property
     def calls(self) -> list[int]:
@@ -179,7 +179,7 @@ class Session:
         with closing(sqlite3.connect(self.folder / "runs.sqlite")) as connection:
             (num,) = connection.execute("SELECT num FROM runs ORDER BY started DESC LIMIT 1").fetchone()
             sql = "SELECT at FROM records WHERE line>? AND line<? AND what='finished' ORDER BY line"
-            return [json.loads(at)[-1] for (at,) in connection.execute(sql, (num, num + ROOM))]
+            return [json.loads(path)[-1] for (path,) in connection.execute(sql, (num, num + ROOM))]
 
 
 @pytest.mark.slow
@@ -202,8 +202,8 @@ def test_a_disk_that_is_full_while_a_run_copies_does_not_end_the_run(tmp_path: P
     session = Session(tmp_path, 2_000)
     assert session.run("run") == "True ok 0"
     room = (tmp_path / "runs.sqlite").stat().st_size // 3  # space for the log, which the copies fill
-    found = session.run("full", room)
+    answer = session.run("full", room)
     assert session.calls == []
     had = session.numbers
     assert 0 < len(had) < 2_000
-    assert found == f"True ok journal.full {2_000 - len(had)}"
+    assert answer == f"True ok journal.full {2_000 - len(had)}"

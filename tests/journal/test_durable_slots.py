@@ -56,10 +56,10 @@ class Look:
             self.running -= 1
 
     def _durable(self) -> int:
-        found = getattr(self._thread, "connection", None)
-        if found is None:
-            found = self._thread.connection = sqlite3.connect(self.path, isolation_level=None)
-        count = found.execute("SELECT count(*) FROM records WHERE what IN ('finished', 'failed')").fetchone()[0]
+        connection = getattr(self._thread, "connection", None)
+        if connection is None:
+            connection = self._thread.connection = sqlite3.connect(self.path, isolation_level=None)
+        count = connection.execute("SELECT count(*) FROM records WHERE what IN ('finished', 'failed')").fetchone()[0]
         return int(count)
 
 

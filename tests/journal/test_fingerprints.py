@@ -116,7 +116,7 @@ CHANGES: dict[str, Case] = {
     "numpy: record": (lambda: structured().view(np.recarray), lambda array: a_little(array.a)),
     "numpy: whether it can be written": (numbers, lambda array: array.setflags(write=False)),
     "numpy: the shape": (numbers, lambda array: array.resize((4, N // 4), refcheck=False)),
-    "arrays that share memory": (shared, lambda given: a_little(given["part"])),
+    "arrays that share memory": (shared, lambda fields: a_little(fields["part"])),
     "bytearray": (lambda: bytearray(100_000), lambda data: one_of(data, 7, 1)),
     "large bytearray": (lambda: bytearray(3_000_000), lambda data: one_of(data, -1, 1)),
     "a dataclass": (lambda: Fit(numbers()), lambda fit: a_little(fit.weights)),
@@ -151,7 +151,7 @@ CHANGES: dict[str, Case] = {
     "pandas: values of Arrow": (frame, lambda table: one_of(table["a"].values, 7, 1.5 + 1e-9)),
     "pandas: a view for reading": (frame, lambda table: forced(table["n"].values)),
     "pandas: to_numpy": (frame, lambda table: forced(table["n"].to_numpy())),
-    "pandas: memory of an array": (outside, lambda given: a_little(given["array"][0])),
+    "pandas: memory of an array": (outside, lambda fields: a_little(fields["array"][0])),
     "pandas: a series": (lambda: pd.Series(numbers()), lambda series: a_little(series)),
     "pandas: the name of a series": (lambda: pd.Series(numbers()), lambda series: setattr(series, "name", "new")),
     "pandas: an index": (lambda: pd.Index(numbers()), lambda index: forced(index.values)),
@@ -263,7 +263,7 @@ def test_a_change_in_two_places_that_one_crc32_does_not_see_is_seen() -> None:
     byte."""
     size = 2_000_000
     before = bytes(size)
-    wanted = zlib.crc32(b"\x01" + bytes(size - 1)) ^ zlib.crc32(before)
+    expected = zlib.crc32(b"\x01" + bytes(size - 1)) ^ zlib.crc32(before)
     rows = [
         (zlib.crc32(bytes(size - 4) + (1 << bit).to_bytes(4, "little")) ^ zlib.crc32(before), 1 << bit)
         for bit in range(32)
@@ -274,8 +274,8 @@ def test_a_change_in_two_places_that_one_crc32_does_not_see_is_seen() -> None:
         rows = [
             (row[0] ^ pivot[0], row[1] ^ pivot[1]) if row[0] >> bit & 1 else row for row in rows if row is not pivot
         ]
-        if wanted >> bit & 1:
-            wanted, tail = wanted ^ pivot[0], tail ^ pivot[1]
+        if expected >> bit & 1:
+            expected, tail = expected ^ pivot[0], tail ^ pivot[1]
     after = b"\x01" + bytes(size - 5) + tail.to_bytes(4, "little")
     assert zlib.crc32(after) == zlib.crc32(before)
     prints = [print_of(np.frombuffer(bytearray(data), "u1")) for data in (before, after)]

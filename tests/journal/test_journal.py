@@ -121,12 +121,12 @@ def test_what_python_cannot_pickle_cloudpickle_can() -> None:
 def test_what_would_come_back_as_another_type_is_not_stored(
     make: Callable[[], Any], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    registry, made, types = agf.Registry(), list[Any](), list[type]()
+    registry, calls, types = agf.Registry(), list[Any](), list[type]()
 
     @agf.tool(registry=registry)
     def get() -> Any:
-        made.append(make())
-        return made[-1]
+        calls.append(make())
+        return calls[-1]
 
     @agf.tool(registry=registry)
     def use(value: Any) -> str:
@@ -136,11 +136,11 @@ def test_what_would_come_back_as_another_type_is_not_stored(
     text = "pipeline: p\nsteps:\n- tool: {name: get, output: got}\n- tool: {name: use, args: {value: !expr got}}\n"
     with kept.journal_in(tmp_path):
         failed = agf.run(text, registry=registry, raises=False)
-        assert [found.code for found in failed.warnings] == ["journal.unkept"]
+        assert [warning.code for warning in failed.warnings] == ["journal.unkept"]
         assert agf.resume(failed.run_id, registry=registry).output == "used"
     assert types[0] is types[1]
-    assert len(made) == 2
-    for value in made if request.node.callspec.id == "file" else ():
+    assert len(calls) == 2
+    for value in calls if request.node.callspec.id == "file" else ():
         value.close()
 
 
@@ -222,11 +222,11 @@ class Point:
 
 
 def test_an_opaque_value_is_available_in_a_resumed_run(tmp_path: Path) -> None:
-    seen: list[Any] = []
+    received: list[Any] = []
 
     def second(value: Any) -> str:
-        seen.append(value)
-        if len(seen) < 2:
+        received.append(value)
+        if len(received) < 2:
             raise LookupError("not yet")
         return "seen"
 
@@ -234,19 +234,19 @@ def test_an_opaque_value_is_available_in_a_resumed_run(tmp_path: Path) -> None:
         registry = registry_of(lambda: Point(3), second)
         failed = agf.run("main", registry=registry, raises=False)
         assert agf.resume(failed.run_id, registry=registry).output == "seen"
-    assert (type(seen[1]), seen[1].x, seen[1] is seen[0]) == (Point, 3, False)
+    assert (type(received[1]), received[1].x, received[1] is received[0]) == (Point, 3, False)
 
 
 def test_a_call_whose_result_cannot_be_stored_is_repeated_with_a_warning(tmp_path: Path) -> None:
-    made: list[int] = []
+    calls: list[int] = []
 
     def second(value: Any) -> str:
-        if len(made) < 2:
+        if len(calls) < 2:
             raise LookupError("not yet")
         return "seen"
 
     def first() -> Any:
-        made.append(1)
+        calls.append(1)
         return threading.Lock()
 
     with kept.journal_in(tmp_path):
@@ -269,11 +269,11 @@ def test_nothing_is_unpickled_to_list_show_compare_or_export_a_run(
     monkeypatch.chdir(tmp_path)
     with kept.journal_in(tmp_path):
         agf.run("main", registry=registry_of(Bomb, lambda value: value))
-        (one,) = agf.runs()
-        run = agf.runs(one.run_id)
-        said = [repr(agf.runs()), past_text(run), past_html(run), repr(run.trace), repr(run.calls), repr(run.output)]
-        said += [repr(run.compare(run)), run.export("run.json").read_text()]
-        assert all("Bomb" in text for text in (said[1], said[4], said[5], said[7]))
+        (listed,) = agf.runs()
+        run = agf.runs(listed.run_id)
+        texts = [repr(agf.runs()), past_text(run), past_html(run), repr(run.trace), repr(run.calls), repr(run.output)]
+        texts += [repr(run.compare(run)), run.export("run.json").read_text()]
+        assert all("Bomb" in text for text in (texts[1], texts[4], texts[5], texts[7]))
         assert not Path("exploded").exists()
         run.load()
         assert Path("exploded").exists()
@@ -361,13 +361,13 @@ def test_all_secrets_that_must_be_given_again_are_named(
         monkeypatch.setattr(settings.current, "words", words)
         with pytest.raises(agf.DefinitionError) as caught:
             agf.resume(failed.run_id, registry=registry)
-    found = caught.value.diagnostics[0]
-    assert message in found.message
-    assert found.hint == hint
+    diagnostic = caught.value.diagnostics[0]
+    assert message in diagnostic.message
+    assert diagnostic.hint == hint
 
 
 def test_no_secret_is_stored_and_a_resumed_run_uses_the_real_ones(tmp_path: Path) -> None:
-    registry, seen, fails = agf.Registry(), list[tuple[str, str]](), [True]
+    registry, received, fails = agf.Registry(), list[tuple[str, str]](), [True]
 
     @agf.tool(registry=registry)
     def key() -> str:
@@ -375,13 +375,13 @@ def test_no_secret_is_stored_and_a_resumed_run_uses_the_real_ones(tmp_path: Path
 
     @agf.tool(registry=registry, secret=["token", "other"])
     def fetch(path: str, token: str, other: str) -> str:
-        seen.append((token, other))
+        received.append((token, other))
         return f"{path} by {token}"
 
     @agf.tool(registry=registry)
     def fail() -> str:
         if fails[0]:
-            raise LookupError(f"{seen}")
+            raise LookupError(f"{received}")
         return "done"
 
     agf.define(SECRET, registry=registry)
@@ -398,7 +398,7 @@ def test_no_secret_is_stored_and_a_resumed_run_uses_the_real_ones(tmp_path: Path
         run = agf.resume(failed.run_id, registry=registry, input={"token": "s3cret-t0ken"})
     assert run.output == "done"
     assert run.stores["got"] == "notes by s3cret-t0ken"
-    assert seen == [("s3cret-t0ken", "m4de-by-a-tool")] * 2
+    assert received == [("s3cret-t0ken", "m4de-by-a-tool")] * 2
 
 
 def test_a_secret_argument_of_a_plan_is_not_stored(tmp_path: Path) -> None:
@@ -491,11 +491,11 @@ print(json.dumps([run.status, run.output, [found.code for found in run.warnings]
 def test_a_full_disk_ends_the_journal_and_not_the_run(room: int, tmp_path: Path) -> None:
     # Coverage is not measured, because that would need disk space of its own.
     alone = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", FULL, str(room)], cwd=tmp_path, env=alone, capture_output=True, text=True, check=True
     )
-    assert json.loads(done.stdout) == ["ok", 500, ["journal.full"]]
-    assert done.stderr == ""
+    assert json.loads(completed.stdout) == ["ok", 500, ["journal.full"]]
+    assert completed.stderr == ""
     with kept.journal_in(tmp_path):  # the records until then are complete
         if room > 50_000:
             agf.tool(lambda number: [number] * 100, name="many", registry=(again := agf.Registry()))
@@ -572,19 +572,19 @@ def test_a_run_that_is_deleted_or_taken_over_while_it_runs_says_so(change: str, 
 def test_a_damaged_file_is_reported_and_never_believed(tmp_path: Path) -> None:
     registry = registry_of(lambda: {"text": "pears and figs"})
     with kept.journal_in(tmp_path / "whole") as whole:
-        wanted = agf.run("main", registry=registry)
+        expected = agf.run("main", registry=registry)
         path = kept.cut(whole, 2, tmp_path / "cut")
-    found = path.read_bytes()
+    content = path.read_bytes()
     ends: set[str] = set()
-    for place in range(0, len(found), 509):
+    for place in range(0, len(content), 509):
         folder = tmp_path / f"at{place}"
         folder.mkdir()
-        bad = found[:place] + bytes([found[place] ^ 0xFF]) + found[place + 1 :]
+        bad = content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :]
         (folder / "runs.sqlite").write_bytes(bad)
         with kept.journal_in(folder):
             try:
                 run = agf.resume("main", registry=registry)
-                assert (run.output, dict(run.stores)) == (wanted.output, dict(wanted.stores)), f"byte {place}"
+                assert (run.output, dict(run.stores)) == (expected.output, dict(expected.stores)), f"byte {place}"
                 ends.add("taken up")
             except agf.DefinitionError as error:
                 ends.add(error.code)
@@ -606,13 +606,13 @@ def test_a_file_that_was_cut_short_is_reported(part: float, tmp_path: Path) -> N
         run = agf.run("main", registry=registry)
         assert run.output == "seen"
         assert codes(run) in ([], ["journal.damaged"], ["journal.full"])
-        told = ""
+        code = ""
         try:
-            found = [run.status for run in agf.runs()]  # at the cut there may have been nothing
+            statuses = [run.status for run in agf.runs()]  # at the cut there may have been nothing
         except agf.DefinitionError as error:
-            found, told = [], error.code
-        assert set(found) <= {"ok"}
-        assert told in ("", "journal.damaged")
+            statuses, code = [], error.code
+        assert set(statuses) <= {"ok"}
+        assert code in ("", "journal.damaged")
 
 
 OTHER = """
@@ -636,7 +636,7 @@ for _ in range(5):
 
 def test_two_processes_keep_their_runs_in_one_file(tmp_path: Path) -> None:
     both = [subprocess.Popen([sys.executable, "-c", OTHER], cwd=tmp_path) for _ in range(2)]
-    assert [one.wait(120) for one in both] == [0, 0]
+    assert [process.wait(120) for process in both] == [0, 0]
     with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as connection:
         assert connection.execute("SELECT count(*), min(status), max(status) FROM runs").fetchone() == (10, "ok", "ok")
         assert connection.execute("SELECT count(*) FROM records").fetchone() == (1000,)
@@ -698,8 +698,8 @@ def test_a_run_belongs_to_its_process_until_that_is_killed(tmp_path: Path) -> No
 def test_only_one_of_two_processes_can_resume_a_run(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry_of(lambda: 1, lambda value: 1 / 0), raises=False)
-        (one,) = queries.list_runs(Store.at(path))
-        assert [claims.claim(Store.at(path), one), claims.claim(Store.at(path), one)] == [True, False]
+        (listed,) = queries.list_runs(Store.at(path))
+        assert [claims.claim(Store.at(path), listed), claims.claim(Store.at(path), listed)] == [True, False]
 
 
 def test_a_forked_child_leaves_its_parents_file_alone_and_runs(tmp_path: Path) -> None:
@@ -835,7 +835,7 @@ def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(
         (head,) = queries.list_runs(store)
         assert claims.claim(store, head)
         assert deletion._deleted(store, head.num, head.num + ROOM) == deletion.SLICE  # then its process died
-        assert [one.status for one in queries.list_runs(store)] == ["damaged"]
+        assert [listed.status for listed in queries.list_runs(store)] == ["damaged"]
         with pytest.raises(agf.DefinitionError):
             agf.resume(run.run_id, registry=registry)
         assert past_runs.delete([run.run_id]) == [run.run_id]

@@ -53,22 +53,22 @@ GRAPH = {
 }  # fmt: skip
 
 
-def registry_of(made: list[str], fails: bool = False, rows: Callable[[], Any] = lambda: ROWS) -> agf.Registry:
+def registry_of(calls: list[str], fails: bool = False, rows: Callable[[], Any] = lambda: ROWS) -> agf.Registry:
     """The tools and flows of these tests. ``made``: gets the calls in this process. ``fails``: whether the last call of
     a flow raises an error."""
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
     def load() -> Any:
-        made.append("load")
+        calls.append("load")
         return rows()
 
     @agf.tool(registry=registry)
     def size(rows: Any, label: str) -> str:
-        made.append(label)
-        found = f"{label}{len(rows)}"
+        calls.append(label)
+        text = f"{label}{len(rows)}"
         rows.clear()  # changes only its own copy
-        return found
+        return text
 
     @agf.tool(registry=registry)
     def bump(state: dict[str, Any]) -> dict[str, Any]:
@@ -96,12 +96,12 @@ def large_parts(path: Path) -> list[str]:
 def test_arguments_of_many_calls_are_stored_once(flow: str, on: str | None, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         run = agf.run(flow, registry=registry_of([]), on=on)
-        found = run.stores["found"] if flow == "fan" else [run.stores[name] for name in "abc"]
-        assert found == ["a1500", "b1500", "c1500"]
+        results = run.stores["found"] if flow == "fan" else [run.stores[name] for name in "abc"]
+        assert results == ["a1500", "b1500", "c1500"]
         assert [json.loads(text) for text in large_parts(path)] == [ROWS]
-        given = [call["input"] for call in agf.runs(run.run_id).calls if call["label"] == "size"]
-        assert sorted(one["label"] for one in given) == ["a", "b", "c"]
-        assert all(one["rows"] == ROWS for one in given)
+        inputs = [call["input"] for call in agf.runs(run.run_id).calls if call["label"] == "size"]
+        assert sorted(arguments["label"] for arguments in inputs) == ["a", "b", "c"]
+        assert all(arguments["rows"] == ROWS for arguments in inputs)
 
 
 def stored_stores(path: Path) -> str:
@@ -151,9 +151,9 @@ def test_the_state_of_a_graph_is_stored_once(tmp_path: Path) -> None:
         run = agf.run("steps", {"n": 0, "rows": ROWS}, registry=registry_of([]))
         assert run.output == {"n": 12, "rows": ROWS}
         assert len(large_parts(path)) == 1
-        given = [call["input"]["state"] for call in agf.runs(run.run_id).calls]
-        assert [state["n"] for state in given] == list(range(12))
-        assert all(state["rows"] == ROWS for state in given)
+        states = [call["input"]["state"] for call in agf.runs(run.run_id).calls]
+        assert [state["n"] for state in states] == list(range(12))
+        assert all(state["rows"] == ROWS for state in states)
 
 
 def test_a_part_is_deleted_with_its_run(tmp_path: Path) -> None:
@@ -169,28 +169,28 @@ def test_a_part_is_deleted_with_its_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("flow", "on"), [("readers", None), ("fan", "processes:2")])
 def test_a_resumed_run_makes_no_call_with_them_again(flow: str, on: str | None, tmp_path: Path) -> None:
-    made = list[str]()
+    calls = list[str]()
     with kept.journal_in(tmp_path) as path:
-        failed = agf.run(flow, registry=registry_of(made, fails=True), raises=False, on=on)
-        run = agf.resume(failed.run_id, registry=registry_of(made), on=on)
+        failed = agf.run(flow, registry=registry_of(calls, fails=True), raises=False, on=on)
+        run = agf.resume(failed.run_id, registry=registry_of(calls), on=on)
         assert (run.output, len(agf.runs(run.run_id).calls)) == ("done", 6)
         # A worker adds the labels to its own copy of the list.
-        assert made == (["load"] if on else ["load", "a", "b", "c"])
+        assert calls == (["load"] if on else ["load", "a", "b", "c"])
         assert len(large_parts(path)) == 1
 
 
 def test_a_later_run_reuses_calls_with_equal_large_arguments(tmp_path: Path) -> None:
-    made = list[str]()
+    calls = list[str]()
     with kept.journal_in(tmp_path):
-        agf.run("readers", registry=registry_of(made))
-        made.clear()
-        run = agf.run("readers", registry=registry_of(made), reuse=True)
-        assert (run.output, made) == ("done", [])
+        agf.run("readers", registry=registry_of(calls))
+        calls.clear()
+        run = agf.run("readers", registry=registry_of(calls), reuse=True)
+        assert (run.output, calls) == ("done", [])
         other = [*ROWS[:-1], {"id": -1, "text": "changed"}]
-        agf.run("readers", registry=registry_of(made, rows=lambda: other))
-        made.clear()
-        again = agf.run("readers", registry=registry_of(made, rows=lambda: other), reuse=True)
-        assert (again.stores["a"], made) == ("a1500", [])
+        agf.run("readers", registry=registry_of(calls, rows=lambda: other))
+        calls.clear()
+        again = agf.run("readers", registry=registry_of(calls, rows=lambda: other), reuse=True)
+        assert (again.stores["a"], calls) == ("a1500", [])
 
 
 @pytest.mark.parametrize("sql", ["DELETE FROM large", "UPDATE large SET text = replace(text, 'x', 'y')"])
@@ -238,8 +238,8 @@ def test_a_value_that_grows_is_stored_again(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         run = agf.run("grows", registry=registry)
         assert len(large_parts(path)) == 2
-        given = [call["input"]["rows"] for call in agf.runs(run.run_id).calls if call["label"] == "size"]
-        assert given == [ROWS, [{**row, "text": "x" * 120} for row in ROWS]]
+        inputs = [call["input"]["rows"] for call in agf.runs(run.run_id).calls if call["label"] == "size"]
+        assert inputs == [ROWS, [{**row, "text": "x" * 120} for row in ROWS]]
 
 
 def test_equal_large_parts_of_many_calls_are_handed_to_the_store_once() -> None:

@@ -90,13 +90,13 @@ def test_projects_that_were_removed_do_not_take_descriptors(tmp_path: Path) -> N
 def test_the_runs_of_a_closed_journal_are_complete_and_can_be_read(tmp_path: Path) -> None:
     first = run(tmp_path / "first")
     past = agf.runs(first.run_id)
-    others = {run(tmp_path / str(number)).run_id for number in range(MOST)}
+    run_ids = {run(tmp_path / str(number)).run_id for number in range(MOST)}
     assert (tmp_path / "first" / "runs.sqlite").absolute() not in Store._open
     assert (past.status, [call["output"] for call in past.calls]) == ("ok", ["done"])
     use(tmp_path / "first")
     listed = {run.run_id for run in agf.runs()}  # may include runs of other tests without a journal
     assert first.run_id in listed
-    assert not listed & others
+    assert not listed & run_ids
 
 
 def test_a_run_of_a_closed_journal_can_be_resumed(tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_a_journal_is_not_closed_while_a_run_uses_it(tmp_path: Path) -> None:
         ends.set()
         return await waiting
 
-    made = asyncio.run(main())
-    assert (made.output, made.warnings) == ("late", ())
+    run_made = asyncio.run(main())
+    assert (run_made.output, run_made.warnings) == ("late", ())
     use(tmp_path / "first")
-    assert agf.runs(made.run_id).status == "ok"
+    assert agf.runs(run_made.run_id).status == "ok"
 
 
 def test_a_journal_that_was_closed_before_its_run_starts_is_opened_again(tmp_path: Path) -> None:

@@ -25,16 +25,16 @@ class Run:
 
     def take(self, value: Any, meanwhile: Callable[[], Any] = lambda: None) -> tuple[int, bool]:
         """Split a value. Returns the number of digested parts, and whether no part changed ``meanwhile``."""
-        made: list[Any] = []
+        parts: list[Any] = []
         checksums = Checksums()
         parted = take_apart(
-            value, lambda: pytest.fail("no large rest"), digest=lambda raw: self.digests.of(raw, checksums, made)
+            value, lambda: pytest.fail("no large rest"), digest=lambda raw: self.digests.of(raw, checksums, parts)
         )
         meanwhile()
-        is_sound = self.digests.learn(made)
+        is_sound = self.digests.learn(parts)
         if is_sound:
-            assert all(each.digest == hashlib.sha256(each.view).hexdigest() for each in parted.stretches)
-        return len(made), is_sound
+            assert all(stretch.digest == hashlib.sha256(stretch.view).hexdigest() for stretch in parted.stretches)
+        return len(parts), is_sound
 
 
 def frame() -> pd.DataFrame:

@@ -36,8 +36,8 @@ class Memory:
     def stored(self, value: Any, search: Search = parted.NOTHING_TO_FIND) -> bytes:
         file = Rest()
         taken = take_apart(value, lambda: file, search)
-        for each in taken.stretches:
-            self.parts[each.digest] = bytes(each.view)
+        for stretch in taken.stretches:
+            self.parts[stretch.digest] = bytes(stretch.view)
         if taken.file is None:
             return taken.data()
         digest = hashlib.sha256(file.data).hexdigest()
@@ -102,27 +102,27 @@ VALUES: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
-def same(one: Any, other: Any) -> bool:
-    if type(one) is not type(other):
+def is_same_value(first: Any, second: Any) -> bool:
+    if type(first) is not type(second):
         return False
-    if isinstance(one, pd.DataFrame):
-        pd.testing.assert_frame_equal(one, other, check_freq=True)
-        return one.index.equals(other.index) and one.attrs == other.attrs
-    if isinstance(one, pd.Series):
-        pd.testing.assert_series_equal(one, other, check_freq=True)
+    if isinstance(first, pd.DataFrame):
+        pd.testing.assert_frame_equal(first, second, check_freq=True)
+        return first.index.equals(second.index) and first.attrs == second.attrs
+    if isinstance(first, pd.Series):
+        pd.testing.assert_series_equal(first, second, check_freq=True)
         return True
-    if isinstance(one, np.ndarray):
-        flags = [(each.flags.writeable, each.dtype, each.shape) for each in (one, other)]
-        return flags[0] == flags[1] and bool(np.array_equal(one, other))
-    if isinstance(one, pl.DataFrame | pl.Series | pa.Table):
-        return bool(one.equals(other)) and getattr(one, "schema", 0) == getattr(other, "schema", 0)
-    if isinstance(one, Fit):
-        return same(one.name, other.name) and same(one.weights, other.weights)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(first, np.ndarray):
+        flags = [(value.flags.writeable, value.dtype, value.shape) for value in (first, second)]
+        return flags[0] == flags[1] and bool(np.array_equal(first, second))
+    if isinstance(first, pl.DataFrame | pl.Series | pa.Table):
+        return bool(first.equals(second)) and getattr(first, "schema", 0) == getattr(second, "schema", 0)
+    if isinstance(first, Fit):
+        return is_same_value(first.name, second.name) and is_same_value(first.weights, second.weights)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(is_same_value(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(is_same_value, first, second))
+    return bool(first == second)
 
 
 @pytest.mark.parametrize("kind", VALUES)
@@ -132,7 +132,7 @@ def test_a_value_is_read_as_it_was_written(kind: str) -> None:
     assert len(data) < 2 * LEAST
     assert memory.parts or kind == "no columns"
     back = put_together(data, memory.read)
-    assert same(value, back)
+    assert is_same_value(value, back)
     if kind == "one array twice":
         assert back[0] is back[1]
     if kind == "class":  # the code of the class would count, too
@@ -148,7 +148,7 @@ def test_a_frame_that_comes_back_can_be_changed() -> None:
     back = put_together(memory.stored(FRAME), memory.read)
     back.loc[0, "a"] = -1.0
     assert back["a"][0] == -1.0
-    assert same(put_together(memory.stored(FRAME), memory.read), FRAME)
+    assert is_same_value(put_together(memory.stored(FRAME), memory.read), FRAME)
 
 
 CHANGES: dict[str, tuple[Callable[[pd.DataFrame], Any], int]] = {
@@ -218,7 +218,7 @@ def test_columns_of_arrow_in_pandas_are_not_copied() -> None:
     held = {buffer.address for column in columns for chunk in _chunks(column) for buffer in chunk.buffers() if buffer}
     taken = list(take_apart(table, Rest).stretches)
     assert len(taken) == 3
-    assert {address(each.view) for each in taken} <= held
+    assert {address(stretch.view) for stretch in taken} <= held
 
 
 def _chunks(column: Any) -> list[Any]:
@@ -268,16 +268,16 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("others", OTHERS)
+@pytest.mark.parametrize("other_texts", OTHERS)
 @pytest.mark.parametrize("kind", HOLDING)
-def test_a_text_that_must_not_be_stored_is_seen(kind: str, others: str) -> None:
+def test_a_text_that_must_not_be_stored_is_seen(kind: str, other_texts: str) -> None:
     memory = Memory()
     for shift in range(0, 60, 7) if kind == "between two pieces" else (0,):
         value = HOLDING[kind]() if not shift else b"y" * shift + HOLDING[kind]()
         with pytest.raises(HoldsSecret):
-            memory.stored(value, Search((SECRET, *OTHERS[others])))
+            memory.stored(value, Search((SECRET, *OTHERS[other_texts])))
     assert memory.parts == {}
-    memory.stored(HOLDING[kind](), Search(OTHERS[others]))
+    memory.stored(HOLDING[kind](), Search(OTHERS[other_texts]))
 
 
 ODD = [
@@ -310,9 +310,9 @@ def test_a_searched_buffer_is_searched_again_for_other_texts() -> None:
     for kind in ("bytes of an array", "arrow", "frame"):
         value = HOLDING[kind]()
         Memory().stored(value, Search(OTHERS["few forms"], clean=clean))
-        found = set(clean)
+        seen_buffers = set(clean)
         Memory().stored(value, Search(OTHERS["few forms"], clean=clean))
-        assert clean == found
+        assert clean == seen_buffers
         with pytest.raises(HoldsSecret):
             Memory().stored(value, Search((SECRET,), clean=set()))
     assert len(clean) >= 3
@@ -335,15 +335,15 @@ def test_numbers_are_searched_only_for_numbers() -> None:
 
 
 def test_what_cannot_be_pickled_says_why_and_leaves_no_file() -> None:
-    made = list[Rest]()
+    files = list[Rest]()
 
     def create() -> Rest:
-        made.append(Rest())
-        return made[-1]
+        files.append(Rest())
+        return files[-1]
 
     with pytest.raises(NotPicklable, match="generator"):
-        take_apart(["x" * 100_000, (each for each in "abc")], create)
-    assert all(not file.data for file in made)
+        take_apart(["x" * 100_000, (letter for letter in "abc")], create)
+    assert all(not file.data for file in files)
 
 
 @pytest.mark.parametrize(

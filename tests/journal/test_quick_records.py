@@ -59,15 +59,15 @@ def test_failures_and_opaque_values_have_records(tmp_path: Path) -> None:
         return {1: x} if x % 5 == 0 else x  # opaque, because its key is not a text
 
     with kept.journal_in(tmp_path) as path:
-        made = run(work, "continue")
+        ended = run(work, "continue")
         kept.flush(path)
         with closing(sqlite3.connect(path)) as connection:
-            found = connection.execute("SELECT what, form, count(DISTINCT at), count(*) FROM records WHERE kind!='' "
+            rows = connection.execute("SELECT what, form, count(DISTINCT at), count(*) FROM records WHERE kind!='' "
                                        "GROUP BY what, form ORDER BY what, form").fetchall()  # fmt: skip
     failed, opaque = len(range(0, ELEMENTS, 7)), sum(x % 5 == 0 and x % 7 > 0 for x in range(ELEMENTS))
     plain = ELEMENTS - failed - opaque
-    assert made.status == "ok"
-    assert found == [
+    assert ended.status == "ok"
+    assert rows == [
         ("failed", "json", failed, failed),
         ("finished", "json", plain, plain),
         ("finished", "pickle", opaque, opaque),
@@ -84,14 +84,14 @@ def test_a_failure_stops_the_calls_that_were_built_ahead(tmp_path: Path) -> None
                 raise ValueError(x)
             return x
 
-        made = run(work)
-        assert made.status == "error"
+        ended = run(work)
+        assert ended.status == "error"
         assert 50 in calls
         assert len(calls) < ELEMENTS
         kept.flush(path)
         # The failed call, and calls that ran beside it and ended after the run.
         unrecorded = len(calls) - finished(path)
-        again = agf.resume(made.run_id, registry=_fixed(calls), raises=False)
+        again = agf.resume(ended.run_id, registry=_fixed(calls), raises=False)
         assert (again.status, again.output) == ("ok", list(range(ELEMENTS)))
         twice = {x for x, count in Counter(calls).items() if count == 2}
         assert 50 in twice
@@ -131,12 +131,12 @@ agf.run("main", {"xs": list(range(100))}, registry=registry)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
-@pytest.mark.parametrize("at", [0, 17, 99])
-def test_a_killed_process_loses_at_most_the_records_of_its_slots(tmp_path: Path, at: int) -> None:
+@pytest.mark.parametrize("moment", [0, 17, 99])
+def test_a_killed_process_loses_at_most_the_records_of_its_slots(tmp_path: Path, moment: int) -> None:
     path, text = tmp_path / "runs.sqlite", fan_out(limit=4)
-    done = script(KILLED, tmp_path, str(path), str(at), text)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    calls = [int(one) for one in Path(f"{path}.calls").read_text().split()]
+    completed = script(KILLED, tmp_path, str(path), str(moment), text)
+    assert completed.returncode == -signal.SIGKILL, completed.stderr
+    calls = [int(line) for line in Path(f"{path}.calls").read_text().split()]
     assert len(calls) - finished(path) <= 4
     again = list[int]()
     with kept.journal_in(tmp_path):

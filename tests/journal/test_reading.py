@@ -58,7 +58,7 @@ def stored(connection: sqlite3.Connection, rows: tuple[Row, ...]) -> sqlite3.Cur
     return connection.execute("SELECT * FROM records ORDER BY line")
 
 
-def read(*rows: Row) -> list[Record] | str:
+def read_rows(*rows: Row) -> list[Record] | str:
     """The records in the rows, as SQLite returns them, or the error."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         try:
@@ -69,16 +69,16 @@ def read(*rows: Row) -> list[Record] | str:
 
 @given(st.lists(st.sampled_from(sorted(SOUND)), max_size=30))
 def test_rows_are_read_as_they_were_written(names: list[str]) -> None:
-    records = read(*(row(SOUND[name] | {"line": line}) for line, name in enumerate(names, 1)))
+    records = read_rows(*(row(SOUND[name] | {"line": line}) for line, name in enumerate(names, 1)))
     if "a long number" in names:
         assert records == f"row {names.index('a long number') + 1} has changed since it was written"
         return
     assert isinstance(records, list)
     for line, (name, record) in enumerate(zip(names, records, strict=True), 1):
-        wanted = PLAIN | SOUND[name] | {"line": line}
-        wanted["at"] = tuple(json.loads(wanted["at"]))
-        of_arguments, of_value = [wanted.pop(key) for key in ARGUMENTS], [wanted.pop(key) for key in VALUE]
-        assert {key: getattr(record, key) for key in wanted} == wanted
+        expected = PLAIN | SOUND[name] | {"line": line}
+        expected["at"] = tuple(json.loads(expected["at"]))
+        of_arguments, of_value = [expected.pop(key) for key in ARGUMENTS], [expected.pop(key) for key in VALUE]
+        assert {key: getattr(record, key) for key in expected} == expected
         assert record.arguments == (*of_arguments, {}, None)
         assert record.result == (*of_value, None)
 
@@ -94,9 +94,9 @@ def test_a_cell_that_was_changed_is_found(column: str, cell: Any, name: str) -> 
     before = row(SOUND[name])
     changed = row(SOUND[name] | {column: cell}, before[-1])
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        (there,) = stored(connection, (changed,))
-    if row_crc(there[:-1]) != before[-1]:
-        assert "row 7 has changed" in str(read(row({"line": 6}), changed))
+        (stored_cell,) = stored(connection, (changed,))
+    if row_crc(stored_cell[:-1]) != before[-1]:
+        assert "row 7 has changed" in str(read_rows(row({"line": 6}), changed))
 
 
 @pytest.mark.parametrize("name", sorted(SOUND))
@@ -104,7 +104,7 @@ def test_a_cell_that_was_changed_is_found(column: str, cell: Any, name: str) -> 
 def test_a_forged_cell_is_an_error_of_the_journal_or_a_record_of_the_right_types(
     name: str, column: str, cell: Any
 ) -> None:
-    records = read(row(SOUND[name] | {column: cell}))
+    records = read_rows(row(SOUND[name] | {column: cell}))
     if isinstance(records, str):
         assert "row 7 has changed" in records
         return

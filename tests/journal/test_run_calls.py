@@ -65,7 +65,7 @@ def run(tmp_path: Path) -> Iterator[agf.Run]:
         yield agf.run(defined(OUTER, registry=registry), {"xs": [1, 2, 3, 4]}, registry=registry)
 
 
-def found(run: Any) -> RunCalls:
+def run_calls_of(run: Any) -> RunCalls:
     calls = calls_of(run)
     assert calls is not None
     return calls
@@ -73,14 +73,14 @@ def found(run: Any) -> RunCalls:
 
 def test_a_fan_out_has_the_calls_of_all_its_elements_also_of_called_flows(run: agf.Run) -> None:
     rows = run.steps
-    assert found(run).count(rows["steps[0]"]) == (24, 8)
-    assert found(run).count(rows["steps[0].do.do/steps[0]"]) == (24, 8)
-    assert found(run).count(rows["steps[0].do.do/steps[0].do"]) == (24, 8)
-    assert found(run).count(rows["steps[1]"]) == (1, 0)
+    assert run_calls_of(run).count(rows["steps[0]"]) == (24, 8)
+    assert run_calls_of(run).count(rows["steps[0].do.do/steps[0]"]) == (24, 8)
+    assert run_calls_of(run).count(rows["steps[0].do.do/steps[0].do"]) == (24, 8)
+    assert run_calls_of(run).count(rows["steps[1]"]) == (1, 0)
 
 
 def test_failed_calls_come_first_and_pages_do_not_overlap(run: agf.Run) -> None:
-    row, calls = run.steps["steps[0]"], found(run)
+    row, calls = run.steps["steps[0]"], run_calls_of(run)
     pages = [calls.page(row, 10, offset, order="failed") for offset in (0, 10, 20, 30)]
     assert [len(page) for page in pages] == [10, 10, 4, 0]
     assert len({record.line for page in pages for record in page}) == 24
@@ -89,7 +89,7 @@ def test_failed_calls_come_first_and_pages_do_not_overlap(run: agf.Run) -> None:
 
 
 def test_a_call_is_found_by_its_number_and_only_in_its_run(run: agf.Run) -> None:
-    calls = found(run)
+    calls = run_calls_of(run)
     (first, *_) = calls.page(run.steps["steps[0]"], 1)
     again = calls.call(calls.number(first))
     assert again.at == first.at
@@ -97,11 +97,11 @@ def test_a_call_is_found_by_its_number_and_only_in_its_run(run: agf.Run) -> None
 
 
 def test_elements_are_grouped_by_their_numbers(run: agf.Run) -> None:
-    calls, rows = found(run), run.steps
+    calls, rows = run_calls_of(run), run.steps
     outer = elements_of(calls, rows["steps[0]"], run.flow)
-    assert [(one.numbers, one.calls, one.failed) for one in outer] == [((i,), 6, 2) for i in range(4)]
+    assert [(group.numbers, group.calls, group.failed) for group in outer] == [((i,), 6, 2) for i in range(4)]
     inner = elements_of(calls, rows["steps[0].do"], run.flow)
-    assert [one.numbers for one in inner] == [(i, j) for i in range(4) for j in range(2)]
+    assert [group.numbers for group in inner] == [(i, j) for i in range(4) for j in range(2)]
     assert calls.count(rows["steps[0]"], (2,)) == (6, 2)
     assert all(record.at[1] == 2 for record in calls.page(rows["steps[0]"], 100, index=(2,)))
     assert elements_of(calls, rows["steps[1]"], run.flow) == []
@@ -110,9 +110,9 @@ def test_elements_are_grouped_by_their_numbers(run: agf.Run) -> None:
 def test_a_past_run_has_the_same_calls(run: agf.Run) -> None:
     past = agf.runs(run.run_id)
     row = past.steps["steps[0]"]
-    assert found(past).count(row) == (24, 8)
-    assert len(found(past).spans(row, 5)) == 5
-    assert found(past).attempts(past.steps["steps[1]"], 5)[0].value_shown == 1
+    assert run_calls_of(past).count(row) == (24, 8)
+    assert len(run_calls_of(past).spans(row, 5)) == 5
+    assert run_calls_of(past).attempts(past.steps["steps[1]"], 5)[0].value_shown == 1
 
 
 def test_a_resumed_run_continues_to_count_the_attempts(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ steps:
     with journal_in(tmp_path):
         run = agf.run(defined(text, registry=registry), registry=registry, raises=False)
         again = agf.resume(run.run_id, registry=registry, raises=False)
-        calls = found(again)
+        calls = run_calls_of(again)
         newest_first = calls.page(again.steps["steps[0].do"], 10)[::-1]
         assert calls.number_attempts(newest_first) == [3, 2, 1]  # the earlier attempt is not listed twice
         assert calls.number_attempts([]) == []
@@ -159,8 +159,8 @@ def test_names_that_differ_in_case_are_different_steps(tmp_path: Path) -> None:
         run = agf.run(defined(text.format(branches), registry=registry), registry=registry)
         tools = [row for row in run.steps.values() if row.word == "tool"]
         assert len(tools) == 5
-        assert [found(run).count(row).total for row in tools] == [1] * 5
-        assert [found(run).page(row, 5)[0].value_shown for row in tools] == list(names.values())
+        assert [run_calls_of(run).count(row).total for row in tools] == [1] * 5
+        assert [run_calls_of(run).page(row, 5)[0].value_shown for row in tools] == list(names.values())
 
 
 STEPS = st.sampled_from(["a", "a.do", "a.do.do", "ab", "a[0]", "b"])
@@ -169,19 +169,19 @@ PATHS = st.lists(st.tuples(STEPS, st.lists(st.integers(0, 3), max_size=3)), min_
 
 @given(PATHS, st.lists(STEPS, min_size=1, max_size=3).map(tuple))
 def test_a_call_belongs_to_the_steps_above_its_path(parts: list[tuple[str, list[int]]], key: tuple[str, ...]) -> None:
-    at = tuple(bit for step, numbers in parts for bit in (step, *numbers))
+    path = tuple(bit for step, numbers in parts for bit in (step, *numbers))
     bare = tuple(step for step, _ in parts)
-    assert is_of(at, key) is is_within(bare, key)  # type: ignore[arg-type]
-    numbers = numbers_in(at, key, 1)  # type: ignore[arg-type]
-    assert numbers is None or is_of(at, key, numbers)  # type: ignore[arg-type]
+    assert is_of(path, key) is is_within(bare, key)  # type: ignore[arg-type]
+    numbers = numbers_in(path, key, 1)  # type: ignore[arg-type]
+    assert numbers is None or is_of(path, key, numbers)  # type: ignore[arg-type]
 
 
 def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Run) -> None:
     row = run.steps["steps[0].do.do/steps[0]"]
-    inner = elements_of(found(run), row, row_flow(run))
+    inner = elements_of(run_calls_of(run), row, row_flow(run))
     assert len(inner) == 4 * 2 * 3
     assert inner[0].numbers == (0, 0, 0)
-    assert found(run).count(row, (0, 0, 1)) == (1, 1)
+    assert run_calls_of(run).count(row, (0, 0, 1)) == (1, 1)
 
 
 def row_flow(run: agf.Run) -> agf.Flow:

@@ -32,8 +32,11 @@ class Kept(NamedTuple):
     """A stored value as the journal has it."""
 
     form: str | None
+    """The form in which the value is stored: ``json``, ``pickle`` … With ``again`` only its preview is stored."""
     data: str | bytes | None
+    """The stored value; None if it is not stored."""
     shown: str | None = None
+    """The preview of the value as JSON; None if it has none."""
 
 
 class Point:
@@ -63,9 +66,9 @@ class Made:
     """A class whose pickle passes the argument by name (`NEWOBJ_EX`)."""
 
     def __new__(cls, *, a: Any = None) -> Made:
-        made = super().__new__(cls)
-        made.a = a  # type: ignore[attr-defined]
-        return made
+        instance = super().__new__(cls)
+        instance.a = a  # type: ignore[attr-defined]
+        return instance
 
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
         return (), {"a": self.a}  # type: ignore[attr-defined]
@@ -125,20 +128,20 @@ VALUES: dict[str, Any] = {
 _SIMPLE = (int, float, str, bytes, tuple, type(None))
 
 
-@pytest.mark.parametrize("what", VALUES)
-def test_a_value_is_the_same_however_it_is_pickled(what: str) -> None:
-    value = VALUES[what]
+@pytest.mark.parametrize("case", VALUES)
+def test_a_value_is_the_same_however_it_is_pickled(case: str) -> None:
+    value = VALUES[case]
     # The first protocols write objects in another way, and the fourth also byte arrays.
     protocols = (2, 3, 4, 5) if isinstance(value, _SIMPLE) and value != b"a" else (5,)
-    kept = [pickled(value, protocol) for protocol in protocols]
-    kept.append(Kept("pickle", pickletools.optimize(pickle.dumps(value, 5))))
-    assert {is_same(one, other) for one in kept for other in kept} == {True}
+    pickles = [pickled(value, protocol) for protocol in protocols]
+    pickles.append(Kept("pickle", pickletools.optimize(pickle.dumps(value, 5))))
+    assert {is_same(first, second) for first in pickles for second in pickles} == {True}
 
 
-@pytest.mark.parametrize("what", VALUES)
-def test_two_values_are_not_the_same(what: str) -> None:
-    others = {name: is_same(pickled(VALUES[what]), pickled(VALUES[name])) for name in VALUES}
-    assert [name for name, same in others.items() if same is not False] == [what]
+@pytest.mark.parametrize("case", VALUES)
+def test_two_values_are_not_the_same(case: str) -> None:
+    same_as = {name: is_same(pickled(VALUES[case]), pickled(VALUES[name])) for name in VALUES}
+    assert [name for name, same in same_as.items() if same is not False] == [case]
 
 
 def test_the_order_counts_where_a_value_has_one() -> None:
@@ -184,9 +187,9 @@ UNREAD: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", UNREAD)
-def test_a_pickle_that_is_not_followed_is_the_same_only_by_its_bytes(what: str) -> None:
-    first, other = (Kept("pickle", data) for data in UNREAD[what])
+@pytest.mark.parametrize("case", UNREAD)
+def test_a_pickle_that_is_not_followed_is_the_same_only_by_its_bytes(case: str) -> None:
+    first, other = (Kept("pickle", data) for data in UNREAD[case])
     assert is_same(first, first) is True
     assert is_same(first, other) is None
     assert essence(first).is_certain is False
@@ -211,6 +214,7 @@ JSON: list[tuple[str | None, str | None, bool]] = [
     (None, "null", False),
     ("null", None, False),
 ]
+"""Two texts of JSON, and whether they stand for the same value."""
 
 
 @pytest.mark.parametrize(("first", "other", "same"), JSON)
@@ -240,6 +244,7 @@ PREVIEWS: list[tuple[Kept, Kept, bool | None]] = [
     (Kept("again", None, encode(MASK)), Kept("again", None, "2"), None),
     (Kept("again", None, "2"), Kept("again", None, encode(MASK)), None),
 ]
+"""Two stored values, and whether they are the same; None: nobody can tell."""
 
 
 @pytest.mark.parametrize(("first", "other", "same"), PREVIEWS)
@@ -248,11 +253,11 @@ def test_previews_that_differ_are_those_of_different_values(first: Kept, other: 
 
 
 def test_the_digests_of_unstored_values_distinguish_them() -> None:
-    layout, another = b"l" * CONTENTS, b"m" * CONTENTS
+    layout, other_layout = b"l" * CONTENTS, b"m" * CONTENTS
     first = Kept("again", layout + b"a", "x")
     assert is_same(first, Kept("again", layout + b"a", "y")) is None, "equal ones say nothing"
     assert is_same(first, Kept("again", layout + b"b", "x")) is False
-    assert is_same(first, Kept("again", another + b"b", "x")) is None, "of other sizes"
+    assert is_same(first, Kept("again", other_layout + b"b", "x")) is None, "of other sizes"
     assert essence(first) == Essence("again", b"a", essence(first).shown, True, layout.hex())
 
 
@@ -289,15 +294,16 @@ PARTS: dict[str, tuple[Any, Any, bool | None]] = {
         None,
     ),
 }
+"""For each case: two large values, and whether they are the same; None: nobody can tell."""
 
 
-@pytest.mark.parametrize("what", PARTS)
-def test_large_values_are_the_same_if_their_parts_and_the_rest_are(what: str) -> None:
-    first, other, same = PARTS[what]
+@pytest.mark.parametrize("case", PARTS)
+def test_large_values_are_the_same_if_their_parts_and_the_rest_are(case: str) -> None:
+    first, other, same = PARTS[case]
     memory = Memory()
-    kept = [Kept("parts", memory.stored(value)) for value in (first, other)]
-    assert have_same(essence(kept[0]), essence(kept[1])) is same
-    assert essence(kept[0]).form == "parts"
+    stored = [Kept("parts", memory.stored(value)) for value in (first, other)]
+    assert have_same(essence(stored[0]), essence(stored[1])) is same
+    assert essence(stored[0]).form == "parts"
 
 
 def test_parts_that_cannot_be_read_are_the_same_only_by_their_bytes() -> None:

@@ -78,10 +78,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 def test_a_damaged_file_is_never_read(kind: str, files: ValueFiles, other: ValueFiles) -> None:
     files.add(PART, memoryview(DATA))
     damaged_by(DAMAGES[kind])(files.folder / PART.digest)
-    for each in (files, other):
+    for store in (files, other):
         with pytest.raises(PartError):
-            each.read(PART)
-        assert not each.has(PART)
+            store.read(PART)
+        assert not store.has(PART)
     if kind == "a folder":
         with pytest.raises(IsADirectoryError):
             files.add(PART, memoryview(DATA))
@@ -117,8 +117,8 @@ def test_only_unneeded_files_are_deleted(files: ValueFiles, tmp_path: Path) -> N
     files.add(PART, memoryview(DATA))
     unneeded = Part(hashlib.sha256(b"old").hexdigest(), 3)
     files.add(unneeded, memoryview(b"old"))
-    begun, left = f"{lock.name}-0.part", f"{OWNER}-7.part"
-    for name in (begun, left, "notes.txt"):
+    begun, left_behind = f"{lock.name}-0.part", f"{OWNER}-7.part"
+    for name in (begun, left_behind, "notes.txt"):
         (files.folder / name).write_bytes(b"1234")
     freed = files.clean({PART.digest}, lambda owner: alive(tmp_path / "owners", owner))
     assert names(files) == sorted([PART.digest, begun, "notes.txt"])
@@ -145,9 +145,9 @@ def test_a_tenth_of_the_disk_stays_free(files: ValueFiles, monkeypatch: pytest.M
 
 def test_a_part_of_unknown_size_is_complete_or_missing(files: ValueFiles) -> None:
     new, dropped = files.create(), files.create()
-    for each in (new, dropped):
-        each.write(DATA[:1000])
-        each.write(DATA[1000:])
+    for part in (new, dropped):
+        part.write(DATA[:1000])
+        part.write(DATA[1000:])
     assert new.part == dropped.part == PART
     dropped.drop()
     assert not files.has(PART)
@@ -163,8 +163,8 @@ def test_no_clock_decides_what_is_read_and_what_is_deleted(
 ) -> None:
     lock = ProcessLock(tmp_path / "owners")
     files.add(PART, memoryview(DATA))
-    begun, left = files.folder / f"{lock.name}-0.part", files.folder / f"{OWNER}-7.part"
-    for path in (begun, left):
+    begun, left_behind = files.folder / f"{lock.name}-0.part", files.folder / f"{OWNER}-7.part"
+    for path in (begun, left_behind):
         path.write_bytes(b"1234")
     for path in files.folder.iterdir():
         os.utime(path, (year - 1970, (year - 1970) * 365 * 86_400))
@@ -232,23 +232,23 @@ def test_a_folder_that_loses_a_file_is_an_error_or_a_missing_part(files: ValueFi
 def test_writers_of_one_part_do_not_disturb_each_other(files: ValueFiles, other: ValueFiles) -> None:
     ready = threading.Barrier(8)
 
-    def write(one: ValueFiles) -> None:
+    def write(store: ValueFiles) -> None:
         ready.wait()
         for _ in range(20):
-            one.add(PART, memoryview(DATA))
-            assert one.read(PART) == DATA
-            (one.folder / PART.digest).unlink(missing_ok=True)
+            store.add(PART, memoryview(DATA))
+            assert store.read(PART) == DATA
+            (store.folder / PART.digest).unlink(missing_ok=True)
 
-    def tolerant(one: ValueFiles) -> None:
+    def tolerant(store: ValueFiles) -> None:
         try:
-            write(one)
+            write(store)
         except (PartError, FileNotFoundError):  # another writer has deleted the file
             pass
         except BaseException as error:
             failures.append(error)
 
     failures = list[BaseException]()
-    threads = [threading.Thread(target=tolerant, args=(each,)) for each in (files, other) * 4]
+    threads = [threading.Thread(target=tolerant, args=(store,)) for store in (files, other) * 4]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -35,8 +35,8 @@ def write_and_read(store: Store, numbers: range) -> None:
     durable."""
     with closing(sqlite3.connect(store.path)) as reading:
 
-        async def write(some: range) -> None:
-            for number in some:
+        async def write(lines: range) -> None:
+            for number in lines:
                 await store.writer.write(ADD, line(number))
                 assert reading.execute("SELECT 1 FROM records WHERE line=?", (number,)).fetchone() == (1,)
 
@@ -121,7 +121,7 @@ def test_a_loop_continues_while_another_process_holds_the_file(tmp_path: Path) -
         text = text.replace("a: {tool: {name: looks}}", "c: {tool: {name: quick}}")
         run = agf.run(agf.load(text, registry=registry), registry=registry)
         assert (run.output, run.warnings, len(turns)) == ({"b": "seen", "c": "done"}, (), 500)
-        assert [one for one, *_ in kept.lines(path)].count("finished") == 2
+        assert [kind for kind, *_ in kept.lines(path)].count("finished") == 2
 
 
 def test_lines_that_another_process_keeps_from_the_file_are_given_up_together(
@@ -145,9 +145,9 @@ def test_lines_that_another_process_keeps_from_the_file_are_given_up_together(
             other.execute("BEGIN IMMEDIATE")
             with store.writer._committing:  # all lines are queued before the first is handled
                 loop = asyncio.new_event_loop()
-                told = loop.create_task(main())
+                writing = loop.create_task(main())
                 loop.run_until_complete(asyncio.sleep(0))
-            assert all(isinstance(one, JournalError) for one in loop.run_until_complete(told))
+            assert all(isinstance(error, JournalError) for error in loop.run_until_complete(writing))
             loop.close()
             other.execute("ROLLBACK")
     assert begun == [True]  # the writer waits once for the file, not once for each line
@@ -206,8 +206,8 @@ def test_all_rows_are_written_except_impossible_ones(tmp_path: Path) -> None:
         store.writer.later(ADD, rows, failed.append)
         store.flush()
         with closing(sqlite3.connect(path)) as reading:
-            found = reading.execute("SELECT line, value FROM records ORDER BY line").fetchall()
-        assert (found, len(failed)) == ([(1, "a"), (3, "c"), (4, "d")], 2)
+            stored = reading.execute("SELECT line, value FROM records ORDER BY line").fetchall()
+        assert (stored, len(failed)) == ([(1, "a"), (3, "c"), (4, "d")], 2)
 
 
 @pytest.mark.parametrize("on_main", [False, True], ids=["a loop commits", "the thread commits"])
@@ -221,9 +221,9 @@ steps:
              collect: {transform: {value: pipe}}}
 """
     with kept.journal_in(tmp_path) as path:
-        flow, given = agf.load(text, registry=registry), {"xs": list(range(200))}
-        run = (asyncio.run(agf.arun(flow, given, registry=registry)) if on_main
-               else agf.run(flow, given, registry=registry))  # fmt: skip
+        flow, fields = agf.load(text, registry=registry), {"xs": list(range(200))}
+        run = (asyncio.run(agf.arun(flow, fields, registry=registry)) if on_main
+               else agf.run(flow, fields, registry=registry))  # fmt: skip
         assert (run.output, run.warnings) == (list(range(1, 201)), ())
         assert len(kept.lines(path)) == 200
 
@@ -256,8 +256,8 @@ steps:
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("started", [1, 18, 523])
 def test_every_element_is_durable_before_the_next_one_starts_in_its_slot(started: int, tmp_path: Path) -> None:
-    done = script(KILLED, tmp_path, str(started))
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    completed = script(KILLED, tmp_path, str(started))
+    assert completed.returncode == -signal.SIGKILL, completed.stderr
     with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as reading:
         (kept_lines,) = reading.execute("SELECT count(*) FROM records WHERE what='finished'").fetchone()
     assert started - 16 <= kept_lines < started
@@ -399,11 +399,11 @@ def test_a_line_that_comes_alone_is_durable_in_the_turn_in_which_it_is_written(t
         async def main() -> None:
             # The thread commits the first line, and may still hold the file when the next line comes.
             for number in range(2_000):
-                done = store.writer.write(ADD, line(number), at_once=True)
-                if done.done():
+                written = store.writer.write(ADD, line(number), at_once=True)
+                if written.done():
                     assert lines_in(path) == list(range(number + 1))
                     return
-                await done
+                await written
             raise AssertionError("none was durable at once")
 
         on_another_loop(main)

@@ -28,7 +28,7 @@ from agf_magics.languages.graph.expressions.values import (
 )
 from agf_magics.languages.graph.state import Joining
 from tests.engine.virtual_time import run_virtual
-from tests.languages.loading import load, told, write_files
+from tests.languages.loading import code_and_place, load, write_files
 
 
 def decoded(value: Any) -> Any:
@@ -48,7 +48,7 @@ def decoded(value: Any) -> Any:
 
 
 def found_in(text: str) -> list[dict[str, Any]]:
-    return [told(found) for found in load("graph", text)[1]]
+    return [code_and_place(problem) for problem in load("graph", text)[1]]
 
 
 def edge_with(condition: str, state: Mapping[str, Any]) -> str:
@@ -101,13 +101,13 @@ def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
             run = run_virtual(agf.arun(flow, row["input"], registry=registry, on_event=heard, ask=ask))
         except agf.AgfError as error:
             cause = {"cause": type(error.__cause__).__name__} if error.__cause__ is not None else {}
-            return {"error": {**told(error.diagnostic), **cause}}
+            return {"error": {**code_and_place(error.diagnostic), **cause}}
         finally:
             os.chdir(before)
-    found: dict[str, Any] = {"ok": run.output, "order": [names for names in rounds if names]}
-    if warnings := [told(warning) for warning in flow.warnings if warning.severity == "warning"]:
-        found["warnings"] = warnings
-    return found
+    outcome: dict[str, Any] = {"ok": run.output, "order": [names for names in rounds if names]}
+    if warnings := [code_and_place(warning) for warning in flow.warnings if warning.severity == "warning"]:
+        outcome["warnings"] = warnings
+    return outcome
 
 
 def normal(flow: agf.Flow) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def normal(flow: agf.Flow) -> dict[str, Any]:
     assert isinstance(walk, Walk)
     assert isinstance(walk.join, Joining)
     keys = {key.name: [key.type, key.reducer] for key in walk.join.keys.declared.values()}
-    found: dict[str, Any] = {
+    as_row: dict[str, Any] = {
         "name": flow.name,
         "description": flow.declared.description,
         "keys": keys,
@@ -126,43 +126,43 @@ def normal(flow: agf.Flow) -> dict[str, Any]:
         "exits": dict(walk.exits),
         "rounds": walk.rounds,
         "width": walk.width,
-        "exports": [[one.name, one.format, one.file] for one in flow.declared.exports],
+        "exports": [[export.name, export.format, export.file] for export in flow.declared.exports],
     }
-    return {key: value for key, value in found.items() if value not in ("", {}, [], 50, 8)}
+    return {key: value for key, value in as_row.items() if value not in ("", {}, [], 50, 8)}
 
 
 def step_of(step: Step) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": step.word, "label": step.label, "keeps_failures": step.rescue is not None}
+    as_row: dict[str, Any] = {"kind": step.word, "label": step.label, "keeps_failures": step.rescue is not None}
     match step:
         case Invoke():
-            found |= {"calls": [step.kind, step.name.text], "file": step.lookup.file and step.lookup.file.text}
-            found |= {
+            as_row |= {"calls": [step.kind, step.name.text], "file": step.lookup.file and step.lookup.file.text}
+            as_row |= {
                 "among": None
                 if step.pick is None or step.pick.among is None
                 else [name.text for name in step.pick.among],
                 "timeout": step.timeout,
             }
-            found |= {"gives": step.gives and step.gives.text}
-            found |= {"tools": [name.text for name in step.tools] if step.tools is not None else None}
+            as_row |= {"gives": step.gives and step.gives.text}
+            as_row |= {"tools": [name.text for name in step.tools] if step.tools is not None else None}
             asks = {
                 name: value
                 for name, value in step.asking._asdict().items()
                 if value and name not in ("span", "no_tools", "counts_as_session")
             }
-            found |= {"asks": asks or None, "shows_while_waiting": step.exchange.while_waiting is not None}
+            as_row |= {"asks": asks or None, "shows_while_waiting": step.exchange.while_waiting is not None}
         case Each():
-            found |= {
+            as_row |= {
                 "node": step_of(step.body),
                 "most": step.cut.most if step.cut is not None else None,
                 "limit": step.limit or WIDTH,
             }
         case Branches():
-            found |= {"call": step_of(step.branches["call"]), "retries": step.failing.retries}
+            as_row |= {"call": step_of(step.branches["call"]), "retries": step.failing.retries}
         case Sequence():
-            found |= {"steps": [step_of(inner) for inner in step.steps]}
+            as_row |= {"steps": [step_of(inner) for inner in step.steps]}
         case Choose():
-            found |= {"cases": {name: step_of(case) for name, case in step.cases.items()}}
-    return {key: value for key, value in found.items() if value not in (None, False, "")}
+            as_row |= {"cases": {name: step_of(case) for name, case in step.cases.items()}}
+    return {key: value for key, value in as_row.items() if value not in (None, False, "")}
 
 
 def format_template(node: Template) -> str:

@@ -33,12 +33,14 @@ def write_files(row: Mapping[str, Any]) -> None:
         Path(name).write_text(text, encoding="utf-8")
 
 
-def told(found: agf.Diagnostic) -> dict[str, Any]:
+def code_and_place(problem: agf.Diagnostic) -> dict[str, Any]:
     """The code of a problem, and the text under its caret."""
-    return {"code": found.code, "at": found.span.text if found.span else None}
+    return {"code": problem.code, "at": problem.span.text if problem.span else None}
 
 
-def said(problems: Iterable[agf.Diagnostic], *severities: str) -> dict[str, list[dict[str, Any]]]:
+def as_vectors(problems: Iterable[agf.Diagnostic], *severities: str) -> dict[str, list[dict[str, Any]]]:
     """The problems in the format of the vectors: `errors`, `warnings` and so on, as far as there are any."""
-    found = {f"{name}s": [told(problem) for problem in problems if problem.severity == name] for name in severities}
-    return {name: rows for name, rows in found.items() if rows}
+    told_problems = {
+        f"{name}s": [code_and_place(problem) for problem in problems if problem.severity == name] for name in severities
+    }
+    return {name: rows for name, rows in told_problems.items() if rows}

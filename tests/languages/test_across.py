@@ -41,7 +41,7 @@ def test_strict_turns_warnings_into_errors(language: str) -> None:
     for row in warned:
         with pytest.raises(agf.DefinitionError) as caught:
             agf.load(row["text"], language, registry=agf.Registry(), strict=True)
-        assert {found["code"] for found in row["warnings"]} <= {
+        assert {warning["code"] for warning in row["warnings"]} <= {
             diagnostic.code for diagnostic in caught.value.diagnostics
         }, row
 
@@ -184,8 +184,8 @@ def kernel(double: Any = None) -> agf.Registry:
     return registry
 
 
-def defined(registry: agf.Registry, inner: str, outer: str, each: bool = False) -> agf.Flow:
-    texts = (EACH_INNER, EACH_OUTER) if each else (INNER, OUTER)
+def defined(registry: agf.Registry, inner: str, outer: str, in_fan_out: bool = False) -> agf.Flow:
+    texts = (EACH_INNER, EACH_OUTER) if in_fan_out else (INNER, OUTER)
     agf.define(texts[0][inner], inner, name="inner", registry=registry)
     flow = agf.define(texts[1][outer], outer, name="outer", registry=registry)
     assert flow is not None
@@ -212,7 +212,7 @@ def test_each_language_calls_each_and_its_steps_stand_under_the_call(outer: str,
 @pairs
 def test_the_depth_of_fan_outs_is_counted_through_every_call(outer: str, inner: str) -> None:
     registry = kernel()
-    flow = defined(registry, inner, outer, each=True)
+    flow = defined(registry, inner, outer, in_fan_out=True)
     fine = agf.run(flow, GIVEN, registry=registry, limits=agf.Limits(fan_out_depth=2))
     assert fine.status == "ok"
     with pytest.raises(LimitReached) as raised:
@@ -235,8 +235,8 @@ loop_exits: {a: b}
 
 
 def test_the_way_out_of_a_loop_that_reached_its_limit_is_a_part_of_the_path() -> None:
-    shown = agf.draw(agf.run(LIMITED)).outline()
-    assert "a → b  after 3 times  (4)" in shown
+    outline = agf.draw(agf.run(LIMITED)).outline()
+    assert "a → b  after 3 times  (4)" in outline
 
 
 @pairs

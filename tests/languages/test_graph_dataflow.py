@@ -36,12 +36,12 @@ def test_each_value_that_a_run_reads_is_a_wire(nodes: list[Node], jumps: list[tu
         f"n{i}": passthrough(**{write: f"{{state.{read}}}"}) for i, (read, write) in enumerate(nodes)
     }
     lines = ", ".join(f"{{from: n{i}, to: n{j}, condition: a == {i}{j}}}" for i, j in sorted(edges))
-    found = agf.load(
+    flow = agf.load(
         f"{STATE}nodes: {{{', '.join(f'{name}: {node}' for name, node in text.items())}}}\n"
         f"edges: [{{from: START, to: n0}}{', ' if lines else ''}{lines}]",
         "graph",
     )
-    (walk,) = found.body.steps
+    (walk,) = flow.body.steps
     assert isinstance(walk, Walk)
     feeds = {(source, dest, key) for source, dest, key in walk.feeds}
     expected = set[tuple[str | None, str, str]]()

@@ -97,9 +97,9 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> agf.Registry:
     return registry
 
 
-def run(name: str, registry: agf.Registry, given: dict[str, Any], **options: Any) -> agf.Run:
+def run(name: str, registry: agf.Registry, fields: dict[str, Any], **options: Any) -> agf.Run:
     flow = agf.load(FOLDER / name / "graph.yaml", registry=registry)
-    return agf.run(flow, given, registry=registry, **options)
+    return agf.run(flow, fields, registry=registry, **options)
 
 
 def test_there_is_a_case_for_each_graph() -> None:
@@ -108,17 +108,17 @@ def test_there_is_a_case_for_each_graph() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_graph_runs_to_its_end(name: str, registry: agf.Registry) -> None:
-    given, expected = CASES[name]
-    asked: list[agf.Question] = []
+    fields, expected = CASES[name]
+    questions: list[agf.Question] = []
 
     def ask(question: agf.Question) -> str:
-        asked.append(question)
+        questions.append(question)
         return question.choices[0]
 
-    ended = run(name, registry, given, ask=ask)
+    ended = run(name, registry, fields, ask=ask)
     assert {key: ended.output.get(key) for key in expected} == expected
     assert not ended.warnings
-    assert [question.choices for question in asked] == {
+    assert [question.choices for question in questions] == {
         "interview": [("tea", "coffee")],
         "journey": [("window", "aisle")],
     }.get(name, [])

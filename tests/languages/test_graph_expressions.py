@@ -227,7 +227,7 @@ def test_the_page_of_conformance_names_what_exists() -> None:
     assert len(named) > 150
     for name in named:
         path, _, test = name.partition("::")
-        found = test in Path(__file__).with_name(path).read_text("utf-8") if test else name in rows
-        assert found, name
+        exists = test in Path(__file__).with_name(path).read_text("utf-8") if test else name in rows
+        assert exists, name
     decisions = [f"PEER-{number}" for number in range(1, 22)] + [f"Y{number}" for number in range(1, 13)]
     assert all(re.search(rf"^\| (?:.*\b)?{name}\b", page, re.MULTILINE) for name in decisions)

@@ -64,14 +64,14 @@ HOSTILE = [  # templates that would use all CPU time or memory
 ]  # fmt: skip
 
 
-def read(text: str) -> tuple[Any, list[Diagnostic]]:
+def read_template(text: str) -> tuple[Any, list[Diagnostic]]:
     problems = Diagnostics()
     prompt = read_jinja(Reader(problems), Source("prompt", text).span())
     return prompt, list(problems)
 
 
 def fill(text: str) -> str:
-    prompt, problems = read(text)
+    prompt, problems = read_template(text)
     assert not problems
     return str(prompt.fill(GIVEN, GIVEN))
 
@@ -85,7 +85,7 @@ def test_a_template_gives_what_jinja_gives(row: dict[str, Any]) -> None:
     "text", [row["text"] for row in ROWS if "refused" in row] + TOO_LONG, ids=lambda text: ascii(text)[:60]
 )
 def test_an_impossible_template_is_refused_when_it_is_loaded(text: str) -> None:
-    prompt, problems = read(text)
+    prompt, problems = read_template(text)
     assert prompt is None
     assert {(problem.code, problem.severity) for problem in problems} == {("graph.template", "error")}
     assert all(problem.span is not None and problem.hint for problem in problems)
@@ -203,11 +203,11 @@ print(RENDERER.process.pid, flush=True)
 )
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
 def test_the_process_ends_with_the_kernel(more: str, last: str) -> None:
-    done = subprocess.Popen(
+    kernel = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM.replace("{more}", more).replace("{last}", last)], stdout=subprocess.PIPE
     )
-    pid = int(done.stdout.readline())
-    done.wait()
+    pid = int(kernel.stdout.readline())
+    kernel.wait()
     # Only the end of the process ends the loop. The time limit of pytest ends a test that hangs.
     while is_running(pid):
         threading.Event().wait(0.1)
@@ -260,21 +260,21 @@ def test_an_interrupt_of_the_kernel_does_not_end_the_process() -> None:
 
 
 def test_an_error_names_its_line_and_a_fix() -> None:
-    prompt, problems = read("Hello\n{{ nam }}\n")
+    prompt, problems = read_template("Hello\n{{ nam }}\n")
     assert not problems
     with pytest.raises(agf.StepError) as caught:
         prompt.fill({}, {"name": "Ada"})
     diagnostic = caught.value.diagnostic
     assert (diagnostic.message, diagnostic.span.place) == ("the template failed: 'nam' has no value", (2, 1))
     assert diagnostic.hint == "did you mean name? a value that may be missing: {{ nam | default('') }}"
-    _, problems = read("Hello\n  {{ name | uper }}\n")
+    _, problems = read_template("Hello\n  {{ name | uper }}\n")
     (refused,) = problems
     assert (refused.message, refused.span.text, refused.span.place[0]) == ("unknown filter 'uper'", "uper", 2)
     assert refused.hint.startswith("did you mean upper? filters are abs, ")
 
 
 def test_an_opaque_value_is_refused_where_it_is_read() -> None:
-    prompt, _ = read("{{ one.name }} {{ state.one }}")
+    prompt, _ = read_template("{{ one.name }} {{ state.one }}")
     with pytest.raises(agf.StepError) as caught:
         prompt.fill({}, {"one": SimpleNamespace(name="Ada"), "other": SimpleNamespace()})
     diagnostic = caught.value.diagnostic
@@ -284,7 +284,7 @@ def test_an_opaque_value_is_refused_where_it_is_read() -> None:
 
 
 def test_the_names_that_a_template_reads_are_known() -> None:
-    prompt, _ = read("{% for x in xs %}{{ x }}{{ y.z }}{{ state.q.r }}{% endfor %}{{ w | default(1) }}")
+    prompt, _ = read_template("{% for x in xs %}{{ x }}{{ y.z }}{{ state.q.r }}{% endfor %}{{ w | default(1) }}")
     assert [(slot.names, slot.in_state, slot.certain) for slot in prompt.slots] == [
         (("xs",), False, True), (("y",), False, True), (("q", "r"), True, True), (("w",), False, False),
     ]  # fmt: skip

@@ -32,7 +32,7 @@ from agf_magics.text.source import Source
 from agf_magics.text.yaml.nodes import plain
 from agf_magics.text.yaml.reader import documents
 from tests.languages.graph_case import normal
-from tests.languages.loading import load, nodes, said
+from tests.languages.loading import as_vectors, load, nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 ROWS = json.loads((VECTORS / "graph_documents.json").read_text("utf-8"))["rows"]
@@ -43,10 +43,10 @@ KINDS = (*NODES.values(), EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
 def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("graph", row["text"])
-    found: dict[str, Any] = {"id": row["id"], "text": row["text"], **said(problems, "error", "warning")}
-    if "errors" not in found:
-        found["ok"] = normal(definition.flow)
-    assert found == row
+    as_row: dict[str, Any] = {"id": row["id"], "text": row["text"], **as_vectors(problems, "error", "warning")}
+    if "errors" not in as_row:
+        as_row["ok"] = normal(definition.flow)
+    assert as_row == row
 
 
 # --- the tables ---
@@ -57,7 +57,7 @@ VALUES = {name: row for name, row in vars(takes).items() if isinstance(row, Take
 
 def test_every_kind_of_value_is_taken_by_a_key_and_every_kind_of_node_is_built() -> None:
     taken = [key.takes for kind in KINDS for key in kind.keys.values()]
-    assert [name for name, row in VALUES.items() if not any(row is each for each in taken)] == []
+    assert [name for name, row in VALUES.items() if not any(row is value for value in taken)] == []
     assert set(BUILD) == set(NODES)
 
 
@@ -103,18 +103,18 @@ def test_the_json_schema_and_the_loader_agree() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     accepts = jsonschema.Draft202012Validator(SCHEMA).is_valid
-    shape = {f"graph.{what}" for what in ("unknown-key", "missing-key", "node-type", "count", "node-shape")}
+    shape = {f"graph.{code}" for code in ("unknown-key", "missing-key", "node-type", "count", "node-shape")}
     beyond = {"python-without-tool", "tool-call-without-tool", "no-nodes", "shell-without-command"}
     beyond |= {"neither-message-nor-prompt", "fallback-missing"}
     for row in [*ROWS, *RUNS]:
-        found, problems = nodes(row["text"])
-        if problems.errors or len(found) != 1:
+        read_documents, problems = nodes(row["text"])
+        if problems.errors or len(read_documents) != 1:
             continue
         codes = {error["code"] for error in row.get("errors", ())}
         if "ok" in row:
-            assert accepts(plain(found[0])), row["id"]
+            assert accepts(plain(read_documents[0])), row["id"]
         elif codes & shape and row["id"] not in beyond:
-            assert not accepts(plain(found[0])), row["id"]
+            assert not accepts(plain(read_documents[0])), row["id"]
 
 
 # --- graphs among the languages ---

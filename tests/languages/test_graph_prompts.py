@@ -20,7 +20,7 @@ from agf_magics.languages.graph.prompts.answer_schema import read_type
 from agf_magics.settings.settings import Settings, current
 
 
-def one(node: str, extra: str = "", state: str = "r: any") -> str:
+def graph_of(node: str, extra: str = "", state: str = "r: any") -> str:
     return f"name: g\nstate: {{{state}}}\n{extra}nodes: {{a: {node}}}\nedges: [{{from: START, to: a}}]\n"
 
 
@@ -50,8 +50,8 @@ class Model:
             return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, reply)])
         return ModelResponse(parts=[TextPart(reply if isinstance(reply, str) else json.dumps(reply))])
 
-    def run(self, text: str, given: dict[str, Any] | None = None) -> agf.Run:
-        return agf.run(agf.load(text, "graph", registry=self.registry), given or {}, registry=self.registry)
+    def run(self, text: str, fields: dict[str, Any] | None = None) -> agf.Run:
+        return agf.run(agf.load(text, "graph", registry=self.registry), fields or {}, registry=self.registry)
 
 
 # --- files ---
@@ -67,11 +67,11 @@ PLACES = {
 """The folders in the order of the search, each with the settings that include it."""
 
 
-def found(folder: Path, name: str, settings: dict[str, Any], where: str = "") -> str:
+def found_template(folder: Path, name: str, settings: dict[str, Any], where: str = "") -> str:
     graph = folder / "flows" / "g.yaml"
     keys = {"defaults": settings} if where == "defaults" else settings
     extra = "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
-    graph.write_text(one(f"{{prompt: {name}, state_key: r}}", extra), encoding="utf-8")
+    graph.write_text(graph_of(f"{{prompt: {name}, state_key: r}}", extra), encoding="utf-8")
     model = Model("ok")
     flow = agf.load(graph, registry=model.registry)
     agf.run(flow, {}, registry=model.registry)
@@ -84,13 +84,13 @@ def test_a_name_leads_to_the_first_file_that_exists(path: str, where: str, folde
     for place in list(PLACES)[list(PLACES).index(path) :]:
         (folder / place).parent.mkdir(exist_ok=True)
         (folder / place).write_text(f"user: this is {place}\n", encoding="utf-8")
-    assert found(folder, "ask", PLACES[path], where) == f"this is {path}"  # type: ignore[arg-type]
+    assert found_template(folder, "ask", PLACES[path], where) == f"this is {path}"  # type: ignore[arg-type]
 
 
 def test_a_name_with_a_slash_leads_into_prompts_of_that_folder(folder: Path) -> None:
     (folder / "loop" / "prompts").mkdir(parents=True)
     (folder / "loop" / "prompts" / "ask.yaml").write_text("user: in the loop\n", encoding="utf-8")
-    assert found(folder, "loop/ask", {}) == "in the loop"
+    assert found_template(folder, "loop/ask", {}) == "in the loop"
 
 
 def test_no_name_leads_out_of_the_folder(folder: Path) -> None:
@@ -103,14 +103,14 @@ def test_no_name_leads_out_of_the_folder(folder: Path) -> None:
         for text in ("{prompt: ../secret.yaml}", "{prompt: prompts/link.yaml}", "{prompt: a/link}"):
             extra = "prompts_dir: ../\n" if "a/" in text else ""
             with pytest.raises(agf.DefinitionError, match=r"graph\.prompt-file"):
-                agf.load(one(text, extra), "graph", registry=agf.Registry())
+                agf.load(graph_of(text, extra), "graph", registry=agf.Registry())
 
 
 def test_an_error_of_a_prompt_file_is_at_its_line(folder: Path) -> None:
     (folder / "prompts").mkdir()
     (folder / "prompts" / "ask.yaml").write_text("user: |\n  Hello\n  {{ name | uper }}\n", encoding="utf-8")
     with pytest.raises(agf.DefinitionError) as caught:
-        agf.load(one("{prompt: ask}"), "graph", registry=agf.Registry())
+        agf.load(graph_of("{prompt: ask}"), "graph", registry=agf.Registry())
     span = caught.value.diagnostic.span
     assert (span.source.name, span.place[0]) == ("prompts/ask.yaml", 3)
 
@@ -119,7 +119,7 @@ def test_a_template_that_fails_names_the_line_of_its_file(folder: Path) -> None:
     (folder / "prompts").mkdir()
     (folder / "prompts" / "ask.yaml").write_text("user: |\n  Hello\n\n  {{ nobody }}\n", encoding="utf-8")
     with pytest.raises(agf.StepError) as caught:
-        Model("ok").run(one("{prompt: ask}"))
+        Model("ok").run(graph_of("{prompt: ask}"))
     problem = caught.value.diagnostic
     assert problem.code == "graph.template-failed"
     assert (problem.span.source.name, problem.span.place) == ("prompts/ask.yaml", (4, 3))
@@ -130,13 +130,13 @@ def test_a_file_that_is_too_large_or_not_text_is_refused(folder: Path) -> None:
     for content in (b"user: " + b"a" * 1_000_001, b"user: \xff\n"):
         (folder / "prompts" / "ask.yaml").write_bytes(content)
         with pytest.raises(agf.DefinitionError, match=r"graph\.prompt-file"):
-            agf.load(one("{prompt: ask}"), "graph", registry=agf.Registry())
+            agf.load(graph_of("{prompt: ask}"), "graph", registry=agf.Registry())
 
 
 # --- roles ---
 
 
-SPOKEN = one("{prompt: {system: 'Be brief, {n}', user: 'Greet {n}'}, state_key: r}")
+SPOKEN = graph_of("{prompt: {system: 'Be brief, {n}', user: 'Greet {n}'}, state_key: r}")
 
 
 def test_the_system_prompt_is_a_message_of_its_own() -> None:
@@ -171,7 +171,7 @@ def test_a_function_gets_the_system_prompt_as_a_parameter_or_before_the_prompt()
 # --- schemas ---
 
 
-RATED = one(
+RATED = graph_of(
     "{prompt: {user: Rate it, schema: {name: R, fields: {n: {type: int, constraints: {ge: 1}}, s: "
     "{type: str, optional: true}}}}, state_key: r}"
 )
@@ -185,12 +185,12 @@ def test_a_model_is_asked_again_until_its_answer_conforms() -> None:
 
 
 def test_the_schema_of_the_node_is_used_in_place_of_the_prompts() -> None:
-    registry, wanted = agf.Registry(), list[Any]()
+    registry, expected = agf.Registry(), list[Any]()
     agf.define("schema: S\nfields: {x: {type: string, required: true}}", registry=registry)
-    agf.agent(lambda prompt, schema: wanted.append(schema) or {"x": "y"}, name="f", registry=registry, default=True)  # type: ignore[func-returns-value]
+    agf.agent(lambda prompt, schema: expected.append(schema) or {"x": "y"}, name="f", registry=registry, default=True)  # type: ignore[func-returns-value]
     text = RATED.replace("state_key: r", "schema: S, state_key: r")
     assert agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry).output["r"] == {"x": "y"}
-    assert [schema["title"] for schema in wanted] == ["S"]
+    assert [schema["title"] for schema in expected] == ["S"]
 
 
 @pytest.mark.parametrize(
@@ -213,13 +213,13 @@ def test_types_of_fields(text: str, schema: Any) -> None:
 def test_settings_of_the_node_precede_those_of_the_prompt_and_the_defaults() -> None:
     model = Model("ok")
     extra = "defaults: {temperature: 0.1, max_tokens: 1, max_iterations: 3}\n"
-    model.run(one("{prompt: {user: Say it, temperature: 0.2, max_tokens: 2}, max_tokens: 3}", extra))
+    model.run(graph_of("{prompt: {user: Say it, temperature: 0.2, max_tokens: 2}, max_tokens: 3}", extra))
     settings = model.asked[0].model_settings
     assert (settings["temperature"], settings["max_tokens"]) == (0.2, 3)
 
 
 def test_a_named_model_answers_where_none_is_configured() -> None:
-    flow = agf.load(one("{prompt: Say it now, provider: openai, model: gpt-4o}"), "graph", registry=agf.Registry())
+    flow = agf.load(graph_of("{prompt: Say it now, provider: openai, model: gpt-4o}"), "graph", registry=agf.Registry())
     with pytest.MonkeyPatch.context() as patch:
         for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
             patch.delenv(name, raising=False)
@@ -228,7 +228,7 @@ def test_a_named_model_answers_where_none_is_configured() -> None:
 
 
 def test_the_configured_model_answers_in_place_of_a_named_one() -> None:
-    run = Model("ok").run(one("{prompt: Say it now, model: 'openai:gpt-4o', state_key: r}"))
+    run = Model("ok").run(graph_of("{prompt: Say it now, model: 'openai:gpt-4o', state_key: r}"))
     assert run.output["r"] == "ok"
     assert "answers instead of 'openai:gpt-4o'" in run.note
 
@@ -239,7 +239,7 @@ def test_max_iterations_bounds_the_requests_of_a_session() -> None:
     model.registry.choose(FunctionModel(model.answer))
     agf.tool(lambda: 1, name="look", registry=model.registry)
     with pytest.raises(agf.StepError, match=r"model\.max-steps") as caught:
-        model.run(one("{type: agent, prompt: Say it now, tools: [look], max_iterations: 2}"))
+        model.run(graph_of("{type: agent, prompt: Say it now, tools: [look], max_iterations: 2}"))
     assert caught.value.diagnostic.hint == "max_iterations: 4 allows more; or tell it in its instructions to stop"
 
 
@@ -247,16 +247,16 @@ def test_max_iterations_bounds_the_requests_of_a_session() -> None:
 
 
 def test_an_answer_without_json_is_kept_with_a_warning() -> None:
-    run = Model("I do not know").run(one("{prompt: 'As JSON', parse_json: true, state_key: r}"))
+    run = Model("I do not know").run(graph_of("{prompt: 'As JSON', parse_json: true, state_key: r}"))
     assert run.output["r"] == "I do not know"
     assert [warning.code for warning in run.warnings] == ["graph.no-json"]
 
 
 def test_the_warning_of_a_called_graph_is_one_of_the_run() -> None:
     model = Model("I do not know")
-    agf.define(one("{prompt: 'As JSON', parse_json: true, state_key: r}").replace("name: g", "name: inner"), "graph",
-               registry=model.registry)  # fmt: skip
-    run = model.run(one("{type: subgraph, graph: inner, mode: direct}"))
+    inner = graph_of("{prompt: 'As JSON', parse_json: true, state_key: r}").replace("name: g", "name: inner")
+    agf.define(inner, "graph", registry=model.registry)
+    run = model.run(graph_of("{type: subgraph, graph: inner, mode: direct}"))
     assert [warning.code for warning in run.warnings] == ["graph.no-json"]
 
 
@@ -264,7 +264,7 @@ def test_exit_codes_that_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
     command = f"{sys.executable} -c 'print(1); raise SystemExit(3)'"
     for codes, fails in (("[0, 3]", False), ("[0]", True)):
-        text = one(
+        text = graph_of(
             "{type: tool, tool: t, state_key: r}", f'tools: {{t: {{command: "{command}", success_codes: {codes}}}}}\n'
         )
         flow = agf.load(text, "graph", registry=default_registry())
@@ -278,17 +278,17 @@ def test_exit_codes_that_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_template_without_jinja2_is_refused_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     model = Model("ok")
-    flow = agf.load(one("{prompt: 'Hi {{ n }}'}"), "graph", registry=model.registry)
+    flow = agf.load(graph_of("{prompt: 'Hi {{ n }}'}"), "graph", registry=model.registry)
     with pytest.raises(agf.DefinitionError, match=r"graph\.jinja-not-installed"):
         agf.run(flow, {"n": 1}, registry=model.registry)
     assert not model.asked
-    assert model.run(one("{prompt: 'Hi {n}', state_key: r}"), {"n": 1}).output["r"] == "ok"
+    assert model.run(graph_of("{prompt: 'Hi {n}', state_key: r}"), {"n": 1}).output["r"] == "ok"
 
 
 # --- exports ---
 
 
-EXPORTED = one("{type: passthrough, output: {n: 1}}", "exports: {r: {format: HOW, filename: FILE}}\n")
+EXPORTED = graph_of("{type: passthrough, output: {n: 1}}", "exports: {r: {format: HOW, filename: FILE}}\n")
 
 
 @pytest.mark.parametrize(
@@ -305,6 +305,26 @@ def test_formats_of_exports(how: str, value: Any, written: str, tmp_path: Path) 
     run = agf.run(agf.load(text, "graph", registry=agf.Registry()), {"r": value}, registry=agf.Registry())
     (path,) = agf.export(run, tmp_path / "new")
     assert path.read_text(encoding="utf-8") == written
+
+
+@pytest.mark.parametrize(
+    ("exports", "caret", "hint"),
+    [
+        ("{r: {filename: x.json}, s: {filename: x.json}}", "x.json", "filename: s.json"),
+        ("{r: {filename: x.json}, s: {filename: X.json}}", "X.json", "filename: s.json"),
+        ("{r: {filename: o/x.json}, s: {filename: './o//x.json'}}", "'./o//x.json'", "filename: s.json"),
+        ("{r: {filename: s.json}, s: {}}", "s", "filename: s-2.json"),
+        ("{r: {format: text}, s: {format: text, filename: r.txt}}", "r.txt", "filename: s.txt"),
+    ],
+)
+def test_two_exports_have_two_files(exports: str, caret: str, hint: str) -> None:
+    text = graph_of("{type: passthrough, output: {r: 1, s: 2}}", f"exports: {exports}\n")
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.load(text.replace("r: any", "r: any, s: any"), "graph", registry=agf.Registry())
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.code, diagnostic.hint) == ("graph.export-file", hint)
+    assert diagnostic.span is not None
+    assert diagnostic.span.text == caret
 
 
 def test_an_export_follows_no_link_and_replaces_no_protected_file(tmp_path: Path) -> None:
@@ -332,7 +352,7 @@ def test_an_object_without_a_text_is_not_exported(tmp_path: Path) -> None:
     with pytest.raises(agf.StepError, match=r"run\.export"):
         agf.export(run, tmp_path)
     without = agf.run(
-        agf.load(one("{type: passthrough}"), "graph", registry=agf.Registry()), {}, registry=agf.Registry()
+        agf.load(graph_of("{type: passthrough}"), "graph", registry=agf.Registry()), {}, registry=agf.Registry()
     )
     with pytest.raises(agf.StepError, match=r"run\.export"):
         agf.export(without, tmp_path)
@@ -365,10 +385,10 @@ def test_the_keys_around_a_request_can_be_combined(kind: str, how: str, more: st
     node = f"{{{kind}prompt: Rate it now, on_error: {how}{more}, state_key: r}}"
     if in_map:
         node = f"{{type: map, over: [1], as: x, node: {node}, collect: c}}"
-    flow = agf.load(one(node, state="r: any, t: list, c: list"), "graph", registry=registry)
+    flow = agf.load(graph_of(node, state="r: any, t: list, c: list"), "graph", registry=registry)
     ids = [step.id for step in every(flow.body)]
     assert len(ids) == len(set(ids))
     output = agf.run(flow, {}, registry=registry).output
-    found = output["c"][0] if in_map else output["r_answer" if "router" in kind else "r"]
+    answer_kept = output["c"][0] if in_map else output["r_answer" if "router" in kind else "r"]
     read = {"v": 1} if "parse_json" in more else 'good {"v": 1}'
-    assert json.dumps(read)[1:-1] in json.dumps(found)
+    assert json.dumps(read)[1:-1] in json.dumps(answer_kept)

@@ -21,8 +21,8 @@ ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "graph_runs.json").re
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
 def test_a_graph_runs_as_its_vector_says(row: dict[str, Any]) -> None:
-    wanted = {key: row[key] for key in ("ok", "order", "warnings", "error") if key in row}
-    assert typed(run_case(row)) == typed(wanted)
+    expected = {key: row[key] for key in ("ok", "order", "warnings", "error") if key in row}
+    assert typed(run_case(row)) == typed(expected)
 
 
 # --- cases that rows cannot describe ---
@@ -36,7 +36,7 @@ def graph(text: str, registry: agf.Registry, input: Any = None, **how: Any) -> a
 ONE = "nodes:\n  a: {node}\nedges: [{{from: START, to: a}}]\n"
 
 
-def one(node: str, more: str = "") -> str:
+def graph_of(node: str, more: str = "") -> str:
     return more + ONE.format(node=node)
 
 
@@ -44,7 +44,7 @@ def test_a_key_that_the_other_flow_does_not_return_is_reported() -> None:
     registry = agf.Registry()
     agf.define("{pipeline: other, steps: [{transform: {value: '7', output: z}}]}", registry=registry)
     node = "{type: subgraph, graph: other, input_mapping: {}, output_mapping: {n: output, m: z}}"
-    run = graph(one(node, "state: {n: int, m: int}\n"), registry, {"m": 5})
+    run = graph(graph_of(node, "state: {n: int, m: int}\n"), registry, {"m": 5})
     assert run.output == {"n": 7, "m": 5}
     (warning,) = [(warning.code, warning.span.text) for warning in run.warnings if warning.span]
     assert warning == ("graph.subgraph-mapping", "z")
@@ -64,14 +64,14 @@ def test_a_key_that_the_other_flow_does_not_return_is_reported() -> None:
 def test_a_key_with_a_reducer_gets_what_the_other_graph_has_added(before: Any, inside: Any, after: Any) -> None:
     registry = agf.Registry()
     agf.tool(lambda: inside, name="change", registry=registry)
-    agf.define(f"name: other\n{one('{type: tool, tool: change, state_key: k}')}", "graph", registry=registry)
-    text = one("{type: subgraph, graph: other, mode: direct}", "state: {k: {type: any, reducer: add}}\n")
+    agf.define(f"name: other\n{graph_of('{type: tool, tool: change, state_key: k}')}", "graph", registry=registry)
+    text = graph_of("{type: subgraph, graph: other, mode: direct}", "state: {k: {type: any, reducer: add}}\n")
     assert graph(text, registry, {"k": before}).output["k"] == after
 
 
 def test_an_answer_that_is_not_a_choice_fails_the_node() -> None:
     node = '{type: interrupt, message: "Publish?", choices: ["yes", "no"], resume_key: said}'
-    flow = agf.load(one(node), "graph")
+    flow = agf.load(graph_of(node), "graph")
     assert agf.run(flow, ask=lambda question: "no").output["said"] == "no"
     run = agf.run(flow, ask=lambda question: "maybe", raises=False)
     assert run.error is not None
@@ -114,10 +114,10 @@ def test_a_prompt_may_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return "hello"
 
     for name in ("ask.yaml", "ask.txt"):
-        graph(one(f"{{type: llm, prompt: {name}, state_key: r}}"), registry, {"name": "Ada"})
+        graph(graph_of(f"{{type: llm, prompt: {name}, state_key: r}}"), registry, {"name": "Ada"})
     assert heard == ["Be brief\n\nGreet Ada", "Greet Ada twice"]
     with pytest.raises(agf.DefinitionError, match=r"graph\.prompt-file"):
-        agf.load(one("{type: llm, prompt: ../ask.txt}"), "graph", registry=registry)
+        agf.load(graph_of("{type: llm, prompt: ../ask.txt}"), "graph", registry=registry)
 
 
 def test_a_function_that_reads_a_key_of_yamlgraph_gets_a_hint() -> None:
@@ -136,22 +136,22 @@ def test_a_function_that_reads_a_key_of_yamlgraph_gets_a_hint() -> None:
 @pytest.mark.parametrize("idempotent", [True, False])
 @pytest.mark.parametrize("question", ["message: 'Which {word}?'", "prompt: Ask them now"])
 def test_an_idempotent_question_is_not_made_again(question: str, idempotent: bool) -> None:
-    registry, asked = agf.Registry(), list[str]()
+    registry, questions = agf.Registry(), list[str]()
     agf.agent(lambda prompt: "Which pear?", name="asker", registry=registry, default=True)
     node = f"{{type: interrupt, {question}, state_key: q, resume_key: r, idempotent: {str(idempotent).lower()}}}"
     flow = agf.load("state: {word: str}\n" + ONE.format(node=node), "graph", registry=registry)
 
     def ask(asked_now: Any) -> str:
-        asked.append(asked_now.text)
+        questions.append(asked_now.text)
         return "that"
 
     run = agf.run(flow, {"word": "pear", "q": "Which fig?"}, registry=registry, ask=ask)
-    wanted = "Which fig?" if idempotent else "Which pear?"
-    assert (asked, run.output["q"], run.output["r"]) == ([wanted], wanted, "that")
+    expected = "Which fig?" if idempotent else "Which pear?"
+    assert (questions, run.output["q"], run.output["r"]) == ([expected], expected, "that")
 
 
 def test_commands_go_through_the_shell_tool_and_its_switch(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = one(
+    text = graph_of(
         '{type: tool, tool: say, variables: {what: "{state.what}"}, state_key: r}',
         "tools: {say: {command: 'echo {what} end'}, data: {command: 'echo [1]', parse: json}}\n",
     )
@@ -172,9 +172,9 @@ edges: [{{from: START, to: a}}]
 """
 
 
-def answer_with(tools: Any, wanted: str) -> Any:
+def answer_with(tools: Any, tool_names: str) -> Any:
     offered = {name: (call.__doc__ or "").split("\n")[0] for name, call in tools.items()}
-    return [offered, tools[wanted](who="Ann; ls") if wanted == "say" else tools[wanted](n=4)]
+    return [offered, tools[tool_names](who="Ann; ls") if tool_names == "say" else tools[tool_names](n=4)]
 
 
 def test_an_agent_may_use_the_tools_of_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,9 +183,9 @@ def test_an_agent_may_use_the_tools_of_its_graph(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(current, "settings", Settings(allow_shell=True, allow_import=True))
     registry = default_registry().with_tools(())
     agf.agent(lambda prompt, tools: answer_with(tools, sorted(tools)[-1]), name="own", registry=registry, default=True)
-    found = [graph(OWN.format(tools=tools), registry).output["r"] for tools in ("[say]", "[double]", "[say, double]")]
+    offered = [graph(OWN.format(tools=tools), registry).output["r"] for tools in ("[say]", "[double]", "[say, double]")]
     hello = "hello Ann; ls"
-    assert found == [[{"say": "Says hello"}, hello], [{"double": "Doubles."}, 8],
+    assert offered == [[{"say": "Says hello"}, hello], [{"double": "Doubles."}, 8],
                      [{"double": "Doubles.", "say": "Says hello"}, hello]]  # fmt: skip
 
 
@@ -229,15 +229,15 @@ def test_an_agent_has_no_command_of_its_graph_where_the_shell_is_not_allowed(mon
     registry = default_registry().with_tools(())
     agf.agent(lambda prompt, tools: sorted(tools), name="own", registry=registry, default=True, tools=["say"])
     agf.define(OWN.format(tools="[say]").replace("state:", "name: inner\nstate:", 1), "graph", registry=registry)
-    for capabilities, found in (("", ["say"]), (", capabilities: {tools: [file__read]}", [])):
+    for capabilities, offered in (("", ["say"]), (", capabilities: {tools: [file__read]}", [])):
         outer = f"pipeline: p\nsteps: [{{agent: {{prompt: x, identity: inner{capabilities}}}}}]"
         run: agf.Run = run_virtual(agf.arun(outer, registry=registry))
-        assert run.output["r"] == found
+        assert run.output["r"] == offered
 
 
 def test_a_command_of_a_graph_needs_a_value_for_each_placeholder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
-    text = one("{type: tool, tool: list, state_key: r}", "tools: {list: {command: 'echo {{x}} {folder}'}}\n")
+    text = graph_of("{type: tool, tool: list, state_key: r}", "tools: {list: {command: 'echo {{x}} {folder}'}}\n")
     assert graph(text, default_registry(), {"folder": "here"}).output["r"] == "{x} here"
     with pytest.raises(agf.StepError, match=r"'folder' has no value \[graph\.no-value\]") as caught:
         graph(text, default_registry(), {"file": "x", "folder": None})
@@ -251,7 +251,7 @@ def test_python_files_are_imported_only_where_that_is_switched_on(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tools.py").write_text("def double(n):\n    return {'n': n * 2}\n", encoding="utf-8")
-    text = one("{type: python, tool: d}", "state: {n: int}\ntools: {d: {path: tools.py, function: double}}\n")
+    text = graph_of("{type: python, tool: d}", "state: {n: int}\ntools: {d: {path: tools.py, function: double}}\n")
     with pytest.raises(agf.DefinitionError, match=r"file\.import-off"):
         graph(text, agf.Registry(), {"n": 2})
     monkeypatch.setattr(current, "settings", Settings(allow_import=True))
@@ -281,15 +281,15 @@ def test_plain_functions_behind_an_else_with_two_targets_run_side_by_side() -> N
 
 def test_a_question_that_nobody_answers_leaves_the_run_waiting() -> None:
     registry = agf.Registry()
-    text = one("{type: interrupt, message: 'Publish {state.n}?', resume_key: said}")
+    text = graph_of("{type: interrupt, message: 'Publish {state.n}?', resume_key: said}")
     run = graph(text, registry, {"n": 3}, raises=False)
     assert (run.status, {row.state for row in run.progress.rows.values()}) == ("waiting", {"waiting"})
-    said = graph(text, registry, {"n": 3}, ask=lambda question: f"to {question.text}: yes")
-    assert said.output == {"n": 3, "interrupt_message": "Publish 3?", "said": "to Publish 3?: yes"}
+    ended = graph(text, registry, {"n": 3}, ask=lambda question: f"to {question.text}: yes")
+    assert ended.output == {"n": 3, "interrupt_message": "Publish 3?", "said": "to Publish 3?: yes"}
 
 
 def test_a_number_that_grows_too_large_is_the_cause_of_its_nodes_error() -> None:
-    text = one('{type: passthrough, output: {n: "{state.n * state.n}"}}')
+    text = graph_of('{type: passthrough, output: {n: "{state.n * state.n}"}}')
     with pytest.raises(agf.StepError, match=r"graph\.value-failed") as caught:
         graph(text, agf.Registry(), {"n": 1 << 60_000})
     assert type(caught.value.__cause__) is ValueError

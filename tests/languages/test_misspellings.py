@@ -55,16 +55,16 @@ def kernel() -> tuple[agf.Registry, list[str]]:
     return registry, calls
 
 
-def told(row: dict[str, Any]) -> list[dict[str, str]]:
+def hints_about_word(row: dict[str, Any]) -> list[dict[str, str]]:
     """The messages about the word when the text is defined, and before the first step of its run."""
     registry, calls = kernel()
-    found: dict[tuple[str, str], str] = {}
+    hint_of: dict[tuple[str, str], str] = {}
 
     def add(when: str, findings: Iterable[Diagnostic]) -> None:
         for finding in findings:
             about = (finding.span.text if finding.span else "") + finding.message
             if row["word"] in about and finding.severity != "note":
-                found.setdefault((finding.code, finding.severity), when)
+                hint_of.setdefault((finding.code, finding.severity), when)
 
     try:
         add("check", register(row["text"], row["language"], name="p", registry=registry).problems)
@@ -79,12 +79,12 @@ def told(row: dict[str, Any]) -> list[dict[str, str]]:
             add("run", [finding for finding in run.warnings if finding not in run.progress.warnings])
             if run.error is not None and not calls:
                 add("run", run.error.diagnostics)
-    return [{"code": code, "severity": severity, "when": when} for (code, severity), when in found.items()]
+    return [{"code": code, "severity": severity, "when": when} for (code, severity), when in hint_of.items()]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['language']}: {row['place']}" for row in ROWS])
 def test_a_misspelt_name_is_reported_before_the_first_step(row: dict[str, Any]) -> None:
-    assert told(row) == row["found"]
+    assert hints_about_word(row) == row["found"]
     assert bool(row["found"]) is not row.get("silent", False)
 
 

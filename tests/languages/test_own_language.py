@@ -26,24 +26,24 @@ def installed(folder: Path, module: str, entry: str = "lines = lines_language:LI
     return folder
 
 
-def printed(folder: Path, *cells: str) -> str:
+def output_of_cells(folder: Path, *cells: str) -> str:
     code = (
         "import sys\nfrom IPython.core.interactiveshell import InteractiveShell as Shell\n"
         f"sys.path.append({str(folder)!r})\nsys.path.insert(0, {str(ROOT)!r})\n"
         "for cell in ('%config InteractiveShell.xmode=\"Plain\"', '%load_ext agf_magics', "
         f"*{list(cells)!r}): Shell.instance(colors='nocolor').run_cell(cell)"
     )
-    done = script(code, folder.parent)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    completed = script(code, folder.parent)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout + completed.stderr
 
 
 def test_the_language_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
     uses = [(kind, text) for kind, text in BLOCKS if kind in ("python", "text")][2:6]
     assert [kind for kind, _ in uses] == ["python", "text", "python", "text"]
-    shown = printed(installed(tmp_path / "site", MODULE), *(text for kind, text in uses if kind == "python"))
+    output = output_of_cells(installed(tmp_path / "site", MODULE), *(text for kind, text in uses if kind == "python"))
     for _, text in uses[1::2]:
-        assert text.strip() in shown
+        assert text.strip() in output
 
 
 def test_the_entry_point_of_the_page_is_the_one_that_is_read() -> None:
@@ -64,23 +64,25 @@ def test_the_solution_of_the_exercise_does_what_the_exercise_asks(tmp_path: Path
     module = reduce(changed, (text for kind, text in BLOCKS if kind == "diff"), MODULE)
     definition = [text for kind, text in BLOCKS if kind == "text"][-1]
     tools = next(text for kind, text in BLOCKS if "def split_words" in text and kind == "python")
-    shown = printed(
+    output = output_of_cells(
         installed(tmp_path / "site", module),
         tools,
         f'print(agf.run(agf.load({definition!r}, "lines"), {{"text": "pears and figs"}}).stores)',
         'agf.load("lines report\\n-> tokens\\n", "lines")',
     )
-    assert "'tokens': ['pears', 'and', 'figs'], 'count': 3}" in shown
-    assert "[lines.syntax]" in shown
+    assert "'tokens': ['pears', 'and', 'figs'], 'count': 3}" in output
+    assert "[lines.syntax]" in output
 
 
 def test_a_definition_without_a_call_is_reported(tmp_path: Path) -> None:
-    shown = printed(installed(tmp_path / "site", MODULE), "import agf_magics as agf\nagf.load('lines report', 'lines')")
-    assert "[lines.no-call]" in shown
+    output = output_of_cells(
+        installed(tmp_path / "site", MODULE), "import agf_magics as agf\nagf.load('lines report', 'lines')"
+    )
+    assert "[lines.no-call]" in output
 
 
 def test_a_flow_of_the_language_is_drawn_run_by_a_pipeline_and_resumed(tmp_path: Path) -> None:
-    shown = printed(
+    output = output_of_cells(
         installed(tmp_path / "site", MODULE),
         "import agf_magics as agf\nworks = []\n@agf.tool\ndef half(n: int) -> int:\n    return n // 2",
         "@agf.tool\ndef fails(n: int) -> int:\n    assert works\n    return n",
@@ -90,9 +92,9 @@ def test_a_flow_of_the_language_is_drawn_run_by_a_pipeline_and_resumed(tmp_path:
         "works.append(1)\nprint(agf.resume(r.run_id).output, agf.draw(flow).outline())",
         'print(agf.run("{pipeline: p, steps: [{call: {pipeline: small, pass: [n]}}]}", {"n": 4}).output)',
     )
-    assert "error {'n': 8, 'a': 4}" in shown
-    assert "4 small" in shown
-    assert "\n2\n" in shown
+    assert "error {'n': 8, 'a': 4}" in output
+    assert "4 small" in output
+    assert "\n2\n" in output
 
 
 @pytest.mark.parametrize(
@@ -107,17 +109,19 @@ def test_a_flow_of_the_language_is_drawn_run_by_a_pipeline_and_resumed(tmp_path:
 )
 def test_an_unusable_language_is_reported_with_its_package(module: str, entry: str, why: str, tmp_path: Path) -> None:
     name = entry.split(" ")[0]
-    shown = printed(installed(tmp_path / "site", module, entry), f"import agf_magics as agf\nagf.load('x', '{name}')")
-    assert "[define.language]" in shown
-    assert why in " ".join(shown.split())
-    assert "update the package lines-language, or remove it" in shown
-    assert "Traceback" not in shown
+    output = output_of_cells(
+        installed(tmp_path / "site", module, entry), f"import agf_magics as agf\nagf.load('x', '{name}')"
+    )
+    assert "[define.language]" in output
+    assert why in " ".join(output.split())
+    assert "update the package lines-language, or remove it" in output
+    assert "Traceback" not in output
 
 
 def test_no_other_package_replaces_one_of_the_four(tmp_path: Path) -> None:
     site = installed(tmp_path / "site", "print('imported')", "plan = lines_language:LINES")
-    assert "imported" not in printed(site, "import agf_magics as agf\nagf.load('[{_tool: a}]', 'plan')")
+    assert "imported" not in output_of_cells(site, "import agf_magics as agf\nagf.load('[{_tool: a}]', 'plan')")
 
 
 def test_the_error_of_an_unknown_language_names_the_nearest_one(tmp_path: Path) -> None:
-    assert "did you mean policy?" in printed(tmp_path, "import agf_magics as agf\nagf.load('x', 'polcy')")
+    assert "did you mean policy?" in output_of_cells(tmp_path, "import agf_magics as agf\nagf.load('x', 'polcy')")

@@ -24,14 +24,14 @@ from agf_magics.languages.pipeline.template import Template
 from agf_magics.languages.pipeline.values import Command, Named, labels
 from agf_magics.languages.pipeline.words import DOCUMENTS, FIELD_TYPES, STEPS
 from agf_magics.text.yaml.nodes import plain
-from tests.languages.loading import load, nodes, said
+from tests.languages.loading import as_vectors, load, nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 SCHEMA = Path(__file__).parents[2] / "docs" / "pipeline.schema.json"
 
 
-def loaded(*steps: str) -> agf.Flow:
+def flow_of(*steps: str) -> agf.Flow:
     """The flow of a pipeline with these steps."""
     definition, problems = load("pipeline", "pipeline: p\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
     assert definition.flow is not None, problems
@@ -41,10 +41,10 @@ def loaded(*steps: str) -> agf.Flow:
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("pipeline", row["text"])
-    found: dict[str, Any] = {"id": row["id"], "text": row["text"], **said(problems, "error", "warning")}
-    if "errors" not in found:
-        found["ok"] = normal(definition)
-    assert found == row
+    as_row: dict[str, Any] = {"id": row["id"], "text": row["text"], **as_vectors(problems, "error", "warning")}
+    if "errors" not in as_row:
+        as_row["ok"] = normal(definition)
+    assert as_row == row
 
 
 def normal(definition: Definition) -> dict[str, Any]:
@@ -73,10 +73,10 @@ def output_of(step: Step) -> dict[str, str]:
 
 def invoke(step: Invoke) -> dict[str, Any]:
     assert isinstance(step.args, NamedArguments)
-    given = {name.text: text_of(expr) for name, expr in step.args.values}
+    arguments = {name.text: text_of(expr) for name, expr in step.args.values}
     if step.word == "call":
-        return {"pipeline": step.name.text, "pass": given}
-    fields: dict[str, Any] = dict(given) if step.word != "tool" else {"name": step.name.text, "args": given}
+        return {"pipeline": step.name.text, "pass": arguments}
+    fields: dict[str, Any] = dict(arguments) if step.word != "tool" else {"name": step.name.text, "args": arguments}
     if step.word == "agent":
         fields["identity"] = step.name.text
         fields |= {"model": step.asking.model} if step.asking.model else {}
@@ -146,11 +146,14 @@ SHAPES: dict[type[Step], Any] = {
 
 SHAPE = {
     *(
-        f"pipeline.{what}"
-        for what in ("unknown-key", "missing-key", "wrong-type", "step-shape", "step-kind", "blank-name")
+        f"pipeline.{problem}"
+        for problem in ("unknown-key", "missing-key", "wrong-type", "step-shape", "step-kind", "blank-name")
     ),
-    *(f"pipeline.{what}" for what in ("over-and-items", "on-error", "count", "not-supported", "document-kind")),
-    *(f"schema.{what}" for what in ("unknown-key", "missing-key", "type-shape", "unknown-type", "fields", "values")),
+    *(f"pipeline.{problem}" for problem in ("over-and-items", "on-error", "count", "not-supported", "document-kind")),
+    *(
+        f"schema.{problem}"
+        for problem in ("unknown-key", "missing-key", "type-shape", "unknown-type", "fields", "values")
+    ),
     "pipeline.document-shape",
 }
 """The error codes that a JSON Schema can find as well as the loader."""
@@ -165,21 +168,21 @@ def test_the_json_schema_and_the_loader_agree() -> None:
     jsonschema.Draft202012Validator.check_schema(document_schema())
     accepts = jsonschema.Draft202012Validator(document_schema()).is_valid
     for row in ROWS:
-        found, problems = nodes(row["text"])
+        documents, problems = nodes(row["text"])
         if problems.errors:
             continue
         codes = {error["code"] for error in row.get("errors", ())}
         if not codes:
-            assert all(accepts(plain(node)) for node in found), row["id"]
+            assert all(accepts(plain(node)) for node in documents), row["id"]
         # For JSON Schema, 2.0 is an integer and no value is null.
         elif codes & SHAPE and row["id"] not in ("max-parallel-float", "over-without-a-value"):
-            assert not all(accepts(plain(node)) for node in found), row["id"]
+            assert not all(accepts(plain(node)) for node in documents), row["id"]
 
 
 def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None:
     taken = [key.takes for kind in (*STEPS.values(), *DOCUMENTS.values(), takes.TARGET) for key in kind.keys.values()]
     rows = {name: row for name, row in vars(takes).items() if isinstance(row, Takes)}
-    assert [name for name, row in rows.items() if not any(row is each for each in taken)] == []
+    assert [name for name, row in rows.items() if not any(row is value for value in taken)] == []
     assert set(FIELD_TYPES) == set(TYPES)
     assert all(row.says and row.example and row.word for row in taken)
     assert set(LANGUAGES["pipeline"].functions) == set(FUNCTIONS)
@@ -199,7 +202,7 @@ def test_the_labels_of_values_that_are_not_json_name_their_type() -> None:
 
 
 def args_of(step: str) -> Any:
-    (invoke,) = loaded(step).body.steps
+    (invoke,) = flow_of(step).body.steps
     assert isinstance(invoke, Invoke)
     return invoke.args
 
@@ -227,18 +230,18 @@ def test_a_command_that_an_expression_gives_is_a_list_of_texts(value: str) -> No
 
 
 def test_the_input_becomes_the_stores() -> None:
-    flow, given = loaded("transform: {value: pipe}"), {"doc": "d"}
-    frame = flow.start(FlowInput(given, "caller's"))
+    flow, fields = flow_of("transform: {value: pipe}"), {"doc": "d"}
+    frame = flow.start(FlowInput(fields, "caller's"))
     assert frame == {"ctx": {"doc": "d"}, "pipe": "caller's"}
-    assert frame["ctx"] is not given
+    assert frame["ctx"] is not fields
     assert flow.start(FlowInput()) == {"ctx": {}, "pipe": None}
     assert flow.end(frame)[:2] == ("caller's", {"doc": "d"})
 
 
-@pytest.mark.parametrize("given", [[1], "text", {1: 2}])
-def test_an_input_that_names_nothing_is_refused(given: Any) -> None:
+@pytest.mark.parametrize("odd_input", [[1], "text", {1: 2}])
+def test_an_input_that_names_nothing_is_refused(odd_input: Any) -> None:
     with pytest.raises(agf.StepError) as raised:
-        loaded("transform: {value: pipe}").start(FlowInput(given))
+        flow_of("transform: {value: pipe}").start(FlowInput(odd_input))
     assert raised.value.code == "pipeline.input"
 
 
@@ -246,7 +249,7 @@ def test_an_input_that_names_nothing_is_refused(given: Any) -> None:
 
 
 def test_the_id_of_a_step_is_its_place() -> None:
-    flow = loaded(
+    flow = flow_of(
         "for_each: {on_error: abort, do: {call: {pipeline: q}}, collect: {transform: {value: pipe}}}",
         "parallel: {branches: {x.y: {transform: {value: '1'}}, b: {shell: {command: ls}}}, collect: {tool: {name: t}}}",
         "match: {on: pipe, cases: {'True': {pipeline: q}, 'not so': {pipeline: r}}, default: {pipeline: s}}",
@@ -268,7 +271,7 @@ def test_the_id_of_a_step_is_its_place() -> None:
 
 
 def test_a_step_points_at_its_own_word() -> None:
-    flow = loaded("transform: {value: '1'}", "fold: {items: [], init: '0', do: {tool: {name: t}}, output: o}")
+    flow = flow_of("transform: {value: '1'}", "fold: {items: [], init: '0', do: {tool: {name: t}}, output: o}")
     assert [step.span and step.span.text for step in every(flow.body)] == ["p", "transform", "fold", "tool"]
 
 

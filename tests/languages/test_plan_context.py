@@ -60,25 +60,25 @@ def run(text: str, registry: agf.Registry, **more: Any) -> agf.Run:
 
 
 def test_the_output_is_read_when_no_call_runs_any_more(registry: agf.Registry) -> None:
-    done = run(plan("_tool: one, _outputPath: †state.a", output="{a: †state.a, b: †state.b || 7}"), registry)
-    assert done.output == {"a": 1, "b": 7}
-    assert done.stores == {"state": {"a": 1}, "output": {"a": 1, "b": 7}}
+    result = run(plan("_tool: one, _outputPath: †state.a", output="{a: †state.a, b: †state.b || 7}"), registry)
+    assert result.output == {"a": 1, "b": 7}
+    assert result.stores == {"state": {"a": 1}, "output": {"a": 1, "b": 7}}
     assert agf.context("p", registry=registry)[-1] == {"type": "data", "kind": "output", "data": {"a": 1, "b": 7}}
 
 
 @pytest.mark.parametrize("kind", ["input", "state"])
 def test_the_hint_for_a_kind_without_a_value_says_how_to_give_one(registry: agf.Registry, kind: str) -> None:
-    done = run(plan(f"_tool: echo, v: †{kind}.y, _outputPath: †output.z"), registry, raises=False)
-    assert done.error is not None
-    hint = done.error.diagnostics[0].hint or ""
+    result = run(plan(f"_tool: echo, v: †{kind}.y, _outputPath: †output.z"), registry, raises=False)
+    assert result.error is not None
+    hint = result.error.diagnostics[0].hint or ""
     assert "give it" in hint
     assert hint.endswith(f"or add a default: †{kind}.y || 10")
 
 
 def test_changing_an_output_changes_no_history(registry: agf.Registry) -> None:
-    done = run("{name: p, calls: [{_tool: echo, v: [1], _outputPath: †state.a}], output: †state}", registry)
-    done.output["a"].append(2)
-    done.stores["state"]["a"].append(3)
+    result = run("{name: p, calls: [{_tool: echo, v: [1], _outputPath: †state.a}], output: †state}", registry)
+    result.output["a"].append(2)
+    result.stores["state"]["a"].append(3)
     assert agf.context("p", registry=registry).resolve("†state.a") == [1]
 
 
@@ -90,14 +90,14 @@ def test_a_failed_call_is_raised_at_the_end_and_everything_else_is_done_first(re
         "name: p\ncalls:\n- {_tool: boom, _outputPath: †state.a}\n- {_tool: inc, n: †state.a, _outputPath: †state.b}\n"
         "- {_tool: one, _outputPath: †state.c}\n- {_tool: inc, n: †state.c, _outputPath: †state.d}\noutput: †state.d\n"
     )
-    told: list[Any] = []
+    events: list[Any] = []
     with pytest.raises(agf.StepError) as caught:
-        run(text, registry, on_event=told.append)
+        run(text, registry, on_event=events.append)
     assert caught.value.code == "step.tool-failed"
     assert isinstance(caught.value.__cause__, ValueError)
     assert caught.value.partial["state"] == {"c": 1, "d": 2}
     assert caught.value.partial["output"] == 2
-    (skipped,) = [event for event in told if isinstance(event, StepSkipped)]
+    (skipped,) = [event for event in events if isinstance(event, StepSkipped)]
     assert (skipped.at, skipped.why) == (("calls[1]",), "upstream failed: †state.a was not written")
     (error,) = [m["data"] for m in agf.context("p", registry=registry) if m.get("kind") == "error"]
     assert error == {
@@ -122,8 +122,10 @@ def test_all_failures_are_reported_together(registry: agf.Registry) -> None:
 
 def test_a_failure_of_ours_has_its_code(registry: agf.Registry) -> None:
     agf.tool(lambda: asyncio.sleep(9), name="slow", registry=registry, timeout=0.01)
-    done = run("{name: p, calls: [{_tool: slow, _outputPath: †state.a || †state.e}], output: †state.e.code}", registry)
-    assert done.output == "step.timeout"
+    result = run(
+        "{name: p, calls: [{_tool: slow, _outputPath: †state.a || †state.e}], output: †state.e.code}", registry
+    )
+    assert result.output == "step.timeout"
 
 
 def run_raw(text: str, registry: agf.Registry, **more: Any) -> agf.Run:
@@ -133,8 +135,8 @@ def run_raw(text: str, registry: agf.Registry, **more: Any) -> agf.Run:
 def test_a_cycle_refuses_the_run_before_any_call(registry: agf.Registry) -> None:
     calls = "_tool: inc, n: †state.b, _outputPath: †state.a", "_tool: inc, n: †state.a, _outputPath: †state.b"
     text = plan(*calls, context="p")
-    done = run_raw(text, registry)
-    assert done.error.code == "plan.cycle"
+    result = run_raw(text, registry)
+    assert result.error.code == "plan.cycle"
     assert len(agf.context("p", registry=registry)) == 0
     agf.context("p", registry=registry).append({"type": "data", "kind": "state", "data": {"b": 0}})
     assert agf.run("p", registry=registry).stores["state"] == {"a": 1, "b": 2}
@@ -149,10 +151,10 @@ def test_a_branch_is_a_number_or_a_path() -> None:
 
 
 def test_a_tool_that_asks_is_given_its_call_and_the_messages_of_its_scopes(registry: agf.Registry) -> None:
-    asked: list[Any] = []
+    questions: list[Any] = []
 
     def look(x: int, _call: Any, _tool: Any, _context: Any = None) -> int:
-        asked.extend([_call, _tool, _context])
+        questions.extend([_call, _tool, _context])
         return x
 
     agf.tool(look, registry=registry)
@@ -161,16 +163,16 @@ def test_a_tool_that_asks_is_given_its_call_and_the_messages_of_its_scopes(regis
         "calls:\n- {_tool: look, x: †state.x, _scopes: [state], _outputPath: †state.r}\n",
         registry,
     )
-    call, tool, context = asked
+    call, tool, context = questions
     assert call == {"_tool": "look", "x": "†state.x", "_scopes": ["state"], "_outputPath": "†state.r", "_instance": "①"}
     assert tool == {"look": {"description": "looks"}}
     assert context == [
         {"type": "data", "kind": "state", "data": {"x": 1}},
         {"type": "data", "kind": "state", "data": {"z": 3}},
     ]
-    asked.clear()
+    questions.clear()
     run("{name: q, calls: [{_tool: look, x: 1, _outputPath: †state.r}]}", registry)
-    assert asked[2] == []
+    assert questions[2] == []
 
 
 def test_wrong_arguments_of_a_tool_are_reported_before_anything_runs(registry: agf.Registry) -> None:
@@ -188,11 +190,11 @@ def test_a_flow_of_any_language_is_called_with_a_log_of_its_own(registry: agf.Re
     agf.define("{pipeline: double, steps: [{transform: {value: ctx.n * 2, output: r}}]}", registry=registry)
     inner = plan("_tool: inc, n: †input.n, _outputPath: †state.r", name="inner", output="†state.r")
     agf.define(inner, "plan", registry=registry)
-    done = run(
+    result = run(
         plan("_delegate: double, n: 3, _outputPath: †state.a", "_tool: inner, n: †state.a, _outputPath: †state.b"),
         registry,
     )
-    assert done.stores == {"state": {"a": 6, "b": 7}}
+    assert result.stores == {"state": {"a": 6, "b": 7}}
     assert len(agf.context("inner", registry=registry)) == 0
 
 
@@ -205,8 +207,8 @@ THOUGHT = "_tool: think, about: †input.x, _output: [1, 2], _outputPath: †sta
 def test_a_tool_may_be_latent_by_a_message_or_by_an_option_of_the_definition(
     registry: agf.Registry, tmp_path: Path
 ) -> None:
-    told = "[{type: tool, tool: {think: {properties: {about: {type: string}}}}}]"
-    assert run(plan(THOUGHT, messages=told), registry, input={"x": 1}).stores["state"] == {"t": [1, 2]}
+    messages_text = "[{type: tool, tool: {think: {properties: {about: {type: string}}}}}]"
+    assert run(plan(THOUGHT, messages=messages_text), registry, input={"x": 1}).stores["state"] == {"t": [1, 2]}
     text = plan(THOUGHT, "_tool: boom, _outputPath: †state.b", name="q")
     flow = agf.define(text, "plan", registry=registry, latent=["think"])
     assert flow is not None
@@ -218,7 +220,7 @@ def test_a_tool_may_be_latent_by_a_message_or_by_an_option_of_the_definition(
 
 
 def test_a_latent_tool_needs_its_answer_and_only_plans_have_any(registry: agf.Registry) -> None:
-    for text, language, latent, code, at in (
+    for text, language, latent, code, marked in (
         ("- {_tool: think, _outputPath: †state.t}\n", "plan", ["think"], "plan.no-activity", "think"),
         ("- {_tool: thinks, _output: 1, _outputPath: †state.t}\n", "plan", ["think"], "plan.no-activity", "_output"),
         ("steps: []", "pipeline", ["think"], "define.latent", ""),
@@ -228,11 +230,11 @@ def test_a_latent_tool_needs_its_answer_and_only_plans_have_any(registry: agf.Re
         with pytest.raises(agf.DefinitionError) as caught:
             agf.load(text, language, registry=registry, latent=latent)
         diagnostic = caught.value.diagnostic
-        assert (diagnostic.code, diagnostic.span.text if diagnostic.span else "") == (code, at)
+        assert (diagnostic.code, diagnostic.span.text if diagnostic.span else "") == (code, marked)
 
 
 def test_a_background_call_is_not_waited_for_and_leaves_nothing(registry: agf.Registry) -> None:
-    told: list[Any] = []
+    events: list[Any] = []
 
     async def slow(v: int) -> agf.planning.Message:
         await asyncio.sleep(60)
@@ -243,31 +245,31 @@ def test_a_background_call_is_not_waited_for_and_leaves_nothing(registry: agf.Re
     flow = agf.define(text, "plan", registry=registry)
 
     async def main() -> tuple[float, float]:
-        done = await agf.arun(flow, registry=registry, on_event=told.append)  # type: ignore[arg-type]
-        assert done.stores == {"state": {"a": 1}}
-        at = asyncio.get_running_loop().time()
+        run_of_plan = await agf.arun(flow, registry=registry, on_event=events.append)  # type: ignore[arg-type]
+        assert run_of_plan.stores == {"state": {"a": 1}}
+        time_of_end = asyncio.get_running_loop().time()
         await asyncio.sleep(100)
-        return at, len(agf.context("p", registry=registry))
+        return time_of_end, len(agf.context("p", registry=registry))
 
-    at, messages = run_virtual(main())
-    assert at < 60
+    time_of_end, messages = run_virtual(main())
+    assert time_of_end < 60
     assert messages == 1
 
 
 def test_a_lazy_plan_calls_nothing(registry: agf.Registry) -> None:
-    told: list[Any] = []
+    events: list[Any] = []
     text = plan("_tool: boom, _outputPath: †state.a", mode="lazy", output="†state.a")
-    done = run(text, registry, on_event=told.append)
-    assert (done.status, done.output, done.calls) == ("ok", None, 0)
-    (why,) = [event.why for event in told if isinstance(event, StepSkipped)]
+    result = run(text, registry, on_event=events.append)
+    assert (result.status, result.output, result.calls) == ("ok", None, 0)
+    (why,) = [event.why for event in events if isinstance(event, StepSkipped)]
     assert why == "the plan has mode: lazy, which makes no calls"
 
 
 def test_a_call_that_the_user_refuses_is_not_made(registry: agf.Registry) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     def ask(question: Any) -> bool:
-        asked.append(question.text)
+        questions.append(question.text)
         return "one" not in question.text
 
     text = plan(
@@ -276,13 +278,13 @@ def test_a_call_that_the_user_refuses_is_not_made(registry: agf.Registry) -> Non
         "_tool: inc, n: †state.a, _outputPath: †state.c",
         confirm="true",
     )
-    done = run_raw(text, registry, ask=ask)
-    assert sorted(asked) == ["call echo(v=2)?", "call one()?"]
+    result = run_raw(text, registry, ask=ask)
+    assert sorted(questions) == ["call echo(v=2)?", "call one()?"]
     denied = {"code": "step.denied", "message": "'one' was not called: it was denied"}
-    assert done.stores == {"state": {"b": 2, "e": denied}}
-    asked.clear()
+    assert result.stores == {"state": {"b": 2, "e": denied}}
+    questions.clear()
     run_raw(text.replace("confirm: true", "confirm: [echo]"), registry, ask=ask)
-    assert asked == ["call echo(v=2)?"]
+    assert questions == ["call echo(v=2)?"]
 
 
 def test_the_user_may_replace_the_arguments_or_the_result_of_a_call(registry: agf.Registry) -> None:
@@ -300,8 +302,8 @@ def test_the_user_may_replace_the_arguments_or_the_result_of_a_call(registry: ag
         name="p",
         confirm="true",
     )
-    done = run(text, registry, ask=ask)
-    assert done.stores == {"state": {"a": 20, "b": 7, "c": 101}}
+    result = run(text, registry, ask=ask)
+    assert result.stores == {"state": {"a": 20, "b": 7, "c": 101}}
     assert offered == [({"v": 2}, "_output"), ({}, "_output"), ({"n": 20}, "_output")]
     calls = [message["_call"] for message in agf.context("p", registry=registry).log]
     assert sorted(({**call, "_outputPath": None} for call in calls), key=lambda call: str(call["_tool"])) == [
@@ -326,7 +328,7 @@ def test_a_message_of_a_changed_call_that_fails_has_the_changed_call(registry: a
 
 
 @pytest.mark.parametrize(
-    ("put", "told"),
+    ("put", "hint"),
     [
         ({"w": 1}, "tool 'echo' has no argument 'w'"),
         ({"_outputPath": "†state.z"}, "tool 'echo' has no argument '_outputPath'"),
@@ -334,26 +336,26 @@ def test_a_message_of_a_changed_call_that_fails_has_the_changed_call(registry: a
     ],
 )
 def test_a_wrong_replacement_is_asked_for_again_and_then_cancels_the_call(
-    registry: agf.Registry, put: Any, told: str
+    registry: agf.Registry, put: Any, hint: str
 ) -> None:
     @agf.tool(registry=registry)
     def echo(v: int) -> int:
         return v
 
     text = plan("_tool: echo, v: 2, _outputPath: †state.a || †state.e", confirm="true")
-    answers, asked = [put, {"v": 3}], list[str]()
+    answers, questions = [put, {"v": 3}], list[str]()
 
     def ask(question: Any) -> Any:
-        asked.append(question.text)
+        questions.append(question.text)
         return answers.pop(0)
 
     assert run(text, registry, ask=ask).stores == {"state": {"a": 3}}
-    assert asked[0] == "call echo(v=2)?"
-    assert told in asked[1]
+    assert questions[0] == "call echo(v=2)?"
+    assert hint in questions[1]
     agf.context("p", registry=registry).clear()
-    done = run_raw(text.replace(" || †state.e", ""), registry, ask=lambda question: put)
-    assert (done.error.code, done.stores) == ("step.instead", {})
-    assert told in str(done.error)
+    result = run_raw(text.replace(" || †state.e", ""), registry, ask=lambda question: put)
+    assert (result.error.code, result.stores) == ("step.instead", {})
+    assert hint in str(result.error)
 
 
 def test_the_replacement_of_a_delegated_call_is_the_input_of_its_flow(registry: agf.Registry) -> None:
@@ -367,28 +369,28 @@ def test_the_replacement_of_a_delegated_call_is_the_input_of_its_flow(registry: 
 
 
 def test_a_secret_that_the_user_puts_into_a_call_reaches_only_its_tool(registry: agf.Registry) -> None:
-    given: list[str] = []
+    received: list[str] = []
 
     @agf.tool(registry=registry, secret=["token"])
     def use(token: str) -> int:
-        given.append(token)
+        received.append(token)
         return len(token)
 
     text = plan("_tool: use, token: †input.token, _outputPath: †state.a", name="p", confirm="true")
-    told: list[Any] = []
+    events: list[Any] = []
     put = {"token": "hidden-one"}
-    done = run(text, registry, input={"token": "first-one"}, ask=lambda question: put, on_event=told.append)
-    assert (given, done.stores["state"]) == (["hidden-one"], {"a": 10})
-    assert "hidden-one" not in repr(told)
+    result = run(text, registry, input={"token": "first-one"}, ask=lambda question: put, on_event=events.append)
+    assert (received, result.stores["state"]) == (["hidden-one"], {"a": 10})
+    assert "hidden-one" not in repr(events)
     assert "hidden-one" not in repr(list(agf.context("p", registry=registry).log))
 
 
 def test_a_secret_input_does_not_stay_in_the_context(registry: agf.Registry, tmp_path: Path) -> None:
-    seen: list[str] = []
+    received: list[str] = []
 
     @agf.tool(registry=registry, secret=["token"])
     def use(token: str, of: str) -> str:
-        seen.append(token)
+        received.append(token)
         return of
 
     @agf.tool(registry=registry)
@@ -403,9 +405,9 @@ def test_a_secret_input_does_not_stay_in_the_context(registry: agf.Registry, tmp
     with kept.journal_in(tmp_path) as path:
         for _ in range(2):
             run(text, registry, input={"token": "s3cret-t0ken", "of": "shown"})
-        assert sorted(seen) == ["m4de-by-a-tool"] * 2 + ["s3cret-t0ken"] * 2
-        told = repr(list(agf.context("p", registry=registry).log))
-        assert ("shown" in told, "s3cret" in told, "m4de" in told) == (True, False, False)
+        assert sorted(received) == ["m4de-by-a-tool"] * 2 + ["s3cret-t0ken"] * 2
+        log_text = repr(list(agf.context("p", registry=registry).log))
+        assert ("shown" in log_text, "s3cret" in log_text, "m4de" in log_text) == (True, False, False)
         disk = kept.on_disk(path)
         assert (b"s3cret-t0ken" in disk, b"m4de-by" in disk) == (False, False)
     again = run_raw(text, registry, input={"of": "shown"})
@@ -427,9 +429,9 @@ def test_a_secret_does_not_stay_in_any_shape_of_a_message(registry: agf.Registry
         return len(token)
 
     registry.contexts.named("p").log = Log([message])
-    done = run(plan("_tool: use, token: †state.token, _outputPath: †state.a", context="p"), registry)
-    told = repr(list(agf.context("p", registry=registry).log))
-    assert (done.stores["state"]["a"], "s3cret" in told, "shown" in told) == (6, False, True)
+    result = run(plan("_tool: use, token: †state.token, _outputPath: †state.a", context="p"), registry)
+    log_text = repr(list(agf.context("p", registry=registry).log))
+    assert (result.stores["state"]["a"], "s3cret" in log_text, "shown" in log_text) == (6, False, True)
 
 
 # --- named contexts ---
@@ -440,7 +442,7 @@ COUNT = "{name: p, calls: [{_tool: inc, n: '†state.n || 0', _outputPath: †st
 
 def test_a_run_begins_with_an_empty_context_unless_it_names_one(registry: agf.Registry) -> None:
     runs = [run(COUNT, registry) for _ in range(3)]
-    assert [(done.output, done.note) for done in runs] == [(1, "")] * 3
+    assert [(one_run.output, one_run.note) for one_run in runs] == [(1, "")] * 3
     assert len(agf.context("p", registry=registry)) == 2  # the messages of the last run
     named = run(COUNT.replace("name: p", "name: q, context: p"), registry)
     assert (named.output, named.note) == (2, "reads 2 earlier messages of the context 'p'")
@@ -459,7 +461,7 @@ def test_runs_of_one_plan_at_once_do_not_share_a_context(registry: agf.Registry)
     flow = agf.define("{name: p, calls: [{_tool: meet, _outputPath: †state.a}]}", "plan", registry=registry)
     assert flow is not None
     first, second = (agf.start(flow, registry=registry) for _ in range(2))
-    assert [one.wait().stores for one in (first, second)] == [{"state": {"a": True}}] * 2
+    assert [handle.wait().stores for handle in (first, second)] == [{"state": {"a": True}}] * 2
 
 
 def test_a_context_continues_from_run_to_run_and_can_be_begun_anew(registry: agf.Registry) -> None:
@@ -577,16 +579,16 @@ def test_a_file_that_is_no_context_is_refused_at_its_line(line: str, registry: a
 
 
 def test_a_planner_is_asked_until_its_plan_has_an_output(registry: agf.Registry) -> None:
-    seen: list[int] = []
+    lengths: list[int] = []
 
     def planner(messages: Any) -> Any:
-        seen.append(len(messages))
+        lengths.append(len(messages))
         calls = [{"_tool": "inc", "n": "†state.n || †input.n", "_outputPath": "†state.n"}]
-        return calls if len(seen) < 3 else {"calls": calls, "output": "†state.n", "meta": {}}
+        return calls if len(lengths) < 3 else {"calls": calls, "output": "†state.n", "meta": {}}
 
-    done = agf.planning.run_planner(planner, input={"n": 1}, context="t", registry=registry)
-    assert [run.output for run in done.runs] == [None, None, 4]
-    assert (done.output, done.asked, seen) == (4, (), [1, 2, 3])
+    planned = agf.planning.run_planner(planner, input={"n": 1}, context="t", registry=registry)
+    assert [run.output for run in planned.runs] == [None, None, 4]
+    assert (planned.output, planned.asked, lengths) == (4, (), [1, 2, 3])
 
 
 def test_a_planner_sees_what_failed_and_may_do_better(registry: agf.Registry) -> None:
@@ -595,8 +597,8 @@ def test_a_planner_sees_what_failed_and_may_do_better(registry: agf.Registry) ->
             return json.dumps({"calls": [{"_tool": "one", "_outputPath": "†state.a"}], "output": "†state.a"})
         return [{"_tool": "boom", "_outputPath": "†state.a"}]
 
-    done = agf.planning.run_planner(planner, max_ticks=2, registry=registry)
-    assert [run.status for run in done.runs] == ["error", "ok"]
+    planned = agf.planning.run_planner(planner, max_ticks=2, registry=registry)
+    assert [run.status for run in planned.runs] == ["error", "ok"]
 
 
 def test_a_planner_without_an_answer_is_not_asked_for_ever(registry: agf.Registry) -> None:
@@ -607,10 +609,10 @@ def test_a_planner_without_an_answer_is_not_asked_for_ever(registry: agf.Registr
         agf.planning.run_planner(lambda messages: [], max_ticks=0, registry=registry)
 
 
-@pytest.mark.parametrize("said", [None, 3, "text", {"output": 1}, [{"_tool": object()}]])
-def test_a_reply_that_is_not_a_plan_is_reported(said: Any, registry: agf.Registry) -> None:
+@pytest.mark.parametrize("message", [None, 3, "text", {"output": 1}, [{"_tool": object()}]])
+def test_a_reply_that_is_not_a_plan_is_reported(message: Any, registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
-        agf.planning.run_planner(lambda messages: said, registry=registry)
+        agf.planning.run_planner(lambda messages: message, registry=registry)
     assert caught.value.code == "run.planner"
 
 
@@ -618,17 +620,17 @@ def test_a_reply_that_is_not_a_plan_is_reported(said: Any, registry: agf.Registr
 
 
 def test_every_call_that_starts_ends_once(registry: agf.Registry) -> None:
-    told: list[Any] = []
+    events: list[Any] = []
     calls = [
         {"_tool": ("boom" if i % 7 == 3 else "echo"), **({} if i % 7 == 3 else {"v": f"†state.x{i // 2} || 0"}),
          "_outputPath": f"†state.x{i + 1}"}
         for i in range(60)
     ]  # fmt: skip
-    done = run_raw(json.dumps({"name": "p", "calls": calls}), registry, on_event=told.append)
-    ends = [e.at for e in told if isinstance(e, StepFinished | StepFailed | StepSkipped) and e.at[0] != "calls"]
+    result = run_raw(json.dumps({"name": "p", "calls": calls}), registry, on_event=events.append)
+    ends = [e.at for e in events if isinstance(e, StepFinished | StepFailed | StepSkipped) and e.at[0] != "calls"]
     assert sorted(ends) == sorted((f"calls[{i}]",) for i in range(60))
-    assert done.status == "error"
-    assert not [event for event in told if isinstance(event, BackgroundCallEnded)]
+    assert result.status == "error"
+    assert not [event for event in events if isinstance(event, BackgroundCallEnded)]
 
 
 def test_plain_functions_of_one_plan_run_at_once(registry: agf.Registry) -> None:
@@ -639,7 +641,7 @@ def test_plain_functions_of_one_plan_run_at_once(registry: agf.Registry) -> None
 
 
 def test_a_background_flow_is_not_waited_for_and_its_failure_is_a_warning(registry: agf.Registry) -> None:
-    ended, told = list[str](), list[Any]()
+    ended, events = list[str](), list[Any]()
 
     async def slow(v: int) -> int:
         await asyncio.sleep(60)
@@ -658,15 +660,17 @@ def test_a_background_flow_is_not_waited_for_and_its_failure_is_a_warning(regist
     flow = agf.define(outer, "plan", registry=registry)
 
     async def main() -> tuple[agf.Run, list[str]]:
-        done = await agf.arun(flow, registry=registry, on_event=told.append)  # type: ignore[arg-type]
+        run_of_plan = await agf.arun(flow, registry=registry, on_event=events.append)  # type: ignore[arg-type]
         before = list(ended)
         await asyncio.sleep(100)
-        return done, before
+        return run_of_plan, before
 
-    done, before = run_virtual(main())
-    assert (done.status, before, ended) == ("ok", [], ["slow 1"])
-    assert [type(event).__name__ for event in told][-2:] == ["RunEnded", "BackgroundCallEnded"]
-    assert [warning.code for warning in done.warnings if warning.code.startswith("run.fired")] == ["run.fired-failed"]
+    run_of_plan, before = run_virtual(main())
+    assert (run_of_plan.status, before, ended) == ("ok", [], ["slow 1"])
+    assert [type(event).__name__ for event in events][-2:] == ["RunEnded", "BackgroundCallEnded"]
+    assert [warning.code for warning in run_of_plan.warnings if warning.code.startswith("run.fired")] == [
+        "run.fired-failed"
+    ]
 
 
 @pytest.mark.parametrize("listens", [False, True])
@@ -696,11 +700,11 @@ def test_the_steps_of_a_background_flow_are_not_part_of_the_run(listens: bool, r
     async def main() -> agf.Run:
         return await agf.arun(outer, registry=registry, on_event=events.append if listens else None)
 
-    done = run_virtual(main())
-    inner = [row for key, row in done.progress.rows.items() if len(key) > 1]
+    result = run_virtual(main())
+    inner = [row for key, row in result.progress.rows.items() if len(key) > 1]
     assert inner
     assert not [row for row in inner if row.started or row.finished]
-    assert (done.status, done.steps["calls[0]"].state, done.progress.failed) == ("ok", "ok", 0)
+    assert (result.status, result.steps["calls[0]"].state, result.progress.failed) == ("ok", "ok", 0)
     assert not [event for event in events if len(getattr(event, "at", ())) > 1]
 
 
@@ -737,12 +741,12 @@ def test_every_call_of_any_plan_ends_once(calls: list[dict[str, Any]], ordered: 
     agf.tool(fail, registry=registry)
     state = {"state": {"a": 1}} if begun else {}
     flow = agf.define(json.dumps({"name": "p", "calls": calls, "ordered": ordered, **state}), "plan", registry=registry)
-    told: list[Any] = []
-    done = run_virtual(agf.arun(flow, registry=registry, on_event=told.append, raises=False))  # type: ignore[arg-type]
-    if done.error is not None and done.error.code == "plan.cycle":
-        assert not [event for event in told if isinstance(event, StepStarted)]
+    events: list[Any] = []
+    result = run_virtual(agf.arun(flow, registry=registry, on_event=events.append, raises=False))  # type: ignore[arg-type]
+    if result.error is not None and result.error.code == "plan.cycle":
+        assert not [event for event in events if isinstance(event, StepStarted)]
         return
-    ends = [e.at for e in told if isinstance(e, StepFinished | StepFailed | StepSkipped) and e.at[0] != "calls"]
+    ends = [e.at for e in events if isinstance(e, StepFinished | StepFailed | StepSkipped) and e.at[0] != "calls"]
     assert sorted(ends) == sorted((f"calls[{i}]",) for i in range(len(calls)))
 
 

@@ -21,13 +21,13 @@ from agf_magics.languages.plan.calls import Call
 from agf_magics.languages.plan.takes import INSTANCE, instance_names
 from agf_magics.languages.plan.words import CALL, PLAN
 from agf_magics.text.yaml.nodes import plain
-from tests.languages.loading import load, nodes, said
+from tests.languages.loading import as_vectors, load, nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "plan_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
-def loaded(text: str) -> agf.Flow:
+def flow_of(text: str) -> agf.Flow:
     definition, problems = load("plan", text)
     assert definition.flow is not None, problems
     return definition.flow
@@ -40,20 +40,24 @@ def dag(flow: agf.Flow) -> Dag:
 
 
 def calls(text: str) -> list[Call]:
-    found = [step.args for step in dag(loaded(text)).steps if isinstance(step, Invoke)]
-    return [args.call for args in found if isinstance(args, Arguments)]
+    calls_of_plan = [step.args for step in dag(flow_of(text)).steps if isinstance(step, Invoke)]
+    return [args.call for args in calls_of_plan if isinstance(args, Arguments)]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
 def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("plan", row["text"])
-    found: dict[str, Any] = {"title": row["title"], "text": row["text"], **said(problems, "error", "warning", "note")}
-    assert ("errors" in found) == (definition.flow is None)
+    as_row: dict[str, Any] = {
+        "title": row["title"],
+        "text": row["text"],
+        **as_vectors(problems, "error", "warning", "note"),
+    }
+    assert ("errors" in as_row) == (definition.flow is None)
     if definition.flow is not None:
         body = dag(definition.flow)
-        found["ok"] = [{"id": step.id, "word": step.word, "label": step.label} for step in body.steps]
-        found["feeds"] = [list(fed) for fed in body.feeds]
-    assert found == row
+        as_row["ok"] = [{"id": step.id, "word": step.word, "label": step.label} for step in body.steps]
+        as_row["feeds"] = [list(fed) for fed in body.feeds]
+    assert as_row == row
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "ok" in row], ids=lambda row: row["title"])
@@ -93,12 +97,16 @@ def test_a_kind_of_the_document_s_own_may_have_a_dollar_too() -> None:
 def test_a_prescribed_path_is_filled_in() -> None:
     (call,) = calls("tools: {a: {_outputPath: {const: †data.s}}}\ncalls: [{_tool: a}]\n")
     assert call.authored == {"_tool": "a", "_outputPath": "†data.s"}
-    assert [str(one) for one in call.output.destinations] == ["†data.s"]
+    assert [str(path) for path in call.output.destinations] == ["†data.s"]
 
 
 def test_or_is_distributed_over_and() -> None:
     (call,) = calls("- {_tool: a, _outputPath: '(†a || †b) && †c || †d'}\n")
-    assert [[str(one) for one in each] for each in call.output.alternatives] == [["†a", "†c"], ["†b", "†c"], ["†d"]]
+    assert [[str(path) for path in alternative] for alternative in call.output.alternatives] == [
+        ["†a", "†c"],
+        ["†b", "†c"],
+        ["†d"],
+    ]
 
 
 def test_a_path_of_too_many_destinations_is_refused() -> None:
@@ -114,7 +122,7 @@ def test_an_error_is_reported_at_its_line_in_yaml_and_in_json() -> None:
 
 
 def test_the_first_input_of_a_plan_is_messages() -> None:
-    flow = loaded(
+    flow = flow_of(
         "input: {n: 1}\nstate: {x: 2}\ndata: 3\nmessages: [{type: data, kind: k, data: 4}]\n"
         "instances: [{state: {x: 5}}]\ncalls: []\n"
     )
@@ -132,6 +140,33 @@ def test_the_first_input_of_a_plan_is_messages() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("instances", "calls_made"),
+    [
+        ("{north: {state: {q: 1}}, south: {}}", 2),
+        ("{north: {}, south: {}}", 2),
+        ("[{}, {}, {}]", 3),
+        ("[{data: 3}, {data: {a: 1}}]", 2),
+        ("[{state: }, {input: }, {data: }]", 3),
+    ],
+)
+def test_each_instance_is_made_whatever_it_has(instances: str, calls_made: int) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: 1, name="count", registry=registry)
+    text = f"instances: {instances}\ncalls: [{{_tool: count, _outputPath: $state.n}}]\noutput: '$state[*].n'\n"
+    assert agf.run(agf.load(text, "plan", registry=registry), registry=registry).output == [1] * calls_made
+
+
+def test_a_value_that_only_another_instance_has_is_unresolved() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda value: value, name="same", registry=registry)
+    calls = "[{_tool: same, value: $state.n, _outputPath: $state.m}]"
+    text = f"instances: {{north: {{state: {{n: 1}}}}, south: {{}}}}\ncalls: {calls}\n"
+    run = agf.run(agf.load(text, "plan", registry=registry), registry=registry, raises=False)
+    assert run.error is not None
+    assert run.error.code == "plan.unresolved-reference"
+
+
 def test_instances_without_names_are_numbered() -> None:
     names = instance_names(60)
     assert len(set(names)) == 60
@@ -140,7 +175,7 @@ def test_instances_without_names_are_numbered() -> None:
 
 def test_a_plan_of_thousands_of_calls_loads() -> None:
     text = "".join(f"- {{_tool: a, v: †state.x{i}, _outputPath: †state.x{i + 1}}}\n" for i in range(3000))
-    flow = loaded(text)
+    flow = flow_of(text)
     feeds = [name for source, _, name in dag(flow).feeds if source]
     assert len(feeds) == 2999
 
@@ -198,5 +233,5 @@ def test_any_document_is_loaded_or_gets_an_error(document: Any) -> None:
 
 def test_hints_have_the_sign_of_the_document() -> None:
     for sign in "†$":
-        (found,) = load("plan", f"- {{_tool: a, v: {sign}input.x, _outputPath: state.y}}\n")[1]
-        assert found.hint == f"write {sign}state.y"
+        (problem,) = load("plan", f"- {{_tool: a, v: {sign}input.x, _outputPath: state.y}}\n")[1]
+        assert problem.hint == f"write {sign}state.y"

@@ -58,10 +58,10 @@ def test_of_those_that_have_come_the_first_is_stored_whom_nobody_before_writes_o
     for ended in data.draw(st.permutations(range(len(paths)))):
         order.ended(ended)
         held.append(ended)
-        while (found := order.next_to_store()) is not None:
-            assert found == next(number for number in held if order.is_next(number))
-            held.remove(found)
-            order.stored(found)
+        while (next_call := order.next_to_store()) is not None:
+            assert next_call == next(number for number in held if order.is_next(number))
+            held.remove(next_call)
+            order.stored(next_call)
         assert not any(map(order.is_next, held))
     assert not held
 
@@ -72,8 +72,8 @@ def test_a_thousand_calls_that_write_one_place_cost_what_they_are(backwards: boo
         order = StoringOrder([turn(i, ("list",)) for i in range(count)], range(count))
         for number in reversed(range(count)) if backwards else range(count):
             order.ended(number)
-            while (found := order.next_to_store()) is not None:
-                order.stored(found)
+            while (next_call := order.next_to_store()) is not None:
+                order.stored(next_call)
 
     assert work(lambda: act(2_000)) < 4 * work(lambda: act(500)) * 1.5
 

@@ -36,12 +36,12 @@ ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_reads(row: dict[str, Any]) -> None:
     before = json.dumps(row["messages"])
-    found = {key: value for key, value in row.items() if key not in ("value", "error", "at")}
+    as_row = {key: value for key, value in row.items() if key not in ("value", "error", "at")}
     try:
-        found["value"] = resolve(row["messages"], row["ref"], row.get("instance"))
+        as_row["value"] = resolve(row["messages"], row["ref"], row.get("instance"))
     except agf.AgfError as error:
-        found |= {"error": error.code, "at": error.diagnostic.span.text if error.diagnostic.span else None}
-    assert json.dumps(found, sort_keys=True) == json.dumps(row, sort_keys=True)
+        as_row |= {"error": error.code, "at": error.diagnostic.span.text if error.diagnostic.span else None}
+    assert json.dumps(as_row, sort_keys=True) == json.dumps(row, sort_keys=True)
     assert json.dumps(row["messages"]) == before
 
 
@@ -97,9 +97,12 @@ MESSAGES = st.lists(st.one_of(st.builds(output, PATHS, VALUES, METHODS, OWNERS),
 
 def folded(messages: list[dict[str, Any]], path: tuple[str, ...], instance: str | None) -> Any:
     """The same value, computed by applying all messages in their order."""
-    found = [one for message in messages if (one := read_content(message)) is not None]
-    layers = [one for one in found if one.instance is None], [one for one in found if one.instance == instance]
-    writings = [w for layer in (layers if instance else layers[:1]) for one in layer for w in one.writings]
+    contents = [content for message in messages if (content := read_content(message)) is not None]
+    layers = (
+        [content for content in contents if content.instance is None],
+        [content for content in contents if content.instance == instance],
+    )
+    writings = [w for layer in (layers if instance else layers[:1]) for content in layer for w in content.writings]
     return find(replay(writings), path)
 
 
@@ -113,10 +116,10 @@ def test_a_scan_from_the_newest_and_a_fold_of_everything_agree(messages: list[di
         reference = parse(Source("", path).span())
         assert isinstance(reference, Reference)
         try:
-            wanted = folded(messages, reference.path, instance)
+            expected = folded(messages, reference.path, instance)
         except Conflict:
             continue  # perhaps older than the messages of the scan, which decides
-        assert repr(log.read(reference, instance)) == repr(wanted), path
+        assert repr(log.read(reference, instance)) == repr(expected), path
 
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)  # type: ignore[arg-type]
@@ -132,8 +135,8 @@ DEFAULTS: st.SearchStrategy[Expression] = st.builds(
 EXPRESSIONS = st.recursive(
     REFERENCES | DEFAULTS,
     lambda inner: st.one_of(
-        st.lists(inner, min_size=2, max_size=3).map(lambda some: Either(tuple(some))),
-        st.lists(inner, min_size=2, max_size=3).map(lambda some: Both(tuple(some))),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: Either(tuple(parts))),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: Both(tuple(parts))),
     ),
     max_leaves=6,
 )
@@ -146,8 +149,8 @@ def test_a_printed_reference_is_read_as_the_same_reference(expression: Expressio
 
 @given(st.text("†$ab.[]()|&\"'\\ 01①*", max_size=20))
 def test_any_text_is_read_or_refused_at_a_place(text: str) -> None:
-    said = value_or_code(lambda: parse(Source("", text).span()))
-    assert said in ("plan.bad-reference", "plan.bad-expression") or parse(Source("", str(said)).span()) == said
+    outcome = value_or_code(lambda: parse(Source("", text).span()))
+    assert outcome in ("plan.bad-reference", "plan.bad-expression") or parse(Source("", str(outcome)).span()) == outcome
 
 
 # --- the cost of a read ---
@@ -158,9 +161,9 @@ class Counted(list[Any]):
 
     looked_at = 0
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         self.looked_at += 1
-        return super().__getitem__(at)
+        return super().__getitem__(index)
 
 
 def looked_at(log: Log, reference: str) -> int:
@@ -177,9 +180,9 @@ def other_messages(count: int) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("count", [0, 10, 20_000])
 def test_unread_messages_do_not_cost_a_read(count: int) -> None:
-    wanted = [output("†state.user", {"name": "A"}), output("†state.user.age", 7)]
+    expected = [output("†state.user", {"name": "A"}), output("†state.user.age", 7)]
     before = [output("†state.user", {"name": str(i)}) for i in range(count)]
-    log = Log([*before, *wanted, *other_messages(count)])
+    log = Log([*before, *expected, *other_messages(count)])
     assert looked_at(log, "†state.user") == 2
     assert looked_at(log, "†state.user.age") == 1
     assert looked_at(log, "†state.user.name") == 1
@@ -207,7 +210,7 @@ def test_a_growing_log_does_not_change_earlier_logs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "left"),
+    ("message", "expected"),
     [
         (
             {"type": "data", "kind": "input", "data": {"key": 1, "n": 2}},
@@ -222,15 +225,15 @@ def test_a_growing_log_does_not_change_earlier_logs() -> None:
         ({"type": "data", "data": "SECRET"}, None),
     ],
 )
-def test_a_log_that_is_kept_has_no_secret(message: dict[str, Any], left: dict[str, Any] | None) -> None:
-    kept = remove_secrets([message], {("input", "key"), ("token",)}, lambda held: held.get("data") == "SECRET")
-    assert list(kept) == ([] if left is None else [left])
+def test_a_log_that_is_kept_has_no_secret(message: dict[str, Any], expected: dict[str, Any] | None) -> None:
+    cleaned = remove_secrets([message], {("input", "key"), ("token",)}, lambda held: held.get("data") == "SECRET")
+    assert list(cleaned) == ([] if expected is None else [expected])
 
 
 def test_no_text_drives_the_parser_over_a_bound() -> None:
     for text in ("(" * 100_000, "†a" + ".b" * 100_000, "†a || " * 50_000 + "†a", "(" * 51 + "†a" + ")" * 51):
-        said = value_or_code(lambda text=text: resolve([{"type": "data", "kind": "a", "data": 1}], text))  # type: ignore[misc]
-        assert said == 1 or str(said).startswith("plan.")
+        outcome = value_or_code(lambda text=text: resolve([{"type": "data", "kind": "a", "data": 1}], text))  # type: ignore[misc]
+        assert outcome == 1 or str(outcome).startswith("plan.")
 
 
 def test_a_reading_is_a_copy() -> None:
@@ -269,9 +272,11 @@ def test_the_log_tells_which_messages_a_value_came_from() -> None:
     assert log.read(Reference("state", ("z",))) is MISSING
 
 
-@pytest.mark.parametrize(("text", "said"), [("$state.nothing", "$state.nothing"), ("†state.nothing", "†state.nothing")])
-def test_an_error_has_the_sign_of_the_text(text: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"), [("$state.nothing", "$state.nothing"), ("†state.nothing", "†state.nothing")]
+)
+def test_an_error_has_the_sign_of_the_text(text: str, message: str) -> None:
     with pytest.raises(agf.StepError, match=r"nothing found for") as caught:
         resolve([{"type": "data", "kind": "state", "data": {"x": 1}}], text)
-    assert said in caught.value.diagnostic.message
-    assert said[0] in (caught.value.diagnostic.hint or "")
+    assert message in caught.value.diagnostic.message
+    assert message[0] in (caught.value.diagnostic.hint or "")

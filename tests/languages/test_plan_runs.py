@@ -39,7 +39,7 @@ class Case:
     def tool(self, answer: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
         async def call(_call: Any = None, **given: Any) -> Any:
             number = self.started = self.started + 1
-            index = next(i for i, one in enumerate(self.row["plan"]) if {**_call, **one} == _call)
+            index = next(i for i, planned in enumerate(self.row["plan"]) if {**_call, **planned} == _call)
             self.given[str(index)] = given
             await asyncio.sleep(100 - number if self.row.get("completes") == "last" else number)
             return answer(given)
@@ -56,10 +56,10 @@ class Case:
     def log(self) -> Log:
         return self.registry.contexts["p"].log
 
-    def name(self, at: tuple[Any, ...]) -> str:
+    def name(self, path: tuple[Any, ...]) -> str:
         """The name of a moment of a call, as ``0@②`` for call 0."""
-        index = at[0].removeprefix("calls[").removesuffix("]")
-        return index if len(at) == 1 else f"{index}@{self.log.instances[at[1]]}"
+        index = path[0].removeprefix("calls[").removesuffix("]")
+        return index if len(path) == 1 else f"{index}@{self.log.instances[path[1]]}"
 
     def moments(self, *kinds: type) -> dict[str, int]:
         return {
@@ -106,8 +106,8 @@ def test_plans(row: dict[str, Any]) -> None:
     log, before = case.log, row["context"]
     assert list(log)[: len(before)] == before
     assert {ref: resolve(log, ref) for ref in row.get("final", {})} == row.get("final", {})
-    for instance, wanted in row.get("final_instance", {}).items():
-        assert {ref: resolve(log, ref, instance) for ref in wanted} == wanted
+    for instance, expected in row.get("final_instance", {}).items():
+        assert {ref: resolve(log, ref, instance) for ref in expected} == expected
     for instance, refs in {None: row.get("absent", []), **row.get("absent_instance", {})}.items():
         for ref in refs:
             with pytest.raises(agf.StepError) as caught:

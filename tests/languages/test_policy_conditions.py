@@ -24,7 +24,7 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "policy_conditions.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
-def read(text: str, keys: Any = "condition") -> tuple[Condition, Diagnostics]:
+def read_condition_text(text: str, keys: Any = "condition") -> tuple[Condition, Diagnostics]:
     (node,), problems = nodes(text)
     return condition(node, keys, problems), problems
 
@@ -32,10 +32,12 @@ def read(text: str, keys: Any = "condition") -> tuple[Condition, Diagnostics]:
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_conditions(row: dict[str, Any]) -> None:
     keys = "condition" if "input" in row else "approval"
-    read_, problems = read(row["condition"], keys)
+    read_, problems = read_condition_text(row["condition"], keys)
     for severity in ("error", "warning"):
-        told = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
-        assert told == row.get(f"{severity}s", [])
+        problems_told = [
+            {"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity
+        ]
+        assert problems_told == row.get(f"{severity}s", [])
     if "errors" in row:
         return
     frame = {"parent": {"input": row["input"]}} if "input" in row else row["arguments"]
@@ -54,9 +56,9 @@ NUMBERS = st.integers(-2, 2) | st.sampled_from([0.5, 1.0])
 
 
 def matches(matcher: Any, value: Any) -> bool:
-    found, problems = read(json.dumps({"args_match": {"parent.input.v": matcher}}))
+    read_condition, problems = read_condition_text(json.dumps({"args_match": {"parent.input.v": matcher}}))
     assert not problems.errors
-    return found.evaluate({"parent": {"input": {"v": value}}}) == 1
+    return read_condition.evaluate({"parent": {"input": {"v": value}}}) == 1
 
 
 @given(LITERALS, VALUES)
@@ -80,16 +82,16 @@ def test_only_numbers_are_compared_with_a_number(bound: Any, value: Any) -> None
 
 def test_a_condition_is_shown_as_a_picture_shows_it() -> None:
     groups = ('{a.output.s: {gte: 0.8}, parent.input.l: {in: [zh, "1"]}}', "{a.output.d: true}")
-    found, _ = read("".join(f"- args_match: {group}\n" for group in groups))
-    assert found.text == 'a.output.s >= 0.8 and parent.input.l in [zh, "1"] or a.output.d = true'
-    assert [str(path) for path in found.paths] == ["a.output.s", "parent.input.l", "a.output.d"]
+    read_condition, _ = read_condition_text("".join(f"- args_match: {group}\n" for group in groups))
+    assert read_condition.text == 'a.output.s >= 0.8 and parent.input.l in [zh, "1"] or a.output.d = true'
+    assert [str(path) for path in read_condition.paths] == ["a.output.s", "parent.input.l", "a.output.d"]
 
 
 def test_a_number_that_is_text_is_why_a_condition_will_never_match() -> None:
-    found, _ = read("{args_match: {a.output.word: ok, a.output.score: {gte: 0.8}}}")
-    told = found.mismatch({"a": {"output": {"word": "no", "score": "0.9"}}})
-    assert told == "a.output.score >= 0.8 needs a number, but the value is text '0.9'"
-    assert found.mismatch({"a": {"output": {"word": "no", "score": 0.5}}}) is None
+    read_condition, _ = read_condition_text("{args_match: {a.output.word: ok, a.output.score: {gte: 0.8}}}")
+    reason = read_condition.mismatch({"a": {"output": {"word": "no", "score": "0.9"}}})
+    assert reason == "a.output.score >= 0.8 needs a number, but the value is text '0.9'"
+    assert read_condition.mismatch({"a": {"output": {"word": "no", "score": 0.5}}}) is None
 
 
 def test_every_operator_of_the_schema_is_one_and_no_other() -> None:
@@ -97,6 +99,8 @@ def test_every_operator_of_the_schema_is_one_and_no_other() -> None:
 
 
 def test_a_pattern_nested_too_deep_is_reported() -> None:
-    _, problems = read(json.dumps({"args_match": {"parent.input.v": {"pattern": "(" * 50_000 + ")" * 50_000}}}))
+    _, problems = read_condition_text(
+        json.dumps({"args_match": {"parent.input.v": {"pattern": "(" * 50_000 + ")" * 50_000}}})
+    )
     assert [problem.code for problem in problems] == ["policy.bad-pattern"]
     assert "100,000 characters" in problems.errors[0].message

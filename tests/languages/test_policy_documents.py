@@ -18,7 +18,7 @@ from agf_magics.flow.steps import Invoke, every
 from agf_magics.languages.policy.document import schema
 from agf_magics.schemas.json_schema import judge
 from agf_magics.text.yaml.nodes import Fields, plain
-from tests.languages.loading import load, nodes, said
+from tests.languages.loading import as_vectors, load, nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
@@ -28,21 +28,21 @@ BARE = "id: agf.sequential\nconfig: {steps: [{agent: one}]}\n"
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_documents(row: dict[str, Any]) -> None:
     definition, problems = load("policy", row["text"])
-    found: dict[str, Any] = {"id": row["id"], "text": row["text"]}
-    found |= said(problems, "error", "warning")
+    as_row: dict[str, Any] = {"id": row["id"], "text": row["text"]}
+    as_row |= as_vectors(problems, "error", "warning")
     if definition.flow is not None:
-        found["ok"] = {"name": definition.flow.name, "policy": definition.flow.body.word}
-    assert found == row
+        as_row["ok"] = {"name": definition.flow.name, "policy": definition.flow.body.word}
+    assert as_row == row
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_the_loader_refuses_the_same_documents_as_the_schema(row: dict[str, Any]) -> None:
-    found, _ = nodes(row["text"])
-    if not found or not isinstance(found[0], Fields) or "schema_version" not in found[0].fields:
+    documents, _ = nodes(row["text"])
+    if not documents or not isinstance(documents[0], Fields) or "schema_version" not in documents[0].fields:
         return  # another form, or none
     # The library searches with Python, where `$` also matches before a final newline. In JSON Schema it does not.
     python = json.loads(json.dumps(schema()).replace('$"', '\\\\Z"'))
-    valid = jsonschema.Draft202012Validator(python).is_valid(plain(found[0]))
+    valid = jsonschema.Draft202012Validator(python).is_valid(plain(documents[0]))
     codes = {error["code"] for error in row.get("errors", ())}
     assert valid == (not codes & {"policy.schema", "yaml.number"} or row["id"] == "yaml-expr")
 
@@ -129,8 +129,8 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 def test_any_value_at_any_place_is_reported_and_raises_nothing(data: st.DataObject) -> None:
     changed = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
     for _ in range(data.draw(st.integers(1, 3))):
-        if found := list(places(changed)):
-            within, key = found[data.draw(st.integers(0, len(found) - 1))]
+        if places_left := list(places(changed)):
+            within, key = places_left[data.draw(st.integers(0, len(places_left) - 1))]
             within[key] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
     text = json.dumps(changed)
     definition, problems = load("policy", text)

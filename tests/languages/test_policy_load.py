@@ -27,7 +27,7 @@ metadata: {id: t, name: T, version: "1.0.0", description: a test}
 """
 
 
-def loaded(text: str) -> agf.Flow:
+def flow_of(text: str) -> agf.Flow:
     definition, problems = load("policy", text)
     assert definition.flow is not None, problems
     return definition.flow
@@ -45,19 +45,19 @@ def sequential(*steps: str, more: str = "") -> str:
 
 
 def codes(text: str) -> list[tuple[str, str | None]]:
-    return [(found.code, found.span.text if found.span else None) for found in load("policy", text)[1]]
+    return [(problem.code, problem.span.text if problem.span else None) for problem in load("policy", text)[1]]
 
 
 def only(flow: agf.Flow, kind: type[Step]) -> Any:
-    (found,) = (step for step in every(flow.body) if type(step) is kind)
-    return found
+    (only_step,) = (step for step in every(flow.body) if type(step) is kind)
+    return only_step
 
 
 # --- the steps of each policy ---
 
 
 def test_a_sequence_is_its_steps_and_the_step_that_makes_the_output() -> None:
-    flow = loaded(document(sequential("{agent: a}", "{agent: b}")))
+    flow = flow_of(document(sequential("{agent: a}", "{agent: b}")))
     assert [(step.id, step.word, step.label) for step in every(flow.body)] == [
         ("policy", "agf.sequential", "t"),
         ("steps[0]", "agent", "a"),
@@ -68,7 +68,7 @@ def test_a_sequence_is_its_steps_and_the_step_that_makes_the_output() -> None:
 
 
 def test_agents_side_by_side_all_run_to_their_end() -> None:
-    flow = loaded(document("{id: agf.parallel, config: {agents: [{agent: a}, {agent: b}]}}"))
+    flow = flow_of(document("{id: agf.parallel, config: {agents: [{agent: a}, {agent: b}]}}"))
     step = only(flow, Branches)
     assert list(step.branches) == ["a", "b"]
     assert step.failing.on_error == "finish"
@@ -78,36 +78,36 @@ def test_agents_side_by_side_all_run_to_their_end() -> None:
 
 def test_a_loop_is_bounded_and_says_when_its_bound_ended_it() -> None:
     when = "exit_condition: {args_match: {a.output.n: {gt: 1}}}"
-    flow = loaded(document(f"{{id: agf.loop, config: {{steps: [{{agent: a}}], max_iterations: 3, {when}}}}}"))
+    flow = flow_of(document(f"{{id: agf.loop, config: {{steps: [{{agent: a}}], max_iterations: 3, {when}}}}}"))
     step = only(flow, Repeat)
     assert (step.limit, step.label) == (3, "a")
     assert step.over is not None
-    told = step.over(3, {"a": {"output": {"n": "5"}}})
-    assert (told.code, told.severity) == ("policy.loop-limit", "warning")
-    assert told.hint == "a.output.n > 1 needs a number, but the value is text '5'"
-    assert only(loaded(document("{id: agf.loop, config: {steps: [{agent: a}]}}")), Repeat).limit == 10
+    outcome = step.over(3, {"a": {"output": {"n": "5"}}})
+    assert (outcome.code, outcome.severity) == ("policy.loop-limit", "warning")
+    assert outcome.hint == "a.output.n > 1 needs a number, but the value is text '5'"
+    assert only(flow_of(document("{id: agf.loop, config: {steps: [{agent: a}]}}")), Repeat).limit == 10
 
 
 def test_a_batch_builds_every_input_before_its_first_call() -> None:
     policy = "{id: agf.batch, config: {agent: a, input_mapping: {n: 'parent.input.rows.[].n'}, max_batch_count: 2}}"
-    step = only(loaded(document(policy)), Each)
+    step = only(flow_of(document(policy)), Each)
     assert step.cut is not None
     assert (step.ahead, step.failing.on_error, step.limit or WIDTH, step.cut.most) == (True, "finish", 8, 2)
     assert step.cut.problem(3).message == "skipped 3 elements of parent.input.rows: max_batch_count is 2"
     unlimited = document(policy.replace("max_batch_count: 2", "max_batch_count: 0"))
-    assert only(loaded(unlimited), Each).cut is None
+    assert only(flow_of(unlimited), Each).cut is None
 
 
 def test_routes_are_cases_under_their_conditions() -> None:
     when = "{args_match: {parent.input.n: 1}}"
     routes = f"routes: [{{when: {when}, agent: a}}, {{when: {when}, agent: b}}], default_agent: c"
-    step = only(loaded(document(f"{{id: agf.conditional, config: {{{routes}}}}}")), Choose)
+    step = only(flow_of(document(f"{{id: agf.conditional, config: {{{routes}}}}}")), Choose)
     assert list(step.cases) == ["parent.input.n = 1", "parent.input.n = 1 (2)"]
     assert step.default.id == "default_agent"
 
 
 def test_a_vendors_policy_is_called_with_its_configuration() -> None:
-    step = only(loaded(document("{id: x-acme.vote, config: {rounds: 2}}", "a b")), Invoke)
+    step = only(flow_of(document("{id: x-acme.vote, config: {rounds: 2}}", "a b")), Invoke)
     assert (step.kind, step.name.text, step.asking.config) == ("policy", "x-acme.vote", {"rounds": 2})
     assert [name.text for name in step.tools] == ["a", "b"]
 
@@ -120,10 +120,10 @@ def test_a_vendors_policy_is_called_with_its_configuration() -> None:
 
 def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
     steps = "{agent: a, input_mapping: {n: b.output.n}}, {agent: b}"
-    (found,) = load("policy", document(f"{{id: agf.loop, config: {{steps: [{steps}]}}}}"))[1]
-    assert found.code == "policy.dependency-order"
-    assert found.hint is not None
-    assert "fold" in found.hint
+    (problem,) = load("policy", document(f"{{id: agf.loop, config: {{steps: [{steps}]}}}}"))[1]
+    assert problem.code == "policy.dependency-order"
+    assert problem.hint is not None
+    assert "fold" in problem.hint
 
 
 # --- missing servers and agents ---
@@ -132,12 +132,12 @@ def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
 def test_an_impossible_requirement_refuses_the_run() -> None:
     governance = "[{policy_ref: acme.pii}, {policy_ref: acme.log, required: false}]"
     head = f"memory: {{required: true}}\nconstraints: {{governance_policies: {governance}}}\n"
-    definition, found = load("policy", document(sequential("{agent: a}"), head=head))
+    definition, problems = load("policy", document(sequential("{agent: a}"), head=head))
     assert [(d.code, d.span and d.span.text) for d in definition.flow.declared.refuses] == [
         ("policy.memory", "true"),
         ("policy.governance", "acme.pii"),
     ]
-    assert [(d.code, d.severity, d.span and d.span.text) for d in found] == [
+    assert [(d.code, d.severity, d.span and d.span.text) for d in problems] == [
         ("policy.governance", "warning", "acme.log")
     ]
 
@@ -145,23 +145,25 @@ def test_an_impossible_requirement_refuses_the_run() -> None:
 def test_missing_servers_and_remote_agents_refuse_the_run_of_a_model() -> None:
     far = "mcp_servers: [{alias: db}], remote_agents: [{alias: far}]"
     space = f"action_space: {{{far}, local_agents: [{{alias: a, source: a.yaml}}]}}\n"
-    model = loaded(document("{id: agf.react, config: {instructions: x, model: m}}", agents="", head=space))
+    model = flow_of(document("{id: agf.react, config: {instructions: x, model: m}}", agents="", head=space))
     assert [(d.code, d.span and d.span.text) for d in model.declared.refuses] == [
         ("policy.not-supported", "far"),
     ]
     assert [(server.alias.text, server.ref) for server in model.declared.servers] == [("db", "")]
     steps = document(sequential("{agent: a}"), agents="", head=space)
-    assert loaded(steps).declared.refuses == ()
-    assert loaded(steps).declared.servers == ()
+    assert flow_of(steps).declared.refuses == ()
+    assert flow_of(steps).declared.servers == ()
     assert codes(steps) == [("policy.not-supported", "far")]
 
 
 def test_constraints_become_limits_of_the_engine() -> None:
     budget = "budget: {max_token_usage: 5, max_duration_seconds: 4}"
     limits = "limits: {max_llm_calls: 3, max_tool_calls: 0, max_delegation_depth: 1}"
-    caps = loaded(document(sequential("{agent: a}"), head=f"constraints: {{{budget}, {limits}}}\n")).declared.own_limits
+    caps = flow_of(
+        document(sequential("{agent: a}"), head=f"constraints: {{{budget}, {limits}}}\n")
+    ).declared.own_limits
     assert (caps.tokens, caps.seconds, caps.model_calls, caps.tool_calls, caps.depth) == (5, 4, 3, 0, 1)
-    assert loaded(document(sequential("{agent: a}"))).declared.own_limits is None
+    assert flow_of(document(sequential("{agent: a}"))).declared.own_limits is None
 
 
 # --- beginning and end ---
@@ -169,7 +171,7 @@ def test_constraints_become_limits_of_the_engine() -> None:
 
 def test_the_input_is_checked_before_the_first_step_and_nothing_is_filled_in() -> None:
     interface = "{input: {type: object, required: [n], properties: {n: {type: integer}, m: {default: 1}}}, output: {}}"
-    flow = loaded(document(sequential("{agent: a}"), interface=interface))
+    flow = flow_of(document(sequential("{agent: a}"), interface=interface))
     assert flow.start(FlowInput({"n": 1})) == {"parent": {"input": {"n": 1}}}
     with pytest.raises(agf.StepError) as caught:
         flow.start(FlowInput({"n": "1"}))
@@ -186,16 +188,16 @@ def test_the_input_is_checked_before_the_first_step_and_nothing_is_filled_in() -
 
 def test_an_opaque_value_passes_where_no_interface_requires_json() -> None:
     opaque = object()
-    open_ = loaded(document(sequential("{agent: a}")))
+    open_ = flow_of(document(sequential("{agent: a}")))
     assert open_.end({"parent": {"input": {}}, "output()": opaque}).output is opaque
-    closed = loaded(document(sequential("{agent: a}"), interface="{input: {}, output: {type: object}}"))
+    closed = flow_of(document(sequential("{agent: a}"), interface="{input: {}, output: {type: object}}"))
     with pytest.raises(agf.StepError) as caught:
         closed.end({"parent": {"input": {}}, "output()": {"x": [opaque]}})
     assert caught.value.diagnostic.message == "the output is not JSON: x[0] is an opaque object"
 
 
 def test_the_outputs_are_stored_by_their_aliases() -> None:
-    flow = loaded(document(sequential("{agent: a}", "{agent: parent}"), agents="a parent"))
+    flow = flow_of(document(sequential("{agent: a}", "{agent: parent}"), agents="a parent"))
     frame = flow.start(FlowInput({}))
     for step, value in zip(flow.body.steps, ("x", "y"), strict=False):
         frame = step.target.store(frame, Outcome(value, {}))
@@ -205,7 +207,7 @@ def test_the_outputs_are_stored_by_their_aliases() -> None:
 
 
 def test_the_outputs_of_a_parallel_policy_keep_the_order_of_the_text() -> None:
-    flow = loaded(document("{id: agf.parallel, config: {agents: [{agent: a}, {agent: b}], output_from: first}}"))
+    flow = flow_of(document("{id: agf.parallel, config: {agents: [{agent: a}, {agent: b}], output_from: first}}"))
     step = only(flow, Branches)
     frame = step.join.join({"parent": {"input": {}}}, FanOutResult(["x", "y"], ("a", "b"), {}, [1, 0]))
     assert step.collect.value.evaluate(frame) == "y"
@@ -214,6 +216,6 @@ def test_the_outputs_of_a_parallel_policy_keep_the_order_of_the_text() -> None:
 
 
 def test_a_sequence_inside_a_loop_is_one_round() -> None:
-    flow = loaded(document("{id: agf.loop, config: {steps: [{agent: a}]}}"))
+    flow = flow_of(document("{id: agf.loop, config: {steps: [{agent: a}]}}"))
     assert only(flow, Repeat).body.word == "round"
     assert isinstance(only(flow, Repeat).body, Sequence)

@@ -34,16 +34,16 @@ VECTORS = File(__file__).parents[1] / "vectors"
 
 
 def rows(name: str) -> Any:
-    found = json.loads((VECTORS / name).read_text("utf-8"))["rows"]
-    return pytest.mark.parametrize("row", found, ids=[row["id"] for row in found])
+    rows_of_file = json.loads((VECTORS / name).read_text("utf-8"))["rows"]
+    return pytest.mark.parametrize("row", rows_of_file, ids=[row["id"] for row in rows_of_file])
 
 
-def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
+def is_refused(act: Callable[[], object], row: dict[str, Any]) -> bool:
     """Whether the row is an error, which was then reported."""
     if "error" not in row:
         return False
     with pytest.raises(agf.AgfError) as caught:
-        what()
+        act()
     (diagnostic,) = caught.value.diagnostics
     assert {"code": diagnostic.code, "at": diagnostic.span.text if diagnostic.span else None} == row["error"]
     assert row.get("says", "") in diagnostic.message
@@ -70,16 +70,16 @@ def batch_inputs(
         raise agf.DefinitionError(wrong)
     over = next(path for path in paths.values() if path.elements is not None)
     elements, delivery = over.over(context), Delivery("the agent", paths)
-    given = []
+    inputs = []
     for index, element in enumerate(elements[:most] if most else elements):
         try:
-            given.append(delivery.build({**context, ELEMENT: element}, schema))
+            inputs.append(delivery.build({**context, ELEMENT: element}, schema))
         except agf.StepError as error:
-            found = error.diagnostic
-            problem = replace(found, message=f"element {index} of {over.array}: {found.message}")
+            diagnostic = error.diagnostic
+            problem = replace(diagnostic, message=f"element {index} of {over.array}: {diagnostic.message}")
             break
     else:
-        return given
+        return inputs
     raise agf.StepError(problem)
 
 
@@ -91,7 +91,7 @@ def test_a_text_is_a_path_or_gets_an_error(row: dict[str, Any]) -> None:
             raise agf.DefinitionError(problem)
         return path
 
-    if told(read, row):
+    if is_refused(read, row):
         return
     path = read()
     elements = {} if path.elements is None else {"elements": list(path.elements)}
@@ -102,17 +102,17 @@ def test_a_text_is_a_path_or_gets_an_error(row: dict[str, Any]) -> None:
 @rows("path_resolution.json")
 def test_a_path_has_its_value(row: dict[str, Any]) -> None:
     given_ = partial(resolve_path, row["path"], row["context"], row.get("schema"), row.get("field"))
-    if not told(given_, row):
-        value, wanted = given_(), MISSING if "absent" in row else row["value"]
-        assert value == wanted
-        assert type(value) is type(wanted)
+    if not is_refused(given_, row):
+        value, expected = given_(), MISSING if "absent" in row else row["value"]
+        assert value == expected
+        assert type(value) is type(expected)
 
 
 @rows("path_batch.json")
 def test_each_call_of_a_batch_gets_its_input(row: dict[str, Any]) -> None:
     context = {"parent": {"input": row["input"]}}
     given_ = partial(batch_inputs, row["mapping"], context, row.get("most", 0), row.get("schema"))
-    assert told(given_, row) or given_() == row["inputs"]
+    assert is_refused(given_, row) or given_() == row["inputs"]
 
 
 # --- laws ---
@@ -218,23 +218,23 @@ def test_where_an_element_is_bound_a_path_reads_that_element_alone() -> None:
 
 def test_a_required_field_that_nothing_maps_is_missing_unless_it_has_a_default() -> None:
     frame: Frame = {"parent": {"input": {"a": 1}}}
-    wanted = {"properties": {"g": {"default": [0]}}, "required": ["g"]}
-    assert TAKES_ONE.build(frame, wanted) == {"f": 1, "g": [0]}
+    expected = {"properties": {"g": {"default": [0]}}, "required": ["g"]}
+    assert TAKES_ONE.build(frame, expected) == {"f": 1, "g": [0]}
     with pytest.raises(agf.StepError) as caught:
         TAKES_ONE.build(frame, {"properties": {"g": {}}, "required": ["g"]})
     assert caught.value.code == "policy.missing-value"
 
 
 def test_a_default_is_handed_out_as_a_copy() -> None:
-    wanted = {"properties": {"f": {"default": []}}}  # type: ignore[var-annotated]
-    TAKES_ONE.build({"parent": {"input": {}}}, wanted)["f"].append(1)
-    assert TAKES_ONE.build({"parent": {"input": {}}}, wanted) == {"f": []}
+    expected = {"properties": {"f": {"default": []}}}  # type: ignore[var-annotated]
+    TAKES_ONE.build({"parent": {"input": {}}}, expected)["f"].append(1)
+    assert TAKES_ONE.build({"parent": {"input": {}}}, expected) == {"f": []}
 
 
 def test_an_opaque_value_passes_where_no_type_is_required() -> None:
-    thing = object()
-    frame: Frame = {"parent": {"input": {"a": thing}}}
-    assert TAKES_ONE.build(frame, {"properties": {"f": {}}})["f"] is thing
+    opaque = object()
+    frame: Frame = {"parent": {"input": {"a": opaque}}}
+    assert TAKES_ONE.build(frame, {"properties": {"f": {}}})["f"] is opaque
     with pytest.raises(agf.StepError, match="'f' of one needs an object, not an opaque object"):
         TAKES_ONE.build(frame, {"properties": {"f": {"type": "object"}}})
 
@@ -252,7 +252,11 @@ def test_a_path_is_an_expression_language_of_its_own() -> None:
 def test_two_runs_with_different_schemas_may_build_at_once() -> None:
     text, number = ({"properties": {"f": {"type": kind, "default": kind}}} for kind in ("string", "integer"))
     frame: Frame = {"parent": {"input": {}}}
-    assert [TAKES_ONE.build(frame, wanted)["f"] for wanted in (text, number, text)] == ["string", "integer", "string"]
+    assert [TAKES_ONE.build(frame, expected)["f"] for expected in (text, number, text)] == [
+        "string",
+        "integer",
+        "string",
+    ]
 
 
 def test_a_step_names_its_fields_with_their_places_and_the_paths_it_reads() -> None:

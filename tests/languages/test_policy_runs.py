@@ -31,8 +31,8 @@ def test_a_policy_runs_as_its_vector_says(row: dict[str, Any]) -> None:
         assert typed(run.output) == typed(row["ok"]["output"])
         if "key_order" in row["ok"]:
             assert list(run.output) == row["ok"]["key_order"]
-        told = [warning.code for warning in run.warnings if warning.code != "flow.registered-instead"]
-        assert told == row["warnings"]
+        codes = [warning.code for warning in run.warnings if warning.code != "flow.registered-instead"]
+        assert codes == row["warnings"]
     if "calls" in row:
         assert agents.calls == row["calls"]
     if "expect" in row:
@@ -40,13 +40,13 @@ def test_a_policy_runs_as_its_vector_says(row: dict[str, Any]) -> None:
 
 
 def _check_the_model(expect: dict[str, Any], agents: Agents) -> None:
-    asked = agents.script.asked
+    requests = agents.script.asked
     if "model_calls" in expect:
-        assert len(asked) == expect["model_calls"]
+        assert len(requests) == expect["model_calls"]
     if "system" in expect:
         assert set(agents.script.told) == {expect["system"]}
     if "tools" in expect:
-        assert [[tool.name for tool in info.function_tools] for info in asked] == [expect["tools"]]
+        assert [[tool.name for tool in info.function_tools] for info in requests] == [expect["tools"]]
     if "tool_log" in expect:
         assert agents.tools == expect["tool_log"]
 
@@ -57,12 +57,12 @@ def _run(row: dict[str, Any], registry: agf.Registry) -> agf.Run:
     return run
 
 
-def mapped(function: Any, given: Any) -> Any:
+def mapped(function: Any, fields: Any) -> Any:
     """The output of an agent whose field ``n`` is mapped from the field ``n`` of the input."""
     registry = agf.Registry()
     agf.agent(function, name="f", registry=registry)
     text = "id: agf.sequential\nconfig:\n  steps:\n  - {agent: f, input_mapping: {n: parent.input.n}}\n"
-    return agf.run(text, {"n": given}, registry=registry).output
+    return agf.run(text, {"n": fields}, registry=registry).output
 
 
 def test_an_optional_parameter_gets_null_whatever_its_annotation_says() -> None:

@@ -71,7 +71,7 @@ def show(node: Node, power: int = 0) -> str:
             return _closed(text, power > COMPARING)
         case Arithmetic(first=first, rest=rest):
             binds = POWER[rest[0].op]
-            right = "".join(f" {one.op} {show(one.operand, binds + 1)}" for one in rest)
+            right = "".join(f" {unary.op} {show(unary.operand, binds + 1)}" for unary in rest)
             return _closed(show(first, binds + 1) + right, power > binds)
         case Each():
             return f"{node.name}({show(node.base)}, {node.param} -> {show(node.body)})"
@@ -192,9 +192,9 @@ def test_the_vectors(row: dict[str, Any]) -> None:
             expr.evaluate(row["ctx"])
         assert_place(caught.value, row)
     else:
-        found = expr.evaluate(row["ctx"])
-        assert strictly(found) == strictly(row["ok"])
-        assert type(found).__name__ == row["type"]
+        evaluated = expr.evaluate(row["ctx"])
+        assert strictly(evaluated) == strictly(row["ok"])
+        assert type(evaluated).__name__ == row["type"]
     assert plain(r1(show(expr.node), names).node) == plain(expr.node)
     if "reads" in row:
         assert [[".".join(ref.path), ref.span.text, ref.certain] for ref in expr.reads()] == row["reads"]
@@ -235,30 +235,30 @@ def test_the_error_of_an_invisible_name_says_how_to_pass_it() -> None:
 
 
 def test_an_opaque_value_is_passed_on() -> None:
-    thing = Opaque()
-    assert value("thing", thing=thing) is thing
-    assert value("{a: [thing]}", thing=thing)["a"][0] is thing
-    assert value("find(xs, x -> true)", xs=[thing]) is thing
+    opaque = Opaque()
+    assert value("thing", thing=opaque) is opaque
+    assert value("{a: [thing]}", thing=opaque)["a"][0] is opaque
+    assert value("find(xs, x -> true)", xs=[opaque]) is opaque
 
 
 def test_an_opaque_value_equals_only_itself() -> None:
-    thing = Opaque()
-    assert value("thing == thing", thing=thing) is True
-    assert value("thing == other", thing=thing, other=Opaque()) is False
-    assert value("thing == 1", thing=thing) is False
-    assert value("thing != 'a'", thing=thing) is True
-    assert value("[thing] == [other]", thing=thing, other=Opaque()) is False
-    assert value("[thing] == [1]", thing=thing) is False
-    assert value("filter(xs, x -> x == null)", xs=[thing]) == []
+    opaque = Opaque()
+    assert value("thing == thing", thing=opaque) is True
+    assert value("thing == other", thing=opaque, other=Opaque()) is False
+    assert value("thing == 1", thing=opaque) is False
+    assert value("thing != 'a'", thing=opaque) is True
+    assert value("[thing] == [other]", thing=opaque, other=Opaque()) is False
+    assert value("[thing] == [1]", thing=opaque) is False
+    assert value("filter(xs, x -> x == null)", xs=[opaque]) == []
 
 
 def test_an_opaque_value_is_true() -> None:
-    thing = Opaque()
-    assert value("not thing", thing=thing) is False
-    assert value("thing and 'yes' or 'no'", thing=thing) == "yes"
-    assert value("thing or 1", thing=thing) is thing
-    assert value("all(xs, x -> x)", xs=[thing]) is True
-    assert value("filter(xs, x -> x.a)", xs=[{"a": thing}]) == [{"a": thing}]
+    opaque = Opaque()
+    assert value("not thing", thing=opaque) is False
+    assert value("thing and 'yes' or 'no'", thing=opaque) == "yes"
+    assert value("thing or 1", thing=opaque) is opaque
+    assert value("all(xs, x -> x)", xs=[opaque]) is True
+    assert value("filter(xs, x -> x.a)", xs=[{"a": opaque}]) == [{"a": opaque}]
 
 
 @pytest.mark.parametrize(
@@ -422,10 +422,10 @@ def test_loops_inside_each_other_have_a_value() -> None:
     text, value = "x25", 2
     for level in reversed(range(25)):
         text = f"map([x{level}], x{level + 1} -> {text})"
-    found = r1(text).evaluate({"ctx": {"x0": value}})
+    nested = r1(text).evaluate({"ctx": {"x0": value}})
     for _ in range(25):
-        (found,) = found
-    assert found == value
+        (nested,) = nested
+    assert nested == value
 
 
 def test_a_full_stack_is_an_error_at_the_expression() -> None:
@@ -461,8 +461,8 @@ def test_an_expression_is_evaluated_by_threads_at_once() -> None:
         return [expr.evaluate({"ctx": {"xs": list(range(30)), "n": n}}) for _ in range(20)]
 
     with ThreadPoolExecutor(8) as pool:
-        for n, found in enumerate(pool.map(evaluate, range(16))):
-            assert found == [[sum(x * y + n for y in range(30)) for x in range(30)]] * 20
+        for n, evaluated in enumerate(pool.map(evaluate, range(16))):
+            assert evaluated == [[sum(x * y + n for y in range(30)) for x in range(30)]] * 20
 
 
 # ---- laws ---------------------------------------------------------------------------------------------------------
@@ -472,7 +472,7 @@ def plain(node: Any) -> Any:
     """A node without its places."""
     if not hasattr(node, "_fields"):
         return tuple(map(plain, node)) if isinstance(node, tuple) else strictly(node)
-    places = ("at", "end", "key_at", "weight")
+    places = ("offset", "end", "key_at", "weight")
     return type(node).__name__, *(plain(getattr(node, name)) for name in node._fields if name not in places)
 
 

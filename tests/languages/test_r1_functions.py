@@ -112,11 +112,11 @@ def test_the_arguments_of_a_new_row_are_checked(text: str, message: str, hint: s
     ],
 )
 def test_the_types_of_a_new_row_are_checked_before_a_run(text: str, shape: Shape | None, message: str | None) -> None:
-    found = list[Diagnostic]()
+    problems = list[Diagnostic]()
     expression = r1(text)
-    inference = Inference(expression.locate, lambda path: (list_of(NUMBER), None), found, False)
+    inference = Inference(expression.locate, lambda path: (list_of(NUMBER), None), problems, False)
     assert inference.shape(expression.node, True) == shape
-    assert [one.message for one in found] == [message] * (message is not None)
+    assert [problem.message for problem in problems] == [message] * (message is not None)
 
 
 def test_a_new_row_is_completed() -> None:

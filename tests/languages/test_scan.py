@@ -39,8 +39,8 @@ def test_a_scanner_stops_at_its_end() -> None:
 
 @pytest.mark.parametrize(("text", "end"), [(r"'it\'s' b", 7), (r'"a\\" b', 5), ('"open', None), ("'a\n'", 4)])
 def test_a_backslash_escapes_in_a_quoted_text(text: str, end: int | None) -> None:
-    found = QUOTED.match(text)
-    assert (found and found.end()) == end
+    match = QUOTED.match(text)
+    assert (match and match.end()) == end
 
 
 @pytest.mark.parametrize("text", ["1_000", ".5", "+5", "0x1", "١", "9" * 1_001, "-1e400", ""])
@@ -49,6 +49,6 @@ def test_only_a_finite_json_number_is_a_number(text: str) -> None:
 
 
 def test_a_path_descends_through_objects_and_what_the_language_reads() -> None:
-    thing = {"a": SimpleNamespace(b={"c": 3})}
-    assert descend(thing, ("a", "b")) is MISSING
-    assert descend(thing, ("a", "b", "c"), lambda value, name: getattr(value, name, MISSING)) == 3
+    root = {"a": SimpleNamespace(b={"c": 3})}
+    assert descend(root, ("a", "b")) is MISSING
+    assert descend(root, ("a", "b", "c"), lambda value, name: getattr(value, name, MISSING)) == 3

@@ -28,12 +28,12 @@ def document(language: str) -> Any:
     """The document in the help of the magic. For a policy alone, a document is put around it."""
     body = COMMANDS[language].example.split("\n", 1)[1]
     (node,), _ = nodes(body)
-    found = plain(node)
+    value = plain(node)
     if language != "policy":
-        return found
+        return value
     metadata = {"id": "a", "name": "a", "version": "1", "description": "a"}
     whole = {"schema_version": "1.0.0", "metadata": metadata, "interface": {"input": {}, "output": {}}}
-    return {**whole, "execution_policy": found}
+    return {**whole, "execution_policy": value}
 
 
 @each

@@ -17,40 +17,40 @@ from agf_magics.languages.pipeline.r1.functions import LONGEST_WRITTEN
 from agf_magics.languages.pipeline.scope import Scope
 from agf_magics.languages.pipeline.template import Template, parse_template
 from agf_magics.text.source import Source
-from tests.languages.loading import said, told
+from tests.languages.loading import as_vectors, code_and_place
 
 ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "templates.json").read_text("utf-8"))["rows"]
 NAMES = Names({"ctx": ("ctx",), "pipe": ("pipe",), "item": ("item",)}, hidden={"acc": "hand it on with pass"})
 
 
-def template(text: str, *known: str) -> Template:
-    return parse_template(Source("prompt", text).span(), Scope(NAMES, frozenset(known)))
+def template(text: str, *names: str) -> Template:
+    return parse_template(Source("prompt", text).span(), Scope(NAMES, frozenset(names)))
 
 
-def filled(text: str, *known: str, pipe: Any = None, **ctx: Any) -> str:
-    found = template(text, *known).evaluate({"ctx": ctx, "pipe": pipe, "item": ctx.get("item")})
-    assert isinstance(found, str)
-    return found
+def fill(text: str, *names: str, pipe: Any = None, **ctx: Any) -> str:
+    text_of_template = template(text, *names).evaluate({"ctx": ctx, "pipe": pipe, "item": ctx.get("item")})
+    assert isinstance(text_of_template, str)
+    return text_of_template
 
 
 def wrong(text: str, **ctx: Any) -> tuple[str, str]:
     with pytest.raises(agf.StepError) as caught:
-        filled(text, **ctx)
+        fill(text, **ctx)
     diagnostic = caught.value.diagnostic
     return diagnostic.code, diagnostic.span.text
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["text"])
 def test_a_template_is_filled_as_its_row_says(row: dict[str, Any]) -> None:
-    found = template(row["text"], *row.get("known", ()))
-    assert said(found.warnings, "warning").get("warnings", []) == row.get("warnings", [])
+    read_template = template(row["text"], *row.get("known", ()))
+    assert as_vectors(read_template.warnings, "warning").get("warnings", []) == row.get("warnings", [])
     frame = {"ctx": row["ctx"], "pipe": None, "item": row["ctx"].get("item")}
     if "error" in row:
         with pytest.raises(agf.StepError) as caught:
-            found.evaluate(frame)
-        assert told(caught.value.diagnostic) == row["error"]
+            read_template.evaluate(frame)
+        assert code_and_place(caught.value.diagnostic) == row["error"]
     else:
-        assert found.evaluate(frame) == row["ok"]
+        assert read_template.evaluate(frame) == row["ok"]
 
 
 def test_a_misspelt_input_is_reported_with_the_nearest_name_and_the_fix() -> None:
@@ -60,14 +60,14 @@ def test_a_misspelt_input_is_reported_with_the_nearest_name_and_the_fix() -> Non
 
 def test_an_invisible_name_fails_and_the_error_says_how_to_pass_it() -> None:
     with pytest.raises(agf.StepError) as caught:
-        filled("{acc}")
+        fill("{acc}")
     hint = caught.value.diagnostic.hint
     assert hint.startswith("hand it on with pass")
 
 
 def test_a_template_knows_the_names_that_it_reads() -> None:
-    found = [(ref.path, ref.certain) for ref in template("{ctx.a.b} {review} {doc} {x y}", "review").reads()]
-    assert found == [(("ctx", "a", "b"), True), (("ctx", "review"), True), (("ctx", "doc"), False)]
+    references = [(ref.path, ref.certain) for ref in template("{ctx.a.b} {review} {doc} {x y}", "review").reads()]
+    assert references == [(("ctx", "a", "b"), True), (("ctx", "review"), True), (("ctx", "doc"), False)]
 
 
 def test_a_value_without_a_text_form_is_refused() -> None:
@@ -84,11 +84,11 @@ def test_a_value_that_is_too_large_to_be_written_is_refused() -> None:
     for _ in range(5_000):
         deep = [deep]
     assert wrong("{v}", v=deep) == ("pipeline.template-value", "v")
-    assert len(filled("{v}", v="x" * (LONGEST_WRITTEN + 1))) == LONGEST_WRITTEN + 1  # a text is passed on unchanged
+    assert len(fill("{v}", v="x" * (LONGEST_WRITTEN + 1))) == LONGEST_WRITTEN + 1  # a text is passed on unchanged
 
 
 @given(st.text(st.sampled_from('{}ctx. v\n+()"é')))
 def test_any_text_is_a_template(text: str) -> None:
-    found = template(text)
+    read_template = template(text)
     with contextlib.suppress(agf.StepError):
-        assert "{ctx.v}" not in str(found.evaluate({"ctx": {"v": "{v}"}, "pipe": None, "item": None}))
+        assert "{ctx.v}" not in str(read_template.evaluate({"ctx": {"v": "{v}"}, "pipe": None, "item": None}))

@@ -25,8 +25,8 @@ def rows_of(steps: Steps) -> list[Row]:
 def aligned(before: Steps, now: Steps, *, is_same_flow: bool = True) -> dict[int, int]:
     """The number of each current step, with the number of the same step before."""
     first, other = rows_of(before), rows_of(now)
-    found = align(first, other, is_same_flow)
-    return {other.index(row): first.index(found[row.key]) for row in other if row.key in found}
+    pairs = align(first, other, is_same_flow)
+    return {other.index(row): first.index(pairs[row.key]) for row in other if row.key in pairs}
 
 
 CASES: dict[str, tuple[Steps, Steps, dict[int, int], dict[int, int]]] = {
@@ -61,9 +61,9 @@ CASES: dict[str, tuple[Steps, Steps, dict[int, int], dict[int, int]]] = {
 }
 
 
-@pytest.mark.parametrize("what", CASES)
-def test_the_steps_of_an_edited_definition(what: str) -> None:
-    before, now, same, other = CASES[what]
+@pytest.mark.parametrize("case", CASES)
+def test_the_steps_of_an_edited_definition(case: str) -> None:
+    before, now, same, other = CASES[case]
     if not before:
         assert align([], rows_of(now)) == {}
         return

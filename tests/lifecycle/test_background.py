@@ -75,10 +75,10 @@ def press() -> None:
 
 @pytest.fixture
 def gates() -> Iterator[Gates]:
-    found = Gates()
-    yield found
-    found.open.set()
-    for run in found.runs:
+    new_gates = Gates()
+    yield new_gates
+    new_gates.open.set()
+    for run in new_gates.runs:
         run.cancel()
         assert run.wait(PATIENCE).done
 
@@ -234,11 +234,11 @@ def test_a_tool_of_the_waiting_thread_is_refused(gates: Gates) -> None:
     registry = gates.registry
     agf.tool(lambda: None, name="plot", where="kernel", registry=registry)
     agf.define(pipeline("plot", "inner"), registry=registry)
-    for text, at in ((pipeline("plot"), "plot"), ("pipeline: q\nsteps:\n- call: {pipeline: inner}\n", "plot")):
+    for text, marked in ((pipeline("plot"), "plot"), ("pipeline: q\nsteps:\n- call: {pipeline: inner}\n", "plot")):
         with pytest.raises(agf.DefinitionError) as caught:
             start(text, registry=registry)
         diagnostic = caught.value.diagnostic
-        assert (diagnostic.code, diagnostic.span and diagnostic.span.text) == ("run.kernel-tool", at)
+        assert (diagnostic.code, diagnostic.span and diagnostic.span.text) == ("run.kernel-tool", marked)
         assert agf.run(text, registry=registry).status == "ok"
 
 

@@ -32,7 +32,7 @@ def registry() -> agf.Registry:
     return registry
 
 
-def ran(registry: agf.Registry, language: str, text: str, name: str = "main") -> agf.PastRun:
+def past_run(registry: agf.Registry, language: str, text: str, name: str = "main") -> agf.PastRun:
     agf.define(text, language, name=name, registry=registry)
     return agf.runs(agf.run(name, {} if language == "plan" else INPUT, registry=registry).run_id)
 
@@ -45,7 +45,7 @@ def pipeline(*steps: str) -> str:
     return "pipeline: main\nsteps:\n" + "".join(steps)
 
 
-def each(name: str, output: str) -> str:
+def fan_out(name: str, output: str) -> str:
     return (
         "- for_each:\n    over: ctx.items\n    on_error: abort\n"
         f"    do: {{tool: {{name: {name}, args: {{x: !expr item}}}}}}\n"
@@ -73,7 +73,7 @@ def graph(**nodes: str) -> str:
         f"  {node}: {{type: tool_call, tool: {name}, args: {{x: k}}, state_key: out}}\n" for node, name in nodes.items()
     ]
     names = ["START", *nodes, "END"]
-    edges = [f"- {{from: {one}, to: {two}}}\n" for one, two in pairwise(names)]
+    edges = [f"- {{from: {source}, to: {target}}}\n" for source, target in pairwise(names)]
     return f"state: {{start: str, items: list, out: str}}\nnodes:\n{''.join(lines)}edges:\n{''.join(edges)}"
 
 
@@ -120,11 +120,11 @@ CASES = {
         {"raw": "", "a": "", "tidy": SECOND},
     ),
     "fan-out": (
-        *("pipeline", pipeline(LOAD, each("clean", "all")), pipeline(NEW, LOAD, each("clean", "all"))),
+        *("pipeline", pipeline(LOAD, fan_out("clean", "all")), pipeline(NEW, LOAD, fan_out("clean", "all"))),
         {"raw": "", "clean": "", "fresh": SECOND},
     ),
     "fan-out that is replaced": (
-        *("pipeline", pipeline(LOAD, each("clean", "all")), pipeline(LOAD, each("text", "all"))),
+        *("pipeline", pipeline(LOAD, fan_out("clean", "all")), pipeline(LOAD, fan_out("text", "all"))),
         {"raw": "", "clean → text": "yes"},
     ),
     "policy": (
@@ -146,34 +146,34 @@ CASES = {
 def test_a_step_is_compared_with_itself_at_any_place(
     registry: agf.Registry, language: str, first: str, other: str, expected: dict[str, str]
 ) -> None:
-    compared = ran(registry, language, first).compare(ran(registry, language, other))
+    compared = past_run(registry, language, first).compare(past_run(registry, language, other))
     assert sorted((row["name"], row["differs"]) for row in compared) == sorted(expected.items())
     for row in compared:
         calls = row["calls"], row["calls of the other"]
         lacks = {FIRST: calls[1], SECOND: calls[0]}.get(row["differs"])
         assert (lacks == 0) if lacks is not None else calls[0] == calls[1] > 0
-    shown = {row["value"].split("#")[0].split(" ")[0] for row in compared.values if row["value"].startswith("steps[")}
-    assert shown <= {row["step"] for row in compared if row["differs"] == "yes"}
+    steps = {row["value"].split("#")[0].split(" ")[0] for row in compared.values if row["value"].startswith("steps[")}
+    assert steps <= {row["step"] for row in compared if row["differs"] == "yes"}
 
 
 def test_different_flows_share_the_steps_that_are_the_same(registry: agf.Registry) -> None:
-    one = ran(registry, "pipeline", pipeline(LOAD, tool("clean", "enriched"), TEXT), "main")
+    first_run = past_run(registry, "pipeline", pipeline(LOAD, tool("clean", "enriched"), TEXT), "main")
     text = pipeline(LOAD, tool("since", "since"), TEXT).replace("main", "second")
-    two = ran(registry, "pipeline", text, "second")
-    rows = {row["name"]: row["differs"] for row in one.compare(two)}
+    two = past_run(registry, "pipeline", text, "second")
+    rows = {row["name"]: row["differs"] for row in first_run.compare(two)}
     assert rows == {"raw": "", "enriched": FIRST, "said": "", "since": SECOND}
 
 
 def test_flows_of_different_languages_are_compared(registry: agf.Registry) -> None:
-    compared = ran(registry, "pipeline", pipeline(LOAD, CLEAN)).compare(
-        ran(registry, "plan", plan("load", "since"), "other")
+    compared = past_run(registry, "pipeline", pipeline(LOAD, CLEAN)).compare(
+        past_run(registry, "plan", plan("load", "since"), "other")
     )
     assert {row["name"]: row["differs"] for row in compared}["since"] == SECOND
 
 
 def test_a_value_that_differs_has_the_path_of_the_first_run(registry: agf.Registry) -> None:
-    one = ran(registry, "pipeline", pipeline(LOAD, CLEAN))
-    compared = one.compare(ran(registry, "pipeline", pipeline(NEW, LOAD, tool("clean", "tidy", "v"))))
+    first_run = past_run(registry, "pipeline", pipeline(LOAD, CLEAN))
+    compared = first_run.compare(past_run(registry, "pipeline", pipeline(NEW, LOAD, tool("clean", "tidy", "v"))))
     values = {row["value"]: (row["first"], row["other"]) for row in compared.values}
     assert values["steps[1] input.x"] == ("k", "v")
     assert values["steps[1] output"] == ("clean(k)", "clean(v)")
@@ -181,11 +181,13 @@ def test_a_value_that_differs_has_the_path_of_the_first_run(registry: agf.Regist
 
 def test_differences_are_displayed_first(registry: agf.Registry) -> None:
     names = ["load", "clean", "dedupe"]
-    before = ran(registry, "pipeline", pipeline(*(tool(name, name) for name in names)))
-    after = ran(registry, "pipeline", pipeline(*(tool(name, name, "j" if name == "dedupe" else "k") for name in names)))
-    found = before.compare(after)
-    assert [row["name"] for row in found] == names  # the data is in the order of the flow
-    head, *rows = repr(found).split("\n\n")[0].split("\n")[1:]
+    before = past_run(registry, "pipeline", pipeline(*(tool(name, name) for name in names)))
+    after = past_run(
+        registry, "pipeline", pipeline(*(tool(name, name, "j" if name == "dedupe" else "k") for name in names))
+    )
+    comparison = before.compare(after)
+    assert [row["name"] for row in comparison] == names  # the data is in the order of the flow
+    head, *rows = repr(comparison).split("\n\n")[0].split("\n")[1:]
     assert head.split()[:2] == ["name", "differs"]
     assert [row.split()[0] for row in rows] == ["dedupe", "load", "clean"]
 
@@ -193,12 +195,12 @@ def test_differences_are_displayed_first(registry: agf.Registry) -> None:
 def test_the_page_lists_steps_in_the_order_of_the_flow_and_no_element_twice(registry: agf.Registry) -> None:
     from agf_magics.notebook.display.run_comparison import compare_runs
 
-    text = pipeline(LOAD, each("clean", "cleaned"), TEXT)
-    edited = pipeline(LOAD, NEW, each("dedupe", "cleaned"), tool("text", "said", "other"))
-    one, two = ran(registry, "pipeline", text), ran(registry, "pipeline", edited)
-    found = compare_runs({"runs": [one.run_id, two.run_id]})
-    assert [row.name for row in found["steps"]] == ["raw", "fresh", "clean → dedupe", "said"]
-    names = [row.name for row in found["values"]]
+    text = pipeline(LOAD, fan_out("clean", "cleaned"), TEXT)
+    edited = pipeline(LOAD, NEW, fan_out("dedupe", "cleaned"), tool("text", "said", "other"))
+    first_run, second_run = past_run(registry, "pipeline", text), past_run(registry, "pipeline", edited)
+    comparison = compare_runs({"runs": [first_run.run_id, second_run.run_id]})
+    assert [row.name for row in comparison["steps"]] == ["raw", "fresh", "clean → dedupe", "said"]
+    names = [row.name for row in comparison["values"]]
     assert not any("#" in name or "steps[" in name for name in names)
     assert "said input.x" in names
 
@@ -215,8 +217,11 @@ steps:
 - transform: {value: ctx.items, output: loaded}
 - tool: {name: listed, args: {items: !expr ctx.loaded}, output: result}
 """
-    one, two = ran(registry, "pipeline", text), ran(registry, "pipeline", text.replace("ctx.items", "'[1, 2, 3, 4]'"))
-    rows = compare_runs({"runs": [one.run_id, two.run_id]})["values"]
+    first_run, second_run = (
+        past_run(registry, "pipeline", text),
+        past_run(registry, "pipeline", text.replace("ctx.items", "'[1, 2, 3, 4]'")),
+    )
+    rows = compare_runs({"runs": [first_run.run_id, second_run.run_id]})["values"]
     values = {row.name: (row.first, row.other) for row in rows}
     assert list(values) == [
         "output.n (also stores.result, result output)",
@@ -228,8 +233,8 @@ steps:
 
 def test_a_comparison_says_what_was_reused_and_which_steps_have_no_call(registry: agf.Registry) -> None:
     same = "- transform: {value: ctx.raw, output: same}\n"
-    steps = (LOAD, same, same, each("clean", "all"), TEXT)
-    first = ran(registry, "pipeline", pipeline(*steps))
+    steps = (LOAD, same, same, fan_out("clean", "all"), TEXT)
+    first = past_run(registry, "pipeline", pipeline(*steps))
     again = agf.runs(agf.run("main", INPUT, registry=registry, reuse=first.run_id).run_id)
     compared = first.compare(again)
     assert [(row["name"], row["reused"], row["reused of the other"]) for row in compared] == [
@@ -238,4 +243,4 @@ def test_a_comparison_says_what_was_reused_and_which_steps_have_no_call(registry
         ("said", 0, 1),
     ]
     assert compared.uncalled == ("same",)
-    assert first.compare(ran(registry, "pipeline", pipeline(LOAD))).uncalled == ("same",)
+    assert first.compare(past_run(registry, "pipeline", pipeline(LOAD))).uncalled == ("same",)

@@ -43,9 +43,18 @@ def test_elements_accumulators_and_cases_have_what_they_read_and_gave(tmp_path: 
         def seen(step: str) -> list[tuple[tuple[int, ...], dict[str, object], object, str, bool]]:
             row = run.progress.rows[tuple(step.split("/"))]
             assert evaluates(row.step)
-            kept, note = find_evaluations(run, row)
+            evaluations, note = find_evaluations(run, row)
             assert not note
-            return [(one.numbers, dict(one.values_read), one.value, one.case, one.error is not None) for one in kept]
+            return [
+                (
+                    evaluation.numbers,
+                    dict(evaluation.values_read),
+                    evaluation.value,
+                    evaluation.case,
+                    evaluation.error is not None,
+                )
+                for evaluation in evaluations
+            ]
 
         elements = [
             ((0,), {"item": 1}, 6, "", False),
@@ -54,5 +63,5 @@ def test_elements_accumulators_and_cases_have_what_they_read_and_gave(tmp_path: 
         ]
         assert seen("steps[0]") == seen("steps[0].do") == elements
         sums = [((0,), {"acc": 0, "item": 1}, 1), ((1,), {"acc": 1, "item": 0}, 1), ((2,), {"acc": 1, "item": 3}, 4)]
-        assert [one[:3] for one in seen("steps[1]")] == sums
+        assert [evaluation[:3] for evaluation in seen("steps[1]")] == sums
         assert seen("steps[2]") == [((), {"ctx.total": 4}, 40, "True", False)]

@@ -162,15 +162,15 @@ class Folder:
 
     def __init__(self, path: Path, name: str, killed: list[str]) -> None:
         """``killed``: the calls that end their process the first time that they are made."""
-        texts, given = SCENARIOS[name]
+        texts, fields = SCENARIOS[name]
         self.path = path
         path.mkdir()
-        (path / "scenario.json").write_text(json.dumps({"texts": texts, "input": given, "killed": killed}))
+        (path / "scenario.json").write_text(json.dumps({"texts": texts, "input": fields, "killed": killed}))
 
     def session(self) -> int:
-        done = script(SESSION, self.path)
-        assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        return done.returncode
+        completed = script(SESSION, self.path)
+        assert completed.returncode in (0, -signal.SIGKILL), completed.stderr
+        return completed.returncode
 
     def words(self, name: str) -> list[str]:
         file = self.path / name
@@ -180,7 +180,7 @@ class Folder:
         """The place and the attempt of each call whose end is in the journal."""
         with closing(sqlite3.connect(self.path / "runs.sqlite")) as connection:
             rows = connection.execute("SELECT at, tries FROM records WHERE what='finished' ORDER BY line").fetchall()
-        return [f"{at} {tries}" for at, tries in rows]
+        return [f"{path} {tries}" for path, tries in rows]
 
     @property
     def end(self) -> Any:
@@ -196,8 +196,8 @@ SAMPLE = 5
 def test_a_run_whose_process_is_killed_in_a_call_has_the_same_end(name: str, tmp_path: Path, thorough: bool) -> None:
     spared = Folder(tmp_path / "spared", name, [])
     assert spared.session() == 0
-    made = Counter(spared.words("begun"))
-    chosen = sorted(made)[:: 1 if thorough else SAMPLE]
+    calls_made = Counter(spared.words("begun"))
+    chosen = sorted(calls_made)[:: 1 if thorough else SAMPLE]
     killed = Folder(tmp_path / "killed", name, chosen)
     sessions, before = 0, list[str]()
     while killed.session() != 0:
@@ -208,11 +208,11 @@ def test_a_run_whose_process_is_killed_in_a_call_has_the_same_end(name: str, tmp
     assert sessions == len(chosen), "every chosen call was killed once"
     assert killed.end == spared.end
     assert killed.end[0] == "ok"
-    assert set(killed.words("ended")) == set(made)
-    assert len(set(killed.ended_calls())) == len(killed.ended_calls()) == sum(made.values()), (
+    assert set(killed.words("ended")) == set(calls_made)
+    assert len(set(killed.ended_calls())) == len(killed.ended_calls()) == sum(calls_made.values()), (
         "no finished call is kept twice"
     )
     # A call is repeated after it was cut: once for its own death, and once for each death beside it.
     has_no_concurrent_calls = name in ("steps and a fold", "a graph with a loop", "a policy's loop")
-    assert not has_no_concurrent_calls or Counter(killed.words("ended")) == made
-    assert not has_no_concurrent_calls or Counter(killed.words("begun")) == made + Counter(chosen)
+    assert not has_no_concurrent_calls or Counter(killed.words("ended")) == calls_made
+    assert not has_no_concurrent_calls or Counter(killed.words("begun")) == calls_made + Counter(chosen)

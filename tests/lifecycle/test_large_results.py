@@ -85,20 +85,20 @@ class Session:
     """Tools that record their calls. The last one fails while ``fails`` has an element."""
 
     def __init__(self, make: Callable[[], Any], grow: Callable[[Any], Any] = lambda data: data) -> None:
-        self.made, self.fails = made, fails = list[str](), [True]
+        self.made, self.fails = calls, fails = list[str](), [True]
         self.registry = registry = agf.Registry()
         where = __name__
         self.edit(make, grow)
 
         @agf.tool(registry=registry)
         def same(data: Any) -> Any:
-            made.append("same")
+            calls.append("same")
             return data
 
         @agf.tool(registry=registry)
-        def last(one: Any, other: Any) -> str:
-            made.append("last")
-            sys.modules[where].SEEN[:] = one, other  # type: ignore[attr-defined]
+        def last(first: Any, second: Any) -> str:
+            calls.append("last")
+            sys.modules[where].SEEN[:] = first, second  # type: ignore[attr-defined]
             if fails:
                 fails.pop()
                 raise LookupError("not yet")
@@ -108,16 +108,16 @@ class Session:
 
     def edit(self, make: Callable[[], Any], grow: Callable[[Any], Any] = lambda data: data) -> None:
         """Define the first tools again."""
-        made = self.made
+        calls = self.made
 
         @agf.tool(registry=self.registry)
         def load() -> Any:
-            made.append("load")
+            calls.append("load")
             return make()
 
         @agf.tool(registry=self.registry, name="grow")
         def _grow(data: Any) -> Any:
-            made.append("grow")
+            calls.append("grow")
             return grow(data)
 
     def run(self, **options: Any) -> Any:
@@ -138,14 +138,14 @@ def codes(run: Any) -> list[str]:
     return [warning.code for warning in run.warnings]
 
 
-def same_value(one: Any, other: Any) -> bool:
-    if isinstance(one, Fit):
-        return type(other) is Fit and same_value(one.weights, other.weights)
-    if isinstance(one, np.ndarray):
-        return bool(np.array_equal(one, other))
-    if isinstance(one, list) and one and not isinstance(one[0], dict):
-        return same_value(one[0], other[0]) and same_value(one[1]["b"], other[1]["b"])
-    return bool(one.equals(other)) if hasattr(one, "equals") else bool(one == other)
+def same_value(first: Any, second: Any) -> bool:
+    if isinstance(first, Fit):
+        return type(second) is Fit and same_value(first.weights, second.weights)
+    if isinstance(first, np.ndarray):
+        return bool(np.array_equal(first, second))
+    if isinstance(first, list) and first and not isinstance(first[0], dict):
+        return same_value(first[0], second[0]) and same_value(first[1]["b"], second[1]["b"])
+    return bool(first.equals(second)) if hasattr(first, "equals") else bool(first == second)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,17 +156,17 @@ def test_a_large_result_is_not_computed_again(kind: str, path: Path) -> None:
     before = [*SEEN]
     ended = session.resume(failed)
     assert (session.made, ended.output, codes(ended)) == (["last"], "done", [])
-    one, other = SEEN
-    assert type(one) is type(before[0])
-    assert same_value(before[0], one)
+    first, second = SEEN
+    assert type(first) is type(before[0])
+    assert same_value(before[0], first)
     if kind not in (
         "rows",
         "frames in a list",
         "text",
         "bytes",
     ):  # values of these kinds are copied, or cannot be changed
-        assert (one is other) == (before[0] is before[1])
-    assert same_value(agf.runs(failed.run_id).load("steps[1]"), one)
+        assert (first is second) == (before[0] is before[1])
+    assert same_value(agf.runs(failed.run_id).load("steps[1]"), first)
     # A value that all steps pass on is stored once.
     assert sum(file.stat().st_size for file in values_in(path)) < 33_000_000
 
@@ -189,9 +189,9 @@ def test_identical_calls_of_later_runs_are_not_repeated(path: Path) -> None:
     assert loaded.equals(grown(KINDS["pandas"]()))
 
     @agf.tool(registry=session.registry)
-    def last(one: Any, other: Any) -> int:
+    def last(first: Any, second: Any) -> int:
         session.made.append("edited")
-        return len(one) - len(other)
+        return len(first) - len(second)
 
     assert (session.run(reuse=True).output, session.made) == (0, ["edited"])
 
@@ -210,11 +210,11 @@ def test_another_input_is_another_call(edit: str, path: Path) -> None:
         "pipeline: given\nsteps:\n- tool: {name: same, args: {data: !expr ctx.frame}}", registry=session.registry
     )
     frame = KINDS["pandas"]()
-    for data, made in ((frame, ["same"]), (frame.copy(), []), (EDITS[edit](frame), ["same"])):
+    for data, calls in ((frame, ["same"]), (frame.copy(), []), (EDITS[edit](frame), ["same"])):
         session.made.clear()
         reuse = bool(list(agf.runs()))
         run = agf.run("given", {"frame": data}, registry=session.registry, reuse=reuse)
-        assert (session.made, run.output.equals(data)) == (made, True)
+        assert (session.made, run.output.equals(data)) == (calls, True)
 
 
 def test_a_run_that_changed_an_object_makes_the_call_again(path: Path) -> None:
@@ -270,11 +270,11 @@ def test_a_change_between_two_calls_counts_for_the_later_call(
         return held[0]
 
     session.edit(load)
-    made, where = session.made, __name__
+    calls, where = session.made, __name__
 
     @agf.tool(registry=session.registry)
     def write() -> str:
-        made.append("write")
+        calls.append("write")
         value = sys.modules[where].SEEN[0]  # type: ignore[attr-defined]
         array = value["a"].array if isinstance(value, pd.DataFrame) else getattr(value, "weights", value)
         array[7] += 1.0
@@ -335,17 +335,17 @@ def test_a_lost_result_that_is_different_now_is_a_warning(other: bool, path: Pat
 
 
 def test_a_lost_result_of_a_call_with_an_effect_is_a_question(path: Path) -> None:
-    made = list[str]()
+    calls = list[str]()
     registry = agf.Registry()
 
     @agf.tool(registry=registry, reuse=False)
     def book() -> Any:
-        made.append("book")
+        calls.append("book")
         return np.arange(N) * 1.5
 
     @agf.tool(registry=registry)
     def last(data: Any) -> str:
-        if len(made) < 2:
+        if len(calls) < 2:
             raise LookupError("not yet")
         return "done"
 
@@ -357,9 +357,9 @@ def test_a_lost_result_of_a_call_with_an_effect_is_a_question(path: Path) -> Non
     for file in values_in(path):
         file.unlink()
     waits = agf.resume(failed.run_id, registry=registry, raises=False, ask=None)
-    assert (made, waits.status) == (["book"], "waiting")
+    assert (calls, waits.status) == (["book"], "waiting")
     assert agf.resume(failed.run_id, registry=registry, answer=True).output == "done"
-    assert made == ["book", "book"]
+    assert calls == ["book", "book"]
 
 
 def test_nothing_of_a_strangers_folder_is_unpickled(path: Path, tmp_path: Path) -> None:
@@ -431,13 +431,13 @@ STOPS: dict[str, Callable[[], Any]] = {
 def test_a_run_ends_where_a_result_must_be_stored_and_cannot(why: str, kind: str, path: Path) -> None:
     import resource
 
-    made, registry = list[str](), agf.Registry()
+    calls, registry = list[str](), agf.Registry()
 
     def book(input: Any = None) -> Any:
-        made.append("book")
+        calls.append("book")
         return STOPS[why]()
 
-    agf.tool(lambda given: made.append("after"), name="after", registry=registry)
+    agf.tool(lambda given: calls.append("after"), name="after", registry=registry)
     if kind == "tool":
         agf.tool(lambda: book(), name="book", registry=registry, reuse=False)
         step = "tool: {name: book, output: booked, on_error: continue}"
@@ -452,12 +452,12 @@ def test_a_run_ends_where_a_result_must_be_stored_and_cannot(why: str, kind: str
         run = agf.run("p", registry=registry, raises=False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
-    assert (run.status, made, codes(run)) == ("error", ["book"], [])
+    assert (run.status, calls, codes(run)) == ("error", ["book"], [])
     assert getattr(run.error, "code", "") == "journal.unstored"
     assert ("File too large" if why == "a full disk" else "cannot be pickled") in str(run.error)
     if kind == "tool":  # the user decides whether it is called again
         waits = agf.resume(run.run_id, registry=registry, raises=False, ask=None)
-        assert (waits.status, made) == ("waiting", ["book"])
+        assert (waits.status, calls) == ("waiting", ["book"])
 
 
 def test_a_disk_with_hardly_room_is_not_filled(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -676,9 +676,9 @@ def test_a_column_that_was_stored_before_its_secret_was_known_is_searched_again(
         registry=registry,
     )
     run = agf.run("late", registry=registry)
-    told = [place for place in range(5) if any(f"steps[{place}]" in str(warning) for warning in run.warnings)]
+    places_warned = [place for place in range(5) if any(f"steps[{place}]" in str(warning) for warning in run.warnings)]
     # The second table may still be written when the secret becomes known.
-    assert [place for place in told if place != 1] == [2, 4], "the key itself, and the column that has it"
+    assert [place for place in places_warned if place != 1] == [2, 4], "the key itself, and the column that has it"
 
 
 @pytest.mark.parametrize("rate", [1e18, 1e-3])
@@ -766,8 +766,8 @@ def test_deleted_runs_take_their_values_with_them(path: Path) -> None:
     assert len(values_in(path)) == 2 * len(shared)
     past_runs.delete([other.run_id])
     assert values_in(path) == shared
-    left = path.parent / "values" / "99999999-0123456789ab-3.part"
-    left.write_bytes(b"a process was killed")
+    left_behind = path.parent / "values" / "99999999-0123456789ab-3.part"
+    left_behind.write_bytes(b"a process was killed")
     before = past_runs.journal_bytes()
     number, size = past_runs.prune(days=1e-9)
     assert (number, values_in(path)) == (1, [])

@@ -110,9 +110,9 @@ def session(folder: Path, last: int) -> Any:
 @pytest.mark.parametrize("last", [1, -1, 2, -2, 4, -5, 7, -8, 10, 13, -14, 17])
 def test_a_process_that_is_killed_while_it_stores_leaves_nothing_torn(last: int, tmp_path: Path) -> None:
     assert session(tmp_path, last) is None
-    output, made, warned = session(tmp_path, 0)
+    output, calls, warned = session(tmp_path, 0)
     assert (output, warned) == (OUTPUT, [])
-    assert made[-1] == "total"
+    assert calls[-1] == "total"
     for path in (tmp_path / "values").iterdir():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name, "no other file is left after the pruning"
 
@@ -123,7 +123,7 @@ def test_two_processes_that_are_killed_at_random_instants_leave_nothing_torn_and
     command = [sys.executable, "-m", "tests.lifecycle.value_kills", "16", "1"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=200)
     assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout.splitlines()[-1])
-    assert found["wrong"] == []
-    assert sum(found["kills"].values()) == 16
-    assert "had failed" not in found["kills"]
+    counts = json.loads(ran.stdout.splitlines()[-1])
+    assert counts["wrong"] == []
+    assert sum(counts["kills"].values()) == 16
+    assert "had failed" not in counts["kills"]

@@ -44,10 +44,10 @@ def registry() -> agf.Registry:
     return registry
 
 
-def call(registry: agf.Registry, name: str, *given: Any, identity: str = "user", **named: Any) -> dict[str, Any]:
-    found = launch_tools(registry=registry, identity=identity)[name](*given, **named)
-    assert json.loads(json.dumps(found)) == found
-    return found
+def call(registry: agf.Registry, name: str, *arguments: Any, identity: str = "user", **named: Any) -> dict[str, Any]:
+    answer = launch_tools(registry=registry, identity=identity)[name](*arguments, **named)
+    assert json.loads(json.dumps(answer)) == answer
+    return answer
 
 
 def later(registry: agf.Registry, started: dict[str, Any]) -> dict[str, Any]:
@@ -56,18 +56,18 @@ def later(registry: agf.Registry, started: dict[str, Any]) -> dict[str, Any]:
     return call(registry, "run_result", run.run_id)
 
 
-@pytest.mark.parametrize(("name", "what"), [("run_pipeline", "add"), ("run_pipeline_inline", INLINE)])
-def test_a_run_that_ended_well(registry: agf.Registry, name: str, what: str) -> None:
-    found = call(registry, name, what, {"n": 1})
-    assert found == {
+@pytest.mark.parametrize(("name", "case"), [("run_pipeline", "add"), ("run_pipeline_inline", INLINE)])
+def test_a_run_that_ended_well(registry: agf.Registry, name: str, case: str) -> None:
+    answer = call(registry, name, case, {"n": 1})
+    assert answer == {
         "status": "ok",
-        "data": {"run_id": found["data"]["run_id"], "output": 2, "named_stores": {"n": 1, "m": 2}},
+        "data": {"run_id": answer["data"]["run_id"], "output": 2, "named_stores": {"n": 1, "m": 2}},
     }
 
 
-@pytest.mark.parametrize(("name", "what"), [("run_pipeline_async", "add"), ("run_pipeline_inline_async", INLINE)])
-def test_a_run_that_was_started(registry: agf.Registry, name: str, what: str) -> None:
-    started = call(registry, name, what, {"n": 1})
+@pytest.mark.parametrize(("name", "case"), [("run_pipeline_async", "add"), ("run_pipeline_inline_async", INLINE)])
+def test_a_run_that_was_started(registry: agf.Registry, name: str, case: str) -> None:
+    started = call(registry, name, case, {"n": 1})
     assert started == {"status": "started", "data": {"run_id": started["data"]["run_id"]}}
     assert later(registry, started)["data"]["output"] == 2
 
@@ -82,22 +82,22 @@ def test_a_working_run_is_started_and_a_cancelled_run_is_cancelled(registry: agf
     assert call(registry, "run_result", run_id) == started
     run = live.find(run_id)
     run.cancel("enough")
-    found = later(registry, started)
-    assert found["status"] == "cancelled"
-    assert found["data"]["run_id"] == run_id
-    assert "enough" in found["data"]["error"]
+    answer = later(registry, started)
+    assert answer["status"] == "cancelled"
+    assert answer["data"]["run_id"] == run_id
+    assert "enough" in answer["data"]["error"]
 
 
 def test_a_failed_run_says_why(registry: agf.Registry) -> None:
-    found = call(registry, "run_pipeline", "broken")
-    assert found["status"] == "error"
-    assert "no pears" in found["data"]["error"]
-    assert set(found["data"]) == {"error", "run_id"}
+    answer = call(registry, "run_pipeline", "broken")
+    assert answer["status"] == "error"
+    assert "no pears" in answer["data"]["error"]
+    assert set(answer["data"]) == {"error", "run_id"}
     assert later(registry, call(registry, "run_pipeline_async", "broken"))["status"] == "error"
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "said"),
+    ("name", "arguments", "message"),
     [
         ("run_pipeline", ["ad"], "did you mean add?"),
         ("run_pipeline_async", ["ad"], "did you mean add?"),
@@ -116,11 +116,13 @@ def test_a_failed_run_says_why(registry: agf.Registry) -> None:
         ("run_result", [None], "run_id is required"),
     ],
 )
-def test_a_mistake_of_the_caller_is_an_answer(registry: agf.Registry, name: str, given: list[Any], said: str) -> None:
+def test_a_mistake_of_the_caller_is_an_answer(
+    registry: agf.Registry, name: str, arguments: list[Any], message: str
+) -> None:
     before = tuple(live)
-    found = call(registry, name, *given)
-    assert (found["status"], list(found["data"])) == ("error", ["error"])
-    assert said in found["data"]["error"]
+    answer = call(registry, name, *arguments)
+    assert (answer["status"], list(answer["data"])) == ("error", ["error"])
+    assert message in answer["data"]["error"]
     assert tuple(live) == before
 
 
@@ -139,12 +141,12 @@ def test_an_error_of_a_run_says_which_flow_ran(registry: agf.Registry) -> None:
     assert call(registry, "run_pipeline", "half", {"n": 0})["data"]["error"].startswith("'half': division by zero")
 
 
-@pytest.mark.parametrize(("name", "given"), [("add", {"n": 1}), ("broken", {})])
+@pytest.mark.parametrize(("name", "arguments"), [("add", {"n": 1}), ("broken", {})])
 def test_the_result_of_a_run_that_an_earlier_kernel_made_is_in_the_journal(
-    registry: agf.Registry, tmp_path: Path, name: str, given: dict[str, Any]
+    registry: agf.Registry, tmp_path: Path, name: str, arguments: dict[str, Any]
 ) -> None:
     with kept.journal_in(tmp_path):
-        started = call(registry, "run_pipeline_async", name, given)
+        started = call(registry, "run_pipeline_async", name, arguments)
         before = later(registry, started)
         live.forget()
         after = call(registry, "run_result", started["data"]["run_id"])
@@ -157,8 +159,8 @@ def test_the_result_of_a_run_that_an_earlier_kernel_made_is_in_the_journal(
 
 def test_values_that_are_not_json_are_named(registry: agf.Registry) -> None:
     agf.tool(lambda: {"a": [object(), math.nan], "b": (1, 2)}, name="odd", registry=registry)
-    found = call(registry, "run_pipeline_inline", "pipeline: p\nsteps:\n- tool: {name: odd}\n")
-    assert found["data"]["output"] == {"a": ["<an opaque object>", "<a number>"], "b": [1, 2]}
+    answer = call(registry, "run_pipeline_inline", "pipeline: p\nsteps:\n- tool: {name: odd}\n")
+    assert answer["data"]["output"] == {"a": ["<an opaque object>", "<a number>"], "b": [1, 2]}
 
 
 # --- as tools ---
@@ -237,7 +239,7 @@ execution_policy: {id: agf.sequential, config: {steps: [{agent: alice}]}}
     agf.define(text, "policy", registry=registry)
     shop = launch_tools(registry=registry)["pipeline__shop"]
     parameters = inspect.signature(shop).parameters
-    assert {name: one.annotation for name, one in parameters.items()} == {
+    assert {name: parameter.annotation for name, parameter in parameters.items()} == {
         "what": str,
         "count": int,
         "prices": list[float],
@@ -268,7 +270,7 @@ def test_the_grammar_of_an_inline_pipeline_names_each_step_and_each_key(registry
         text = tools[name].__doc__ or ""
         assert text.splitlines()[0].endswith(".")
         for step in STEPS.values():
-            (line,) = [one for one in text.splitlines() if one.startswith(f"- {step.name}: ")]
+            (line,) = [text_line for text_line in text.splitlines() if text_line.startswith(f"- {step.name}: ")]
             assert all(key in line for key in step.keys)
         assert len(text) < 4_000
     assert "pipeline: NAME" not in (tools["run_pipeline"].__doc__ or "")

@@ -18,8 +18,8 @@ from tests.lifecycle.test_stale import INPUT, TEXTS, World, tools
 pytestmark = pytest.mark.usefixtures("journaled")
 
 
-def all_states(found: Moments) -> list[dict[str, Any]]:
-    return [found.state(number) for number in range(len(found))]
+def all_states(all_moments: Moments) -> list[dict[str, Any]]:
+    return [all_moments.state(number) for number in range(len(all_moments))]
 
 
 @pytest.mark.parametrize("language", TEXTS)
@@ -42,11 +42,11 @@ def test_each_moment_of_a_pipeline_adds_what_its_step_stored() -> None:
     agf.define("pipeline: p\nsteps:\n- tool: {name: first, args: {n: !expr ctx.n}, output: a}\n"
                "- transform: {value: a + 1, output: b}\n- tool: {name: second, args: {n: !expr b}, output: a}",
                registry=registry)  # fmt: skip
-    found = find_moments(agf.run("p", {"n": 1}, registry=registry))
-    assert all_states(found) == [{"n": 1}, {"n": 1, "a": 2}, {"n": 1, "a": 2, "b": 3}, {"n": 1, "a": 30, "b": 3}]
-    (part,), more = found.differences(1, 3)[0][:1], found.differences(1, 3)[1]
+    run_moments = find_moments(agf.run("p", {"n": 1}, registry=registry))
+    assert all_states(run_moments) == [{"n": 1}, {"n": 1, "a": 2}, {"n": 1, "a": 2, "b": 3}, {"n": 1, "a": 30, "b": 3}]
+    (part,), more = run_moments.differences(1, 3)[0][:1], run_moments.differences(1, 3)[1]
     assert (part.path, part.first, part.other, more) == ("a", 2, 30, False)
-    assert found.differences(2, 2) == ([], False)
+    assert run_moments.differences(2, 2) == ([], False)
 
 
 LOOP = """\
@@ -64,8 +64,8 @@ edges:
 def test_a_graph_has_a_moment_for_each_round() -> None:
     registry = agf.Registry()
     agf.define(LOOP, "graph", name="g", registry=registry)
-    found = find_moments(agf.run("g", registry=registry))
-    assert [state["n"] for state in all_states(found)] == [0, 1, 2, 3, 4, 5]
+    run_moments = find_moments(agf.run("g", registry=registry))
+    assert [state["n"] for state in all_states(run_moments)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_running_run_has_the_moments_so_far() -> None:
@@ -81,9 +81,9 @@ def test_a_running_run_has_the_moments_so_far() -> None:
                "- tool: {name: wait, args: {n: 2}, output: b}", registry=registry)  # fmt: skip
     run = agf.start("p", registry=registry)
     reached.wait()
-    found = find_moments(run)
-    assert all_states(found) == [{}, {"a": 1}]
-    assert found.note == "the result of steps[1] is not in the journal: the state after it is not known"
+    run_moments = find_moments(run)
+    assert all_states(run_moments) == [{}, {"a": 1}]
+    assert run_moments.note == "the result of steps[1] is not in the journal: the state after it is not known"
     gate.set()
     run.wait()
     assert all_states(find_moments(run))[-1] == {"a": 1, "b": 2}
@@ -97,9 +97,9 @@ def test_a_failed_run_has_the_moments_before_the_failure_and_names_it() -> None:
     agf.define("pipeline: p\nsteps:\n- tool: {name: first, args: {n: 1}, output: a}\n"
                "- tool: {name: broken, args: {n: 2}, output: b}", registry=registry)  # fmt: skip
     run = agf.run("p", registry=registry, raises=False)
-    found = find_moments(agf.runs(run.run_id))
-    assert all_states(found)[-1] == {"a": 1}
-    assert "no figs" in found.note
+    run_moments = find_moments(agf.runs(run.run_id))
+    assert all_states(run_moments)[-1] == {"a": 1}
+    assert "no figs" in run_moments.note
 
 
 def test_dropped_elements_are_those_of_the_run() -> None:
@@ -136,8 +136,8 @@ def test_moments_above_the_limit_are_left_out_and_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(moments, "MOST_MOMENTS", 3)
     registry = agf.Registry()
     agf.define(LOOP, "graph", name="g", registry=registry)
-    found = find_moments(agf.run("g", registry=registry))
-    assert (len(found), found.note) == (3, "the first 3 moments")
+    all_moments = find_moments(agf.run("g", registry=registry))
+    assert (len(all_moments), all_moments.note) == (3, "the first 3 moments")
 
 
 def test_more_values_than_fit_into_the_memory_end_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +146,9 @@ def test_more_values_than_fit_into_the_memory_end_the_moments(monkeypatch: pytes
     text = "".join(f"- tool: {{name: first, args: {{n: {n}}}, output: a{n}}}\n" for n in range(5))
     agf.define(f"pipeline: p\nsteps:\n{text}", registry=registry)
     run = agf.run("p", registry=registry)
-    found = find_moments(run)
-    assert len(found) == 3
-    assert found.note == (
+    run_moments = find_moments(run)
+    assert len(run_moments) == 3
+    assert run_moments.note == (
         "the result of steps[2] is not in the journal: the state after it is not known; "
         "only the first 200,000 calls, or 250 characters, are read"
     )
@@ -164,8 +164,8 @@ def test_secret_values_stay_hidden() -> None:
 
     agf.define("pipeline: p\nsteps:\n- tool: {name: ask, args: {token: !expr ctx.token}, output: a}", registry=registry)
     run = agf.run("p", {"token": "s3cret-value"}, registry=registry)
-    for one in (run, agf.runs(run.run_id)):
-        assert "s3cret-value" not in str(all_states(find_moments(one)))
+    for either_run in (run, agf.runs(run.run_id)):
+        assert "s3cret-value" not in str(all_states(find_moments(either_run)))
 
 
 def test_a_run_without_a_journal_is_refused() -> None:
@@ -183,8 +183,12 @@ def test_a_plan_begins_with_its_earlier_context() -> None:
     agf.run("p", registry=registry)
     run = agf.run("p", registry=registry)
     agf.run("p", registry=registry)
-    for one in (run, agf.runs(run.run_id)):
-        assert [state.get("state", {}).get("a") for state in all_states(find_moments(one))] == [[1], [1, 1], [1, 1]]
+    for either_run in (run, agf.runs(run.run_id)):
+        assert [state.get("state", {}).get("a") for state in all_states(find_moments(either_run))] == [
+            [1],
+            [1, 1],
+            [1, 1],
+        ]
 
 
 ANSWERED = {
@@ -218,6 +222,6 @@ def test_the_moments_of_a_run_with_a_model_are_known_without_the_model(who: str)
         agf.agent(lambda prompt: "ode", name="poet", registry=registry)
         text += "- agent: {prompt: 'Sing.', identity: poet, output: song}\n"
         states.append({"answer": "seven", "song": "ode"})
-    found = find_moments(agf.runs(agf.run(text, registry=registry).run_id))
-    assert found.note == ""
-    assert all_states(found) == states
+    run_moments = find_moments(agf.runs(agf.run(text, registry=registry).run_id))
+    assert run_moments.note == ""
+    assert all_states(run_moments) == states

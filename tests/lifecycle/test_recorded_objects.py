@@ -51,15 +51,15 @@ LARGE = 1_500_000
 """The count of numbers that is large enough to be stored in parts."""
 
 OBJECTS: dict[str, tuple[Callable[[int], Any], Callable[[Any], Any]]] = {
-    "a table of pandas": (lambda day: pd.DataFrame({"v": column(day)}), lambda it: it["v"].sum()),
-    "a table of polars": (lambda day: pl.DataFrame({"v": column(day)}), lambda it: it["v"].sum()),
+    "a table of pandas": (lambda day: pd.DataFrame({"v": column(day)}), lambda value: value["v"].sum()),
+    "a table of polars": (lambda day: pl.DataFrame({"v": column(day)}), lambda value: value["v"].sum()),
     "an array": (column, np.sum),
     "a large array": (lambda day: column(day, LARGE), np.sum),
-    "a large table": (lambda day: pd.DataFrame({"v": column(day, LARGE)}), lambda it: it["v"].sum()),
-    "an array in a dict": (lambda day: {"v": column(day)}, lambda it: it["v"].sum()),
+    "a large table": (lambda day: pd.DataFrame({"v": column(day, LARGE)}), lambda value: value["v"].sum()),
+    "an array in a dict": (lambda day: {"v": column(day)}, lambda value: value["v"].sum()),
     "a set": (lambda day: {0, day}, sum),
     "bytes": (lambda day: bytes(3_000) + bytes([day]), sum),
-    "a class of the user": (lambda day: Sales(pd.DataFrame({"v": column(day)})), lambda it: it.day["v"].sum()),
+    "a class of the user": (lambda day: Sales(pd.DataFrame({"v": column(day)})), lambda value: value.day["v"].sum()),
 }
 
 
@@ -144,7 +144,7 @@ def test_a_line_without_a_digest_is_not_that_of_a_call_with_objects() -> None:
 
 
 def test_arguments_that_cannot_be_compared_are_never_equal() -> None:
-    chain = Chain(lambda day: [threading.Lock(), day], lambda it: it[1])
+    chain = Chain(lambda day: [threading.Lock(), day], lambda value: value[1])
     for day in (1, 2, 1):
         with agf.replay("run.agf", missing="record"):
             assert chain.run(day).output == [day]
@@ -201,7 +201,7 @@ def test_calls_are_added_to_a_file_of_any_editor(mark: str) -> None:
 
 def test_a_pickle_of_some_size_is_a_file_beside_the_recording() -> None:
     # Objects of one kind in a list have a pickle without large buffers.
-    chain = Chain(lambda day: [column(day, 7_000) for _ in range(3)], lambda it: it[2].sum())
+    chain = Chain(lambda day: [column(day, 7_000) for _ in range(3)], lambda value: value[2].sum())
     path = chain.recorded(1, 2)
     assert path.stat().st_size < 20_000
     assert len(os.listdir(folder_of(path))) == 2

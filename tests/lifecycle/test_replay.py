@@ -74,7 +74,7 @@ def test_a_replayed_run_has_the_end_of_the_recorded_run(
             run = first.run()
         except agf.DefinitionError:
             return  # nothing was started
-        wanted = first.told(run)
+        expected = first.told(run)
         agf.record(run, "run.agf")
     _, lines = recordings.read_calls(Path("run.agf"))
     if any(call.opaque for call in lines) or run.status in ("waiting", "cancelled"):
@@ -82,7 +82,7 @@ def test_a_replayed_run_has_the_end_of_the_recorded_run(
     again = World(language, row)
     with agf.replay("run.agf") as played:
         end = again.run()
-    assert again.told(end)[:4] == wanted[:4]
+    assert again.told(end)[:4] == expected[:4]
     assert played.unused == []
     assert end.journal is None
 
@@ -190,16 +190,16 @@ def test_redact_sees_every_line_and_the_arguments_of_the_replaying_run() -> None
 
 
 def test_secrets_are_masked_on_both_sides() -> None:
-    registry, made = agf.Registry(), list[str]()
+    registry, calls_made = agf.Registry(), list[str]()
 
     @agf.tool(registry=registry)
     def login() -> str:
-        made.append("login")
+        calls_made.append("login")
         return "hunter2-hunter2"
 
     @agf.tool(registry=registry, secret=("token",))
     def fetch(token: str, page: int) -> str:
-        made.append("fetch")
+        calls_made.append("fetch")
         return f"page {page}"
 
     text = (
@@ -212,11 +212,11 @@ def test_secrets_are_masked_on_both_sides() -> None:
     with agf.replay("new.agf", missing="record"):
         agf.run(text, registry=registry)
     assert "hunter2" not in Path("new.agf").read_text("utf-8")
-    made.clear()
+    calls_made.clear()
     for name in ("run.agf", "new.agf"):
         with agf.replay(name, strict=True):
             assert agf.run(text, registry=registry).output == "page 3"
-    assert made == []
+    assert calls_made == []
 
 
 def test_a_secret_is_known_before_the_call_that_receives_it_is_replayed() -> None:
@@ -227,12 +227,12 @@ def test_a_secret_is_known_before_the_call_that_receives_it_is_replayed() -> Non
         "pipeline: p\nsteps:\n- tool: {name: note, args: {text: !expr ctx.key}}\n"
         "- tool: {name: enter, args: {token: !expr ctx.key}}"
     )
-    given = {"key": "hunter2-hunter2"}
+    fields = {"key": "hunter2-hunter2"}
     with agf.replay("new.agf", missing="record"):
-        agf.run(text, given, registry=registry)
+        agf.run(text, fields, registry=registry)
     assert "hunter2" not in Path("new.agf").read_text("utf-8")
     with agf.replay("new.agf", strict=True):
-        assert agf.run(text, given, registry=registry).output == "in"
+        assert agf.run(text, fields, registry=registry).output == "in"
 
 
 def test_a_recording_names_no_folder_host_or_user(tmp_path: Path) -> None:

@@ -75,10 +75,10 @@ class World:
         agf.tool(note, registry=self.registry)
         agf.define(INNER, registry=self.registry)
 
-    def again(self, run: agf.Run, step: str, **given: str) -> Calls:
+    def again(self, run: agf.Run, step: str, **fields: str) -> Calls:
         """The calls that a run from ``step`` makes."""
         self.file.unlink()
-        agf.rerun(run.run_id, step, input=given, registry=self.registry)
+        agf.rerun(run.run_id, step, input=fields, registry=self.registry)
         return sorted(self.calls)
 
     @property
@@ -190,8 +190,8 @@ def test_a_live_run_still_has_its_secret_input_and_a_past_one_names_what_to_give
     past = agf.run("main", {"token": "s3cret-value"}, registry=world.registry)
     with pytest.raises(agf.DefinitionError, match="secret and not in the journal"):
         agf.rerun(past.run_id, "steps[1]", registry=world.registry)
-    given = {"token": "other"}
-    assert agf.rerun(past.run_id, "steps[1]", input=given, registry=world.registry).output == 5
+    fields = {"token": "other"}
+    assert agf.rerun(past.run_id, "steps[1]", input=fields, registry=world.registry).output == 5
 
 
 def test_an_input_that_is_not_in_the_journal_is_not_replaced_by_its_preview(world: World) -> None:

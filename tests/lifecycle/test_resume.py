@@ -153,40 +153,40 @@ SCENARIOS = {
 }
 
 
-def told(run: agf.Run) -> tuple[Any, ...]:
+def outcome_of(run: agf.Run) -> tuple[Any, ...]:
     """All parts of the outcome that must be the same."""
     error = (run.error.code, run.error.diagnostic.message, run.error.where) if run.error else None
     return run.status, run.output, dict(run.stores), error, run.sessions
 
 
 def finished(path: Path) -> list[str]:
-    return [at for what, at, _ in kept.lines(path) if what in ("finished", "failed")]
+    return [path_text for kind, path_text, _ in kept.lines(path) if kind in ("finished", "failed")]
 
 
-def holds(texts: list[str], folder: Path) -> None:
+def check_every_cut(texts: list[str], folder: Path) -> None:
     """Check that the run has the same end after a cut at each line of its journal, and repeats no finished call."""
     calls: Calls = []
     registry = world(calls, texts)
     with kept.journal_in(folder / "whole") as whole:
-        wanted = told(agf.run("main", registry=registry, raises=False))
+        expected = outcome_of(agf.run("main", registry=registry, raises=False))
         count = len(kept.lines(whole))
         cuts = [(after, kept.cut(whole, after, folder / f"cut{after}")) for after in range(count + 1)]
     assert count > 1
-    made = Counter(map(str, calls))
+    times_called = Counter(map(str, calls))
     for after, path in cuts:
         again: Calls = []
         with kept.journal_in(path.parent):
             before = len(finished(path))
             run = agf.resume("main", registry=world(again, texts), raises=False)
-            assert told(run) == wanted, f"after {after} lines"
+            assert outcome_of(run) == expected, f"after {after} lines"
             assert len(again) == len(calls) - before, f"after {after} lines: {again}"
-            assert not Counter(map(str, again)) - made
+            assert not Counter(map(str, again)) - times_called
             assert len(finished(path)) == len(calls)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_run_that_is_cut_after_any_line_has_the_same_end(name: str, tmp_path: Path) -> None:
-    holds(SCENARIOS[name], tmp_path)
+    check_every_cut(SCENARIOS[name], tmp_path)
 
 
 # --- any pipeline, cut anywhere ---
@@ -224,18 +224,18 @@ def test_any_pipeline_that_is_cut_anywhere_has_the_same_end(parts: list[str], wh
     with TemporaryDirectory() as folder:
         calls: Calls = []
         with kept.journal_in(Path(folder) / "whole") as whole:
-            wanted = told(agf.run("main", registry=world(calls, texts), raises=False))
+            expected = outcome_of(agf.run("main", registry=world(calls, texts), raises=False))
             path = kept.cut(whole, round(where * len(kept.lines(whole))), Path(folder) / "cut")
         again: Calls = []
         with kept.journal_in(path.parent):
-            done = finished(path)
-            found = told(agf.resume("main", registry=world(again, texts), raises=False))
-            assert finished(path)[: len(done)] == done
-    assert found[:3] == wanted[:3]
-    if wanted[0] == "ok":  # otherwise other steps may or may not have begun before the failure
-        assert len(again) >= len(calls) - len(done)
+            finished_paths = finished(path)
+            end_of_resumed = outcome_of(agf.resume("main", registry=world(again, texts), raises=False))
+            assert finished(path)[: len(finished_paths)] == finished_paths
+    assert end_of_resumed[:3] == expected[:3]
+    if expected[0] == "ok":  # otherwise other steps may or may not have begun before the failure
+        assert len(again) >= len(calls) - len(finished_paths)
     if "xb" not in texts[0]:  # otherwise other steps may or may not have been stopped by the failure
-        assert len(again) == len(calls) - len(done)
+        assert len(again) == len(calls) - len(finished_paths)
 
 
 # --- which calls are repeated ---
@@ -339,11 +339,11 @@ edges:
 
 
 def test_a_question_is_asked_once_and_a_waiting_run_is_resumed_with_its_answer(tmp_path: Path) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     def answer(question: Any) -> str:
-        asked.append(question.text)
-        if len(asked) > 1:
+        questions.append(question.text)
+        if len(questions) > 1:
             raise EOFError
         return "Ada"
 
@@ -352,10 +352,10 @@ def test_a_question_is_asked_once_and_a_waiting_run_is_resumed_with_its_answer(t
     agf.define(ASKS, "graph", registry=registry)
     with kept.journal_in(tmp_path):
         waiting = agf.run("main", registry=registry, ask=answer, raises=False)
-        assert (waiting.status, asked) == ("waiting", ["Your name?", "And now?"])
+        assert (waiting.status, questions) == ("waiting", ["Your name?", "And now?"])
         assert agf.runs().waiting[0].run_id == waiting.run_id
-        for seen in (waiting, agf.runs(waiting.run_id)):
-            states = [row.state for row in seen.progress.rows.values()]
+        for either_run in (waiting, agf.runs(waiting.run_id)):
+            states = [row.state for row in either_run.progress.rows.values()]
             assert (states.count("waiting"), states.count("failed")) == (1, 0)
         run = agf.resume(waiting.run_id, registry=registry, answer="fine")
     assert (run.status, run.output["name"], run.output["end"]) == ("ok", "Ada", "fine")
@@ -454,7 +454,7 @@ def test_an_earlier_failure_ends_the_others_before_they_are_called_again(shape: 
 
     with kept.journal_in(tmp_path / "whole") as whole:
         first = run_virtual(agf.arun("p", registry=world(), raises=False))
-        failed = 1 + [what for what, *_ in kept.lines(whole)].index("failed")
+        failed = 1 + [kind for kind, *_ in kept.lines(whole)].index("failed")
         short = kept.cut(whole, failed, tmp_path / "cut")
     assert sorted(called) == ["note", "wrong"]
     with kept.journal_in(short.parent):
@@ -496,14 +496,14 @@ def test_a_name_resumes_its_last_run_that_can_be_resumed(tmp_path: Path, monkeyp
     with kept.journal_in(tmp_path):
         first, second = (agf.run("f", registry=registry, raises=False) for _ in range(2))
         broken.clear()
-        done = agf.run("f", registry=registry)
+        ended = agf.run("f", registry=registry)
         assert agf.resume("f", registry=registry).run_id == second.run_id
         assert agf.resume(registry=registry).run_id == first.run_id
         for word in ("f", None):
             with pytest.raises(agf.DefinitionError) as caught:
                 agf.resume(word, registry=registry)
             assert caught.value.code == "journal.unknown-run"
-        assert done.run_id != second.run_id
+        assert ended.run_id != second.run_id
 
 
 def test_a_run_that_can_be_resumed_says_how(tmp_path: Path) -> None:
@@ -513,12 +513,12 @@ def test_a_run_that_can_be_resumed_says_how(tmp_path: Path) -> None:
         agf.tool(lambda: 1 // 0, name="breaks", registry=registry)
         failed = agf.run("pipeline: f\nsteps: [{tool: {name: breaks}}]", registry=registry, raises=False)
         again = agf.run("pipeline: f\nsteps: [{transform: {value: '1 / 0'}}]", registry=registry, raises=False)
-        done = agf.run("main", registry=registry)
+        ended = agf.run("main", registry=registry)
         for run, words in (
             (waiting, f"%resume {waiting.run_id} --answer …"),
             (failed, f"%resume {failed.run_id}"),
             (again, ""),
-            (done, ""),
+            (ended, ""),
         ):
             assert run.how_to_continue == words
             assert agf.runs(run.run_id).how_to_continue == words

@@ -60,8 +60,8 @@ class World:
         text = self.case.text if self.case else self.row["text"]
         flow = agf.load(text, self.language, registry=self.registry)
         limits = limits_of(self.row) if self.language == "pipeline" else None
-        given = None if self.language == "plan" else self.row["input"]
-        return self._virtual(agf.arun(flow, given, registry=self.registry, limits=limits, raises=False, ask=self.ask))
+        fields = None if self.language == "plan" else self.row["input"]
+        return self._virtual(agf.arun(flow, fields, registry=self.registry, limits=limits, raises=False, ask=self.ask))
 
     def take_up(self) -> agf.Run:
         """Resume the only run of the journal. The user who had answered is not asked again."""
@@ -95,7 +95,7 @@ def test_a_vector_that_is_cut_anywhere_has_the_same_end(
     with kept.journal_in(tmp_path / "whole") as whole:
         first = World(language, row)
         try:
-            wanted = first.told(first.run())
+            expected = first.told(first.run())
         except agf.DefinitionError:
             return  # nothing was started
         assert whole.exists()
@@ -106,10 +106,10 @@ def test_a_vector_that_is_cut_anywhere_has_the_same_end(
     for after, path in cuts:
         with kept.journal_in(path.parent):
             world = World(language, row)
-            done = sum(what in ("finished", "failed", "answered", "fired") for what, *_ in kept.lines(path))
+            lines_of_ends = sum(kind in ("finished", "failed", "answered", "fired") for kind, *_ in kept.lines(path))
             run = world.take_up()
-            assert world.told(run) == wanted, f"after {after} of {count} lines"
-            assert sum(step.earlier for step in run.steps.values()) <= done
+            assert world.told(run) == expected, f"after {after} of {count} lines"
+            assert sum(step.earlier for step in run.steps.values()) <= lines_of_ends
 
 
 def test_the_vectors_are_there() -> None:

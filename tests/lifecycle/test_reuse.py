@@ -86,8 +86,8 @@ def world(calls: Calls, *, louder: str = "!", reuse: bool = True, reads: Callabl
     return registry
 
 
-def run(text: str, calls: Calls, *, reuse: bool | str = False, path: str = "a.csv", **made: Any) -> agf.Run:
-    return agf.run(text, {"path": path}, registry=world(calls, **made), reuse=reuse)
+def run(text: str, calls: Calls, *, reuse: bool | str = False, path: str = "a.csv", **made_calls: Any) -> agf.Run:
+    return agf.run(text, {"path": path}, registry=world(calls, **made_calls), reuse=reuse)
 
 
 def test_an_equal_run_calls_nothing_and_has_the_same_end(calls: Calls) -> None:
@@ -265,10 +265,10 @@ def test_a_run_that_reused_has_rows_of_its_own(tmp_path: Path) -> None:
             file.write("x")
         return {"square": x * x}
 
-    given = {"xs": list(range(300))}
-    runs = [agf.run(WIDE, given, registry=registry)]
+    fields = {"xs": list(range(300))}
+    runs = [agf.run(WIDE, fields, registry=registry)]
     for _ in range(2):  # the second run finds only the first run, which reused itself
-        runs.append(agf.run(WIDE, given, registry=registry, reuse=True))
+        runs.append(agf.run(WIDE, fields, registry=registry, reuse=True))
         store = Store.at(Path(str(current.settings.journal)))
         forget(store, [head for head in list_runs(store) if head.run_id != runs[-1].run_id])
     assert [run.output for run in runs] == [runs[0].output] * 3
@@ -310,18 +310,18 @@ def test_results_that_a_newer_run_has_need_not_be_read(calls: Calls, runs: list[
     store = Store.at(Path(current.settings.journal or ""))
     nums = {head.run_id: head.num for head in list_runs(store)}
     read = partial(unpickle, trust=False)
-    every = Reuse("all", [(EarlierRun(one), list(records(store, nums[one]))) for one in reversed(ids)], read)
-    some = Reuse("missing", (), read)
+    of_all = Reuse("all", [(EarlierRun(run_id), list(records(store, nums[run_id]))) for run_id in reversed(ids)], read)
+    without_runs = Reuse("missing", (), read)
     with reading_texts(store) as connection:
-        for one in reversed(ids):
-            some.add(EarlierRun(one), missing_results(connection, nums[one], some.count))
-    digests = {record.digest for one in ids for record in records(store, nums[one]) if record.what == "finished"}
+        for run_id in reversed(ids):
+            without_runs.add(EarlierRun(run_id), missing_results(connection, nums[run_id], without_runs.count))
+    digests = {record.digest for run_id in ids for record in records(store, nums[run_id]) if record.what == "finished"}
     assert digests
     for digest in digests:
         assert digest is not None
-        assert some.count(digest) == every.count(digest) > 0
-        taken = [every.take(digest) for _ in range(every.count(digest) + 1)]
-        assert [some.take(digest) for _ in taken] == taken
+        assert without_runs.count(digest) == of_all.count(digest) > 0
+        taken = [of_all.take(digest) for _ in range(of_all.count(digest) + 1)]
+        assert [without_runs.take(digest) for _ in taken] == taken
         assert taken[-1] is None
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.flow.progress.run_line import STATUS_WORDS, STATUSES
 from agf_magics.journal.runs import RunHead
 from agf_magics.lifecycle.past.since import seconds_of
+from agf_magics.pictures import theme
 
 pytestmark = pytest.mark.usefixtures("journaled")
 
@@ -35,6 +37,8 @@ def test_runs_are_selected_by_flow_status_and_time_and_are_a_table() -> None:
             assert name == "bad"
     assert [run.name for run in agf.runs(flow="good")] == ["good", "good"]
     assert [run.name for run in agf.runs(status="error")] == ["bad"]
+    assert agf.runs(status="failed") == agf.runs(status="error") == agf.runs(text="BAD zero") == agf.runs(text="failed")
+    assert agf.runs(text="bad", status="ok") == agf.runs(text="good zero") == ()
     assert agf.runs(flow="good", status="error") == ()
     assert (
         len(agf.runs(since="1h")) == len(agf.runs(since=timedelta(hours=1))) == len(agf.runs(since=date.today())) == 3
@@ -46,17 +50,30 @@ def test_runs_are_selected_by_flow_status_and_time_and_are_a_table() -> None:
     assert frame["started"][0] >= frame["started"][1]
 
 
+def test_runs_are_selected_by_the_words_that_views_show() -> None:
+    shown = {theme.state(status).word for status in STATUSES}
+    assert shown < set(STATUS_WORDS)  # "failed" too, which is the status error
+    dropping = (
+        "{for_each: {over: '[1, 0]', on_error: continue, do: {transform: {value: 1 / item}}, "
+        "collect: {transform: {value: pipe}}}}"
+    )
+    agf.run(f"{{pipeline: drops, steps: [{dropping}]}}", registry=agf.Registry())
+    agf.run("{pipeline: keeps, steps: [{transform: {value: '1'}}]}", registry=agf.Registry())
+    assert [run.name for run in agf.runs(status="dropped")] == ["drops"]
+    assert [run.name for run in agf.runs(status="ok")] == ["keeps", "drops"]
+
+
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("filters", "code"),
     [
-        ({"status": "failed"}, "journal.filter"),
+        ({"status": "broken"}, "journal.filter"),
         ({"since": "soon"}, "journal.filter"),
         ({"run_id": "p", "status": "ok"}, "journal.unknown-run"),
     ],
 )
-def test_the_error_of_a_wrong_filter_lists_the_choices(given: dict[str, Any], code: str) -> None:
+def test_the_error_of_a_wrong_filter_lists_the_choices(filters: dict[str, Any], code: str) -> None:
     with pytest.raises(agf.DefinitionError) as refused:
-        agf.runs(**given)
+        agf.runs(**filters)
     assert refused.value.code == code
     assert refused.value.diagnostic.hint
 
@@ -76,10 +93,10 @@ def test_a_time_may_be_a_duration_before_now(when: object, seconds: float) -> No
 
 def test_a_graph_has_a_state_after_each_round_live_and_later() -> None:
     run = agf.run(GRAPH, registry=agf.Registry())
-    for found in (run.states, agf.runs(run.run_id).states):
-        assert [row["state"]["n"] for row in found] == [0, 1, 2, 3]
-        assert [row["after"] for row in found] == ["start", "add", "add", "add"]
-        assert found.note == ""
+    for states in (run.states, agf.runs(run.run_id).states):
+        assert [row["state"]["n"] for row in states] == [0, 1, 2, 3]
+        assert [row["after"] for row in states] == ["start", "add", "add", "add"]
+        assert states.note == ""
     assert "after" in repr(run.states)
 
 
@@ -88,7 +105,7 @@ def test_the_clock_of_a_run_stands_still_between_its_sessions() -> None:
     head = RunHead(0, "r", "r", "pipeline", "ok", 100.0, 1003.0, "", ((110.0, 500.0), (520.0, 1000.0)))
     assert head.seconds == 10 + 20 + 3
     clock = {105.0: 5.0, 110.0: 10.0, 300.0: 10.0, 505.0: 15.0, 1001.0: 31.0, 90.0: 0.0}
-    assert {at: head.clock(at) for at in clock} == clock
+    assert {moment: head.clock(moment) for moment in clock} == clock
 
 
 RESUMED = """\
@@ -126,17 +143,17 @@ def test_a_resumed_run_and_its_steps_took_the_same_in_all_views() -> None:
     first = agf.runs(failed.run_id).progress
     is_down = False
     run = agf.resume(registry=registry)
-    (one,) = agf.runs()
-    past = agf.runs(one.run_id)
-    assert one.seconds == past.seconds == past.progress.seconds
+    (listed,) = agf.runs()
+    past = agf.runs(listed.run_id)
+    assert listed.seconds == past.seconds == past.progress.seconds
     assert past.seconds < (past.ended - past.started).total_seconds()  # without the pause
     assert past.seconds >= failed.seconds
     for row in (row for row in first.rows.values() if row.finished and row.word != "transform"):
-        live, kept = (progress.rows[row.key] for progress in (run.progress, past.progress))
-        assert live.seconds == pytest.approx(kept.seconds)
-        assert kept.seconds == row.seconds or row.word == "for_each"  # the step did not run again
-        assert live.when - run.progress.when == pytest.approx(kept.when - past.progress.when)
-    assert (one.look, one.dropped, run.progress.failed) == ("dropped", 1, 1)
+        live, from_journal = (progress.rows[row.key] for progress in (run.progress, past.progress))
+        assert live.seconds == pytest.approx(from_journal.seconds)
+        assert from_journal.seconds == row.seconds or row.word == "for_each"  # the step did not run again
+        assert live.when - run.progress.when == pytest.approx(from_journal.when - past.progress.when)
+    assert (listed.look, listed.dropped, run.progress.failed) == ("dropped", 1, 1)
     assert "! ok, 1 dropped" in repr(agf.runs())
     same = {row["step"]: row["seconds"] for row in past.compare(past)}
     assert same["steps[1]"] == pytest.approx(past.progress.rows["steps[1]",].seconds)
@@ -185,8 +202,8 @@ def test_a_step_without_calls_stands_between_its_neighbours_in_a_resumed_run() -
         agf.run("evaluated", registry=registry)
     is_down = False
     run = agf.resume(registry=registry)
-    (one,) = agf.runs()
-    for progress in (run.progress, agf.runs(one.run_id).progress):
+    (listed,) = agf.runs()
+    for progress in (run.progress, agf.runs(listed.run_id).progress):
         first, same, *_, both, again, called, _, last = (progress.rows[f"steps[{place}]",] for place in range(8))
         in_branch = progress.rows["steps[3].branches.words",]
         assert same.when == pytest.approx(first.ended, rel=0, abs=1e-5)
@@ -205,7 +222,7 @@ def test_an_error_in_a_table_does_not_repeat_what_its_row_says() -> None:
     def fails() -> None:
         raise TimeoutError("30 s")
 
-    for output, shown in (("", "TimeoutError: 30 s"), (", output: word", "tool 'fails' failed: TimeoutError: 30 s")):
+    for output, expected in (("", "TimeoutError: 30 s"), (", output: word", "tool 'fails' failed: TimeoutError: 30 s")):
         step = f"{{tool: {{name: fails, args: {{}}{output}}}}}"
         with pytest.raises(agf.StepError):
             agf.run(f"{{pipeline: bad, steps: [{step}]}}", registry=registry)
@@ -213,7 +230,7 @@ def test_an_error_in_a_table_does_not_repeat_what_its_row_says() -> None:
         (call,) = repr(run.calls).split("\n")[1:]
         (traced,) = repr(run.trace).split("\n")[1:]
         assert call.endswith("  TimeoutError: 30 s")
-        assert traced.endswith(f"  {shown}")
+        assert traced.endswith(f"  {expected}")
         assert run.trace[0]["error"] == run.calls[0]["error"] == "tool 'fails' failed: TimeoutError: 30 s"
 
 

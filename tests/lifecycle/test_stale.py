@@ -121,7 +121,7 @@ class World:
         for name in TOOLS:
             function = versioned(name, (versions or {}).get(name, ""), constant)
             agf.tool(function, registry=self.registry)
-            agf.agent(said(name, (versions or {}).get(name, ""), constant), registry=self.registry)
+            agf.agent(agent_function(name, (versions or {}).get(name, ""), constant), registry=self.registry)
 
         def echo(prompt: str) -> str:
             return f"said {prompt}"
@@ -143,7 +143,7 @@ def versioned(name: str, version: str, constant: bool) -> Any:
     return call
 
 
-def said(name: str, version: str, constant: bool) -> Any:
+def agent_function(name: str, version: str, constant: bool) -> Any:
     """An agent of a policy, named `a0` for the function `t0`."""
 
     def call(x: Any, z: Any = None) -> dict[str, str]:
@@ -413,8 +413,8 @@ steps:
     agf.define(text, registry=registry)
     run = agf.run("evens", {"items": [1, 2, 3, 4]}, registry=registry)
     marked = agf.stale(run, registry=registry)
-    found = {row["step"]: (row["state"], row["calls"], row["why"]) for row in marked if row["state"]}
-    assert found == {
+    states = {row["step"]: (row["state"], row["calls"], row["why"]) for row in marked if row["state"]}
+    assert states == {
         "steps[0].do": ("again", 2, "it failed"),
         "steps[1]": ("depends", 0, "it depends on a step that runs again"),
     }
@@ -511,10 +511,10 @@ steps:
 
 def test_the_cases_of_a_choice_that_may_change_are_marked_or_unknown() -> None:
     registry, now = (tools(first=first, second=lambda n: n) for first in (lambda n: "one", lambda n: "two"))
-    for one in (registry, now):
-        agf.define("pipeline: ones\nsteps:\n- tool: {name: second, args: {n: 5}}", registry=one)
-        agf.define("pipeline: twos\nsteps:\n- tool: {name: first, args: {n: 6}}", registry=one)
-        agf.define(CHOICE, registry=one)
+    for registry_now in (registry, now):
+        agf.define("pipeline: ones\nsteps:\n- tool: {name: second, args: {n: 5}}", registry=registry_now)
+        agf.define("pipeline: twos\nsteps:\n- tool: {name: first, args: {n: 6}}", registry=registry_now)
+        agf.define(CHOICE, registry=registry_now)
     run = agf.run("choice", registry=registry)
     states = list(state_of(agf.stale(run, registry=now)).values())
     assert states == ["again", "", "", "depends", "", "unknown"]
@@ -606,8 +606,8 @@ def test_a_session_of_a_model_is_compared_request_by_request(
     monkeypatch: pytest.MonkeyPatch, now: dict[str, Any], edit: tuple[str, str], again: int
 ) -> None:
     def reply(request: dict[str, Any]) -> Any:
-        question = next(one["content"] for one in request["messages"] if one["role"] == "user")
-        results = [one["content"] for one in request["messages"] if one["role"] == "tool"]
+        question = next(message["content"] for message in request["messages"] if message["role"] == "user")
+        results = [message["content"] for message in request["messages"] if message["role"] == "tool"]
         return f"{question} {results[-1]}" if results else calls(("price", {"fruit": question}))
 
     with ScriptedServer(reply) as server:
@@ -616,9 +616,9 @@ def test_a_session_of_a_model_is_compared_request_by_request(
         run = agf.run("asks", registry=asking(7.0))
         registry = asking(**now)
         agf.define(ASKS.replace(*edit), registry=registry)
-        asked = len(server.requests)
+        requests_before = len(server.requests)
         marked = agf.stale(run.run_id, registry=registry)
-        assert len(server.requests) == asked
+        assert len(server.requests) == requests_before
         assert len(marked.again) == again, marked
         assert not marked.unknown
         assert set(marked.again) == run_again(agf.run("asks", registry=registry, reuse=True))
@@ -728,6 +728,6 @@ def test_a_flow_that_is_not_awaited_calls_nothing(tmp_path: Path) -> None:
     run = agf.run("p", registry=registry)
     while count_background_calls():
         pass
-    made = Path(path).read_text()
+    calls_before = Path(path).read_text()
     agf.stale(run, registry=registry)
-    assert Path(path).read_text() == made
+    assert Path(path).read_text() == calls_before

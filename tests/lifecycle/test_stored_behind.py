@@ -122,7 +122,7 @@ def finished(path: Path) -> list[str]:
         rows = connection.execute(
             "SELECT at FROM records WHERE what IN ('finished', 'failed') ORDER BY line"
         ).fetchall()
-    return [json.loads(at)[0] for (at,) in rows]
+    return [json.loads(path_text)[0] for (path_text,) in rows]
 
 
 @pytest.mark.parametrize("kind", GO_ON)
@@ -144,14 +144,14 @@ def test_the_next_step_begins_while_a_result_that_cannot_change_is_written(kind:
     assert disk.seen[:3] == ["load", "then", "written"]
     assert before == [[]], "no result is recorded before that of the first step"
     assert finished(path) == ["steps[0]", "steps[1]", "steps[2]"]
-    loaded, made = agf.runs(run.run_id).load("steps[0]"), GO_ON[kind]()
-    assert same(loaded, made)
+    loaded, value = agf.runs(run.run_id).load("steps[0]"), GO_ON[kind]()
+    assert is_same(loaded, value)
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, dict):
-        return all(same(one[name], other[name]) for name in {*one, *other})
-    return bool(one.equals(other)) if hasattr(one, "equals") else bool(one == other)
+def is_same(first: Any, second: Any) -> bool:
+    if isinstance(first, dict):
+        return all(is_same(first[name], second[name]) for name in {*first, *second})
+    return bool(first.equals(second)) if hasattr(first, "equals") else bool(first == second)
 
 
 @pytest.mark.parametrize("kind", WAIT)
@@ -217,7 +217,7 @@ steps:
     run = agf.run("changed", registry=registry)
     assert "new" in run.output
     assert [warning.code for warning in run.warnings] == ["journal.unkept"]
-    assert same(agf.runs(run.run_id).load("steps[0]"), GO_ON[kind]())
+    assert is_same(agf.runs(run.run_id).load("steps[0]"), GO_ON[kind]())
 
 
 ENDS = ("error", "cancelled")
@@ -255,7 +255,7 @@ def test_a_run_that_is_out_of_time_ends_without_results_that_are_being_written(p
     disk.seen.clear()
     again = agf.resume(run.run_id, registry=registry, limits=agf.Limits(timeout=60))
     assert again.output == "done"
-    assert [one for one in disk.seen if one != "written"] == ["load", "then", "last"]
+    assert [event for event in disk.seen if event != "written"] == ["load", "then", "last"]
 
 
 def test_other_runs_continue_while_a_run_ends(path: Path, disk: Disk) -> None:
@@ -270,7 +270,7 @@ def test_other_runs_continue_while_a_run_ends(path: Path, disk: Disk) -> None:
     disk.may_write.set()
     run.wait()
     assert run.status == "ok"
-    assert same(agf.runs(run.run_id).output, GO_ON["polars"]())
+    assert is_same(agf.runs(run.run_id).output, GO_ON["polars"]())
 
 
 def test_one_result_is_written_at_a_time(path: Path, disk: Disk) -> None:
@@ -281,7 +281,7 @@ def test_one_result_is_written_at_a_time(path: Path, disk: Disk) -> None:
 
     registry = tools(disk, GO_ON["polars"], then)
     agf.run("two", registry=registry)
-    order = [one for one in disk.seen if one != "written"]
+    order = [event for event in disk.seen if event != "written"]
     assert order == ["load", "then", "last"]
     assert disk.seen.index("written") < disk.seen.index("last")
 
@@ -392,11 +392,11 @@ def test_a_process_that_is_killed_has_no_result_without_all_before_it(last: int,
     assert kept_steps == [f"steps[{n}]" for n in range(len(kept_steps))]
     ran = script(SESSION, tmp_path, "-1")
     assert ran.returncode == 0, ran.stderr
-    output, made, warned = json.loads(ran.stdout.splitlines()[-1])
-    assert (output, made, warned) == (float(sum(range(1_500_000)) * 7), STEPS[len(kept_steps) :], [])
+    output, calls, warned = json.loads(ran.stdout.splitlines()[-1])
+    assert (output, calls, warned) == (float(sum(range(1_500_000)) * 7), STEPS[len(kept_steps) :], [])
 
 
 def finished_steps(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT at FROM records WHERE what='finished' ORDER BY line").fetchall()
-    return [json.loads(at)[0] for (at,) in rows]
+    return [json.loads(path_text)[0] for (path_text,) in rows]

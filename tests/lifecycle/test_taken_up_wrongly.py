@@ -25,7 +25,8 @@ def registry(tmp_path: Path) -> Iterator[agf.Registry]:
 
     @agf.tool(registry=registry)
     def sell(pears: Any) -> Any:
-        if closed.pop() if closed else False:
+        if closed:  # at the first call only
+            closed.clear()
             raise LookupError("closed")
         return pears
 
@@ -95,11 +96,11 @@ edges: [{from: START, to: ask}, {from: ask, to: END}]
 """
 
 
-@pytest.mark.parametrize(("answer", "said"), [("green", "green"), ("2", "green"), (2, "green"), ("RED", "red")])
-def test_a_choice_is_passed_as_it_is_typed(registry: agf.Registry, answer: Any, said: str) -> None:
+@pytest.mark.parametrize(("answer", "message"), [("green", "green"), ("2", "green"), (2, "green"), ("RED", "red")])
+def test_a_choice_is_passed_as_it_is_typed(registry: agf.Registry, answer: Any, message: str) -> None:
     agf.define(ASKS, "graph", registry=registry)
     agf.start("asks", registry=registry).wait()
-    assert agf.resume("asks", registry=registry, answer=answer).output["said"] == said
+    assert agf.resume("asks", registry=registry, answer=answer).output["said"] == message
 
 
 @pytest.mark.parametrize("answer", ["blue", 3, True, ["red"]])

@@ -139,9 +139,9 @@ def test_with_content_spans_have_them_without_secrets(
     assert any("figs?" in str(attributes(span).get("gen_ai.input.messages")) for span in exported.spans)
     (paid,) = exported.named("execute_tool pay")
     assert "\\u2022" in attributes(paid)["gen_ai.tool.call.result"]
-    told = str([attributes(span) for span in exported.spans])
-    assert "of-the-input-99" not in told
-    assert "of-the-environment-77" not in told
+    texts = str([attributes(span) for span in exported.spans])
+    assert "of-the-input-99" not in texts
+    assert "of-the-environment-77" not in texts
 
 
 def test_spans_nest_below_the_span_that_is_open(exported: Exported, registry: Registry) -> None:

@@ -48,16 +48,16 @@ class Session:
     def __init__(self) -> None:
         self.made, self.got = list[Any](), list[Any]()
         self.registry = registry = agf.Registry()
-        made, got, fails = self.made, self.got, [True]
+        calls, received, fails = self.made, self.got, [True]
 
         @agf.tool(registry=registry)
         def make(n: int) -> Any:
-            made.append(n)
+            calls.append(n)
             return frame_of(n)
 
         @agf.tool(registry=registry)
         def array(n: int) -> Any:
-            made.append(n)
+            calls.append(n)
             return np.arange(N) + n
 
         @agf.tool(registry=registry)
@@ -68,9 +68,9 @@ class Session:
             return "went on"
 
         @agf.tool(registry=registry)
-        def take(given: Any) -> str:
-            got.append(given)
-            return type(given).__name__
+        def take(value: Any) -> str:
+            received.append(value)
+            return type(value).__name__
 
         self.fails = fails
 
@@ -182,8 +182,8 @@ def run_in(language: str, damage: Callable[[], None]) -> tuple[Any, Session]:
         return str(session.registry.tools["stop"].function())
 
     @agf.tool(registry=session.registry)
-    def take(given: Any, after: Any = "") -> str:
-        session.got.append(given)
+    def take(value: Any, after: Any = "") -> str:
+        session.got.append(value)
         return "DataFrame"
 
     for text in AGENTS:
@@ -217,7 +217,7 @@ def test_a_damaged_value_is_made_again_in_each_language(language: str, damage: s
     needed = frame_of(2)["a"].to_numpy().tobytes()
 
     def do() -> None:
-        (file,) = (each for each in (path.parent / "values").iterdir() if each.read_bytes() == needed)
+        (file,) = (value_file for value_file in (path.parent / "values").iterdir() if value_file.read_bytes() == needed)
         DAMAGE[damage](file)
 
     run, session = run_in(language, do)
@@ -238,13 +238,13 @@ LOOKS = {
 @pytest.mark.parametrize("look", [*LOOKS, "a condition", "a map", "a prompt"])
 def test_code_that_looks_into_a_value_reads_it_or_repeats_its_call(look: str, damaged: bool, path: Path) -> None:
     """The places of a graph are a node, an edge, the list of a map, and a text for a model."""
-    session, asked = Session(), list[str]()
+    session, questions = Session(), list[str]()
     if look == "a map":
         agf.tool(lambda n: np.zeros((3, N // 2)) + n, name="make", registry=session.registry)
 
     @agf.agent(name="default", registry=session.registry)
     def answer(prompt: str) -> str:
-        asked.append(prompt)
+        questions.append(prompt)
         return "well"
 
     condition = f"made.size == {N}" if look == "a condition" else "made != 1"
@@ -270,9 +270,9 @@ edges:
         assert run.error.code == "graph.value-failed"
         assert "an opaque DataFrame" in run.error.diagnostic.message
     elif look == "a map":
-        assert [each["value"] for each in run.output["n"]] == ["ndarray"] * 3, run.error
+        assert [element["value"] for element in run.output["n"]] == ["ndarray"] * 3, run.error
     elif look == "a prompt":
-        assert (asked, run.output["n"]) == ([f"It has ({N}, 1)"], "well"), run.error
+        assert (questions, run.output["n"]) == ([f"It has ({N}, 1)"], "well"), run.error
     elif look == "a list":
         assert run.output["n"][0] is run.output["made"], run.error
     else:
@@ -429,8 +429,8 @@ def test_each_place_that_needs_a_value_reads_it_or_makes_its_call_again(place: s
         agf.tool(lambda n: np.zeros((3, N // 2)) + n, name="make", registry=session.registry)
 
     @agf.tool(registry=session.registry)
-    def kinds(given: Any) -> list[str]:
-        return [type(part).__name__ for part in given["in"]]
+    def kinds(values: Any) -> list[str]:
+        return [type(part).__name__ for part in values["in"]]
 
     text = "pipeline: p\nsteps:\n- tool: {name: make, args: {n: 1}, output: made}\n- tool: {name: stop}\n" + steps
     run = session.resumed(text, {"numbers": [1, 2]}, damage=lambda: zero(path) if damaged else None)
@@ -458,16 +458,16 @@ def test_a_lost_value_of_another_run_is_a_failure_of_the_asking_tool(
     session = Session()
     other = session.resumed(TWO)
     zero(path, frame_of(2)["a"].to_numpy())
-    asked = []
+    questions = []
 
     @agf.tool(registry=session.registry, reuse=False, where="loop")
     def read(n: int) -> str:
-        asked.append(n)
+        questions.append(n)
         return type(other.stores["first"]).__name__
 
     agf.define(f"pipeline: asks\nsteps:\n{step}", registry=session.registry)
     run = agf.run("asks", {"numbers": [1, 2]}, registry=session.registry, raises=False, limits=agf.Limits(timeout=60))
-    assert (run.status, asked, session.made) == (status, reads, []), run.error
+    assert (run.status, questions, session.made) == (status, reads, []), run.error
     errors = [run.error] if run.error is not None else [failure.error for failure in run.progress.failures]
     assert {getattr(error, "code", "") for error in errors} == {"journal.lost-value"}
 
@@ -500,9 +500,9 @@ def test_a_listener_gets_the_values_themselves(path: Path) -> None:
 def test_no_stand_in_reaches_a_page_or_a_file(path: Path, tmp_path: Path) -> None:
     session = Session()
     run = session.resumed(TWO, damage=lambda: zero(path, frame_of(2)["a"].to_numpy()))
-    shown = [str(run._repr_mimebundle_()), repr(run), str(run.steps), str(agf.runs(run.run_id).calls)]
-    shown.append(agf.runs(run.run_id).export(tmp_path / "run.json").read_text())
-    for text in shown:
+    texts = [str(run._repr_mimebundle_()), repr(run), str(run.steps), str(agf.runs(run.run_id).calls)]
+    texts.append(agf.runs(run.run_id).export(tmp_path / "run.json").read_text())
+    for text in texts:
         assert Unread.__name__ not in text
 
 
@@ -523,26 +523,26 @@ class Chain:
     def __init__(self, text: str = CHAIN) -> None:
         self.made = list[Any]()
         self.registry = registry = agf.Registry()
-        made = self.made
+        calls = self.made
 
         @agf.tool(registry=registry)
         def make(n: int) -> pd.DataFrame:
-            made.append("make")
+            calls.append("make")
             return frame_of(n)
 
         @agf.tool(registry=registry)
         def add(frame: pd.DataFrame, n: int) -> pd.DataFrame:
-            made.append(n)
+            calls.append(n)
             return pd.DataFrame({"a": frame["a"] + n})
 
         @agf.tool(registry=registry)
         def total(frame: pd.DataFrame) -> float:
-            made.append("total")
+            calls.append("total")
             return float(frame["a"].sum())
 
         @agf.tool(registry=registry)
         def largest(frame: Any) -> float:
-            made.append("largest")
+            calls.append("largest")
             return float(frame["a"].max())
 
         agf.define(text, registry=registry)
@@ -567,7 +567,7 @@ def test_a_run_that_reuses_reads_what_an_edited_step_needs(damage: str, path: Pa
     chain = Chain()
     assert chain.run().status == "ok"
     needed = frame_of(7)["a"].to_numpy().tobytes()
-    (file,) = (each for each in (path.parent / "values").iterdir() if each.read_bytes() == needed)
+    (file,) = (value_file for value_file in (path.parent / "values").iterdir() if value_file.read_bytes() == needed)
     if damage:
         DAMAGE[damage](file)
     else:
@@ -702,7 +702,7 @@ def test_a_call_that_fails_when_it_is_made_again_is_no_failure_of_elements(paral
 
 def test_a_run_that_reuses_keeps_what_its_frames_have_and_no_more(path: Path) -> None:
     chain, alive = Chain(), [0]
-    seen = list[weakref.ref[Any]]()
+    references = list[weakref.ref[Any]]()
     agf.define(
         """
 pipeline: one
@@ -729,13 +729,13 @@ steps:
 
     @agf.tool(registry=chain.registry)
     def total(frame: pd.DataFrame) -> float:
-        seen.append(weakref.ref(frame))
+        references.append(weakref.ref(frame))
         gc.collect()
-        alive.append(sum(one() is not None for one in seen))
+        alive.append(sum(reference() is not None for reference in references))
         return 1.0
 
     assert chain.run(reuse=True).output == 6
-    assert (chain.made, len(seen)) == ([], 6)
+    assert (chain.made, len(references)) == ([], 6)
     assert max(alive) <= 2, "the frame of the element before may still be there"
 
 
@@ -771,11 +771,11 @@ steps:
 
 def test_one_object_stays_one_object_in_a_run_that_reuses(path: Path) -> None:
     chain = Chain()
-    made = chain.made
+    calls = chain.made
 
     @agf.tool(registry=chain.registry)
     def same(frame: Any) -> Any:
-        made.append("same")
+        calls.append("same")
         return frame
 
     agf.tool(lambda one, two, three: [one is two, two is three], name="are_one", registry=chain.registry)
@@ -783,7 +783,7 @@ def test_one_object_stays_one_object_in_a_run_that_reuses(path: Path) -> None:
     assert chain.run().output == [True, True]
     agf.tool(lambda one, two, three: ["again", one is two, two is three], name="are_one", registry=chain.registry)
     again = chain.run(reuse=True)
-    assert (again.output, made) == (["again", True, True], []), again.error
+    assert (again.output, calls) == (["again", True, True], []), again.error
     resumed = agf.runs(again.run_id)
     assert resumed.load("steps[2]").equals(frame_of(1))
 
@@ -823,11 +823,11 @@ def test_a_class_that_is_gone_makes_the_call_again_in_a_run_that_reuses(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain = Chain("pipeline: chain\nsteps:\n- tool: {name: fit, args: {}, output: model}")
-    made = chain.made
+    calls = chain.made
 
     @agf.tool(registry=chain.registry)
     def fit() -> Any:
-        made.append("fit")
+        calls.append("fit")
         return sys.modules[__name__].Model()
 
     agf.tool(lambda model: type(model).__name__, name="name_of", registry=chain.registry)
@@ -839,5 +839,5 @@ def test_a_class_that_is_gone_makes_the_call_again_in_a_run_that_reuses(
         f"pipeline: chain\nsteps:\n- tool: {{name: fit, args: {{}}, output: model}}\n{more}", registry=chain.registry
     )
     again = chain.run(reuse=True)
-    assert (again.status, again.output, made) == ("ok", "Model", ["fit"]), again.error
+    assert (again.status, again.output, calls) == ("ok", "Model", ["fit"]), again.error
     assert "journal.lost-value" in [warning.code for warning in again.warnings]

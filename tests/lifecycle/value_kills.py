@@ -109,7 +109,7 @@ def work(note: Callable[[str], None], chance: random.Random) -> str | None:
     return None if run.output == expected(kind) else f"run {kind}: {run.output}"
 
 
-def read(note: Callable[[str], None], chance: random.Random) -> str | None:
+def load_value(note: Callable[[str], None], chance: random.Random) -> str | None:
     """Load a stored value. Returns the problem, if there is one."""
     note("load")
     past = [run for run in agf.runs() if run.status == "ok"]
@@ -139,7 +139,7 @@ def session(folder: Path, number: int, seed: int, ready: int) -> None:
     chance, doing = random.Random(seed), folder / f"doing-{number}"
     note = doing.write_text
     while True:
-        for act in chance.choices((work, read, clean), (3, 1, 1)):
+        for act in chance.choices((work, load_value, clean), (3, 1, 1)):
             try:
                 problem = act(note, chance)  # type: ignore[arg-type]
             except BaseException:
@@ -173,7 +173,7 @@ def forked(do: Callable[[], object]) -> int:
 
 def torn(folder: Path) -> list[str]:
     """The parts whose bytes do not fit their names."""
-    found = []
+    torn_files = []
     for file in (folder / "values").glob("*") if (folder / "values").exists() else ():
         if value_files.DIGEST.fullmatch(file.name):
             try:
@@ -181,8 +181,8 @@ def torn(folder: Path) -> list[str]:
             except FileNotFoundError:
                 continue
             if hashlib.sha256(data).hexdigest() != file.name:
-                found.append(f"torn: {file.name}")
-    return found
+                torn_files.append(f"torn: {file.name}")
+    return torn_files
 
 
 def rounds(count: int, seed: int, folder: Path) -> Outcome:
@@ -201,8 +201,8 @@ def rounds(count: int, seed: int, folder: Path) -> Outcome:
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             doing = folder / f"doing-{number}"
-            what = doing.read_text() if doing.exists() else "start"
-            kills[what if os.WIFSIGNALED(status) else "had failed"] += 1
+            doing_now = doing.read_text() if doing.exists() else "start"
+            kills[doing_now if os.WIFSIGNALED(status) else "had failed"] += 1
             doing.unlink(missing_ok=True)
         wrong += torn(folder)
     pid = forked(partial(finish, folder))
@@ -211,37 +211,37 @@ def rounds(count: int, seed: int, folder: Path) -> Outcome:
     end = folder / "end.json"
     if not end.exists():
         return Outcome(kills, [*wrong, "the last process did not end"], 0)
-    resumed, left = json.loads(end.read_text())
-    return Outcome(kills, [*wrong, *left, *torn(folder)], resumed)
+    resumed, problems = json.loads(end.read_text())
+    return Outcome(kills, [*wrong, *problems, *torn(folder)], resumed)
 
 
 def finish(folder: Path) -> None:
     """Resume all remaining runs, and clean up."""
     os.chdir(folder)
     prepare(folder)
-    resumed, left = 0, list[str]()
+    resumed, problems = 0, list[str]()
     try:
         for head in list(agf.runs()):
             if head.status == "interrupted":
                 run = agf.resume(head.run_id)
                 resumed += run.output == expected(run.input["kind"])
-                left += [] if run.output == expected(run.input["kind"]) else [f"{run.run_id}: {run.output}"]
+                problems += [] if run.output == expected(run.input["kind"]) else [f"{run.run_id}: {run.output}"]
         for past in [agf.runs(line.run_id) for line in agf.runs()]:
             stored = past.load("steps[2]")
             if not np.array_equal(stored, first(past.input["kind"]) * 2.0):
-                left.append(f"{past.run_id}: a wrong array")
+                problems.append(f"{past.run_id}: a wrong array")
         past_runs.prune(days=0, size=0)
-        left += [f"left: {file.name}" for file in (folder / "values").glob("*.part")]
+        problems += [f"left: {file.name}" for file in (folder / "values").glob("*.part")]
     except BaseException:
-        left.append(traceback.format_exc())
-    (folder / "end.json").write_text(json.dumps([resumed, left]))
+        problems.append(traceback.format_exc())
+    (folder / "end.json").write_text(json.dumps([resumed, problems]))
 
 
 def main() -> None:
     count, seed = int(sys.argv[1]), int(sys.argv[2])
     with tempfile.TemporaryDirectory() as name:
-        found = rounds(count, seed, Path(name))
-    print(json.dumps({"kills": found.kills, "resumed": found.resumed, "wrong": found.wrong}))
+        counts = rounds(count, seed, Path(name))
+    print(json.dumps({"kills": counts.kills, "resumed": counts.resumed, "wrong": counts.wrong}))
 
 
 if __name__ == "__main__":

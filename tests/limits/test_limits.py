@@ -19,9 +19,11 @@ from agf_magics.settings.settings import current
 from tests.engine.virtual_time import run_virtual
 
 
-def run(text: str, given: dict[str, Any] | None = None, *, registry: agf.Registry, **limits: Any) -> agf.Run:
-    made: agf.Run = run_virtual(agf.arun(text, given, registry=registry, limits=agf.Limits(**limits), raises=False))
-    return made
+def run(text: str, fields: dict[str, Any] | None = None, *, registry: agf.Registry, **limits: Any) -> agf.Run:
+    run_made: agf.Run = run_virtual(
+        agf.arun(text, fields, registry=registry, limits=agf.Limits(**limits), raises=False)
+    )
+    return run_made
 
 
 def over(body: str, items: str = "[1]") -> str:
@@ -65,7 +67,7 @@ def test_no_time_is_no_limit_however_it_is_written(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "changed"),
+    ("limits_given", "changed"),
     [
         (None, {}),
         ({}, {}),
@@ -78,9 +80,9 @@ def test_no_time_is_no_limit_however_it_is_written(name: str) -> None:
 )
 @pytest.mark.usefixtures("journaled")
 def test_those_that_are_not_given_are_those_of_the_settings(
-    given: dict[str, Any] | None, changed: dict[str, Any], registry: agf.Registry
+    limits_given: dict[str, Any] | None, changed: dict[str, Any], registry: agf.Registry
 ) -> None:
-    limits = None if given is None else agf.Limits(**given)
+    limits = None if limits_given is None else agf.Limits(**limits_given)
     before = current.settings
     current.settings = replace(before, max_pipeline_spawns=7, model_timeout=3.0, max_cost=0.5)
     expected = {"fan_out_depth": 5, "spawns": 7, "model_timeout": 3.0, "max_cost": 0.5, "max_tokens": 0} | changed
@@ -147,8 +149,8 @@ LIBRARY = {
 def library(registry: agf.Registry) -> agf.Registry:
     for name, (language, text) in LIBRARY.items():
         agf.define(text, language, name=name, registry=registry)
-    one = {"type": "data", "kind": "input", "_instance": "①", "data": {"x": 1}}
-    agf.context("plan", registry=registry).append(one)
+    instance = {"type": "data", "kind": "input", "_instance": "①", "data": {"x": 1}}
+    agf.context("plan", registry=registry).append(instance)
     return registry
 
 
@@ -215,33 +217,33 @@ def test_sessions_are_counted_through_every_nesting_and_language(registry: agf.R
 
 
 def test_every_attempt_counts_and_a_fan_out_that_surely_needs_more_asks_nobody(registry: agf.Registry) -> None:
-    asked = []
+    prompts = []
 
     def moody(prompt: str) -> str:
-        asked.append(prompt)
+        prompts.append(prompt)
         raise ValueError("not now")
 
     agf.agent(moody, registry=registry, where="loop")
     step = "agent: {prompt: x, identity: moody}"
     again = over(step).replace("continue", "retry(5)")
     assert run(pipeline(again), registry=registry, spawns=3).error is not None
-    assert len(asked) == 3
-    asked.clear()
+    assert len(prompts) == 3
+    prompts.clear()
     assert "needs at least 4" in str(run(pipeline(over(step, "[1, 2, 3, 4]")), registry=registry, spawns=3).error)
-    assert asked == []
+    assert prompts == []
 
 
 @given(st.integers(0, 5), st.lists(st.integers(0, 3), max_size=8))
-def test_no_budget_is_ever_exceeded(most: int, asked: list[int]) -> None:
+def test_no_budget_is_ever_exceeded(most: int, requests: list[int]) -> None:
     budget = Budget(agf.Limits(spawns=most))
-    for wanted in asked:
+    for expected in requests:
         try:
-            budget.foresee(wanted, None)
+            budget.foresee(expected, None)
         except LimitReached:
             assert most
-            assert budget.spawned + wanted > most
+            assert budget.spawned + expected > most
             continue
-        for _ in range(wanted):
+        for _ in range(expected):
             budget.spawn(None)
     assert not most or budget.spawned <= most
 
@@ -302,17 +304,17 @@ COUNTED = {"tool_calls": Meter.tool, "model_calls": Meter.model}
 
 
 @given(st.sampled_from(sorted(COUNTED)), st.one_of(st.none(), st.integers(0, 5)), st.integers(0, 8))
-def test_a_meter_lets_through_as_many_as_it_says(what: str, most: int | None, asked: int) -> None:
-    caps: dict[str, Any] = {what: most}
+def test_a_meter_lets_through_as_many_as_it_says(case: str, limit: int | None, requested: int) -> None:
+    caps: dict[str, Any] = {case: limit}
     meter = Meter("p", OwnLimits(**caps), 0)
     through = 0
-    for _ in range(asked):
+    for _ in range(requested):
         try:
-            COUNTED[what](meter)
+            COUNTED[case](meter)
         except LimitReached:
             continue
         through += 1
-    assert through == (asked if most is None else min(asked, most))
+    assert through == (requested if limit is None else min(requested, limit))
 
 
 @given(st.integers(0, 100), st.lists(st.integers(0, 50), max_size=6))
@@ -356,8 +358,8 @@ execution_policy: {{id: agf.sequential, config: {{steps: [{{agent: {agent}}}, {{
     for outer, inner, fine in ((4, 2, True), (3, 2, False), (4, 1, False), (3, 9, False)):
         capped("inner", "uses", inner)
         capped("outer", "inner", outer)
-        made = run("outer", registry=registry)
-        assert (made.status == "ok") is fine, (outer, inner)
+        ended = run("outer", registry=registry)
+        assert (ended.status == "ok") is fine, (outer, inner)
         if not fine:
-            assert made.error.code == "limit.tool-calls"
-            assert ("'outer'" if outer < 4 else "'inner'") in str(made.error)
+            assert ended.error.code == "limit.tool-calls"
+            assert ("'outer'" if outer < 4 else "'inner'") in str(ended.error)

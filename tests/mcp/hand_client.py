@@ -99,12 +99,12 @@ class HandClient:
             pass
         return state
 
-    def told(self, wanted: str) -> str:
-        """The next line of stderr that contains ``wanted``."""
+    def told(self, method: str) -> str:
+        """The next line of stderr that contains ``method``."""
         while True:
             line = self._told.get(timeout=PATIENCE)
-            assert line is not None, f"the server has not told {wanted!r}"
-            if wanted in line:
+            assert line is not None, f"the server has not told {method!r}"
+            if method in line:
                 return line
 
     def kill(self) -> None:

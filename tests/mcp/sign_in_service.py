@@ -75,9 +75,9 @@ class Service(BaseHTTPRequestHandler):
             self.send({"issuer": state.authority, **ends, "token_endpoint": f"{state.authority}/tokens",
                        "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"]})  # fmt: skip
         elif path == "/authorization":
-            asked = dict(urllib.parse.parse_qsl(query))
-            back = urllib.parse.urlencode({"code": "c0de", "state": asked["state"]})
-            self.redirect(302, f"{asked['redirect_uri']}?{back}")
+            query_fields = dict(urllib.parse.parse_qsl(query))
+            back = urllib.parse.urlencode({"code": "c0de", "state": query_fields["state"]})
+            self.redirect(302, f"{query_fields['redirect_uri']}?{back}")
         else:
             self.send({}, 404)
 

@@ -94,10 +94,12 @@ class Clerk:
 
         def reply(messages: list[ai.ModelMessage], info: AgentInfo) -> ai.ModelResponse:
             self.offered = sorted(tool.name for tool in info.function_tools)
-            told = [part for message in messages for part in message.parts if isinstance(part, ai.ToolReturnPart)]
-            if len(told) < 2:
-                return ai.ModelResponse(parts=[ai.ToolCallPart("sums__add", {"a": (3, 9)[len(told)]}, str(len(told)))])
-            answer = " ".join(str(each.content) for each in told)
+            results = [part for message in messages for part in message.parts if isinstance(part, ai.ToolReturnPart)]
+            if len(results) < 2:
+                return ai.ModelResponse(
+                    parts=[ai.ToolCallPart("sums__add", {"a": (3, 9)[len(results)]}, str(len(results)))]
+                )
+            answer = " ".join(str(result.content) for result in results)
             (output,) = info.output_tools
             return ai.ModelResponse(parts=[ai.ToolCallPart(output.name, {"response": answer}, "end")])
 
@@ -110,7 +112,7 @@ class Clerk:
 )
 def test_a_document_of_this_shape_runs(name: str, connected: dict[str, Any], mark: Path) -> None:
     space, offered, asking = SHAPES[name]
-    registry, asked = agf.Registry(), list[str]()
+    registry, questions = agf.Registry(), list[str]()
 
     @agf.tool(registry=registry)
     def look_up(how: str) -> str:
@@ -120,15 +122,15 @@ def test_a_document_of_this_shape_runs(name: str, connected: dict[str, Any], mar
     clerk = Clerk(registry)
 
     def ask(question: agf.Question) -> bool:
-        asked.append(question.text)
+        questions.append(question.text)
         return True
 
     flow = agf.load(f"{HEAD}\naction_space:{space}", registry=registry)
     run = agf.run(flow, {"request": "3 and 9"}, registry=registry, ask=ask)
     assert run.output == {"response": "4 10"}
-    assert [each for each in clerk.offered if each != "look_up"] == [f"sums__{each}" for each in offered]
-    assert len(asked) == len(asking)
-    assert all(value in text for value, text in zip(asking, asked, strict=True))
+    assert [tool for tool in clerk.offered if tool != "look_up"] == [f"sums__{tool}" for tool in offered]
+    assert len(questions) == len(asking)
+    assert all(value in text for value, text in zip(asking, questions, strict=True))
     assert marks(mark) == ["add", "add"]
 
 

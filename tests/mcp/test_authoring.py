@@ -22,9 +22,9 @@ def registry() -> Registry:
 
 def test_a_problem_has_its_place_and_the_fix_that_takes_it_away() -> None:
     text = "pipeline: p\nsteps:\n- tool: {name: prise, args: {fruit: fig}}\n"
-    told = check_definition(text, registry=registry())
-    (problem,) = told["problems"]
-    assert (told["language"], told["ok"]) == ("pipeline", False)
+    answer = check_definition(text, registry=registry())
+    (problem,) = answer["problems"]
+    assert (answer["language"], answer["ok"]) == ("pipeline", False)
     assert (problem["line"], problem["column"], problem["end_line"], problem["end_column"]) == (3, 16, 3, 21)
     assert (problem["severity"], problem["code"]) == ("error", "flow.unknown-tool")
     fixed = text.replace(problem["fix"]["replace"], problem["fix"]["with"])
@@ -32,9 +32,9 @@ def test_a_problem_has_its_place_and_the_fix_that_takes_it_away() -> None:
 
 
 def test_a_warning_is_not_an_error() -> None:
-    told = check_definition("name: g\nnodes: {a: {type: passthrough, output: {x: 1}}}\n" + EDGES, registry=registry())
-    assert told["ok"]
-    assert [one["severity"] for one in told["problems"]] == ["warning"]
+    answer = check_definition("name: g\nnodes: {a: {type: passthrough, output: {x: 1}}}\n" + EDGES, registry=registry())
+    assert answer["ok"]
+    assert [problem["severity"] for problem in answer["problems"]] == ["warning"]
 
 
 EDGES = "edges: [{from: START, to: a}, {from: a, to: END}]\n"
@@ -69,12 +69,12 @@ def test_the_example_of_a_language_has_no_problem(language: str) -> None:
 
 
 def test_what_is_registered_is_described() -> None:
-    told = describe_language("pipeline", registry())
-    assert "- `price(fruit (anything))`" in told
-    assert "- `writer`" in told
-    assert "There are no flows." in told
-    assert "`for_each`" in told
-    assert "count(list)" in told
+    description = describe_language("pipeline", registry())
+    assert "- `price(fruit (anything))`" in description
+    assert "- `writer`" in description
+    assert "There are no flows." in description
+    assert "`for_each`" in description
+    assert "count(list)" in description
 
 
 def test_an_unknown_language_is_reported() -> None:

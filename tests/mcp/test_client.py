@@ -105,19 +105,19 @@ def test_a_cancelled_run_cancels_the_call_and_the_server_continues(good: Server)
 
 
 def rows(run: agf.Run) -> list[Any]:
-    return [each for row in run.progress.rows.values() for each in row.reports.values()]
+    return [report for row in run.progress.rows.values() for report in row.reports.values()]
 
 
 def test_a_question_goes_to_the_person_who_runs_the_call(good: Server) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     def ask(question: agf.Question) -> str:
-        asked.append(question.text)
+        questions.append(question.text)
         return "{colour: red}"
 
     assert call("good__choose", ask=ask).output == "accept: red"
-    assert "Choose a colour" in asked[0]
-    assert "colour (string): Which colour?" in asked[0]
+    assert "Choose a colour" in questions[0]
+    assert "colour (string): Which colour?" in questions[0]
     assert call("good__choose").output.startswith("decline")
 
 

@@ -22,14 +22,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_servers_of_a_file_are_started_and_end_with_the_command(folder: Path) -> None:
-    done = command_line(folder, "run", "add.yaml", "--quiet", "--mcp", "mcp.json", "--allow-mcp")
-    assert done.stdout.strip() == '"3"', done.stderr
+    completed = command_line(folder, "run", "add.yaml", "--quiet", "--mcp", "mcp.json", "--allow-mcp")
+    assert completed.stdout.strip() == '"3"', completed.stderr
     assert marks(folder / "mark") == ["add"]
 
 
 def test_without_the_permission_nothing_is_started_and_the_commands_are_shown(folder: Path) -> None:
-    done = command_line(folder, "run", "add.yaml", "--mcp", "mcp.json")
-    assert done.returncode != 0
-    assert "mcp.not-allowed" in done.stderr
-    assert "quick.py" in "".join(done.stderr.split())
+    completed = command_line(folder, "run", "add.yaml", "--mcp", "mcp.json")
+    assert completed.returncode != 0
+    assert "mcp.not-allowed" in completed.stderr
+    assert "quick.py" in "".join(completed.stderr.split())
     assert marks(folder / "mark") == []

@@ -91,21 +91,21 @@ def waiting() -> WaitingTool:
 
 @pytest.fixture
 def registry(waiting: WaitingTool) -> Registry:
-    made = Registry()
+    tools = Registry()
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=tools)
     async def choose(call: agf.ToolContext) -> str:
         return str(await call.ask("Which colour?", choices=["red", "blue"]))
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=tools)
     async def confirm(call: agf.ToolContext) -> str:
         return str(await call.ask("Are you sure? Why?"))
 
-    @agf.tool(registry=made)
+    @agf.tool(registry=tools)
     def fail(word: str) -> str:
         raise ValueError(f"no {word} here")
 
-    agf.tool(waiting.wait, registry=made, name="wait")
+    agf.tool(waiting.wait, registry=tools, name="wait")
     define = [
         "pipeline: double\ndescription: Twice.\nsteps:\n- transform: {value: '[ctx.n, ctx.n]'}\n",
         "pipeline: record\nsteps:\n- transform: {value: '{n: ctx.n}'}\n",
@@ -115,8 +115,8 @@ def registry(waiting: WaitingTool) -> Registry:
         ASKING,
     ]
     for text in define:
-        agf.define(text, registry=made)
-    return made
+        agf.define(text, registry=tools)
+    return tools
 
 
 @asynccontextmanager
@@ -144,9 +144,9 @@ def text_of(result: types.CallToolResult) -> str:
 
 
 def test_the_declared_interface_is_the_schema() -> None:
-    made = Registry()
-    agf.agent(lambda a, b: a + b, name="adder", registry=made)
-    flow = agf.load(SUM.replace("OUTPUT", "object"), registry=made)
+    tools = Registry()
+    agf.agent(lambda a, b: a + b, name="adder", registry=tools)
+    flow = agf.load(SUM.replace("OUTPUT", "object"), registry=tools)
     tool = flow_tool(flow)
     assert tool.description == "Adds two numbers."
     assert tool.accepts["properties"]["b"] == {"type": "integer", "description": "The second one."}
@@ -156,9 +156,9 @@ def test_the_declared_interface_is_the_schema() -> None:
 
 
 def test_an_output_that_is_not_an_object_becomes_a_field_of_one() -> None:
-    made = Registry()
-    agf.agent(lambda a, b: a + b, name="adder", registry=made)
-    tool = flow_tool(agf.load(SUM.replace("OUTPUT", "integer"), registry=made))
+    tools = Registry()
+    agf.agent(lambda a, b: a + b, name="adder", registry=tools)
+    tool = flow_tool(agf.load(SUM.replace("OUTPUT", "integer"), registry=tools))
     assert tool.gives == {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
     assert tool.structured(3) == {"result": 3}
 
@@ -241,17 +241,17 @@ def test_errors_have_codes_and_neither_files_nor_lines(registry: Registry, mode:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_progress_is_reported(registry: Registry, waiting: WaitingTool, mode: str) -> None:
-    told = list[tuple[float, str | None]]()
+    reports = list[tuple[float, str | None]]()
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, message))
+        reports.append((progress, message))
         waiting.open.set()
 
     async def act(client: Client) -> None:
         await client.call_tool("slowly", {"n": 1}, progress_callback=report)
 
     in_loop(registry, mode, act)
-    assert told[0] == (1, "steps[0]")
+    assert reports[0] == (1, "steps[0]")
 
 
 def test_a_step_that_finishes_before_anybody_waits_is_reported() -> None:
@@ -348,13 +348,13 @@ def test_cancelled_calls_leave_the_queue(registry: Registry, waiting: WaitingToo
 # --- questions ---
 
 
-def asked(*answers: types.ElicitResult) -> tuple[list[str], Any]:
+def answering(*answers: types.ElicitResult) -> tuple[list[str], Any]:
     """The list of the questions that arrive, and the callback that gives the answers in order."""
-    texts, left = list[str](), list(answers)
+    texts, answers_left = list[str](), list(answers)
 
     async def callback(context: Any, params: Any) -> types.ElicitResult:
         texts.append(params.message)
-        return left.pop(0)
+        return answers_left.pop(0)
 
     return texts, callback
 
@@ -365,7 +365,7 @@ def accept(answer: str) -> types.ElicitResult:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_questions_are_forms_of_the_client(registry: Registry, mode: str) -> None:
-    texts, callback = asked(accept("blue"), accept("it is my wall"))
+    texts, callback = answering(accept("blue"), accept("it is my wall"))
 
     async def act(client: Client) -> None:
         result = await client.call_tool("paint", {})
@@ -377,7 +377,7 @@ def test_questions_are_forms_of_the_client(registry: Registry, mode: str) -> Non
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_answer_that_does_not_fit_is_asked_again(registry: Registry, mode: str) -> None:
-    texts, callback = asked(accept("green"), accept("red"), accept("no"))
+    texts, callback = answering(accept("green"), accept("red"), accept("no"))
 
     async def act(client: Client) -> None:
         assert (await client.call_tool("paint", {})).structured_content == {"result": ["red", "no"]}
@@ -388,7 +388,7 @@ def test_an_answer_that_does_not_fit_is_asked_again(registry: Registry, mode: st
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_question_that_the_person_declines_ends_the_call(registry: Registry, mode: str) -> None:
-    _, callback = asked(types.ElicitResult(action="decline"))
+    _, callback = answering(types.ElicitResult(action="decline"))
 
     async def act(client: Client) -> None:
         result = await client.call_tool("paint", {})
@@ -400,7 +400,7 @@ def test_a_question_that_the_person_declines_ends_the_call(registry: Registry, m
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_program_that_fills_the_form_wrongly_is_not_asked_for_ever(registry: Registry, mode: str) -> None:
-    texts, callback = asked(*[accept("green")] * TRIES)
+    texts, callback = answering(*[accept("green")] * TRIES)
 
     async def act(client: Client) -> None:
         result = await client.call_tool("paint", {})
@@ -412,11 +412,11 @@ def test_a_program_that_fills_the_form_wrongly_is_not_asked_for_ever(registry: R
 
 
 def test_a_question_that_nobody_answers_is_given_up() -> None:
-    told = list[str]()
-    asking = OpenQuestion(lambda: told.append("asked"), patience=0)
+    messages = list[str]()
+    asking = OpenQuestion(lambda: messages.append("asked"), patience=0)
     with pytest.raises(NoUser):
         asyncio.run(asking.ask(Question("Which?")))
-    assert told == ["asked"]
+    assert messages == ["asked"]
     assert asking.current is None
 
 

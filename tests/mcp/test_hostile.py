@@ -36,7 +36,7 @@ def connect(mode: str, **options: Any) -> Server:
     return server
 
 
-def refused(mode: str, **options: object) -> Diagnostic:
+def refusal_of(mode: str, **options: object) -> Diagnostic:
     with pytest.raises(DefinitionError) as caught:
         connect(mode, **options)
     return caught.value.diagnostics[0]
@@ -54,8 +54,8 @@ def notes(server: Server) -> str:
 
 def test_a_server_that_never_answers_is_unreachable_and_ends_with_its_child(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    found = refused("deaf", wait=1, env={"MARK": str(mark)})
-    assert (found.code, "does not answer within 1 s" in found.message) == ("mcp.unreachable", True)
+    refusal = refusal_of("deaf", wait=1, env={"MARK": str(mark)})
+    assert (refusal.code, "does not answer within 1 s" in refusal.message) == ("mcp.unreachable", True)
     assert until(lambda: not any(map(is_alive, map(int, mark.read_text().split()))))
 
 
@@ -63,22 +63,22 @@ def test_a_server_that_never_answers_is_unreachable_and_ends_with_its_child(tmp_
 def test_a_server_that_ignores_sigterm_and_has_a_child_is_ended_with_it(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     server = connect("stubborn", env={"MARK": str(mark)})
-    processes = [int(each) for each in mark.read_text().split()]
+    processes = [int(number) for number in mark.read_text().split()]
     server.close()
     assert not any(map(is_alive, processes))
 
 
 def test_one_endless_line_is_cut_off() -> None:
-    found = refused("flood")
-    assert found.code == "mcp.unreachable"
-    assert "a line of more than 16,000,000 bytes" in found.message
+    refusal = refusal_of("flood")
+    assert refusal.code == "mcp.unreachable"
+    assert "a line of more than 16,000,000 bytes" in refusal.message
 
 
 @pytest.mark.slow
 def test_an_answer_of_200_mb_ends_the_server_and_not_the_kernel() -> None:
     server = connect("huge")
-    found = failed()
-    assert (found.code, "more than 16,000,000 bytes" in found.message) == ("mcp.gone", True)
+    failure = failed()
+    assert (failure.code, "more than 16,000,000 bytes" in failure.message) == ("mcp.gone", True)
     assert until(lambda: server.state == "closed")
 
 
@@ -152,14 +152,14 @@ def test_a_description_is_cleaned_and_cut() -> None:
 
 
 def test_an_answer_nested_300_deep_is_not_accepted() -> None:
-    assert refused("deep-answer", wait=1).code == "mcp.unreachable"
+    assert refusal_of("deep-answer", wait=1).code == "mcp.unreachable"
 
 
 def test_a_result_that_violates_its_schema_is_refused() -> None:
     connect("lies")
-    found = failed()
-    assert found.code == "mcp.result"
-    assert "'n' is missing" in found.message
+    failure = failed()
+    assert failure.code == "mcp.result"
+    assert "'n' is missing" in failure.message
 
 
 def test_the_pattern_of_a_result_takes_linear_time() -> None:
@@ -174,10 +174,10 @@ def test_answers_that_nobody_asked_for_are_ignored() -> None:
 
 def test_a_failure_is_cleaned_and_cut() -> None:
     connect("fails")
-    found = failed()
-    assert found.code == "mcp.tool-failed"
-    assert "\x1b" not in found.message
-    assert len(found.message) < 2_100
+    failure = failed()
+    assert failure.code == "mcp.tool-failed"
+    assert "\x1b" not in failure.message
+    assert len(failure.message) < 2_100
 
 
 def test_a_call_without_an_answer_ends_with_its_time_and_the_server_stays() -> None:
@@ -205,14 +205,14 @@ def test_a_flood_of_changes_is_a_few_listings() -> None:
 
 def test_a_server_may_ask_questions_in_a_call_and_nothing_else(protocol: str) -> None:
     connect("asks")
-    asked: list[str] = []
+    questions: list[str] = []
 
     def ask(question: agf.Question) -> str:
-        asked.append(question.text)
+        questions.append(question.text)
         return "decline"
 
     answers = call("bad__go", ask=ask).output
-    assert asked[0].startswith("password?")
+    assert questions[0].startswith("password?")
     assert '"action": "decline"' in answers
     if protocol == "old":
         assert answers.count('"error"') == 2  # sampling and roots
@@ -251,9 +251,9 @@ def test_no_form_of_a_question_stops_the_call(
 
 
 def test_three_failed_starts_are_followed_by_a_rest(tmp_path: Path) -> None:
-    own = Path(shutil.copy(PROGRAMS / "quick.py", tmp_path))
-    server = agf.mcp.connect("bad", command=[sys.executable, str(own)])
-    own.write_text("raise SystemExit('no configuration')")
+    copied = Path(shutil.copy(PROGRAMS / "quick.py", tmp_path))
+    server = agf.mcp.connect("bad", command=[sys.executable, str(copied)])
+    copied.write_text("raise SystemExit('no configuration')")
     assert failed("bad__die").code == "mcp.gone"
     assert until(lambda: server.state == "closed")
     messages = [failed("bad__drop").message for _ in range(4)]

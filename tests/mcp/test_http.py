@@ -22,9 +22,9 @@ from tests.mcp.servers import PROGRAMS, call, program, until
 
 
 def free_port() -> int:
-    with socket.socket() as own:
-        own.bind(("127.0.0.1", 0))
-        return int(own.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def answers(port: int) -> bool:
@@ -123,8 +123,8 @@ def test_a_header_is_read_of_the_environment_and_masked(hostile: HTTPServer, mon
     headers = {"Authorization": "Bearer $SHOP_TOKEN"}
     with pytest.raises(DefinitionError) as caught:
         agf.mcp.connect("bad", f"http://127.0.0.1:{hostile.server_port}/bomb", headers=headers)
-    seen = [each.get("Authorization") for each in hostile.seen]  # type: ignore[attr-defined]
-    assert set(seen) == {"Bearer tok-98765"}
+    authorizations = [request.get("Authorization") for request in hostile.seen]  # type: ignore[attr-defined]
+    assert set(authorizations) == {"Bearer tok-98765"}
     assert "tok-98765" not in str(caught.value)
 
 
@@ -175,13 +175,13 @@ def test_a_wrong_address_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "shown"),
+    ("address", "expected"),
     [
         ("https://example.org/mcp", "https://example.org/mcp"),
         ("https://example.org/mcp?space=a&api_key=s3cret", "https://example.org/mcp?space=a&api_key=•••"),
         ("https://user:pass@example.org/mcp", "https://•••example.org/mcp"),
     ],
 )
-def test_an_address_is_shown_without_its_keys(address: str, shown: str) -> None:
+def test_an_address_is_shown_without_its_keys(address: str, expected: str) -> None:
     target = Address(address)
-    assert (target.text, target.line) == (shown, shlex.quote(shown))
+    assert (target.text, target.line) == (expected, shlex.quote(expected))

@@ -147,8 +147,8 @@ def test_a_connection_that_is_lost_ends_the_run_that_waits_on_it(registry: Regis
             post(served, {"jsonrpc": "2.0", "method": "notifications/initialized"}, **served.headers, **headers)
         else:
             headers |= {"Mcp-Method": "tools/call", "Mcp-Name": "held"}
-            said = {"protocolVersion": version, "clientInfo": info, "clientCapabilities": {}}
-            params["_meta"] = {f"{about}/{name}": value for name, value in said.items()}
+            about_client = {"protocolVersion": version, "clientInfo": info, "clientCapabilities": {}}
+            params["_meta"] = {f"{about}/{name}": value for name, value in about_client.items()}
         connection = lost(served, {"id": 2, "method": "tools/call", "params": params}, **headers)
         assert running.wait(60)
         connection.close()
@@ -190,8 +190,8 @@ def test_an_unknown_flow_is_reported(registry: Registry) -> None:
 @pytest.mark.slow
 def test_the_server_ends_with_its_process(tmp_path: Path) -> None:
     text = f"import agf_magics as agf\nagf.define({DOUBLE!r})\nprint(agf.mcp.serve().is_open)"
-    done = script(text, tmp_path)
-    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    completed = script(text, tmp_path)
+    assert (completed.returncode, completed.stdout) == (0, "True\n"), completed.stderr
 
 
 @pytest.mark.slow
@@ -203,8 +203,8 @@ def test_the_command_line_serves_until_an_interrupt(tmp_path: Path, token: str) 
     with subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            told = "" if token else process.stderr.readline()
-            token = token or told.split()[-1]
+            first_line = "" if token else process.stderr.readline()
+            token = token or first_line.split()[-1]
             url = process.stderr.readline().strip()
             assert url.startswith("http://127.0.0.1:")
             headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 
 def functions() -> dict[str, Any]:
     """The functions, loaded as the server of Jupyter does."""
-    found = (spec.rsplit(":", 1) for spec in ours.TOOLS)
-    return {name: getattr(import_module(module), name) for module, name in found}
+    parts = (spec.rsplit(":", 1) for spec in ours.TOOLS)
+    return {name: getattr(import_module(module), name) for module, name in parts}
 
 
 def test_the_entry_point_has_a_list_of_functions_with_types_and_descriptions() -> None:
@@ -35,8 +35,8 @@ def test_the_entry_point_has_a_list_of_functions_with_types_and_descriptions() -
 
 def test_the_start_of_the_server_imports_nothing_of_the_package() -> None:
     code = "import sys, agf_magics_jupyter_mcp; print('agf_magics' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    completed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert completed.stdout == "False\n"
 
 
 def test_the_tools_report_nothing_that_only_a_kernel_knows() -> None:

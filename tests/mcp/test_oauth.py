@@ -32,7 +32,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[State]:
 
 
 @pytest.fixture(autouse=True)
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def opened_pages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The pages that the browser should open. The simulated browser opens them."""
     pages: list[str] = []
 
@@ -46,24 +46,24 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_user_signs_in_once_and_the_token_is_shown_nowhere(
-    service: State, opened: list[str], capsys: pytest.CaptureFixture[str]
+    service: State, opened_pages: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
     assert call("web__who").output == "you"
-    assert len(opened) == 1
+    assert len(opened_pages) == 1
     server.restart()
-    assert len(opened) == 1
+    assert len(opened_pages) == 1
     assert service.grants == ["authorization_code"]
-    told = capsys.readouterr()
-    assert "t0ken" not in f"{told.out}{told.err}{server.log}{server!r}{server.problems}"
+    printed = capsys.readouterr()
+    assert "t0ken" not in f"{printed.out}{printed.err}{server.log}{server!r}{server.problems}"
 
 
-def test_an_expired_token_is_renewed_without_the_user(service: State, opened: list[str]) -> None:
+def test_an_expired_token_is_renewed_without_the_user(service: State, opened_pages: list[str]) -> None:
     service.expires = -1
     server = agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
     assert call("web__who").output == "you"
     server.restart()
-    assert (len(opened), service.thefts) == (1, 0)
+    assert (len(opened_pages), service.thefts) == (1, 0)
     assert set(service.grants[1:]) == {"refresh_token"}
 
 
@@ -74,21 +74,23 @@ def test_a_redirect_of_the_token_to_another_origin_is_not_followed(service: Stat
     assert caught.value.diagnostics[0].code == "mcp.unreachable"
 
 
-def test_rights_that_end_in_the_middle_fail_the_call_and_open_no_browser(service: State, opened: list[str]) -> None:
+def test_rights_that_end_in_the_middle_fail_the_call_and_open_no_browser(
+    service: State, opened_pages: list[str]
+) -> None:
     server = agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
     service.forget()
     with pytest.raises(agf.StepError) as caught:
         call("web__who")
-    assert len(opened) == 1, "no browser is opened in the middle of a run"
+    assert len(opened_pages) == 1, "no browser is opened in the middle of a run"
     assert not any(word in str(caught.value) for word in ("t0ken", "re-fresh"))
     server.restart()
-    assert len(opened) == 2
+    assert len(opened_pages) == 2
     assert call("web__who").output == "you"
 
 
 @pytest.mark.parametrize("expires", [3600, None])
 def test_a_token_that_expires_in_the_middle_of_a_run_is_renewed(
-    service: State, opened: list[str], expires: int | None
+    service: State, opened_pages: list[str], expires: int | None
 ) -> None:
     """This includes a token that ends too early, and a token without an announced lifetime."""
     service.expires = expires
@@ -101,7 +103,7 @@ def test_a_token_that_expires_in_the_middle_of_a_run_is_renewed(
 
     steps = "".join(f"\n- tool: {{name: {name}}}" for name in ("web__who", "end_of_token", "web__who"))
     assert agf.run(f"pipeline: main\nsteps:{steps}\n").output == "you"
-    assert (len(opened), service.grants) == (1, ["authorization_code", "refresh_token"])
+    assert (len(opened_pages), service.grants) == (1, ["authorization_code", "refresh_token"])
     agf.registry.tools.remove("end_of_token")
 
 
@@ -139,9 +141,9 @@ def test_a_pasted_address_with_a_wrong_state_is_refused(service: State, monkeypa
 
 def test_a_refused_sign_in_is_reported(service: State, monkeypatch: pytest.MonkeyPatch) -> None:
     def browse(address: str) -> bool:
-        asked = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
-        back = urllib.parse.urlencode({"error": "access_denied", "state": asked["state"]})
-        page = urllib.request.urlopen(f"{asked['redirect_uri']}?{back}").read()
+        query = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
+        back = urllib.parse.urlencode({"error": "access_denied", "state": query["state"]})
+        page = urllib.request.urlopen(f"{query['redirect_uri']}?{back}").read()
         assert page == b"The sign-in was refused. Close this page."
         return True
 
@@ -150,23 +152,23 @@ def test_a_refused_sign_in_is_reported(service: State, monkeypatch: pytest.Monke
         agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
 
 
-def test_without_signing_in_the_error_says_how(service: State, opened: list[str]) -> None:
+def test_without_signing_in_the_error_says_how(service: State, opened_pages: list[str]) -> None:
     with pytest.raises(DefinitionError, match="--sign-in"):
         agf.mcp.connect("web", f"{service.own}/mcp")
-    assert opened == []
+    assert opened_pages == []
 
 
 def test_with_a_browser_on_another_computer_the_user_pastes_the_address(
-    service: State, opened: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    service: State, opened_pages: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JUPYTERHUB_USER", "ann")
 
     def paste(prompt: str) -> str:
         page = capsys.readouterr().out.split("sign in: ")[1].split()[0]
-        asked = dict(urllib.parse.parse_qsl(page.partition("?")[2]))
-        return f"{asked['redirect_uri']}?code=c0de&state={asked['state']}"
+        query = dict(urllib.parse.parse_qsl(page.partition("?")[2]))
+        return f"{query['redirect_uri']}?code=c0de&state={query['state']}"
 
     monkeypatch.setattr("builtins.input", paste)
     agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
     assert call("web__who").output == "you"
-    assert opened == []
+    assert opened_pages == []

@@ -93,16 +93,16 @@ def test_a_server_is_also_found_by_its_reference(mark: Path, allowed: str) -> No
     ],
 )
 def test_the_approval_of_a_tool_counts_before_that_of_its_server(mark: Path, server: str, asks: bool) -> None:
-    registry, asked = agf.Registry(), list[str]()
+    registry, questions = agf.Registry(), list[str]()
     connect(mark, registry)
     Model("quick__add", registry)
 
     def ask(question: agf.Question) -> bool:
-        asked.append(question.text)
+        questions.append(question.text)
         return True
 
     assert run(server, registry, ask=ask).output == "2"
-    assert bool(asked) is asks
+    assert bool(questions) is asks
 
 
 def test_a_server_that_is_not_connected_is_reported_before_the_first_step(mark: Path) -> None:

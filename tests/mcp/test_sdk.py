@@ -57,8 +57,8 @@ PARAMETERS = {
 
 @pytest.mark.parametrize(("place", "names"), USED.items(), ids=list(USED))
 def test_the_sdk_still_has_the_names_that_the_client_uses(place: str, names: tuple[str, ...]) -> None:
-    thing = pkgutil.resolve_name(place)
-    has = {*dir(thing), *(inspect.signature(thing).parameters if inspect.isclass(thing) else ())}
+    function = pkgutil.resolve_name(place)
+    has = {*dir(function), *(inspect.signature(function).parameters if inspect.isclass(function) else ())}
     assert set(names) <= has
 
 

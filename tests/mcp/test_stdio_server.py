@@ -28,9 +28,9 @@ def served(folder: Path, **capabilities: Any) -> HandClient:
 
 @pytest.fixture
 def client(folder: Path) -> Iterator[HandClient]:
-    here = served(folder)
-    yield here
-    here.kill()
+    served_folder = served(folder)
+    yield served_folder
+    served_folder.kill()
 
 
 def test_flows_are_typed_tools_and_no_print_reaches_the_client(client: HandClient, folder: Path) -> None:
@@ -98,9 +98,9 @@ def test_a_launched_run_continues_in_the_next_server_and_no_call_is_made_twice(
 @pytest.mark.slow
 def test_a_question_in_the_middle_survives_a_restart(client: HandClient, folder: Path) -> None:
     (folder / "go").touch()
-    asked = client.call("long", word="fig")  # this client has no forms
-    envelope = json.loads(asked["content"][0]["text"])
-    assert asked["isError"]
+    answer = client.call("long", word="fig")  # this client has no forms
+    envelope = json.loads(answer["content"][0]["text"])
+    assert answer["isError"]
     assert envelope["status"] == "waiting"
     run_id = envelope["data"]["run_id"]
     client.kill()
@@ -147,8 +147,8 @@ def test_a_message_of_100_mb_is_refused_and_the_server_continues(client: HandCli
 
 @pytest.mark.parametrize("value", ["[" * 2_000 + "]" * 2_000, "9" * 6_000, "}"], ids=["deep", "digits", "broken"])
 def test_a_request_that_cannot_be_read_is_refused_at_once(client: HandClient, value: str) -> None:
-    given = f'"arguments": {{"word": {value}}}'
-    client.send_bytes(f'{{"jsonrpc": "2.0", "id": 77, "method": "tools/call", {given}}}\n'.encode())
+    arguments = f'"arguments": {{"word": {value}}}'
+    client.send_bytes(f'{{"jsonrpc": "2.0", "id": 77, "method": "tools/call", {arguments}}}\n'.encode())
     refused = client.reply(77)["error"]
     assert (refused["code"], "[mcp.unreadable-message]" in refused["message"]) == (-32700, True)
     assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
@@ -170,6 +170,8 @@ def test_a_malformed_message_is_skipped(client: HandClient) -> None:
 
 def test_without_a_definition_nothing_is_served(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "agf_magics", "mcp", "*.yaml"]
-    done = subprocess.run(program, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "no definition matches *.yaml [define.file]" in done.stderr
+    completed = subprocess.run(
+        program, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
+    assert (completed.returncode, completed.stdout) == (1, "")
+    assert "no definition matches *.yaml [define.file]" in completed.stderr

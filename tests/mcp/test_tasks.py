@@ -26,9 +26,9 @@ def served(folder: Path, protocol: str = VERSION, **capabilities: Any) -> HandCl
 
 @pytest.fixture
 def client(folder: Path) -> Iterator[HandClient]:
-    here = served(folder, elicitation={})
-    yield here
-    here.kill()
+    served_folder = served(folder, elicitation={})
+    yield served_folder
+    served_folder.kill()
 
 
 def begin(client: HandClient, tool: str, **arguments: Any) -> str:
@@ -50,8 +50,8 @@ def settled(client: HandClient, task: str) -> str:
 
 
 def error(client: HandClient, method: str, params: Any) -> tuple[int, str]:
-    found = client.reply(client.begin(method, params))["error"]
-    return found["code"], found["message"]
+    reply_error = client.reply(client.begin(method, params))["error"]
+    return reply_error["code"], reply_error["message"]
 
 
 def test_a_call_is_answered_at_once_and_its_result_is_that_of_a_call(client: HandClient, folder: Path) -> None:

@@ -46,16 +46,16 @@ def run(registry: agf.Registry, **options: Any) -> agf.Run:
 
 
 def test_a_call_that_a_model_picks_asks_first(mark: Path) -> None:
-    registry, asked = agf.Registry(), list[agf.Question]()
+    registry, questions = agf.Registry(), list[agf.Question]()
     connect(mark, registry)
 
     def ask(question: agf.Question) -> bool:
-        asked.append(question)
+        questions.append(question)
         return True
 
     assert run(registry, ask=ask).output == "2"
-    assert asked[0].text == "the model calls quick__add(a=1): make the call?"
-    assert asked[0].approval
+    assert questions[0].text == "the model calls quick__add(a=1): make the call?"
+    assert questions[0].approval
 
 
 @pytest.mark.parametrize("ask", [None, lambda question: False], ids=["nobody", "no"])
@@ -92,14 +92,14 @@ def test_an_agent_that_is_a_function_also_asks_first(mark: Path) -> None:
 
 
 def test_a_planner_asks_before_the_calls_of_its_plan(mark: Path) -> None:
-    registry, asked = agf.Registry(), list[str]()
+    registry, questions = agf.Registry(), list[str]()
     connect(mark, registry)
 
     def ask(question: agf.Question) -> bool:
-        asked.append(question.text)
+        questions.append(question.text)
         return True
 
     add = plan(planned("quick__add", "†state.sum", a=1, b=2), output="†state.sum")
-    done = agf.planning.run_planner(Planner(add).model, "Add.", tools=["quick__add"], registry=registry, ask=ask)
-    assert done.output == "3"
-    assert asked == ["call quick__add(a=1, b=2)?"]
+    ended = agf.planning.run_planner(Planner(add).model, "Add.", tools=["quick__add"], registry=registry, ask=ask)
+    assert ended.output == "3"
+    assert questions == ["call quick__add(a=1, b=2)?"]

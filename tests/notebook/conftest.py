@@ -49,9 +49,9 @@ class Shell:
 
     def good(self, cell: str) -> Shown:
         """Run a cell that must succeed."""
-        shown = self.run(cell)
-        assert shown.ok, shown.out
-        return shown
+        result = self.run(cell)
+        assert result.ok, result.out
+        return result
 
     @property
     def names(self) -> dict[str, Any]:
@@ -127,9 +127,9 @@ def ready(shell: Shell) -> Shell:
     return shell
 
 
-def code(shown: Any) -> str:
-    assert isinstance(shown.error, AgfError)
-    return shown.error.code
+def code(result: Any) -> str:
+    assert isinstance(result.error, AgfError)
+    return result.error.code
 
 
 class Cell:
@@ -178,18 +178,18 @@ class Cell:
     @property
     def outputs(self) -> list[dict[str, Any]]:
         """The outputs as a notebook would save them: displays in order, each with its last update."""
-        found: list[dict[str, Any]] = []
+        outputs: list[dict[str, Any]] = []
         by_id: dict[str, int] = {}
         for message in self.messages:
             content, kind = message["content"], message["msg_type"]
             id = content.get("transient", {}).get("display_id")
             if kind == "update_display_data" and id in by_id:
-                found[by_id[id]] = content["data"]
+                outputs[by_id[id]] = content["data"]
             elif kind in ("display_data", "execute_result"):
                 if id:
-                    by_id[id] = len(found)
-                found.append(content["data"])
-        return found
+                    by_id[id] = len(outputs)
+                outputs.append(content["data"])
+        return outputs
 
     @property
     def traceback(self) -> str:
@@ -200,16 +200,16 @@ class Cell:
 def started(messages: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
     """The explorers that were opened, each as the id of the comm, the mark, and the start message for the page. The
     first explorer of a kernel comes with the model."""
-    found = []
+    starts = []
     for message in messages:
         content = message["content"]
         if message["msg_type"] == "comm_open":
             runs = content["data"]["state"].get("runs", {})
-            found += [(content["comm_id"], mark, start) for mark, start in runs.items()]
+            starts += [(content["comm_id"], mark, start) for mark, start in runs.items()]
         elif message["msg_type"] == "comm_msg" and content["data"].get("content", {}).get("type") == "run":
             start = content["data"]["content"]
-            found.append((content["comm_id"], start["mark"], start))
-    return found
+            starts.append((content["comm_id"], start["mark"], start))
+    return starts
 
 
 class Kernel:
@@ -257,12 +257,12 @@ class Kernel:
 
     def drain(self) -> list[dict[str, Any]]:
         """All messages that are still to come."""
-        found = []
+        messages = []
         while True:
             try:
-                found.append(self.client.get_iopub_msg(timeout=0.2))
+                messages.append(self.client.get_iopub_msg(timeout=0.2))
             except queue.Empty:
-                return found
+                return messages
 
     def close(self) -> None:
         self.client.stop_channels()
@@ -331,17 +331,19 @@ def headless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 
 
 @pytest.fixture(scope="session")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+def page_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     """A kernel with a front end, as JupyterLab starts it."""
-    yield from kernel_in(tmp_path_factory.mktemp("seen"), JPY_SESSION_NAME="a.ipynb")
+    yield from kernel_in(tmp_path_factory.mktemp("page_kernel"), JPY_SESSION_NAME="a.ipynb")
 
 
-@pytest.fixture(params=[pytest.param("headless", marks=pytest.mark.slow), "seen"])
+@pytest.fixture(params=[pytest.param("headless", marks=pytest.mark.slow), "page_kernel"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
-    found: Kernel = request.getfixturevalue(request.param)
-    yield found
-    found.good("%config AgfMagics.progress_after = 0.3\n%config AgfMagics.progress = 'auto'")
-    assert not [m for m in found.strays if m["msg_type"] in ("stream", "display_data", "error")], "output of no cell"
+    started_kernel: Kernel = request.getfixturevalue(request.param)
+    yield started_kernel
+    started_kernel.good("%config AgfMagics.progress_after = 0.3\n%config AgfMagics.progress = 'auto'")
+    assert not [m for m in started_kernel.strays if m["msg_type"] in ("stream", "display_data", "error")], (
+        "output of no cell"
+    )
 
 
 def steps(*names: str) -> str:

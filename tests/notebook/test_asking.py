@@ -41,11 +41,11 @@ WRITER = "from agf_magics import agent\n@agent\ndef writer(topic: str) -> str:\n
 
 def answers(*lines: str) -> Any:
     """An input function for a user who types these lines, and then ends the input."""
-    left = iter(lines)
+    lines_left = iter(lines)
 
     def read(prompt: str) -> str:
         try:
-            return next(left)
+            return next(lines_left)
         except StopIteration:
             raise EOFError from None
 
@@ -53,24 +53,24 @@ def answers(*lines: str) -> Any:
 
 
 def said_to(question: Question, *lines: str) -> tuple[Any, list[str]]:
-    said: list[str] = []
-    return ask_at_prompt(question, say=said.append, read=answers(*lines)), said
+    printed: list[str] = []
+    return ask_at_prompt(question, say=printed.append, read=answers(*lines)), printed
 
 
 # --- which answers are understood ---
 
 
-@pytest.mark.parametrize(("text", "found"), [("y", True), (" YES ", True), ("no", False), ("", None), ("maybe", None)])
-def test_an_approval_is_yes_or_no_and_nothing_else(text: str, found: bool | None) -> None:
-    assert parse_answer(SURE, text) is found
+@pytest.mark.parametrize(("text", "answer"), [("y", True), (" YES ", True), ("no", False), ("", None), ("maybe", None)])
+def test_an_approval_is_yes_or_no_and_nothing_else(text: str, answer: bool | None) -> None:
+    assert parse_answer(SURE, text) is answer
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "answer"),
     [("2", "green"), ("red", "red"), ("RE", "red"), ("gr", None), ("0", None), ("4", None), ("", None)],
 )
-def test_a_choice_is_its_text_its_number_or_a_beginning_of_its_own(text: str, found: str | None) -> None:
-    assert parse_answer(COLOURS, text) == found
+def test_a_choice_is_its_text_its_number_or_a_beginning_of_its_own(text: str, answer: str | None) -> None:
+    assert parse_answer(COLOURS, text) == answer
 
 
 def test_a_choice_that_is_a_number_is_that_choice() -> None:
@@ -78,9 +78,9 @@ def test_a_choice_that_is_a_number_is_that_choice() -> None:
 
 
 def test_an_answer_that_is_not_understood_is_asked_for_again() -> None:
-    found, said = said_to(SURE, "perhaps", "y")
-    assert found is True
-    assert said == ["may it run?", "please answer yes or no:"]
+    answer, printed = said_to(SURE, "perhaps", "y")
+    assert answer is True
+    assert printed == ["may it run?", "please answer yes or no:"]
 
 
 @pytest.mark.parametrize("lines", [(), ("what?",) * TRIES], ids=["the end", "nonsense"])
@@ -90,18 +90,18 @@ def test_the_end_of_the_input_and_endless_nonsense_count_as_no_user(lines: Itera
 
 
 def test_a_question_cannot_steer_the_terminal_or_grow_without_end() -> None:
-    shown = format_question(Question("\x1b[2Jdelete \u202eall" + "x" * 10_000, ("a\nb",)))
-    assert "\x1b" not in shown
-    assert "\u202e" not in shown
-    assert len(shown) < 5_000
-    assert shown.endswith("  1. a b")
+    text = format_question(Question("\x1b[2Jdelete \u202eall" + "x" * 10_000, ("a\nb",)))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert len(text) < 5_000
+    assert text.endswith("  1. a b")
 
 
 PAY = Question("call pay(amount=5)?", approval=True, arguments={"amount": 5}, result="_output")
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "answer"),
     [
         ("yes", True),
         ("{amount: 3}", {"amount": 3}),
@@ -113,8 +113,8 @@ PAY = Question("call pay(amount=5)?", approval=True, arguments={"amount": 5}, re
         ("", None),
     ],
 )
-def test_the_replacement_of_a_call_is_a_mapping(text: str, found: Any) -> None:
-    assert parse_answer(PAY, text) == found
+def test_the_replacement_of_a_call_is_a_mapping(text: str, answer: Any) -> None:
+    assert parse_answer(PAY, text) == answer
     assert text == "yes" or parse_answer(SURE, text) is None
 
 
@@ -142,19 +142,19 @@ def guarded(shell: Shell) -> Shell:
 @pytest.mark.parametrize("answer", ["yes", "no"])
 def test_a_cell_that_waits_asks_by_input(guarded: Shell, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
     monkeypatch.setattr("builtins.input", answers(answer))
-    shown = guarded.run("r = %run_pipeline guarded --set topic=pears")
-    assert 'may writer with {"topic":"pears"} run?' in shown.out.replace("'", "").replace("agent ", "")
-    assert shown.ok == (answer == "yes")
+    result = guarded.run("r = %run_pipeline guarded --set topic=pears")
+    assert 'may writer with {"topic":"pears"} run?' in result.out.replace("'", "").replace("agent ", "")
+    assert result.ok == (answer == "yes")
     if answer == "no":
-        assert code(shown) == "step.denied"
-        assert "it was denied" in str(shown.error)
+        assert code(result) == "step.denied"
+        assert "it was denied" in str(result.error)
 
 
 def test_a_terminal_without_input_denies_an_approval(guarded: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("builtins.input", answers())
-    shown = guarded.run("%run_pipeline guarded --set topic=pears")
-    assert code(shown) == "step.denied"
-    assert "there is no user to approve it" in str(shown.error)
+    result = guarded.run("%run_pipeline guarded --set topic=pears")
+    assert code(result) == "step.denied"
+    assert "there is no user to approve it" in str(result.error)
 
 
 def test_after_unloading_there_is_no_user_to_ask(shell: Shell) -> None:
@@ -168,8 +168,8 @@ def test_a_kernel_asks_on_its_own_channel(headless: Kernel) -> None:
     headless.good(f"%%policy --quiet\n{GUARDED}")
     line = "run = %run_pipeline guarded --set topic=pears --quiet"
     cell = Cell(headless, headless.client.execute(line, allow_stdin=True))
-    asked = headless.client.get_stdin_msg(timeout=60)
-    assert asked["content"]["prompt"] == "yes or no: "
+    message = headless.client.get_stdin_msg(timeout=60)
+    assert message["content"]["prompt"] == "yes or no: "
     headless.client.input("yes")
     assert cell.end().reply["status"] == "ok"
     assert "on pears" in str(headless.good("print(run.output)").printed)
@@ -222,7 +222,7 @@ def test_a_question_that_no_page_shows_has_no_user() -> None:
 
 
 def test_the_document_keeps_choices_and_yes_and_no_and_a_typed_text_that_is_not_secret() -> None:
-    given = [
+    answers_given = [
         (SURE, True),
         (SURE, False),
         (COLOURS, "red"),
@@ -231,36 +231,46 @@ def test_the_document_keeps_choices_and_yes_and_no_and_a_typed_text_that_is_not_
         (Question("Which colour?"), "blue"),
         (Question("Go?"), "Yes "),
     ]
-    assert [describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered", '"blue"', "Yes"]
+    assert [describe_answer(*answer) for answer in answers_given] == [
+        "yes",
+        "no",
+        "red",
+        "changed",
+        "answered",
+        '"blue"',
+        "Yes",
+    ]
 
 
 GUARDED_RUN = "h = %run_pipeline_async guarded --set topic=pears"
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_background_run_asks_in_one_explorer_and_the_document_has_only_text(seen: Kernel, quiet: bool) -> None:
-    seen.good(f"{WRITER}\n%config AgfMagics.progress_after = 0")
-    seen.good(f"%%policy --quiet\n{GUARDED}")
-    cell = seen.good(GUARDED_RUN + " --quiet" * quiet)
-    messages: list[dict[str, Any]] = [*cell.messages, *seen.strays]
+def test_a_background_run_asks_in_one_explorer_and_the_document_has_only_text(page_kernel: Kernel, quiet: bool) -> None:
+    page_kernel.good(f"{WRITER}\n%config AgfMagics.progress_after = 0")
+    page_kernel.good(f"%%policy --quiet\n{GUARDED}")
+    cell = page_kernel.good(GUARDED_RUN + " --quiet" * quiet)
+    messages: list[dict[str, Any]] = [*cell.messages, *page_kernel.strays]
     while not (waiting(messages) and asking(messages)):
-        messages.append(seen.next())
+        messages.append(page_kernel.next())
     ((comm, mark, _),) = started(messages)
-    asked = re.search(r"'mark': '([0-9a-f]{16})'", str(messages))
-    assert asked is not None
-    given = {"where": "steps[0]", "mark": asked[1], "text": "yes"}
-    content = {"mark": mark, "do": "answer", "id": 1, "with": given}
+    mark_match = re.search(r"'mark': '([0-9a-f]{16})'", str(messages))
+    assert mark_match is not None
+    reply = {"where": "steps[0]", "mark": mark_match[1], "text": "yes"}
+    content = {"mark": mark, "do": "answer", "id": 1, "with": reply}
     data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
-    seen.client.shell_channel.send(seen.client.session.msg("comm_msg", data))
-    while not any("→ yes" in str(content) for content in of(messages, "update_display_data")):
-        messages.append(seen.next())
-    assert "on pears" in str(seen.good("h.wait().output").of("execute_result"))
-    messages += [*seen.strays, *seen.drain()]
-    assert "application/vnd.jupyter.widget-view+json" not in str(of(messages, "display_data", "update_display_data"))
-    gone = [content["data"].get("content", {}).get("gone", []) for content in of(messages, "comm_msg")]
-    assert ([mark] in gone or bool(of(messages, "comm_close"))) is quiet
-    seen.strays.clear()
-    seen.good("%config AgfMagics.progress_after = 0.3")
+    page_kernel.client.shell_channel.send(page_kernel.client.session.msg("comm_msg", data))
+    while not any("→ yes" in str(content) for content in contents_of(messages, "update_display_data")):
+        messages.append(page_kernel.next())
+    assert "on pears" in str(page_kernel.good("h.wait().output").of("execute_result"))
+    messages += [*page_kernel.strays, *page_kernel.drain()]
+    assert "application/vnd.jupyter.widget-view+json" not in str(
+        contents_of(messages, "display_data", "update_display_data")
+    )
+    gone = [content["data"].get("content", {}).get("gone", []) for content in contents_of(messages, "comm_msg")]
+    assert ([mark] in gone or bool(contents_of(messages, "comm_close"))) is quiet
+    page_kernel.strays.clear()
+    page_kernel.good("%config AgfMagics.progress_after = 0.3")
 
 
 LETTERS = """\
@@ -283,33 +293,35 @@ def open_questions(run: str, number: int) -> str:
     )
 
 
-def test_a_question_that_no_view_shows_is_answered_by_a_call_or_a_magic_and_says_so(seen: Kernel) -> None:
+def test_a_question_that_no_view_shows_is_answered_by_a_call_or_a_magic_and_says_so(page_kernel: Kernel) -> None:
     """The environment looks like JupyterLab, but no page ever reports."""
-    seen.good(f"{WRITER}\nfrom agf_magics.notebook.display import background_questions as asks")
-    seen.good("asks.PATIENCE, asks.page.has_reported = 0.05, False")  # other tests have sent messages of a page
-    seen.good(f"%%policy --quiet\n{GUARDED}")
+    page_kernel.good(f"{WRITER}\nfrom agf_magics.notebook.display import background_questions as asks")
+    page_kernel.good("asks.PATIENCE, asks.page.has_reported = 0.05, False")  # other tests have sent messages of a page
+    page_kernel.good(f"%%policy --quiet\n{GUARDED}")
     for line in ("h.answer('yes')", "h.answer(True)", "h.answer('y', step='steps[0]')",
                  "%answer guarded yes", "%answer $(h.run_id) yes"):  # fmt: skip
         line = line.replace("$(h.run_id)", "{}")
-        cell = seen.good(GUARDED_RUN)
-        messages: list[dict[str, Any]] = [*cell.messages, *seen.strays]
-        while "no view has opened here: answer with %answer guarded-" not in str(of(messages, "update_display_data")):
-            messages.append(seen.next())
-        seen.strays.clear()
+        cell = page_kernel.good(GUARDED_RUN)
+        messages: list[dict[str, Any]] = [*cell.messages, *page_kernel.strays]
+        while "no view has opened here: answer with %answer guarded-" not in str(
+            contents_of(messages, "update_display_data")
+        ):
+            messages.append(page_kernel.next())
+        page_kernel.strays.clear()
         if "{}" in line:
             line = "get_ipython().run_line_magic('answer', f'{h.run_id[:-2]} yes')"
-        seen.good(line)
-        assert "on pears" in str(seen.good("h.wait().output").of("execute_result"))
-        seen.drain()
-        seen.strays.clear()
+        page_kernel.good(line)
+        assert "on pears" in str(page_kernel.good("h.wait().output").of("execute_result"))
+        page_kernel.drain()
+        page_kernel.strays.clear()
 
 
-def test_an_answer_to_no_question_or_a_wrong_one_is_refused_and_the_question_stays(seen: Kernel) -> None:
-    seen.good(f"{WRITER}")
-    seen.good(f"%%policy --quiet\n{GUARDED}")
-    seen.good(LETTERS)
-    seen.good(GUARDED_RUN)
-    seen.good(open_questions("h", 1))
+def test_an_answer_to_no_question_or_a_wrong_one_is_refused_and_the_question_stays(page_kernel: Kernel) -> None:
+    page_kernel.good(f"{WRITER}")
+    page_kernel.good(f"%%policy --quiet\n{GUARDED}")
+    page_kernel.good(LETTERS)
+    page_kernel.good(GUARDED_RUN)
+    page_kernel.good(open_questions("h", 1))
     refused = (
         ("h.answer('perhaps')", "run.answer", "is not an answer to an approval"),
         ("h.answer(None)", "run.answer", "is not an answer to an approval"),
@@ -320,76 +332,76 @@ def test_an_answer_to_no_question_or_a_wrong_one_is_refused_and_the_question_sta
         ("%answer nothing yes", "magic.unknown-run", "^^^^^^^"),
     )
     for line, code_, says in refused:
-        shown = seen.run(line)
-        assert shown.reply["status"] == "error", line
-        assert code_ in str(shown.of("error")), line
-        assert says in str(shown.of("error")), (line, shown.of("error"))
-    seen.good("h.answer('no')")
-    assert "step.denied" in str(seen.good("h.wait().error").of("execute_result", "display_data"))
-    ended = seen.run("h.answer('yes')")
+        result = page_kernel.run(line)
+        assert result.reply["status"] == "error", line
+        assert code_ in str(result.of("error")), line
+        assert says in str(result.of("error")), (line, result.of("error"))
+    page_kernel.good("h.answer('no')")
+    assert "step.denied" in str(page_kernel.good("h.wait().error").of("execute_result", "display_data"))
+    ended = page_kernel.run("h.answer('yes')")
     assert "asks nothing now: it has ended: error" in str(ended.of("error"))
-    seen.good("two = %run_pipeline_async letters")
-    seen.good(open_questions("two", 2))
-    later = seen.run("two.answer('yes', step='calls[1]')")  # the questions are asked one after the other
+    page_kernel.good("two = %run_pipeline_async letters")
+    page_kernel.good(open_questions("two", 2))
+    later = page_kernel.run("two.answer('yes', step='calls[1]')")  # the questions are asked one after the other
     assert "waits for an answer at 'calls[0]', not at 'calls[1]'" in str(later.of("error"))
-    seen.good("two.answer('yes', step='calls[0]')")
-    seen.good("while 'calls[0]' in str(two.progress.open_questions): time.sleep(0.01)")
-    seen.good("two.answer('yes')")
-    assert "ok" in str(seen.good("two.wait().status").of("execute_result"))
-    seen.drain()
-    seen.strays.clear()
+    page_kernel.good("two.answer('yes', step='calls[0]')")
+    page_kernel.good("while 'calls[0]' in str(two.progress.open_questions): time.sleep(0.01)")
+    page_kernel.good("two.answer('yes')")
+    assert "ok" in str(page_kernel.good("two.wait().status").of("execute_result"))
+    page_kernel.drain()
+    page_kernel.strays.clear()
 
 
-def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(seen: Kernel) -> None:
+def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(page_kernel: Kernel) -> None:
     """VS Code is such a client. The tool is a plain function, which ends within a minute only if it is cancelled."""
-    seen.good(
+    page_kernel.good(
         "from agf_magics import tool\nimport time\n"
         "%config AgfMagics.progress_after = 0\n"
         "@tool(where='thread')\ndef nap() -> str:\n"
         "    until = time.monotonic() + 60\n    while time.monotonic() < until: time.sleep(0.05)\n    return 'slept'"
     )
-    cell = seen.begin("%%pipeline --run\npipeline: naps\nsteps:\n- tool: {name: nap}\n")
+    cell = page_kernel.begin("%%pipeline --run\npipeline: naps\nsteps:\n- tool: {name: nap}\n")
     messages: list[dict[str, Any]] = []
     while not started(messages):
-        messages.append(seen.next())
+        messages.append(page_kernel.next())
     ((comm, mark, _),) = started(messages)
 
     def send(**content: Any) -> None:
         data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
-        message = seen.client.session.msg("comm_msg", data)
+        message = page_kernel.client.session.msg("comm_msg", data)
         assert "subshell_id" not in message["header"]
-        seen.client.shell_channel.send(message)
+        page_kernel.client.shell_channel.send(message)
 
     send(do="runs")  # as each view does when it opens
-    while "cancel" not in told(messages[-1], mark):
-        messages.append(seen.next())
+    while "cancel" not in buttons_of(messages[-1], mark):
+        messages.append(page_kernel.next())
     send(do="cancel", mark=mark, id=1)
     ended = cell.end()
     assert ended.reply["status"] == "error"
     assert "Cancel button" in str(ended.of("error"))
-    seen.drain()
-    seen.strays.clear()
-    seen.good("%config AgfMagics.progress_after = 0.3")
+    page_kernel.drain()
+    page_kernel.strays.clear()
+    page_kernel.good("%config AgfMagics.progress_after = 0.3")
 
 
-def told(message: dict[str, Any], mark: str) -> list[str]:
+def buttons_of(message: dict[str, Any], mark: str) -> list[str]:
     """The buttons of a run that the kernel sends to a view at its request."""
     content = message["content"].get("data", {}).get("content", {})
     return content["runs"][mark]["update"]["can"] if content.get("type") == "runs" else []
 
 
-def of(messages: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
+def contents_of(messages: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
     return [message["content"] for message in messages if message["msg_type"] in kinds]
 
 
 def waiting(messages: list[dict[str, Any]]) -> bool:
     """Whether the document says that the question waits."""
-    return any("waiting for an answer" in str(content) for content in of(messages, "display_data"))
+    return any("waiting for an answer" in str(content) for content in contents_of(messages, "display_data"))
 
 
 def asking(messages: list[dict[str, Any]]) -> bool:
     """Whether the page of the explorer has the question."""
-    return any("'approval': True" in str(content) for content in of(messages, "comm_open", "comm_msg"))
+    return any("'approval': True" in str(content) for content in contents_of(messages, "comm_open", "comm_msg"))
 
 
 def test_a_question_is_escaped_and_what_stays_has_its_answer() -> None:
@@ -415,12 +427,12 @@ def command_line(folder: Path, answer: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_line_asks_on_stderr_and_takes_the_answer_from_its_input(tmp_path: Path) -> None:
-    done = command_line(tmp_path, "yes\n")
-    assert json.loads(done.stdout) == "on pears"
-    assert "yes or no: " in done.stderr
+    completed = command_line(tmp_path, "yes\n")
+    assert json.loads(completed.stdout) == "on pears"
+    assert "yes or no: " in completed.stderr
 
 
 def test_the_command_line_without_an_answer_denies(tmp_path: Path) -> None:
-    done = command_line(tmp_path, "")
-    assert done.returncode == 1
-    assert "there is no user to approve it" in done.stderr
+    completed = command_line(tmp_path, "")
+    assert completed.returncode == 1
+    assert "there is no user to approve it" in completed.stderr

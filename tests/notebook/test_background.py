@@ -33,8 +33,8 @@ steps:
 
 
 def test_a_cell_returns_a_handle_at_once_and_its_result_later(ready: Shell) -> None:
-    shown = ready.good("h = %run_pipeline_async longest --set 'words=[pear, fig]'\nh.origin, h.background")
-    assert shown.value == (f"In[{ready.ip.execution_count - 1}]", True)
+    result = ready.good("h = %run_pipeline_async longest --set 'words=[pear, fig]'\nh.origin, h.background")
+    assert result.value == (f"In[{ready.ip.execution_count - 1}]", True)
     assert ready.good("h.result().output").value == 2
     assert ready.good("(await h).stores['lengths']").value == [4, 3]
 
@@ -46,7 +46,7 @@ def test_the_variable_of_out_receives_the_handle(ready: Shell) -> None:
 
 def test_a_wrong_start_is_the_error_of_the_cell_and_nothing_runs(ready: Shell) -> None:
     before = tuple(live)
-    for cell, wanted in (
+    for cell, expected in (
         ("%run_pipeline_async lngest", "magic.unknown-flow"),
         ("%run_pipeline_async longest", "run.missing-input"),
         ("%%run_pipeline_inline\npipeline: p\nsteps:\n- tool: {name: nobody}", "flow.unknown-tool"),
@@ -55,44 +55,44 @@ def test_a_wrong_start_is_the_error_of_the_cell_and_nothing_runs(ready: Shell) -
         ("%%run_pipeline_inline\nschema: S\nfields: {a: {type: bool}}", "pipeline.no-pipeline"),
         ("%%run_pipeline_inline", "yaml.empty"),
     ):
-        shown = ready.run(cell)
-        assert not shown.ok
-        if wanted != "yaml.empty":
-            assert code(shown) == wanted
+        result = ready.run(cell)
+        assert not result.ok
+        if expected != "yaml.empty":
+            assert code(result) == expected
     assert tuple(live) == before
 
 
 def test_a_question_is_shown_once_in_the_cell_that_asks_it(shell: Shell) -> None:
-    asked, answered = threading.Event(), threading.Event()
+    is_asked, is_answered = threading.Event(), threading.Event()
 
     def ask(question: Question) -> bool:
-        asked.set()
-        return answered.wait(60)
+        is_asked.set()
+        return is_answered.wait(60)
 
     registry = agf.Registry()
     agf.tool(lambda: 1, name="one", registry=registry)
     run = agf.start("confirm: true\ncalls: [{_tool: one, _outputPath: †state.a}]\n", registry=registry, ask=ask)
-    asked.wait(60)
+    is_asked.wait(60)
     config = shell.ip.magics_manager.registry["PipelineMagics"].notebook.settings
-    here, elsewhere = Page(config, None).page(run), Page(config, None, elsewhere=True).page(run)
-    answered.set()
+    page_of_cell, page_elsewhere = Page(config, None).page(run), Page(config, None, elsewhere=True).page(run)
+    is_answered.set()
     run.result()
     for format in ("text/html", "text/plain"):
-        assert "waits for an answer" not in here[format]
-        assert "waits for an answer" in elsewhere[format]
-        assert "waiting" in here[format]
+        assert "waits for an answer" not in page_of_cell[format]
+        assert "waits for an answer" in page_elsewhere[format]
+        assert "waiting" in page_of_cell[format]
 
 
 def test_the_check_of_inline_definitions_points_at_the_cell(ready: Shell) -> None:
     ready.good("@agent\ndef eve(prompt: str) -> str: return 'hi'")
-    shown = ready.run("%%run_pipeline_inline\npipeline: p\nsteps:\n- agent: {prompt: x, identity: eve}")
-    assert code(shown) == "gate.identity"
-    assert "%%run_pipeline_inline, line 4, column 32" in str(shown.error)
+    result = ready.run("%%run_pipeline_inline\npipeline: p\nsteps:\n- agent: {prompt: x, identity: eve}")
+    assert code(result) == "gate.identity"
+    assert "%%run_pipeline_inline, line 4, column 32" in str(result.error)
 
 
 def test_an_inline_definition_is_run_and_not_registered(ready: Shell) -> None:
-    shown = ready.good("%%run_pipeline_inline --set n=3\n" + INLINE)
-    assert shown.value.output == 6
+    result = ready.good("%%run_pipeline_inline --set n=3\n" + INLINE)
+    assert result.value.output == 6
     assert "twice" not in ready.good("import agf_magics as agf\nlist(agf.registry.flows)").value
     ready.good("%%run_pipeline_inline_async --out h --set n=4\n" + INLINE)
     assert ready.good("h.result().output").value == 8
@@ -100,9 +100,9 @@ def test_an_inline_definition_is_run_and_not_registered(ready: Shell) -> None:
 
 def test_a_terminal_reports_the_end_of_a_run_in_a_line(ready: Shell) -> None:
     cell = "import threading\nh = %run_pipeline_async longest --set 'words=[pear]'\n"
-    shown = ready.good(cell + "[t.join() for t in threading.enumerate() if t.name.startswith('agf-view ')];")
-    (told,) = [line for line in shown.out.splitlines() if ready.names["h"].run_id in line]
-    assert told.startswith("longest · ✓ ok")
+    result = ready.good(cell + "[t.join() for t in threading.enumerate() if t.name.startswith('agf-view ')];")
+    (report,) = [line for line in result.out.splitlines() if ready.names["h"].run_id in line]
+    assert report.startswith("longest · ✓ ok")
 
 
 def test_a_terminal_reports_an_end_at_the_next_prompt_and_not_while_the_user_types(
@@ -114,9 +114,9 @@ def test_a_terminal_reports_an_end_at_the_next_prompt_and_not_while_the_user_typ
     ready.names["gate"].set()  # so the run ends after its cell
     join_views(ready.names["h"].wait())
     assert started.out + capfd.readouterr().out == ""
-    shown = ready.good("print('typed')")
-    (first, told) = shown.out.splitlines()
-    assert (first, told[:14]) == ("typed", "longest · ✓ ok")
+    result = ready.good("print('typed')")
+    (first, report) = result.out.splitlines()
+    assert (first, report[:14]) == ("typed", "longest · ✓ ok")
     assert ready.good("1").out.splitlines()[1:] == []
 
 
@@ -129,12 +129,12 @@ def test_a_terminal_without_notices_reports_nothing(ready: Shell) -> None:
 
 def test_the_list_names_every_run_and_where_it_is_shown(ready: Shell) -> None:
     ready.good("h = %run_pipeline_async longest --set 'words=[pear]'\nh.wait()")
-    (shown,) = ready.good("%runs").outputs
+    (listed,) = ready.good("%runs").outputs
     run_id, origin = ready.names["h"].run_id, ready.names["h"].origin
-    row = next(line for line in shown["text/plain"].splitlines() if run_id in line)
+    row = next(line for line in listed["text/plain"].splitlines() if run_id in line)
     assert "ok" in row
     assert origin in row
-    assert run_id in shown["text/html"]
+    assert run_id in listed["text/html"]
 
 
 def test_one_run_is_shown_by_its_id_or_a_beginning_of_it(ready: Shell) -> None:
@@ -179,10 +179,10 @@ def test_a_background_call_continues_after_its_run_and_can_be_cancelled(shell: S
     shell.good("%%plan --run --out r\nname: fires\ncalls:\n- {_tool: doze}")
     run = shell.names["r"]
     assert (run.status, state_of(run).background_calls) == ("ok", 1)
-    said = shell.good(way.format(run=run.run_id)).out
+    printed = shell.good(way.format(run=run.run_id)).out
     assert shell.names["ended"].wait(60)
     if "--cancel" in way:
-        assert f"cancelling 1 background call of {run.run_id}" in said
+        assert f"cancelling 1 background call of {run.run_id}" in printed
     else:
         shell.good("%load_ext agf_magics")
     while state_of(run).background_calls:  # its end is reported right after the call
@@ -282,5 +282,5 @@ get_ipython().display_pub.publish = fails
 handle = %run_pipeline_async unseen
 """)
     assert cell.reply["ename"] == "ValueError"
-    left = "from agf_magics.lifecycle.runs.live import live; print(len(live.running))"
-    assert kernel.good(f"del get_ipython().display_pub.publish\n{left}").printed == "0\n"
+    count_running = "from agf_magics.lifecycle.runs.live import live; print(len(live.running))"
+    assert kernel.good(f"del get_ipython().display_pub.publish\n{count_running}").printed == "0\n"

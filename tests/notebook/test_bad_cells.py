@@ -106,15 +106,15 @@ RAISING = ("leaves", "interrupts", "cancels", "mutes", "groups", "texts", "marks
 
 @pytest.mark.parametrize("name", RAISING)
 def test_whatever_a_tool_raises_is_a_short_error_with_a_caret(kernel: Kernel, name: str) -> None:
-    told = short(run(kernel, f"tool: {{name: {name}}}"))
-    assert told.startswith(f"StepError: tool '{name}' failed: ")
-    assert f"   4 | - tool: {{name: {name}}}\n     |                {'^' * len(name)}" in told
-    assert not {"\u202e", "\x00"} & set(told)
+    message = short(run(kernel, f"tool: {{name: {name}}}"))
+    assert message.startswith(f"StepError: tool '{name}' failed: ")
+    assert f"   4 | - tool: {{name: {name}}}\n     |                {'^' * len(name)}" in message
+    assert not {"\u202e", "\x00"} & set(message)
 
 
 def test_the_members_of_a_group_of_failures_are_named(kernel: Kernel) -> None:
-    told = " ".join(short(run(kernel, "tool: {name: breaks}")).split())
-    assert "failed: ExceptionGroup: g (1 sub-exception): ValueError: 1; OSError: no line [step.tool-failed]" in told
+    message = " ".join(short(run(kernel, "tool: {name: breaks}")).split())
+    assert "failed: ExceptionGroup: g (1 sub-exception): ValueError: 1; OSError: no line [step.tool-failed]" in message
 
 
 def test_a_run_that_fails_inside_a_tool_fails_that_tools_step(kernel: Kernel) -> None:
@@ -124,13 +124,13 @@ def test_a_run_that_fails_inside_a_tool_fails_that_tools_step(kernel: Kernel) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "expected"),
     [("shy", "Shy"), ("removes_itself", "gone"), ("nests", "calm"), ("runs_a_loop", "ran"), ("moves", "moved")],
 )
-def test_a_tool_may_do_strange_things(kernel: Kernel, name: str, shown: str) -> None:
+def test_a_tool_may_do_strange_things(kernel: Kernel, name: str, expected: str) -> None:
     cell = run(kernel, f"tool: {{name: {name}}}")
     assert cell.reply["status"] == "ok", cell.told
-    assert shown in cell.outputs[-1]["text/plain"]
+    assert expected in cell.outputs[-1]["text/plain"]
     assert "<script>" not in cell.outputs[-1]["text/html"]
 
 
@@ -147,8 +147,8 @@ def test_prints_of_a_tools_own_threads_come_with_its_cell(kernel: Kernel) -> Non
 def test_no_secret_is_shown_when_its_tool_fails(kernel: Kernel) -> None:
     cell = run(kernel, "tool: {name: sign, args: {token: !expr ctx.key}}", line="--run --draw --set key=hunter2")
     assert "cannot sign with •••" in short(cell)
-    shown = cell.of("stream", "display_data", "update_display_data", "execute_result", "error")
-    assert "hunter2" not in str([*shown, cell.reply])
+    contents = cell.of("stream", "display_data", "update_display_data", "execute_result", "error")
+    assert "hunter2" not in str([*contents, cell.reply])
 
 
 NAMES = ["<img src=x onerror=alert(1)>", "a\u202eb", "a\\e[31m\\0\\nb", "'; DROP", "x" * 5_000]
@@ -190,9 +190,9 @@ LINES = ["--set x", "--set x=$nobody", "--set x=[1", "--set x=$__import__('os')"
 @pytest.mark.parametrize("line", LINES)
 def test_a_bad_line_is_a_short_error_and_nothing_runs(kernel: Kernel, line: str) -> None:
     cell = run(kernel, "transform: {value: '1'}", line=f"--run {line}")
-    told = short(cell)
-    assert "[magic." in told or "[yaml." in told
-    assert "line 1, column" in told
+    message = short(cell)
+    assert "[magic." in message or "[yaml." in message
+    assert "line 1, column" in message
     assert not cell.outputs
 
 
@@ -200,9 +200,9 @@ def test_a_loop_that_a_tool_blocks_is_abandoned_and_the_run_says_so(kernel: Kern
     cell = kernel.begin("%%pipeline --run --out r\npipeline: p\nsteps:\n- tool: {name: blocks}")
     cell.until("stream", "blocking")
     kernel.interrupt()
-    told = short(cell.end())
+    message = short(cell.end())
     (kernel.folder / "gate").write_text("open")
-    assert "left running: blocked in blocks" in told
+    assert "left running: blocked in blocks" in message
     assert kernel.good("print(r.status, r.steps['steps[0]'].state)").printed == "cancelled left\n"
 
 

@@ -39,7 +39,7 @@ steps:
 
 
 @pytest.fixture(scope="module")
-def known() -> Surroundings:
+def surroundings() -> Surroundings:
     registry = Registry()
 
     @tool(registry=registry)
@@ -74,31 +74,31 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("row", VECTORS["rows"], ids=lambda row: row["title"])
-def test_completion(row: dict[str, Any], known: Surroundings) -> None:
+def test_completion(row: dict[str, Any], surroundings: Surroundings) -> None:
     before, _, after = row["cell"].partition("│")
     line = before.count("\n")
-    found = complete(before + after, line, len(before.rpartition("\n")[2]), known)
+    offers = complete(before + after, line, len(before.rpartition("\n")[2]), surroundings)
     if row.get("offers", ()) is None:
-        assert found is None
+        assert offers is None
         return
-    offered = [choice.text for choice in found.choices]
-    assert found.fragment == row.get("fragment", found.fragment)
-    assert before.endswith(found.fragment)
+    offered = [choice.text for choice in offers.choices]
+    assert offers.fragment == row.get("fragment", offers.fragment)
+    assert before.endswith(offers.fragment)
     if "only" in row:
         assert offered == row["only"]
     assert set(row.get("offers", ())) <= set(offered)
     assert not set(row.get("never", ())) & set(offered)
 
 
-def test_the_shell_offers_our_completions_and_no_names_of_python(known: Surroundings) -> None:
+def test_the_shell_offers_our_completions_and_no_names_of_python(surroundings: Surroundings) -> None:
     shell = InteractiveShell.instance()
-    ours = matcher(lambda: known)
-    shell.Completer.custom_matchers.append(ours)
+    our_matcher = matcher(lambda: surroundings)
+    shell.Completer.custom_matchers.append(our_matcher)
 
     def offered(cell: str) -> list[tuple[str, str, str]]:
         with provisionalcompleter():
-            found = list(shell.Completer.completions(cell, len(cell)))
-        return [(c.text, c.type, cell[c.start : c.end]) for c in found]
+            completions = list(shell.Completer.completions(cell, len(cell)))
+        return [(c.text, c.type, cell[c.start : c.end]) for c in completions]
 
     try:
         assert offered("%%pipeline\nsteps:\n- to") == [("tool: ", "key", "to")]
@@ -106,7 +106,7 @@ def test_the_shell_offers_our_completions_and_no_names_of_python(known: Surround
         assert offered("%%pipeline\npipeline: pri") == []
         assert "print" in [text for text, _, _ in offered("pri")]
     finally:
-        shell.Completer.custom_matchers.remove(ours)
+        shell.Completer.custom_matchers.remove(our_matcher)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_the_shell_offers_our_completions_and_no_names_of_python(known: Surround
     ],
 )
 def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is_for(
-    cell: str, first: tuple[str, str], known: Surroundings
+    cell: str, first: tuple[str, str], surroundings: Surroundings
 ) -> None:
     context = CompletionContext("", cell, len(cell.rpartition("\n")[2]), cell.count("\n"), None)
-    offered = next(iter(matcher_result(context, known)["completions"]))
+    offered = next(iter(matcher_result(context, surroundings)["completions"]))
     assert (offered.text, offered.type) == first
 
 
@@ -142,11 +142,13 @@ def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is
         ("%flows ingest --export a ", []),
     ],
 )
-def test_each_word_of_a_line_is_completed_by_its_kind(line: str, offered: list[str], known: Surroundings) -> None:
+def test_each_word_of_a_line_is_completed_by_its_kind(
+    line: str, offered: list[str], surroundings: Surroundings
+) -> None:
     runs = [("other-2-4f2a", "other", "ok"), ("ingest-1-4f2a", "ingest", "running")]
-    found = complete(line, 0, len(line), known._replace(runs=lambda: runs))
-    assert found is not None
-    assert [choice.text for choice in found.choices] == offered
+    offers = complete(line, 0, len(line), surroundings._replace(runs=lambda: runs))
+    assert offers is not None
+    assert [choice.text for choice in offers.choices] == offered
 
 
 BITS = ["steps:", "\n", "- ", "  ", "tool: ", "{", "}", "[", "]", "'", '"', ": ", ",", "a", "!expr ", ">", "#", "\\"]
@@ -166,8 +168,8 @@ def test_where_the_cursor_is_does_not_change_what_is_there(before: str, after: s
 @given(SCRAPS.map("".join), SCRAPS.map("".join))
 def test_any_body_can_be_completed(before: str, after: str) -> None:
     cell = "%%pipeline\n" + before
-    found = complete(cell + after, cell.count("\n"), len(cell.rpartition("\n")[2]), Surroundings(Registry(), {}, {}))
-    assert cell.endswith(found.fragment)
+    offers = complete(cell + after, cell.count("\n"), len(cell.rpartition("\n")[2]), Surroundings(Registry(), {}, {}))
+    assert cell.endswith(offers.fragment)
 
 
 def test_completion_does_not_wait_for_jsonschema() -> None:
@@ -176,10 +178,10 @@ def test_completion_does_not_wait_for_jsonschema() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known: Surroundings) -> None:
+def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(surroundings: Surroundings) -> None:
     names = {"In": [], "exit": 1, "sys": sys, "measure": len, "words": ["pear"], "_hidden": 1, "figs": 3}
-    found = complete("%run_pipeline p --set x=$", 0, 25, known._replace(names=names))
-    assert [choice.text for choice in found.choices] == ["words", "figs", "sys", "measure", "In", "exit"]
+    offers = complete("%run_pipeline p --set x=$", 0, 25, surroundings._replace(names=names))
+    assert [choice.text for choice in offers.choices] == ["words", "figs", "sys", "measure", "In", "exit"]
 
 
 @pytest.mark.parametrize(
@@ -207,11 +209,11 @@ def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known:
         ("%explain r1.missing-p|ath", "### r1.missing-path"),
     ],
 )
-def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str, known: Surroundings) -> None:
+def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str, surroundings: Surroundings) -> None:
     place = code.index("|")
-    found = describe(code.replace("|", ""), place, known.registry)
-    assert found is not None
-    assert text in found
+    help_text = describe(code.replace("|", ""), place, surroundings.registry)
+    assert help_text is not None
+    assert text in help_text
 
 
 @pytest.mark.parametrize("code", ["filter|", "%time| x", "%%bash\nfor| x", "print|('%%pipeline')"])

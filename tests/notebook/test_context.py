@@ -41,14 +41,14 @@ def ran_report(shell: Shell) -> Shell:
     return shell
 
 
-def shown(shell: Shell, line: str) -> str:
+def output_of(shell: Shell, line: str) -> str:
     (output,) = shell.good(line).outputs
     assert set(output) == {"text/html", "text/plain"}
     return str(output["text/plain"])
 
 
 def test_context_shows_every_message_and_each_reference_with_its_writer(ran_report: Shell) -> None:
-    text = shown(ran_report, "%context report")
+    text = output_of(ran_report, "%context report")
     assert "context report" in text
     assert re.search(r"†state.twice +8 +2 double", text)
     assert "4 messages" in text
@@ -56,7 +56,7 @@ def test_context_shows_every_message_and_each_reference_with_its_writer(ran_repo
 
 
 def test_the_context_of_the_last_run_needs_no_name(ran_report: Shell) -> None:
-    assert shown(ran_report, "%context") == shown(ran_report, "%context report")
+    assert output_of(ran_report, "%context") == output_of(ran_report, "%context report")
 
 
 def test_a_reference_has_its_current_or_an_earlier_value(ran_report: Shell) -> None:
@@ -73,7 +73,7 @@ def test_a_value_that_is_read_cannot_change_the_log(ran_report: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("line", "case"),
     [
         ("%context nowhere", "magic.unknown-context"),
         ("%context report †state.nowhere", "plan.not-found"),
@@ -83,14 +83,14 @@ def test_a_value_that_is_read_cannot_change_the_log(ran_report: Shell) -> None:
         ("%context --load nothing.jsonl", "magic.missing"),
     ],
 )
-def test_a_mistake_is_reported_at_its_word(ran_report: Shell, line: str, what: str) -> None:
-    assert code(ran_report.run(line)) == what
+def test_a_mistake_is_reported_at_its_word(ran_report: Shell, line: str, case: str) -> None:
+    assert code(ran_report.run(line)) == case
 
 
 def test_clearing_begins_a_new_log_and_does_not_change_the_old_one(ran_report: Shell) -> None:
     ran_report.good("from agf_magics import registry\nold = registry.contexts['report'].log")
     assert ran_report.good("%context report --clear").out == "context report: empty\n"
-    assert "0 messages" in shown(ran_report, "%context report")
+    assert "0 messages" in output_of(ran_report, "%context report")
     assert len(ran_report.names["old"]) == 4
 
 
@@ -107,7 +107,7 @@ def test_a_plan_continues_the_context_that_its_line_names(ran_report: Shell) -> 
         "%%plan more --run --quiet --context report\n- {_tool: double, number: †state.twice, _outputPath: †state.four}"
     )
     assert ran_report.good("%context report †state.four").value == 16
-    assert "more" not in shown(ran_report, "%context report")
+    assert "more" not in output_of(ran_report, "%context report")
 
 
 SOME = """\

@@ -38,13 +38,13 @@ def registry_of(size: int) -> Registry:
     return registry
 
 
-def ran(tmp_path: Path, size: int = 0, steps: str = ASKS) -> agf.Run:
+def run_asking(tmp_path: Path, size: int = 0, steps: str = ASKS) -> agf.Run:
     current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
     return agf.run(steps, {"fruit": "figs"}, registry=registry_of(size))
 
 
 def test_the_saved_page_has_the_prompt_the_call_its_result_and_the_reply(tmp_path: Path) -> None:
-    page = conversations_html(ran(tmp_path))
+    page = conversations_html(run_asking(tmp_path))
     assert page.count("<details>") >= 1
     for part in ("Price the figs", "What do figs cost?", "⚙ price", "&lt;b&gt;4&lt;/b&gt;", "<strong>four</strong>"):
         assert part in page, part
@@ -53,7 +53,7 @@ def test_the_saved_page_has_the_prompt_the_call_its_result_and_the_reply(tmp_pat
 
 
 def test_a_run_without_a_model_or_without_a_journal_has_no_conversation(tmp_path: Path) -> None:
-    assert conversations_html(ran(tmp_path, steps='{pipeline: p, steps: [{transform: {value: "1"}}]}')) == ""
+    assert conversations_html(run_asking(tmp_path, steps='{pipeline: p, steps: [{transform: {value: "1"}}]}')) == ""
     current.settings = replace(current.settings, journal="")
     run = agf.run(ASKS, {"fruit": "figs"}, registry=registry_of(0))
     assert conversations_html(run) == ""
@@ -63,6 +63,6 @@ def test_long_conversations_are_named_with_their_place(tmp_path: Path) -> None:
     steps = "pipeline: many\nsteps:\n" + "".join(
         f'- agent: {{prompt: "{"word " * 1_500} {{ctx.fruit}} {n}?", output: r{n}}}\n' for n in range(12)
     )
-    page = conversations_html(ran(tmp_path, steps=steps))
+    page = conversations_html(run_asking(tmp_path, steps=steps))
     assert len(page) < MOST_SAVED + 500
     assert "more conversations" in page

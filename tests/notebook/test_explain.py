@@ -31,8 +31,8 @@ def test_brackets_around_a_code_are_copied_along(shell: Shell) -> None:
 
 def test_without_a_code_the_last_error_is_explained(shell: Shell) -> None:
     shell.run("%%pipeline\npipeline: p\nsteps:\n- transfrom: {value: '1'}\n- {}\n")
-    shown = [page["text/markdown"].split("\n")[0] for page in shell.good("%explain").outputs]
-    assert shown == ["### pipeline.step-kind", "### pipeline.step-shape"]
+    titles = [page["text/markdown"].split("\n")[0] for page in shell.good("%explain").outputs]
+    assert titles == ["### pipeline.step-kind", "### pipeline.step-shape"]
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,10 @@ async def fragile() -> int:
 
 
 @pytest.fixture
-def journaled(seen: Kernel) -> Iterator[Kernel]:
-    seen.good('%config AgfMagics.journal = "runs.sqlite"')
-    yield seen
-    seen.good("%config AgfMagics.journal = None\n%config AgfMagics.progress_after = 0.3")
+def journaled(page_kernel: Kernel) -> Iterator[Kernel]:
+    page_kernel.good('%config AgfMagics.journal = "runs.sqlite"')
+    yield page_kernel
+    page_kernel.good("%config AgfMagics.journal = None\n%config AgfMagics.progress_after = 0.3")
 
 
 class Page:
@@ -67,16 +67,18 @@ class Page:
     def __init__(self, kernel: Kernel, cell: Cell) -> None:
         self.kernel, self.asked = kernel, 0
         self.comm, self.mark, self.start = started(cell.messages)[-1]
-        told = [content["data"].get("content", {}) for content in cell.of("comm_msg")]
-        self.messages = [one for one in told if one.get("mark") == self.mark and one is not self.start]
+        contents = [content["data"].get("content", {}) for content in cell.of("comm_msg")]
+        self.messages = [
+            message for message in contents if message.get("mark") == self.mark and message is not self.start
+        ]
 
     @property
     def updates(self) -> list[dict[str, Any]]:
         return [message for message in self.messages if message["type"] == "update"]
 
-    def send(self, do: str, subshell: str | None = None, **given: Any) -> str:
+    def send(self, do: str, subshell: str | None = None, **arguments: Any) -> str:
         self.asked += 1
-        content = {"mark": self.mark, "do": do, "id": self.asked, "with": given}
+        content = {"mark": self.mark, "do": do, "id": self.asked, "with": arguments}
         data = {"comm_id": self.comm, "data": {"method": "custom", "content": content}}
         message = self.kernel.client.session.msg("comm_msg", data)
         if subshell is not None:
@@ -84,9 +86,9 @@ class Page:
         self.kernel.client.shell_channel.send(message)
         return str(message["header"]["msg_id"])
 
-    def ask(self, do: str, subshell: str | None = None, **given: Any) -> Any:
+    def ask(self, do: str, subshell: str | None = None, **arguments: Any) -> Any:
         """Send a request. Returns the reply."""
-        self.send(do, subshell, **given)
+        self.send(do, subshell, **arguments)
         while True:
             message = self.kernel.next()
             content = message["content"].get("data", {}).get("content") if message["msg_type"] == "comm_msg" else None
@@ -97,8 +99,8 @@ class Page:
             else:
                 self.messages.append(content)
 
-    def get(self, do: str, **given: Any) -> Any:
-        reply = self.ask(do, **given)
+    def get(self, do: str, **arguments: Any) -> Any:
+        reply = self.ask(do, **arguments)
         assert reply["ok"], reply
         return reply["value"]
 
@@ -119,8 +121,8 @@ def rows(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
     return {number: row for update in updates for number, *row in update["rows"]}
 
 
-def test_an_explorer_opens_only_with_a_front_end(seen: Kernel, headless: Kernel) -> None:
-    for kernel, wanted in ((seen, True), (headless, False)):
+def test_an_explorer_opens_only_with_a_front_end(page_kernel: Kernel, headless: Kernel) -> None:
+    for kernel, expected in ((page_kernel, True), (headless, False)):
         cell = held(kernel)
         open_gate(kernel)
         cell.end()
@@ -128,50 +130,52 @@ def test_an_explorer_opens_only_with_a_front_end(seen: Kernel, headless: Kernel)
         opened = cell.of("comm_open") or [
             message for message in sent if message.get("type") == "run"
         ]  # to the model that is there
-        assert bool(opened) is wanted
-        assert ("agf-run" in str(cell.outputs)) is wanted
+        assert bool(opened) is expected
+        assert ("agf-run" in str(cell.outputs)) is expected
 
 
 def test_a_kernel_of_vs_code_is_recognized_by_its_name_for_the_notebook_and_not_by_its_environment(
-    seen: Kernel,
+    page_kernel: Kernel,
 ) -> None:
-    seen.good("import os; os.environ['VSCODE_PID'] = '1'")
-    for before, wanted in (("pass", False), ("__vsc_ipynb_file__ = 'a.ipynb'", True)):
-        seen.good(before)
-        cell = held(seen)
-        open_gate(seen)
+    page_kernel.good("import os; os.environ['VSCODE_PID'] = '1'")
+    for before, expected in (("pass", False), ("__vsc_ipynb_file__ = 'a.ipynb'", True)):
+        page_kernel.good(before)
+        cell = held(page_kernel)
+        open_gate(page_kernel)
         cell.end()
         assert (
-            any("application/vnd.jupyter.widget-view+json" in str(shown) for shown in cell.of("update_display_data"))
-            is wanted
+            any(
+                "application/vnd.jupyter.widget-view+json" in str(content) for content in cell.of("update_display_data")
+            )
+            is expected
         )
-    seen.good("del __vsc_ipynb_file__; del os.environ['VSCODE_PID']")
+    page_kernel.good("del __vsc_ipynb_file__; del os.environ['VSCODE_PID']")
 
 
-def test_the_document_never_has_a_widget(seen: Kernel) -> None:
-    cell = held(seen)
-    open_gate(seen)
+def test_the_document_never_has_a_widget(page_kernel: Kernel) -> None:
+    cell = held(page_kernel)
+    open_gate(page_kernel)
     cell.end()
-    shown = [content["data"] for content in cell.of("display_data", "update_display_data")]
-    assert len(shown) >= 3
-    assert all(set(data) == {"text/html", "text/plain"} for data in shown)
-    assert Page(seen, cell).mark in cell.outputs[0]["text/html"]
+    bundles = [content["data"] for content in cell.of("display_data", "update_display_data")]
+    assert len(bundles) >= 3
+    assert all(set(data) == {"text/html", "text/plain"} for data in bundles)
+    assert Page(page_kernel, cell).mark in cell.outputs[0]["text/html"]
 
 
-def test_the_explorer_opens_at_the_end_of_a_quick_run(seen: Kernel) -> None:
-    seen.good("%config AgfMagics.progress_after = 100")
-    cell = seen.good("%%pipeline --run\npipeline: q\nsteps: [{transform: {value: '1 + 1'}}]")
-    page = Page(seen, cell)
+def test_the_explorer_opens_at_the_end_of_a_quick_run(page_kernel: Kernel) -> None:
+    page_kernel.good("%config AgfMagics.progress_after = 100")
+    cell = page_kernel.good("%%pipeline --run\npipeline: q\nsteps: [{transform: {value: '1 + 1'}}]")
+    page = Page(page_kernel, cell)
     assert page.start["update"]["status"] == "ok"
     assert set(cell.outputs[0]) == {"text/html", "text/plain"}
     assert page.mark in cell.outputs[0]["text/html"]
 
 
-def test_updates_have_only_what_changed_and_the_last_one_has_everything(seen: Kernel) -> None:
-    cell = held(seen)
-    open_gate(seen)
+def test_updates_have_only_what_changed_and_the_last_one_has_everything(page_kernel: Kernel) -> None:
+    cell = held(page_kernel)
+    open_gate(page_kernel)
     cell.end()
-    page = Page(seen, cell)
+    page = Page(page_kernel, cell)
     last = page.updates[-1]
     assert not last["live"]
     assert [row[0] for row in last["rows"]] == [0, 1]
@@ -179,28 +183,28 @@ def test_updates_have_only_what_changed_and_the_last_one_has_everything(seen: Ke
     assert [update["n"] for update in page.updates] == list(range(1, len(page.updates) + 1))
 
 
-def test_an_explorer_that_fails_leaves_the_static_page_and_prints_nothing(seen: Kernel) -> None:
-    seen.good(
+def test_an_explorer_that_fails_leaves_the_static_page_and_prints_nothing(page_kernel: Kernel) -> None:
+    page_kernel.good(
         "import agf_magics.notebook.explorer.run_channel as e\n"
         "tick = e.Channel.tick\ne.Channel.tick = lambda self: 1 / 0"
     )
-    cell = held(seen)
-    open_gate(seen)
+    cell = held(page_kernel)
+    open_gate(page_kernel)
     cell.end()
-    seen.good("e.Channel.tick = tick")
+    page_kernel.good("e.Channel.tick = tick")
     assert "Traceback" not in str(cell.messages)
     assert "ZeroDivisionError" not in str(cell.messages)
     assert "✓ ok" in cell.outputs[0]["text/plain"]
 
 
-def test_the_page_asks_while_the_cell_waits(seen: Kernel) -> None:
-    with_subshell = seen.reply(seen.client.kernel_info()).get("supported_features", ())
+def test_the_page_asks_while_the_cell_waits(page_kernel: Kernel) -> None:
+    with_subshell = page_kernel.reply(page_kernel.client.kernel_info()).get("supported_features", ())
     if "kernel subshells" not in with_subshell:
         pytest.skip("this kernel has no subshells: only the interrupt reaches a cell that waits")
-    seen.client.control_channel.send(seen.client.session.msg("create_subshell_request", {}))
-    subshell = seen.client.get_control_msg(timeout=60)["content"]["subshell_id"]
-    cell = held(seen)
-    page = Page(seen, cell)
+    page_kernel.client.control_channel.send(page_kernel.client.session.msg("create_subshell_request", {}))
+    subshell = page_kernel.client.get_control_msg(timeout=60)["content"]["subshell_id"]
+    cell = held(page_kernel)
+    page = Page(page_kernel, cell)
     page.send("step", subshell, step="steps[0]")
     reply = cell_reply(cell, page)
     assert reply["value"]["output"] == {"kind": "text", "text": "first"}
@@ -208,8 +212,10 @@ def test_the_page_asks_while_the_cell_waits(seen: Kernel) -> None:
     cell.end()
     assert cell.reply["ename"] == "RunCancelled"
     assert "Cancel button" in cell.traceback
-    seen.client.control_channel.send(seen.client.session.msg("delete_subshell_request", {"subshell_id": subshell}))
-    seen.client.get_control_msg(timeout=60)
+    page_kernel.client.control_channel.send(
+        page_kernel.client.session.msg("delete_subshell_request", {"subshell_id": subshell})
+    )
+    page_kernel.client.get_control_msg(timeout=60)
 
 
 def cell_reply(cell: Cell, page: Page) -> Any:
@@ -226,13 +232,13 @@ def cell_reply(cell: Cell, page: Page) -> Any:
 def test_a_failed_element_is_the_first_call_and_can_be_opened(journaled: Kernel) -> None:
     journaled.good(CHOOSY)
     page = Page(journaled, journaled.good(EACH))
-    found = page.get("calls", step="steps[0]")
-    assert (found["total"], found["failed"]) == (3, 1)
-    assert [row["failed"] for row in found["rows"]] == [True, False, False]
+    answer = page.get("calls", step="steps[0]")
+    assert (answer["total"], answer["failed"]) == (3, 1)
+    assert [row["failed"] for row in answer["rows"]] == [True, False, False]
     failed = page.get("calls", step="steps[0]", failed=True)
     assert failed["total"] == 1
     assert page.get("step", step="steps[0]", calls={"failed": True})["calls"] == failed  # both in one message
-    call = page.get("call", step="steps[0]", number=found["rows"][0]["number"])
+    call = page.get("call", step="steps[0]", number=answer["rows"][0]["number"])
     assert "no figs" in call["error"]
     assert call["given"]["parts"][0][1]["text"] == '"fig"'
     assert len(page.get("spans", step="steps[0]")["bars"]) == 3
@@ -275,11 +281,11 @@ def test_calls_stand_at_their_times_on_the_axis_of_the_run(journaled: Kernel) ->
         step = next(i for i, row in enumerate(page.start["tree"]["rows"]) if StepRow._make(row).id == "steps[1]")
         times = rows([page.start["update"], *page.updates])[step]
         start, end = (1e3 * times[UpdateRow._fields.index(name) - 1] for name in ("start", "end"))
-        found = page.get("spans", step="steps[1]")
-        first, second = (BarRow._make(bar) for bar in found["bars"])
+        answer = page.get("spans", step="steps[1]")
+        first, second = (BarRow._make(bar) for bar in answer["bars"])
         assert first.start == 0 < first.end <= second.start < second.end
         # The two clocks differ by the time between two lines.
-        assert start - 5 <= found["began"] <= found["began"] + second.end <= end + 5
+        assert start - 5 <= answer["began"] <= answer["began"] + second.end <= end + 5
 
 
 def test_a_list_of_runs_is_current_when_the_page_asks_again(journaled: Kernel) -> None:
@@ -290,9 +296,9 @@ def test_a_list_of_runs_is_current_when_the_page_asks_again(journaled: Kernel) -
     assert [page.start["list"]["failed"] for page in lists] == [[True], [True]]
     journaled.good("WORKS = True\n%resume stopped")
     journaled.good("%run_pipeline stopped")
-    found = [page.get("list", first=0) for page in lists]
-    assert [one["failed"] for one in found] == [[False, False], [False]]  # the second value belongs to the user
-    assert not any(one["goes_on"] for one in found)
+    answers = [page.get("list", first=0) for page in lists]
+    assert [answer["failed"] for answer in answers] == [[False, False], [False]]  # the second value belongs to the user
+    assert not any(answer["goes_on"] for answer in answers)
 
 
 def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:
@@ -312,13 +318,13 @@ def test_a_run_that_the_explorer_of_a_past_run_starts_replaces_its_page(journale
     page = Page(journaled, cell)
     first = cell.outputs[0]["text/html"]
     assert page.ask("rerun", step="steps[0]")["ok"]
-    found = list(journaled.strays)  # includes messages of a run that ended before the reply
-    while not (pages := [one for one in found if one["msg_type"] == "update_display_data"]):
-        found.append(journaled.next())
+    messages = list(journaled.strays)  # includes messages of a run that ended before the reply
+    while not (pages := [message for message in messages if message["msg_type"] == "update_display_data"]):
+        messages.append(journaled.next())
     html = pages[-1]["content"]["data"]["text/html"]
     assert page.mark in html
-    shown = [re.findall(r"before-\d+-\w+", text)[0] for text in (html, first)]
-    assert shown[0] != shown[1]
+    runs_shown = [re.findall(r"before-\d+-\w+", text)[0] for text in (html, first)]
+    assert runs_shown[0] != runs_shown[1]
     journaled.drain()
 
 
@@ -366,10 +372,10 @@ def test_more_calls_than_bars_are_a_density(journaled: Kernel) -> None:
     journaled.good("@tool\nasync def one(n: int) -> int:\n    if n == 7: raise ValueError('seven')\n    return n")
     journaled.good("numbers = list(range(5_000))")
     page = Page(journaled, journaled.good(MANY))
-    found = page.get("spans", step="steps[0]")
-    assert found["total"] == 5_000
-    assert (len(found["density"]), found["most"]) == (300, 1)
-    assert sum(failed for _, failed in found["density"]) >= 1
+    answer = page.get("spans", step="steps[0]")
+    assert answer["total"] == 5_000
+    assert (len(answer["density"]), answer["most"]) == (300, 1)
+    assert sum(failed for _, failed in answer["density"]) >= 1
     elements = page.get("elements", step="steps[0]", offset=0)
     assert (elements["total"], len(elements["rows"])) == (5_000, 100)
     assert elements["rows"][0][:4] == [[7], 1, 1, True]
@@ -388,7 +394,7 @@ steps:
 
 
 @pytest.mark.parametrize(
-    ("do", "given", "why"),
+    ("do", "arguments", "why"),
     [
         ("step", {"step": "steps[9]"}, "has no step 'steps[9]'"),
         ("step", {}, "has no step"),
@@ -399,17 +405,19 @@ steps:
         ("__class__", {}, "unknown request"),
     ],
 )
-def test_a_request_that_cannot_be_answered_names_the_problem(journaled: Kernel, do: str, given: Any, why: str) -> None:
+def test_a_request_that_cannot_be_answered_names_the_problem(
+    journaled: Kernel, do: str, arguments: Any, why: str
+) -> None:
     journaled.good(CHOOSY)
     page = Page(journaled, journaled.good(EACH))
-    reply = page.ask(do, **given)
+    reply = page.ask(do, **arguments)
     assert not reply["ok"]
     assert why in reply["why"]
 
 
-def test_without_a_journal_the_panel_says_so(seen: Kernel) -> None:
-    seen.good(CHOOSY)
-    page = Page(seen, seen.good(EACH))
+def test_without_a_journal_the_panel_says_so(page_kernel: Kernel) -> None:
+    page_kernel.good(CHOOSY)
+    page = Page(page_kernel, page_kernel.good(EACH))
     assert "not journaled" in page.get("step", step="steps[0]")["note"]
     assert "not journaled" in page.ask("calls", step="steps[0]")["why"]
 
@@ -450,14 +458,14 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     assert page.get("run")["output"]["text"] == "1"
     (again,) = [message for message in page.messages if message["type"] == "run"]
     assert again["tree"]["name"] == "fragile"
-    found = page.get("step", step="steps[1]")
-    assert [(one["attempt"], one["failed"]) for one in found["attempts"]] == [(1, True), (2, False)]
+    answer = page.get("step", step="steps[1]")
+    assert [(attempt["attempt"], attempt["failed"]) for attempt in answer["attempts"]] == [(1, True), (2, False)]
     journaled.good(
         "from agf_magics.lifecycle.past.past_run import find_past_run\nfrom agf_magics.pictures.amounts import duration"
     )
     calls = f"find_past_run({again['id']!r}).calls"
     worked = f"duration(sum(call['seconds'] for call in {calls} if call['step'] == 'steps[1]'))"
-    assert found["worked"] in str(journaled.good(worked).of("execute_result"))
+    assert answer["worked"] in str(journaled.good(worked).of("execute_result"))
     journaled.drain()
 
 
@@ -491,16 +499,16 @@ edges:
 """
 
 
-def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel) -> None:
-    seen.good(ASKS + "\n")
-    seen.good("%config AgfMagics.progress_after = 0")
-    cell = seen.good("h = %run_pipeline_async asks")
+def test_a_question_of_a_background_run_is_answered_in_the_explorer(page_kernel: Kernel) -> None:
+    page_kernel.good(ASKS + "\n")
+    page_kernel.good("%config AgfMagics.progress_after = 0")
+    cell = page_kernel.good("h = %run_pipeline_async asks")
     messages = []  # type: ignore[var-annotated]
     while not any("update" in str(m["content"]) and "Publish?" in str(m["content"]) for m in messages):
-        messages.append(seen.next())
-    cell.messages += [*seen.strays, *messages]
-    seen.strays.clear()
-    page = Page(seen, cell)
+        messages.append(page_kernel.next())
+    cell.messages += [*page_kernel.strays, *messages]
+    page_kernel.strays.clear()
+    page = Page(page_kernel, cell)
     updates = [page.start["update"], *page.updates]
     (question,) = next(update["questions"] for update in updates if update["questions"])
     assert (question["text"], question["choices"]) == ("Publish?", ["now", "later"])
@@ -510,10 +518,10 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel
     other = page.ask("answer", where=question["where"], mark="0" * 16, choice=1)
     assert "not open here" in other["why"]  # as a page that still shows an answered question
     assert page.ask("answer", where=question["where"], mark=question["mark"], choice=1)["ok"]
-    assert "later" in str(seen.good("h.wait().stores['said']").of("execute_result"))
+    assert "later" in str(page_kernel.good("h.wait().stores['said']").of("execute_result"))
     assert not page.ask("answer", where=question["where"], mark=question["mark"], text="now")["ok"]
-    seen.drain()
-    seen.strays.clear()
+    page_kernel.drain()
+    page_kernel.strays.clear()
 
 
 LONG = """\
@@ -535,9 +543,9 @@ def test_a_name_is_declared_once_in_what_a_page_loads_at_once(names: Sequence[st
     assert [name for name, count in Counter(declared).items() if count > 1] == []
 
 
-def test_a_page_gets_one_model_with_the_script_for_all_runs(seen: Kernel) -> None:
-    seen.good("%reload_ext agf_magics\n%config AgfMagics.progress_after = 0")
-    cells = [seen.good(SHORT) for _ in range(2)]
+def test_a_page_gets_one_model_with_the_script_for_all_runs(page_kernel: Kernel) -> None:
+    page_kernel.good("%reload_ext agf_magics\n%config AgfMagics.progress_after = 0")
+    cells = [page_kernel.good(SHORT) for _ in range(2)]
     models = [content["data"]["state"] for content in cells[0].of("comm_open") if "runs" in content["data"]["state"]]
     assert [len(state["runs"]) for state in models] == [1]
     packed = models[0]["_esm"].split('"')[1]
@@ -545,38 +553,40 @@ def test_a_page_gets_one_model_with_the_script_for_all_runs(seen: Kernel) -> Non
     assert gzip.decompress(base64.b64decode(packed)).decode().startswith(script())
     assert not cells[1].of("comm_open", "comm_close")
     assert len(cells[1].of("comm_msg")) == 2  # the begin and the end of the run
-    assert Page(seen, cells[1]).comm == Page(seen, cells[0]).comm
+    assert Page(page_kernel, cells[1]).comm == Page(page_kernel, cells[0]).comm
 
 
-def test_a_page_that_is_loaded_again_or_missed_a_message_asks_for_all_runs(seen: Kernel) -> None:
-    pages = [Page(seen, seen.good(SHORT)) for _ in range(2)]
-    seen.client.shell_channel.send(
-        seen.client.session.msg("comm_msg", {"comm_id": pages[0].comm, "data": {"method": "request_state"}})
+def test_a_page_that_is_loaded_again_or_missed_a_message_asks_for_all_runs(page_kernel: Kernel) -> None:
+    pages = [Page(page_kernel, page_kernel.good(SHORT)) for _ in range(2)]
+    page_kernel.client.shell_channel.send(
+        page_kernel.client.session.msg("comm_msg", {"comm_id": pages[0].comm, "data": {"method": "request_state"}})
     )
     content = {"method": "custom", "content": {"do": "runs"}}
-    seen.client.shell_channel.send(seen.client.session.msg("comm_msg", {"comm_id": pages[0].comm, "data": content}))
-    found: list[dict[str, Any]] = []
-    while len(found) < 2:
-        told = seen.next()["content"].get("data", {})
-        found += [one["runs"] for one in (told.get("state", {}), told.get("content", {})) if "runs" in one]
-    for runs in found:
+    page_kernel.client.shell_channel.send(
+        page_kernel.client.session.msg("comm_msg", {"comm_id": pages[0].comm, "data": content})
+    )
+    states: list[dict[str, Any]] = []
+    while len(states) < 2:
+        data = page_kernel.next()["content"].get("data", {})
+        states += [state["runs"] for state in (data.get("state", {}), data.get("content", {})) if "runs" in state]
+    for runs in states:
         assert all(runs[page.mark]["update"]["status"] == "ok" for page in pages)
-    seen.drain()
-    seen.strays.clear()
+    page_kernel.drain()
+    page_kernel.strays.clear()
 
 
-def test_an_explorer_opens_in_a_new_model_after_the_old_one_was_closed(seen: Kernel) -> None:
-    before = Page(seen, seen.good(SHORT))
-    seen.good("import ipywidgets\nipywidgets.Widget.close_all()")
-    after = Page(seen, seen.good(SHORT))
+def test_an_explorer_opens_in_a_new_model_after_the_old_one_was_closed(page_kernel: Kernel) -> None:
+    before = Page(page_kernel, page_kernel.good(SHORT))
+    page_kernel.good("import ipywidgets\nipywidgets.Widget.close_all()")
+    after = Page(page_kernel, page_kernel.good(SHORT))
     assert after.comm != before.comm
     assert after.get("run")["name"] == "short"
 
 
-def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
-    seen.good("import agf_magics\n%config AgfMagics.progress_after = 0\n" + LONG)
-    cell = seen.good("%run_pipeline long --out r")
-    page = Page(seen, cell)
+def test_the_messages_about_500_steps_are_small(page_kernel: Kernel) -> None:
+    page_kernel.good("import agf_magics\n%config AgfMagics.progress_after = 0\n" + LONG)
+    cell = page_kernel.good("%run_pipeline long --out r")
+    page = Page(page_kernel, cell)
     assert len(json.dumps(page.start)) < 70_000  # the tree, all rows
     updates = [page.start["update"], *page.updates]
     assert len(updates[-1]["rows"]) == 500
@@ -595,22 +605,22 @@ def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
     assert "no longer has this store" in page.ask("text", number=500)["why"]
 
 
-def test_a_value_that_is_too_long_to_be_copied_is_refused(seen: Kernel) -> None:
-    cell = seen.good(
+def test_a_value_that_is_too_long_to_be_copied_is_refused(page_kernel: Kernel) -> None:
+    cell = page_kernel.good(
         "%config AgfMagics.progress_after = 0\nimport agf_magics as agf\n"
         "@agf.tool\ndef many() -> list: return ['pear'] * 300_000\n"
         "agf.define('{pipeline: many_pears, steps: [{tool: {name: many}}]}')"
     )
-    page = Page(seen, seen.good("%run_pipeline many_pears --out r"))
+    page = Page(page_kernel, page_kernel.good("%run_pipeline many_pears --out r"))
     assert "at most 1,000,000 characters are copied" in page.ask("text")["why"]
     assert cell
 
 
-def test_prints_of_a_step_are_in_its_row_and_in_its_details(seen: Kernel) -> None:
-    cell = held(seen)
-    open_gate(seen)
+def test_prints_of_a_step_are_in_its_row_and_in_its_details(page_kernel: Kernel) -> None:
+    cell = held(page_kernel)
+    open_gate(page_kernel)
     cell.end()
-    page = Page(seen, cell)
+    page = Page(page_kernel, cell)
     assert rows(page.updates)[0][6] == "prints: saying first"
     assert page.get("step", step="steps[0]")["printed"] == "saying first\n"
 
@@ -674,12 +684,12 @@ def test_the_request_of_a_model_is_shown_before_its_reply(journaled: Kernel) -> 
     journaled.good(RUNNING)
     page = begun(journaled, "held = %run_pipeline_async asks_slowly")
     (step,) = sessions_of(page)
-    asked = page.get("session", step=step)["messages"]
-    assert [message["text"] for message in asked if message["who"] == "user"] == ["Is a fig a fruit?"]
+    messages = page.get("session", step=step)["messages"]
+    assert [message["text"] for message in messages if message["who"] == "user"] == ["Is a fig a fruit?"]
     (request,) = [row.id for row in map(StepRow._make, page.start["tree"]["rows"]) if row.id.endswith(".ask")]
     assert "Is a fig a fruit?" in json.dumps(page.get("step", step=request)["input"])
     open_gate(journaled)
     journaled.good("held.wait()")
-    assert page.get("session", step=step)["messages"][: len(asked)] == asked
+    assert page.get("session", step=step)["messages"][: len(messages)] == messages
     journaled.drain()
     journaled.strays.clear()

@@ -50,22 +50,22 @@ def two(kernel: Kernel) -> Page:
 def test_the_end_of_a_cell_notifies_the_explorers_of_possible_edits(journaled: Kernel) -> None:
     page = two(journaled)
     cell = journaled.good(SECOND.replace("second {word}", "edited {word}"))
-    assert {"type": "edited"} in [one["data"].get("content") for one in cell.of("comm_msg")]
-    found = page.get("stale", auto=True)
-    assert [mark[:2] for mark in found["marks"]] == [[1, "again"]]
-    assert found["summary"] == "1 step would run again"
+    assert {"type": "edited"} in [content["data"].get("content") for content in cell.of("comm_msg")]
+    answer = page.get("stale", auto=True)
+    assert [mark[:2] for mark in answer["marks"]] == [[1, "again"]]
+    assert answer["summary"] == "1 step would run again"
 
 
 def test_new_and_removed_steps_are_reported(journaled: Kernel) -> None:
     page = two(journaled)
     new = "steps:\n- transform: {value: '1', output: x}\n- tool: {name: choosy, args: {word: plum}}\n"
     journaled.good(TWO.replace(" --run", "").replace("steps:\n", new))
-    found = page.get("stale")
-    assert found["marks"] == []
-    assert found["new"] == ["tool choosy"]
+    answer = page.get("stale")
+    assert answer["marks"] == []
+    assert answer["new"] == ["tool choosy"]
     journaled.good(TWO.replace(" --run", "").rpartition("- ")[0])
-    found = page.get("stale")
-    assert [(mark[0], mark[-1]) for mark in found["marks"]] == [(1, "removed")]
+    answer = page.get("stale")
+    assert [(mark[0], mark[-1]) for mark in answer["marks"]] == [(1, "removed")]
 
 
 def test_a_comparison_that_nobody_asked_for_unpickles_nothing(journaled: Kernel) -> None:
@@ -87,13 +87,13 @@ def test_a_comparison_that_nobody_asked_for_is_skipped_after_a_slow_one(journale
 def test_the_state_at_each_moment_and_its_difference(journaled: Kernel) -> None:
     page = two(journaled)
     assert page.get("moments") == {"total": 3, "note": ""}
-    found = page.get("moment", at=2, since=0)
-    assert found["label"] == "b"
-    assert [(name, about) for name, _, is_new, about in found["values"] if is_new] == [
+    answer = page.get("moment", at=2, since=0)
+    assert answer["label"] == "b"
+    assert [(name, about) for name, _, is_new, about in answer["values"] if is_new] == [
         ("a", '"pear"'),
         ("b", '"second pear"'),
     ]
-    assert found["differs"] == [["a", "", '"pear"'], ["b", "", '"second pear"']]
+    assert answer["differs"] == [["a", "", '"pear"'], ["b", "", '"second pear"']]
     wrong = page.ask("moment", at=3, since=0)
     assert not wrong["ok"]
     assert "no moment 4" in wrong["why"]
@@ -118,15 +118,15 @@ def test_values_of_10_mb_are_bounded(journaled: Kernel) -> None:
     page = Page(journaled, journaled.good(
         "%%pipeline --run\npipeline: large\nsteps:\n- tool: {name: large, args: {n: 50000}, output: a}\n"
         "- tool: {name: large, args: {n: 50001}, output: a}"))  # fmt: skip
-    found = page.get("moment", at=2, since=1)
-    assert len(json.dumps(found)) < 200_000
-    assert found["differs"] == [["a.list[50000]", "", "50000"]]
+    answer = page.get("moment", at=2, since=1)
+    assert len(json.dumps(answer)) < 200_000
+    assert answer["differs"] == [["a.list[50000]", "", "50000"]]
 
 
 @pytest.mark.parametrize("request_", ["stale", "moments", "open"])
-def test_without_a_journal_the_reason_is_named(seen: Kernel, request_: str) -> None:
-    seen.good(CHOOSY)
-    page = Page(seen, seen.good(EACH))
+def test_without_a_journal_the_reason_is_named(page_kernel: Kernel, request_: str) -> None:
+    page_kernel.good(CHOOSY)
+    page = Page(page_kernel, page_kernel.good(EACH))
     reply = page.ask(request_, step="steps[0].do")
     assert not reply["ok"]
     assert "journal" in reply["why"]
@@ -147,8 +147,8 @@ def test_a_call_is_opened_as_a_variable_and_a_cell(journaled: Kernel) -> None:
     page = Page(journaled, journaled.good(EACH))
     assert page.get("step", step="steps[0].do")["opens"] is True
     assert page.get("step", step="steps[0]")["opens"] is False
-    found = page.get("open", step="steps[0].do")
-    assert (found["name"], found["code"]) == ("arguments", "choosy(**arguments)")
+    answer = page.get("open", step="steps[0].do")
+    assert (answer["name"], answer["code"]) == ("arguments", "choosy(**arguments)")
     assert "fig" in str(journaled.good("arguments").of("execute_result"))
     wrong = page.ask("open", step="steps[7]")
     assert not wrong["ok"]
@@ -166,8 +166,8 @@ steps:
 def test_html_stays_text(journaled: Kernel) -> None:
     journaled.good(CHOOSY)
     page = Page(journaled, journaled.good(EVIL))
-    found = page.get("moment", at=1, since=0)
-    assert found["differs"] == [["a", "", '"<img src=x onerror=alert(1)>"']]  # the page shows this as text
+    answer = page.get("moment", at=1, since=0)
+    assert answer["differs"] == [["a", "", '"<img src=x onerror=alert(1)>"']]  # the page shows this as text
 
 
 def test_the_script_of_these_views_is_sent_only_on_request(journaled: Kernel) -> None:
@@ -189,8 +189,8 @@ def test_a_context_has_a_moment_after_each_message_and_no_widget(journaled: Kern
     journaled.good(CHOOSY)
     journaled.good(WORDS)
     cell = journaled.good("%context words")
-    shown = [content["data"] for content in cell.of("display_data")]
-    assert [set(data) for data in shown] == [{"text/html", "text/plain"}]
+    bundles = [content["data"] for content in cell.of("display_data")]
+    assert [set(data) for data in bundles] == [{"text/html", "text/plain"}]
     page = Page(journaled, cell)
     assert page.start["context"] == "words"
     total = page.get("moments")["total"]

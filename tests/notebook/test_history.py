@@ -50,11 +50,11 @@ def failed(shell: Shell) -> Shell:
 
 def test_a_run_is_resumed_where_it_stopped(failed: Shell) -> None:
     Path("teacher").touch()
-    shown = failed.good("%resume grading --out again")
+    result = failed.good("%resume grading --out again")
     assert failed.names["again"].output == ["pears <b>", "plums <b>", "figs <b>"]
     assert Path("graded").read_text() == "pears plums plums figs "
     assert "1 completed call not repeated" in failed.names["again"].note
-    assert shown.value is None
+    assert result.value is None
     assert code(failed.run("%resume grading")) == "journal.finished"
 
 
@@ -107,16 +107,16 @@ def test_ids_of_kept_runs_are_completed(failed: Shell) -> None:
     completer: Any = failed.ip.Completer
     text = "%resume gra"
     with provisionalcompleter():
-        assert any(found.text.startswith("grading-") for found in completer.completions(text, len(text)))
+        assert any(completion.text.startswith("grading-") for completion in completer.completions(text, len(text)))
 
 
 def test_the_newest_runs_are_completed_and_those_that_fit_come_first() -> None:
     runs = [(f"p-{n}", "p", "ok" if n % 2 else "error") for n in range(50)]
-    known = Surroundings(Registry(), {}, {}, lambda: runs)
+    surroundings = Surroundings(Registry(), {}, {}, lambda: runs)
 
     def offered(line: str) -> list[str]:
-        found = complete(line, 0, len(line), known)
-        return [choice.text for choice in found.choices]
+        offers = complete(line, 0, len(line), surroundings)
+        return [choice.text for choice in offers.choices]
 
     assert offered("%runs p-") == [f"p-{n}" for n in range(20)]
     assert offered("%resume ") == [f"p-{n}" for n in range(0, 40, 2)]
@@ -158,8 +158,8 @@ def grade(name: str) -> str:
         kernel.close()
 
 
-def under_the_caret(shown: Any) -> str:
-    return str(shown.error.diagnostic.span.text)
+def under_the_caret(result: Any) -> str:
+    return str(result.error.diagnostic.span.text)
 
 
 @pytest.mark.parametrize(
@@ -178,15 +178,15 @@ def test_an_unknown_run_is_marked_and_the_nearest_is_named(failed: Shell, line: 
 
     run_id = agf.runs()[0].run_id
     wrong = f"x{run_id[1:]}"
-    shown = failed.run(line.format(wrong))
-    assert code(shown) in ("journal.unknown-run", "magic.unknown-run")
-    assert under_the_caret(shown) == wrong
-    assert f"did you mean {run_id}?" in str(shown.error)
+    result = failed.run(line.format(wrong))
+    assert code(result) in ("journal.unknown-run", "magic.unknown-run")
+    assert under_the_caret(result) == wrong
+    assert f"did you mean {run_id}?" in str(result.error)
 
 
 def test_a_cell_whose_line_names_no_run_defines_nothing(failed: Shell) -> None:
-    shown = failed.run("%%pipeline --run --reuse nosuch\npipeline: fresh\nsteps:\n- transform: {value: '1'}\n")
-    assert (code(shown), under_the_caret(shown)) == ("journal.unknown-run", "nosuch")
+    result = failed.run("%%pipeline --run --reuse nosuch\npipeline: fresh\nsteps:\n- transform: {value: '1'}\n")
+    assert (code(result), under_the_caret(result)) == ("journal.unknown-run", "nosuch")
     assert code(failed.run("%flows fresh")) == "magic.unknown-flow"
 
 
@@ -204,10 +204,10 @@ def test_a_run_is_repeated_from_the_step_that_failed(shell: Shell) -> None:
     shell.good(TWO)
     assert not shell.run("%run_pipeline two --set first=pears").ok
     Path("teacher").touch()
-    shown = shell.good("%rerun two --out again")
+    result = shell.good("%rerun two --out again")
     assert Path("graded").read_text() == "pears plums plums "
     assert shell.names["again"].note.startswith("1 call reused from two-")
-    assert shown.value is None
+    assert result.value is None
     shell.good(f"%rerun {shell.names['again'].run_id} --from steps[1] --set first=figs --quiet")
     assert Path("graded").read_text() == "pears plums plums figs plums "
 
@@ -230,15 +230,15 @@ def test_the_steps_of_a_run_are_completed(shell: Shell) -> None:
     shell.good(TWO)
     shell.run("%run_pipeline two --set first=pears")
     line = "%rerun two --from st"
-    known = Surroundings(default(), {}, {}, lambda: [("two-1-abc", "two", "error")])
-    found = complete(line, 0, len(line), known)
-    assert [choice.text for choice in found.choices] == ["steps[0]", "steps[1]"]
+    surroundings = Surroundings(default(), {}, {}, lambda: [("two-1-abc", "two", "error")])
+    offers = complete(line, 0, len(line), surroundings)
+    assert [choice.text for choice in offers.choices] == ["steps[0]", "steps[1]"]
 
 
 def test_the_arguments_of_a_call_are_a_variable_and_the_next_cell_makes_the_call(failed: Shell) -> None:
-    shown = failed.good("%step grading steps[0].do")
+    result = failed.good("%step grading steps[0].do")
     assert failed.names["arguments"] == {"name": "plums"}  # the failed call
-    assert "arguments has the arguments of steps[0].do#1" in shown.out
+    assert "arguments has the arguments of steps[0].do#1" in result.out
     assert failed.ip.rl_next_input == "grade(**arguments)"
     failed.good("%step grading steps[0].do#0 --out first")
     assert failed.names["first"] == {"name": "pears"}

@@ -73,25 +73,25 @@ def test_the_saved_output_is_static_html_and_text(kernel: Kernel) -> None:
 
 def test_a_run_is_visible_while_it_runs(kernel: Kernel) -> None:
     cell = held(kernel)
-    shown = cell.until("update_display_data", "running")["data"]
-    assert "gate" in shown["text/html"]
+    bundle = cell.until("update_display_data", "running")["data"]
+    assert "gate" in bundle["text/html"]
     for format in ("text/html", "text/plain"):  # a notebook that is saved now says that the run continues
-        assert re.search(r"at \d\d:\d\d:\d\d the run had not ended: %runs gated-", shown[format])
+        assert re.search(r"at \d\d:\d\d:\d\d the run had not ended: %runs gated-", bundle[format])
     open_gate(kernel)
     cell.end()
     assert "had not ended" not in str(cell.outputs)
 
 
 def pictures(contents: Iterable[object]) -> list[str]:
-    return [found for content in contents for found in re.findall('base64,([^"]*)', str(content))]
+    return [picture for content in contents for picture in re.findall('base64,([^"]*)', str(content))]
 
 
 def test_the_picture_is_above_the_steps_and_takes_the_colours_of_the_run(kernel: Kernel) -> None:
     kernel.good("%config AgfMagics.progress_after = 0")
     cell = kernel.begin(GATED.replace("--run", "--draw --run"))
     cell.until("stream", "at the gate")
-    shown = ("update_display_data", "comm_open", "comm_msg")
-    while not (live := pictures(cell.of(*shown))):
+    kinds = ("update_display_data", "comm_open", "comm_msg")
+    while not (live := pictures(cell.of(*kinds))):
         cell.messages.append(kernel.next())
     open_gate(kernel)
     cell.end()
@@ -145,20 +145,20 @@ def test_the_page_of_a_large_flow_has_its_steps_in_place_of_a_picture(kernel: Ke
     assert "no picture" not in page["text/html"]
 
 
-def test_explorers_of_the_last_runs_stay_open_and_older_ones_are_closed(seen: Kernel) -> None:
-    seen.good("%reload_ext agf_magics\n%config AgfMagics.progress_after = 0")
+def test_explorers_of_the_last_runs_stay_open_and_older_ones_are_closed(page_kernel: Kernel) -> None:
+    page_kernel.good("%reload_ext agf_magics\n%config AgfMagics.progress_after = 0")
     opened, gone = [], []
     for _ in range(12):
-        cell = held(seen)
+        cell = held(page_kernel)
         cell.until("update_display_data", "running")
-        open_gate(seen)
+        open_gate(page_kernel)
         cell.end()
         ((comm, mark, start),) = started(cell.messages)
         opened.append(mark)
         gone += start.get("gone", [])
     assert gone == opened[:2]
-    problems = set(seen.reply(seen.client.comm_info(target_name=TARGET))["comms"])
-    rest = seen.good("%reload_ext agf_magics").of("comm_close")
+    problems = set(page_kernel.reply(page_kernel.client.comm_info(target_name=TARGET))["comms"])
+    rest = page_kernel.good("%reload_ext agf_magics").of("comm_close")
     assert {content["comm_id"] for content in rest} == {comm, *problems}
 
 

@@ -54,10 +54,10 @@ def test_runs_of_a_notebook_are_traced_while_its_setting_says_so(headless: Kerne
     headless.good(EXPORT)
     names = "print([span.name for span in spans.get_finished_spans()])"
     headless.good("%%pipeline\npipeline: traced\nsteps: [{transform: {value: '1'}}]")
-    for setting, wanted in (("True", "['transform steps[0]', 'invoke_agent traced']\n"), ("False", "[]\n")):
+    for setting, expected in (("True", "['transform steps[0]', 'invoke_agent traced']\n"), ("False", "[]\n")):
         headless.good(f"%config AgfMagics.tracing = {setting}")
         headless.good("spans.clear()\n%run_pipeline traced --quiet --out r")
-        assert headless.good(names).printed == wanted
+        assert headless.good(names).printed == expected
 
 
 def test_a_second_cell_that_defines_the_same_flow_is_reported(headless: Kernel) -> None:

@@ -15,12 +15,17 @@ class Example(NamedTuple):
     """A definition in one language, and the expected outcome."""
 
     body: str
+    """The cell below its first line."""
     set: str
+    """The input, as words of the line."""
     gives: object
+    """The output of the run."""
     size: str
+    """The words about the size of the definition."""
     wrong: str
     """The same definition with a misspelt word."""
     code: str
+    """The code of the error of ``wrong``, and its line in the cell."""
     line: int
 
 
@@ -114,46 +119,46 @@ def lab(shell: Shell) -> Shell:
 
 @each
 def test_a_cell_is_defined_under_the_name_in_its_line_and_says_its_size(lab: Shell, language: str) -> None:
-    told = LANGUAGES[language]
-    shown = lab.good(f"%%{language} article\n{told.body}")
-    assert shown.out.strip() == told.size
-    assert shown.outputs == []
+    example = LANGUAGES[language]
+    result = lab.good(f"%%{language} article\n{example.body}")
+    assert result.out.strip() == example.size
+    assert result.outputs == []
     assert "article" in lab.good("%flows").outputs[0]["text/plain"]
 
 
 @each
 def test_a_flow_is_drawn_and_run_with_its_input(lab: Shell, language: str) -> None:
-    told = LANGUAGES[language]
-    drawn = lab.good(f"%%{language} article --draw\n{told.body}")
+    example = LANGUAGES[language]
+    drawn = lab.good(f"%%{language} article --draw\n{example.body}")
     assert "<img" in drawn.value._repr_mimebundle_()["text/html"]
-    run = lab.good(f"%%{language} article --run --set {told.set} --quiet\n{told.body}").value
-    assert run.output == told.gives
-    assert lab.good(f"%run_pipeline article --set {told.set} --quiet").value.output == told.gives
+    run = lab.good(f"%%{language} article --run --set {example.set} --quiet\n{example.body}").value
+    assert run.output == example.gives
+    assert lab.good(f"%run_pipeline article --set {example.set} --quiet").value.output == example.gives
 
 
 @each
 def test_a_run_has_the_requested_outputs(lab: Shell, language: str) -> None:
-    told = LANGUAGES[language]
-    lab.good(f"%%{language} article --run --set {told.set} --out r --write article.yaml --quiet\n{told.body}")
-    assert lab.names["r"].output == told.gives
+    example = LANGUAGES[language]
+    lab.good(f"%%{language} article --run --set {example.set} --out r --write article.yaml --quiet\n{example.body}")
+    assert lab.names["r"].output == example.gives
     lab.good("%flows --delete article")
     # The text of a file decides its language, and the name of the file is the name of the flow.
-    assert lab.good("%define article.yaml").out.strip() == told.size
+    assert lab.good("%define article.yaml").out.strip() == example.size
 
 
 @each
 def test_a_mistake_is_reported_at_its_line_of_the_cell(lab: Shell, language: str) -> None:
-    told = LANGUAGES[language]
-    shown = lab.run(f"%%{language} article --draw\n{told.wrong}")
-    assert code(shown) == told.code
-    assert f"In[{lab.ip.execution_count - 1}] %%{language}, line {told.line}" in str(shown.error)
+    example = LANGUAGES[language]
+    result = lab.run(f"%%{language} article --draw\n{example.wrong}")
+    assert code(result) == example.code
+    assert f"In[{lab.ip.execution_count - 1}] %%{language}, line {example.line}" in str(result.error)
 
 
 @each
 def test_the_help_of_a_magic_shows_a_correct_cell(lab: Shell, language: str) -> None:
-    shown = lab.good(f"%%{language} --help")
-    assert f"%%{language}" in shown.out
-    assert "--draw" in shown.out
+    result = lab.good(f"%%{language} --help")
+    assert f"%%{language}" in result.out
+    assert "--draw" in result.out
     first, body = COMMANDS[language].example.split("\n", 1)
     assert first.startswith(f"%%{language}")
     name = "" if language == "pipeline" else first.split()[1]
@@ -167,7 +172,7 @@ def test_a_cell_without_a_body_says_what_belongs_there(lab: Shell, language: str
 
 def test_a_terminal_prints_every_visit_of_a_node(lab: Shell) -> None:
     """Without a kernel the view is lines. A visit that ends between two updates is printed with the next one."""
-    shown = lab.good(f"%%graph article --run --set n=3 --out r\n{GRAPH}")
-    lines = [line for line in shown.out.splitlines() if "nodes.tick" in line]
+    result = lab.good(f"%%graph article --run --set n=3 --out r\n{GRAPH}")
+    lines = [line for line in result.out.splitlines() if "nodes.tick" in line]
     assert lines[-1].startswith("✓ ok  tick passthrough n ×3  nodes.tick")
-    assert "1 of 1 step" in shown.out
+    assert "1 of 1 step" in result.out

@@ -17,8 +17,8 @@ TABLE, PART = 64, 16
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")
 def test_a_table_in_files_never_passes_through_the_kernel(tmp_path: Path) -> None:
     write(tmp_path / "large.parquet", TABLE, PART)
-    found = measure(tmp_path, 2, "executor")
-    assert found["files"] == found["parts"] == TABLE // PART
+    measured = measure(tmp_path, 2, "executor")
+    assert measured["files"] == measured["parts"] == TABLE // PART
     rows = [pq.ParquetFile(path).metadata.num_rows for path in (tmp_path / "results").iterdir()]
     assert sum(rows) == pq.ParquetFile(tmp_path / "large.parquet").metadata.num_rows
-    assert found["after"] - found["before"] < 2_000 * PART, "of a worker it is more than four parts"
+    assert measured["after"] - measured["before"] < 2_000 * PART, "of a worker it is more than four parts"

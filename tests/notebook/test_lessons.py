@@ -28,11 +28,11 @@ def shell() -> Iterator[Shell]:
         yield shell  # type: ignore[misc]
 
 
-def said(shell: Shell, cell: str) -> str:
+def texts_of(shell: Shell, cell: str) -> str:
     with capture_output() as captured:
         shell.run_cell(cell, store_history=True)
-    shown = [output.data.get("text/plain", "") for output in captured.outputs]
-    return "".join([captured.stdout, *shown])
+    texts = [output.data.get("text/plain", "") for output in captured.outputs]
+    return "".join([captured.stdout, *texts])
 
 
 @pytest.mark.parametrize("language", lessons.NOTEBOOKS)
@@ -44,12 +44,12 @@ def test_each_solution_is_right_and_before_it_something_is_wrong(language: str, 
             exercises = list(lessons.exercises(language))
             for exercise in exercises:
                 for cell in exercise.before:
-                    said(shell, cell)
+                    texts_of(shell, cell)
                 check = f"%lesson {exercise.name} --check"
-                assert re.match("✗ ", said(shell, check)), exercise.name
+                assert re.match("✗ ", texts_of(shell, check)), exercise.name
                 for cell in exercise.solution:
-                    said(shell, cell)
-                assert said(shell, check) == f"✓ {exercise.name}: right\n"
+                    texts_of(shell, cell)
+                assert texts_of(shell, check) == f"✓ {exercise.name}: right\n"
             assert len(exercises) > 7
 
 
@@ -69,18 +69,18 @@ def test_the_lessons_are_those_of_the_notebooks() -> None:
 )
 def test_the_check_of_a_wrong_answer_says_what_is_wrong(step: str, wrong: str, shell: Shell) -> None:
     with session(shell):
-        said(shell, "earth = {'distance': 150}")
-        said(shell, ANSWER.format(name="given", step="transform: {value: '500'}"))
-        said(shell, ANSWER.format(name="sunbeam", step=step))
-        assert said(shell, "%lesson pipeline.1 --check").startswith(wrong)
+        texts_of(shell, "earth = {'distance': 150}")
+        texts_of(shell, ANSWER.format(name="given", step="transform: {value: '500'}"))
+        texts_of(shell, ANSWER.format(name="sunbeam", step=step))
+        assert texts_of(shell, "%lesson pipeline.1 --check").startswith(wrong)
 
 
 def test_parts_of_an_answer_are_named_by_their_place(shell: Shell) -> None:
     with session(shell):
-        said(shell, "planets = []")
+        texts_of(shell, "planets = []")
         step = """transform: {value: "{planet: 'Neptune', minutes: 241, extra: 1}"}"""
-        said(shell, ANSWER.format(name="plan_trip", step=step))
-        assert said(shell, "%lesson pipeline.14 --check").splitlines() == [
+        texts_of(shell, ANSWER.format(name="plan_trip", step=step))
+        assert texts_of(shell, "%lesson pipeline.14 --check").splitlines() == [
             "✗ the output at minutes is 241, and must be 241.6",
             "✗ the output at class is missing; it must be 'endless'",
             "✗ the output at extra is 1, and nothing must be there",
@@ -89,12 +89,12 @@ def test_parts_of_an_answer_are_named_by_their_place(shell: Shell) -> None:
 
 def test_a_lesson_is_shown_without_its_solution_and_all_are_listed(shell: Shell) -> None:
     with session(shell):
-        text = said(shell, "%lesson pipeline.1")
+        text = texts_of(shell, "%lesson pipeline.1")
         assert "Light travels 300,000 km in a second." in text
         assert "sunbeam" not in text
-        assert all(f"`{language}.1`" in said(shell, "%lesson") for language in lessons.NOTEBOOKS)
-        assert "In `pipeline-language.ipynb`" in said(shell, "%lesson pipeline.8")
-        assert "%r1 EXPRESSION" in said(shell, "%lesson pipeline.8")
+        assert all(f"`{language}.1`" in texts_of(shell, "%lesson") for language in lessons.NOTEBOOKS)
+        assert "In `pipeline-language.ipynb`" in texts_of(shell, "%lesson pipeline.8")
+        assert "%r1 EXPRESSION" in texts_of(shell, "%lesson pipeline.8")
 
 
 def test_every_lesson_that_the_teachers_notebook_lists_exists() -> None:
@@ -129,15 +129,15 @@ rivers.2: {task: How long is the Nile?, gives: 6650}
 
 def test_a_teacher_gives_lessons_in_a_file(shell: Shell) -> None:
     with session(shell):
-        said(shell, OWN)
-        assert "`rivers.2`" in said(shell, "%lesson")
+        texts_of(shell, OWN)
+        assert "`rivers.2`" in texts_of(shell, "%lesson")
         assert "rivers.1" in list(exercises.lesson_names())
-        assert said(shell, "%lesson rivers.1 --check") == "✗ there is no pipeline 'longest' yet: write %%pipeline\n"
-        said(shell, ANSWER.format(name="longest", step="transform: {value: 'find(ctx.names, n -> true)'}"))
-        assert said(shell, "%lesson rivers.1 --check") == "✓ rivers.1: right\n"
-        assert said(shell, "%lesson rivers.2 --check") == "✗ no cell has shown a value yet\n"
-        said(shell, "6650")
-        assert said(shell, "%lesson rivers.2 --check") == "✓ rivers.2: right\n"
+        assert texts_of(shell, "%lesson rivers.1 --check") == "✗ there is no pipeline 'longest' yet: write %%pipeline\n"
+        texts_of(shell, ANSWER.format(name="longest", step="transform: {value: 'find(ctx.names, n -> true)'}"))
+        assert texts_of(shell, "%lesson rivers.1 --check") == "✓ rivers.1: right\n"
+        assert texts_of(shell, "%lesson rivers.2 --check") == "✗ no cell has shown a value yet\n"
+        texts_of(shell, "6650")
+        assert texts_of(shell, "%lesson rivers.2 --check") == "✓ rivers.2: right\n"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_all_mistakes_of_the_file_are_reported_and_its_names_are_not_completed(
 
 def test_the_input_of_a_check_is_that_of_the_notebook(shell: Shell) -> None:
     with session(shell):
-        said(shell, ANSWER.format(name="sunbeam", step="transform: {value: '500'}"))
+        texts_of(shell, ANSWER.format(name="sunbeam", step="transform: {value: '500'}"))
         with capture_output() as captured:
-            done = shell.run_cell("%lesson pipeline.1 --check")
-        assert "magic.unknown-variable" in str(done.error_in_exec), captured.stdout
+            result = shell.run_cell("%lesson pipeline.1 --check")
+        assert "magic.unknown-variable" in str(result.error_in_exec), captured.stdout

@@ -57,14 +57,14 @@ def test_schemas_alone_are_registered(shell: Shell) -> None:
 
 @pytest.mark.parametrize("option", ["--run", "--draw"])
 def test_schemas_alone_cannot_be_run_or_drawn(shell: Shell, option: str) -> None:
-    shown = shell.run(f"%%pipeline {option}\nschema: A\nfields: {{a: {{type: bool}}}}\n")
-    assert code(shown) == "magic.no-flow"
+    result = shell.run(f"%%pipeline {option}\nschema: A\nfields: {{a: {{type: bool}}}}\n")
+    assert code(result) == "magic.no-flow"
 
 
 def test_an_unknown_name_is_a_warning_with_a_caret(shell: Shell) -> None:
-    shown = shell.good("%%pipeline\n" + LONGEST)
-    assert shown.out.startswith("pipeline longest: 2 steps\nwarning: no tool 'measure' is registered")
-    assert "^^^^^^^" in shown.out
+    result = shell.good("%%pipeline\n" + LONGEST)
+    assert result.out.startswith("pipeline longest: 2 steps\nwarning: no tool 'measure' is registered")
+    assert "^^^^^^^" in result.out
 
 
 def test_strict_turns_warnings_into_errors(shell: Shell) -> None:
@@ -86,9 +86,9 @@ def test_nothing_in_braces_or_dollars_is_expanded(shell: Shell) -> None:
 
 @pytest.mark.parametrize("cell", ["%%pipeline", "%%pipeline\n", "%%pipeline\n\n  \n"])
 def test_an_empty_cell_is_an_error_with_a_place(shell: Shell, cell: str) -> None:
-    shown = shell.run(cell)
-    assert code(shown) == "pipeline.no-pipeline"
-    assert "%%pipeline, line 2" in shown.out
+    result = shell.run(cell)
+    assert code(result) == "pipeline.no-pipeline"
+    assert "%%pipeline, line 2" in result.out
 
 
 @pytest.mark.parametrize("magic", ["%%pipeline", "%run_pipeline", "%flows", "%tools", "%draw", "%r1", "%define"])
@@ -100,8 +100,8 @@ def test_every_magic_has_help(shell: Shell, magic: str) -> None:
 
 
 def test_the_cell_can_be_written_to_a_file_and_defined_from_it(ready: Shell) -> None:
-    shown = ready.good("%%pipeline --write flows/longest.yaml\n" + LONGEST)
-    assert shown.out == f"pipeline longest: 2 steps\nwrote {Path('flows/longest.yaml')}\n"
+    result = ready.good("%%pipeline --write flows/longest.yaml\n" + LONGEST)
+    assert result.out == f"pipeline longest: 2 steps\nwrote {Path('flows/longest.yaml')}\n"
     assert Path("flows/longest.yaml").read_text() == LONGEST
     assert ready.good("%define flows/*.yaml").out.startswith("pipeline longest: 2 steps\n")
 
@@ -119,9 +119,9 @@ def test_a_file_that_cannot_be_written_is_an_error(ready: Shell) -> None:
 def test_define_registers_the_correct_files_and_reports_the_wrong_ones(ready: Shell) -> None:
     Path("a.yaml").write_text("pipeline: a\nsteps: [{transform: {value: '1'}}]\n")
     Path("b.yaml").write_text("pipeline: b\nsteps: [{transfrom: {value: '1'}}]\n")
-    shown = ready.run("%define *.yaml none/*.yaml")
-    assert {diagnostic.code for diagnostic in shown.error.diagnostics} == {"pipeline.step-kind", "magic.file"}
-    assert "b.yaml, line 2" in shown.out
+    result = ready.run("%define *.yaml none/*.yaml")
+    assert {diagnostic.code for diagnostic in result.error.diagnostics} == {"pipeline.step-kind", "magic.file"}
+    assert "b.yaml, line 2" in result.out
     assert "a" in default().flows
 
 
@@ -129,33 +129,33 @@ def test_define_registers_the_correct_files_and_reports_the_wrong_ones(ready: Sh
 
 
 def test_a_run_is_returned(ready: Shell) -> None:
-    shown = ready.good("r = %run_pipeline longest --set 'words=[pear, fig]'")
+    result = ready.good("r = %run_pipeline longest --set 'words=[pear, fig]'")
     run = ready.names["r"]
     assert isinstance(run, Run)
     assert (run.status, run.output, run.stores["lengths"]) == ("ok", 2, [4, 3])
-    assert "measuring pear" in shown.out
+    assert "measuring pear" in result.out
 
 
 def test_a_run_is_bound_to_a_name(ready: Shell) -> None:
     ready.names["fruits"] = ["kiwi"]
-    shown = ready.good("%run_pipeline longest --set words=$fruits --out kept")
-    assert shown.value is None
+    result = ready.good("%run_pipeline longest --set words=$fruits --out kept")
+    assert result.value is None
     assert ready.names["kept"].stores["lengths"] == [4]
 
 
 def test_one_cell_defines_draws_and_runs(ready: Shell) -> None:
     ready.good("%config AgfMagics.progress = 'html'")
-    shown = ready.good("%%pipeline --draw --run --set 'words=[a]' --out r\n" + LONGEST)
+    result = ready.good("%%pipeline --draw --run --set 'words=[a]' --out r\n" + LONGEST)
     assert ready.names["r"].output == 1
-    assert "<img" in shown.outputs[-1]["text/html"]
+    assert "<img" in result.outputs[-1]["text/html"]
 
 
 def test_a_terminal_prints_a_line_for_each_step_that_ended(ready: Shell) -> None:
-    shown = ready.good("%run_pipeline longest --set 'words=[pear, fig]' --out r")
-    told = [line.split("  ")[:3] for line in shown.out.splitlines() if not line.startswith("measuring")]
-    assert [line[0] for line in told[:2]] == ["✓ ok"] * 2
-    assert [line[2] for line in told[:2]] == ["steps[0]", "steps[1]"]
-    assert told[2][0].startswith("longest · ✓ ok · 2 of 2 steps")
+    result = ready.good("%run_pipeline longest --set 'words=[pear, fig]' --out r")
+    words_of_lines = [line.split("  ")[:3] for line in result.out.splitlines() if not line.startswith("measuring")]
+    assert [line[0] for line in words_of_lines[:2]] == ["✓ ok"] * 2
+    assert [line[2] for line in words_of_lines[:2]] == ["steps[0]", "steps[1]"]
+    assert words_of_lines[2][0].startswith("longest · ✓ ok · 2 of 2 steps")
 
 
 def test_a_mapping_is_the_whole_input(ready: Shell) -> None:
@@ -178,48 +178,48 @@ def test_an_opaque_object_arrives_unchanged(shell: Shell) -> None:
 
 @pytest.mark.parametrize("option", ["--set a=1", "--input ready", "--out r", "--dry", "--timeout 3"])
 def test_an_option_of_a_run_needs_a_run(shell: Shell, option: str) -> None:
-    shown = shell.run(f"%%pipeline {option}\n" + LONGEST)
-    assert code(shown) == "magic.needs-run"
+    result = shell.run(f"%%pipeline {option}\n" + LONGEST)
+    assert code(result) == "magic.needs-run"
     assert not default().flows
 
 
 def test_a_dry_run_calls_nothing(ready: Shell) -> None:
-    shown = ready.good("%run_pipeline longest --dry --set 'words=[a, b]'")
-    assert "measuring" not in shown.out
-    assert shown.value.calls == 2
+    result = ready.good("%run_pipeline longest --dry --set 'words=[a, b]'")
+    assert "measuring" not in result.out
+    assert result.value.calls == 2
 
 
 def test_a_run_has_a_time_limit(shell: Shell) -> None:
     shell.good("import asyncio\n@tool\nasync def forever() -> None: await asyncio.Event().wait()")
     shell.good("%%pipeline\npipeline: p\nsteps: [{tool: {name: forever}}]")
-    shown = shell.run("%run_pipeline p --timeout 0.05")
-    assert code(shown) == "limit.timeout"
-    assert "Traceback" not in shown.out
+    result = shell.run("%run_pipeline p --timeout 0.05")
+    assert code(result) == "limit.timeout"
+    assert "Traceback" not in result.out
 
 
 def test_a_failing_tool_shows_our_step_and_its_own_frames(ready: Shell) -> None:
     ready.good("%%pipeline\n" + BOOM)
-    shown = ready.run("%run_pipeline boom")
-    assert isinstance(shown.error, StepError)
-    assert "StepError: tool 'explode' failed: KeyError: 'pear' [step.tool-failed]" in shown.out
-    assert "%%pipeline, line 4, column 16" in shown.out
-    assert "return inner(word)" in shown.out
-    assert "raise KeyError(word)" in shown.out
-    assert "agf_magics" not in shown.out
+    result = ready.run("%run_pipeline boom")
+    assert isinstance(result.error, StepError)
+    assert "StepError: tool 'explode' failed: KeyError: 'pear' [step.tool-failed]" in result.out
+    assert "%%pipeline, line 4, column 16" in result.out
+    assert "return inner(word)" in result.out
+    assert "raise KeyError(word)" in result.out
+    assert "agf_magics" not in result.out
 
 
 def test_a_failure_among_many_says_which_element_it_was(shell: Shell) -> None:
     shell.good("@tool\ndef half(n: int) -> int:\n    assert n % 2 == 0\n    return n // 2")
-    each = "for_each: {over: ctx.ns, on_error: abort, do: {tool: {name: half, args: {n: !expr item}}}, "
-    cell = f"pipeline: p\nsteps:\n- {each}collect: {{transform: {{value: pipe}}}}}}"
-    shown = shell.run(f"%%pipeline --run --set 'ns=[2, 4, 5]'\n{cell}")
-    assert "\n  in steps[0].do#2\n" in shown.out
+    fan_out = "for_each: {over: ctx.ns, on_error: abort, do: {tool: {name: half, args: {n: !expr item}}}, "
+    cell = f"pipeline: p\nsteps:\n- {fan_out}collect: {{transform: {{value: pipe}}}}}}"
+    result = shell.run(f"%%pipeline --run --set 'ns=[2, 4, 5]'\n{cell}")
+    assert "\n  in steps[0].do#2\n" in result.out
 
 
 def test_an_error_at_the_end_of_a_cell_is_shown_like_a_raised_error(ready: Shell) -> None:
     ready.good("%%pipeline\n" + BOOM)
-    shown = ready.good("import agf_magics\nerror = agf_magics.run('boom', raises=False).error\nerror")
-    assert "tool 'explode' failed: KeyError: 'pear' [step.tool-failed]\n  --> " in shown.out
+    result = ready.good("import agf_magics\nerror = agf_magics.run('boom', raises=False).error\nerror")
+    assert "tool 'explode' failed: KeyError: 'pear' [step.tool-failed]\n  --> " in result.out
     assert (
         ready.good("repr([error])").value == "[<StepError: tool 'explode' failed: KeyError: 'pear' [step.tool-failed]>]"
     )
@@ -227,22 +227,22 @@ def test_an_error_at_the_end_of_a_cell_is_shown_like_a_raised_error(ready: Shell
 
 def test_python_tracebacks_can_be_turned_on(ready: Shell) -> None:
     ready.good("%config AgfMagics.traceback = 'full'")
-    shown = ready.run("%run_pipeline longst")
-    assert "Traceback (most recent call last)" in shown.out
-    assert "notebook.py" in shown.out, shown.out
+    result = ready.run("%run_pipeline longst")
+    assert "Traceback (most recent call last)" in result.out
+    assert "notebook.py" in result.out, result.out
 
 
 def test_a_group_of_errors_of_a_tool_is_reported_in_our_words(shell: Shell) -> None:
     shell.good("@tool\ndef many() -> None: raise ExceptionGroup('both', [ValueError('a'), KeyError('b')])")
-    shown = shell.run("%%pipeline --run\npipeline: p\nsteps: [{tool: {name: many}}]")
-    assert "StepError: tool 'many' failed" in shown.out
-    assert shown.error.__context__ is None
+    result = shell.run("%%pipeline --run\npipeline: p\nsteps: [{tool: {name: many}}]")
+    assert "StepError: tool 'many' failed" in result.out
+    assert result.error.__context__ is None
 
 
 def test_colours_and_escapes_of_a_name_do_not_reach_the_screen(shell: Shell) -> None:
     shell.good("@tool\ndef rude() -> None: raise ValueError('\\x1b[2J<b>gone</b>')")
-    shown = shell.run("%%pipeline --run\npipeline: p\nsteps: [{tool: {name: rude}}]")
-    assert "\x1b[2J" not in shown.out.split("Traceback")[0]
+    result = shell.run("%%pipeline --run\npipeline: p\nsteps: [{tool: {name: rude}}]")
+    assert "\x1b[2J" not in result.out.split("Traceback")[0]
 
 
 # --- looking ---------------------------------------------------------------------------------------------------------
@@ -300,10 +300,10 @@ def test_r1_reads_what_the_last_run_left(ready: Shell) -> None:
     ready.good("%run_pipeline longest --set 'words=[pear, fig]'")
     assert ready.good("%r1 filter(ctx.lengths, n -> n > 3)").value == [4]
     assert ready.good("%r1 count(lengths) + pipe + count(ctx.words)").value == 6
-    shown = ready.run("%r1 ctx.lenghts")
-    assert code(shown) == "r1.missing-path"
-    assert "%r1, line 1, column 9" in shown.out
-    assert "did you mean lengths?" in shown.out
+    result = ready.run("%r1 ctx.lenghts")
+    assert code(result) == "r1.missing-path"
+    assert "%r1, line 1, column 9" in result.out
+    assert "did you mean lengths?" in result.out
 
 
 def test_r1_works_before_any_run(shell: Shell) -> None:
@@ -316,8 +316,8 @@ def test_objects_have_rich_forms(ready: Shell) -> None:
     format = ready.ip.display_formatter.format
     for name in ("r", "agf_magics.registry", "agf_magics.registry.flows['longest']", "agf_magics.draw('longest')"):
         ready.good("import agf_magics")
-        shown = ready.good(name)
-        bundle = shown.outputs[-1] if shown.outputs else format(shown.value)[0]
+        result = ready.good(name)
+        bundle = result.outputs[-1] if result.outputs else format(result.value)[0]
         assert "longest" in bundle["text/html"] or "data:image/svg+xml" in bundle["text/html"], name
         assert "longest" in bundle["text/plain"], name
     assert isinstance(ready.good("agf_magics.registry.flows['longest']").value, Flow)
@@ -337,9 +337,9 @@ def stop() -> None:
 
 def test_an_interrupted_run_is_kept(shell: Shell) -> None:
     shell.good(STOP)
-    shown = shell.run("%%pipeline --run --out r\npipeline: p\nsteps: [{tool: {name: stop}}]")
-    assert isinstance(shown.error, RunInterrupted)
-    assert shell.names["r"] is shown.error.run
+    result = shell.run("%%pipeline --run --out r\npipeline: p\nsteps: [{tool: {name: stop}}]")
+    assert isinstance(result.error, RunInterrupted)
+    assert shell.names["r"] is result.error.run
     assert shell.names["r"].status == "cancelled"
 
 
@@ -373,9 +373,9 @@ def test_a_run_in_the_background_is_shown_by_its_cell_also_while_the_loop_is_bus
     shell.good(BUSY)
     flow = load("pipeline: p\nsteps: [{tool: {name: hold}}]")
     first = start_run(flow, None, RunOptions(background=True))
-    shown = list[Run]()
-    second = start_run(flow, None, RunOptions(background=True, enter=shown.append))
-    assert shown == [second]
+    runs_shown = list[Run]()
+    second = start_run(flow, None, RunOptions(background=True, enter=runs_shown.append))
+    assert runs_shown == [second]
     shell.names["free"].set()
     assert [run.wait().status for run in (first, second)] == ["ok", "ok"]
 
@@ -392,16 +392,16 @@ def test_a_warning_is_shown_once(shell: Shell) -> None:
     run."""
     shell.good("@agent\ndef writer(prompt):\n    return prompt")
     both = shell.good(f"%%pipeline --run --set name=Ann\n{WARNED}")
-    assert printed(both).count("[pipeline.") == 1
-    assert printed(shell.good(f"%%pipeline\n{WARNED}")).count("[pipeline.") == 1
-    assert printed(shell.good("%run_pipeline greets --set name=Ann")).count("[pipeline.") == 0
-    shown = printed(shell.good(f"import agf_magics\nprint(agf_magics.run({WARNED!r}, {{'name': 'Ann'}}).warnings)"))
-    assert shown.count("pipeline.") == 1
+    assert output_of(both).count("[pipeline.") == 1
+    assert output_of(shell.good(f"%%pipeline\n{WARNED}")).count("[pipeline.") == 1
+    assert output_of(shell.good("%run_pipeline greets --set name=Ann")).count("[pipeline.") == 0
+    text = output_of(shell.good(f"import agf_magics\nprint(agf_magics.run({WARNED!r}, {{'name': 'Ann'}}).warnings)"))
+    assert text.count("pipeline.") == 1
 
 
-def printed(shown: Any) -> str:
-    pages = [shown.value._repr_mimebundle_()] if isinstance(shown.value, Run) else []
-    return shown.out + "".join(page.get("text/plain", "") for page in (*shown.outputs, *pages))
+def output_of(result: Any) -> str:
+    pages = [result.value._repr_mimebundle_()] if isinstance(result.value, Run) else []
+    return result.out + "".join(page.get("text/plain", "") for page in (*result.outputs, *pages))
 
 
 WRONG_CALLS = {
@@ -417,25 +417,25 @@ WRONG_CALLS = {
 @pytest.mark.parametrize("cell", WRONG_CALLS)
 def test_a_wrong_call_shows_the_call_and_nothing_of_ours(cell: str, ready: Shell) -> None:
     ready.good("import agf_magics\nlast = agf_magics.run('{pipeline: one, steps: [{transform: {value: \"1\"}}]}')")
-    shown = ready.run(cell)
-    assert WRONG_CALLS[cell] in shown.out
-    assert cell.split("\n")[0] in shown.out
-    assert "/agf_magics/" not in shown.out
+    result = ready.run(cell)
+    assert WRONG_CALLS[cell] in result.out
+    assert cell.split("\n")[0] in result.out
+    assert "/agf_magics/" not in result.out
 
 
 def test_an_error_of_other_code_has_all_its_frames(ready: Shell) -> None:
-    shown = ready.run("import json\njson.loads('{')")
-    assert "decoder.py" in shown.out
+    result = ready.run("import json\njson.loads('{')")
+    assert "decoder.py" in result.out
 
 
 def test_the_handler_of_the_user_stays(ready: Shell) -> None:
     ready.good("%unload_ext agf_magics")
-    seen: list[type] = []
-    ready.ip.set_custom_exc((ValueError,), lambda shell, kind, error, tb, tb_offset=None: seen.append(kind))
+    handled: list[type] = []
+    ready.ip.set_custom_exc((ValueError,), lambda shell, kind, error, tb, tb_offset=None: handled.append(kind))
     try:
         ready.good("%load_ext agf_magics")
         ready.run("int('x')")
-        assert seen == [ValueError]
+        assert handled == [ValueError]
     finally:
         ready.ip.set_custom_exc((), None)
 
@@ -458,10 +458,10 @@ def test_without_the_extension_ipython_shows_errors_as_before(ready: Shell) -> N
     ],
 )
 def test_the_error_of_a_misspelt_magic_names_the_nearest_one(cell: str, hint: str | None, ready: Shell) -> None:
-    shown = ready.run(cell)
-    assert "not found" in shown.err
-    assert ("did you mean" in shown.err) is (hint is not None)
-    assert hint is None or shown.err.rstrip().endswith(hint)
+    result = ready.run(cell)
+    assert "not found" in result.err
+    assert ("did you mean" in result.err) is (hint is not None)
+    assert hint is None or result.err.rstrip().endswith(hint)
 
 
 def test_the_output_of_a_running_run_is_announced(ready: Shell) -> None:
@@ -476,10 +476,10 @@ def test_the_output_of_a_running_run_is_announced(ready: Shell) -> None:
 
 
 def test_a_misspelt_parameter_of_the_package_is_explained_and_not_that_of_a_user(shell: Shell) -> None:
-    shown = shell.run("import agf_magics as agf\nagf.Limits(time=5)")
-    assert "did you mean timeout? its parameters are fan_out_depth, spawns, timeout" in shown.out
-    shown = shell.run("def Limits(timeout): pass\nLimits(time=5)")
-    assert "did you mean timeout" not in shown.out
+    result = shell.run("import agf_magics as agf\nagf.Limits(time=5)")
+    assert "did you mean timeout? its parameters are fan_out_depth, spawns, timeout" in result.out
+    result = shell.run("def Limits(timeout): pass\nLimits(time=5)")
+    assert "did you mean timeout" not in result.out
 
 
 def test_a_variable_has_the_run_of_a_line(shell: Shell) -> None:

@@ -24,9 +24,9 @@ def _token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_is_connected_called_listed_and_closed(shell: Shell) -> None:
-    shown = shell.good(CONNECT)
-    assert f"starting: python {PROGRAMS / 'quick.py'}" in shown.out
-    assert "quick: open, 3 tools: quick__add, quick__drop, quick__die" in shown.out
+    result = shell.good(CONNECT)
+    assert f"starting: python {PROGRAMS / 'quick.py'}" in result.out
+    assert "quick: open, 3 tools: quick__add, quick__drop, quick__die" in result.out
     shell.good("%%pipeline --run --quiet --out r\npipeline: sum\nsteps: [{tool: {name: quick__add, args: {a: 2}}}]")
     assert shell.names["r"].output == "3"
     assert "quick__add" in shell.good("%mcp quick --tools").outputs[0]["text/plain"]

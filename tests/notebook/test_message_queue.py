@@ -69,9 +69,9 @@ class OldKernel:
 def kernel(monkeypatch: pytest.MonkeyPatch) -> OldKernel:
     monkeypatch.setattr(page, "hears_while_busy", False)
     kernel = OldKernel()
-    ours, theirs = SimpleNamespace(), SimpleNamespace()
-    receive_while_busy(ours)
-    kernel.comm_manager.comms.update(ours=ours, theirs=theirs)
+    our_stream, their_stream = SimpleNamespace(), SimpleNamespace()
+    receive_while_busy(our_stream)
+    kernel.comm_manager.comms.update(ours=our_stream, theirs=their_stream)
     return kernel
 
 

@@ -69,17 +69,17 @@ def unwrapped(text: str) -> str:
     return EXCERPT.sub(_marked, CONTINUATION.sub(" ", text))
 
 
-def _marked(found: re.Match[str]) -> str:
-    start, size = len(found["blanks"]), min(len(found["carets"]), CARETS)
-    return f"     | {found['line'][start : start + size]}"
+def _marked(diagnostic: re.Match[str]) -> str:
+    start, size = len(diagnostic["blanks"]), min(len(diagnostic["carets"]), CARETS)
+    return f"     | {diagnostic['line'][start : start + size]}"
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "cell" in row], ids=lambda row: row["title"])
 def test_a_cell_with_a_mistake_says_what_to_change(row: dict[str, Any], shell: Shell) -> None:
     for cell in (TOOLS, *row.get("setup", ())):
         shell.good(cell)
-    shown = shell.run(row["cell"])
-    assert findings(shown.out + shown.err) == unwrapped(row["says"])
+    result = shell.run(row["cell"])
+    assert findings(result.out + result.err) == unwrapped(row["says"])
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "argv" in row], ids=lambda row: row["title"])

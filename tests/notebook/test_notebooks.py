@@ -81,10 +81,10 @@ def test_our_notebooks_run_give_the_stored_outputs_and_announce_their_errors(pat
     shutil.copy(FOLDER / "scripted_server.py", tmp_path)
     shutil.copytree(FOLDER / "graphs", tmp_path / "graphs")
     stored = nbformat.read(path, as_version=4)
-    done = execute(nbformat.read(path, as_version=4), tmp_path)
-    assert "widgets" not in done.metadata
+    executed = execute(nbformat.read(path, as_version=4), tmp_path)
+    assert "widgets" not in executed.metadata
     expected = {}
-    for before, cell in zip(done.cells, done.cells[1:], strict=False):
+    for before, cell in zip(executed.cells, executed.cells[1:], strict=False):
         if "raises-exception" in cell.metadata.get("tags", ()):
             expected[cell.id] = re.findall(f"`({CODE})`", before.source), codes(cell)
         elif cell.cell_type == "code":
@@ -93,7 +93,7 @@ def test_our_notebooks_run_give_the_stored_outputs_and_announce_their_errors(pat
     assert all(raised for _, raised in expected.values())
     announced = {id: codes for id, (codes, _) in expected.items()}
     assert announced == {id: raised for id, (_, raised) in expected.items()}
-    now, before = runner.stable(done), runner.stable(stored)
+    now, before = runner.stable(executed), runner.stable(stored)
     assert {id: now[id] for id in now if now[id] != before[id]} == {}, "python -m docs notebooks stores the outputs"
 
 
@@ -102,13 +102,13 @@ COST = re.compile(r"\b\d+ requests, \d+ tokens")
 
 def values(notebook: Any) -> dict[str, Any]:
     """The outputs of the cells, without the pages of runs, which differ in a replay."""
-    given = {}
+    values_given = {}
     for cell in notebook.cells:
         if cell.cell_type == "code" and runner.VARIES not in cell.metadata.get("tags", ()):
             outputs = [output.get("data", {}) for output in cell.outputs]
             texts = [data["text/plain"] for data in outputs if "text/plain" in data and "text/html" not in data]
-            given[cell.id] = codes(cell), COST.sub("", "\n".join(texts))
-    return given
+            values_given[cell.id] = codes(cell), COST.sub("", "\n".join(texts))
+    return values_given
 
 
 @pytest.mark.parametrize("name", slow_but(["agents-and-tools"], ["agents-and-tools", "plans"]))
@@ -116,8 +116,8 @@ def test_notebooks_that_ask_a_model_replay_without_it(name: str, tmp_path: Path)
     """`scripted_server.py` is missing, and nothing listens at the address of the model."""
     path = FOLDER / f"{name}.ipynb"
     stored, again = (nbformat.read(path, as_version=4) for _ in range(2))
-    done = execute(runner.within_recording(again, runner.recording_of(path), new=False), tmp_path)
-    now = values(done)
+    executed = execute(runner.within_recording(again, runner.recording_of(path), new=False), tmp_path)
+    now = values(executed)
     assert {id: now[id] for id in values(stored) if now.get(id) != values(stored)[id]} == {}
     assert any(text for _, text in now.values())
 
@@ -128,8 +128,8 @@ def test_a_recording_of_a_notebook_has_its_calls_in_a_file_of_their_own(tmp_path
     path, new = FOLDER / "plans.ipynb", tmp_path / "plans.agf"
     execute(runner.within_recording(nbformat.read(path, as_version=4), new, new=True), tmp_path)
     calls = [json.loads(line) for line in runner.recording_of(path).read_text("utf-8").splitlines()]
-    made = [json.loads(line) for line in new.read_text("utf-8").splitlines()]
-    same = [sorted((line.get("kind", ""), line["name"]) for line in lines) for lines in (calls, made)]
+    recorded = [json.loads(line) for line in new.read_text("utf-8").splitlines()]
+    same = [sorted((line.get("kind", ""), line["name"]) for line in lines) for lines in (calls, recorded)]
     assert same[0] == same[1], "python notebooks/execute.py --record notebooks/plans.ipynb"
     assert ("model", "openai:scripted") in same[0]
 
@@ -150,23 +150,25 @@ def test_our_notebooks_are_stored_with_outputs_and_nothing_of_this_computer(path
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("cities · ✓ ok · 15 ms · cities-1-d3d35e", "cities · ✓ ok · < 1 ms · cities-1-00aa11"),
         ("took   1 min 2 s\nok", "took 3.5 s\nok"),
         ("2026-01-02 03:04:05 a#1 a#0", "2025-11-12 13:14:15 a#0 a#1"),
     ],
 )
-def test_outputs_that_differ_in_times_ids_and_order_are_equal(one: str, other: str) -> None:
-    assert runner.stable(printed(one)) == runner.stable(printed(other))
+def test_outputs_that_differ_in_times_ids_and_order_are_equal(first: str, second: str) -> None:
+    assert runner.stable(notebook_with_output(first)) == runner.stable(notebook_with_output(second))
 
 
 def test_outputs_that_differ_in_values_are_not_equal_unless_the_cell_varies() -> None:
-    assert runner.stable(printed("5 crates")) != runner.stable(printed("6 crates"))
-    assert runner.stable(printed("5 crates", "varies")) == runner.stable(printed("6 crates", "varies"))
+    assert runner.stable(notebook_with_output("5 crates")) != runner.stable(notebook_with_output("6 crates"))
+    assert runner.stable(notebook_with_output("5 crates", "varies")) == runner.stable(
+        notebook_with_output("6 crates", "varies")
+    )
 
 
-def printed(text: str, *tags: str) -> Any:
+def notebook_with_output(text: str, *tags: str) -> Any:
     cell = nbformat.v4.new_code_cell("", id="cell", metadata={"tags": list(tags)})
     cell.outputs = [nbformat.v4.new_output("stream", text=text)]
     return nbformat.v4.new_notebook(cells=[cell])
@@ -174,19 +176,19 @@ def printed(text: str, *tags: str) -> Any:
 
 def test_every_solution_gives_the_output_that_its_exercise_shows(tmp_path: Path) -> None:
     notebook = nbformat.read(FOLDER / "pipeline-language.ipynb", as_version=4)
-    cells, wanted = [], {}
+    cells, expected = [], {}
     for cell in notebook.cells:
         cells.append(cell)
-        if cell.cell_type == "markdown" and (found := WANTED.search(cell.source)):
+        if cell.cell_type == "markdown" and (match := WANTED.search(cell.source)):
             cells += [nbformat.v4.new_code_cell(code) for code in FENCED.findall(cell.source.partition("<details>")[2])]
-            wanted[cells[-1].id] = found[1] or found[2]
+            expected[cells[-1].id] = match[1] or match[2]
     notebook.cells = cells
     execute(notebook, tmp_path)
-    assert len(wanted) == sum(cell.source.startswith("**Exercise.**") for cell in cells) == 23
+    assert len(expected) == sum(cell.source.startswith("**Exercise.**") for cell in cells) == 23
     for cell in cells:
-        if cell.id in wanted:
-            shown = cell.outputs[-1].data["text/plain"]
-            assert shown == wanted[cell.id] or f"\n{wanted[cell.id]}\n" in shown, cell.source
+        if cell.id in expected:
+            output_text = cell.outputs[-1].data["text/plain"]
+            assert output_text == expected[cell.id] or f"\n{expected[cell.id]}\n" in output_text, cell.source
 
 
 @pytest.mark.parametrize(
@@ -224,32 +226,34 @@ def test_the_quickstart_reads_whatever_is_installed(
 
 def codes(cell: Any) -> list[str]:
     """The codes of the errors with which a cell ended."""
-    said = "\n".join(line for output in cell.outputs if output.output_type == "error" for line in output.traceback)
-    return re.findall(rf"\[({CODE})\]", re.sub(r"\x1b\[[0-9;]*m", "", said))
+    tracebacks = "\n".join(
+        line for output in cell.outputs if output.output_type == "error" for line in output.traceback
+    )
+    return re.findall(rf"\[({CODE})\]", re.sub(r"\x1b\[[0-9;]*m", "", tracebacks))
 
 
 def test_a_run_in_the_background_is_in_the_cell_that_started_it_when_the_last_one_waits(tmp_path: Path) -> None:
     define = RUN.replace("--run --draw --set 'words=[pear, fig, kiwi]' --out r", "--quiet")
     start = "h = %run_pipeline_async lengths --set 'words=[pear, fig, kiwi]'"
-    done = execute(notebook_of(SETUP, define, start, "6 * 7", "%runs --wait"), tmp_path)
-    nbformat.validate(done)
-    assert "widgets" not in done.metadata
-    (page,) = done.cells[2].outputs
+    executed = execute(notebook_of(SETUP, define, start, "6 * 7", "%runs --wait"), tmp_path)
+    nbformat.validate(executed)
+    assert "widgets" not in executed.metadata
+    (page,) = executed.cells[2].outputs
     assert "✓ ok" in page.data["text/html"]
     assert "output:\n  - 4\n  - 3\n  - 4\n" in page.data["text/plain"]
-    assert "In[3]" in done.cells[4].outputs[0].data["text/plain"]
+    assert "In[3]" in executed.cells[4].outputs[0].data["text/plain"]
 
 
 def test_an_executed_notebook_holds_no_widget_and_reads_without_a_kernel(tmp_path: Path) -> None:
-    done = execute(notebook_of(SETUP, RUN, "r", "r.output"), tmp_path)
-    nbformat.validate(done)
-    assert "widgets" not in done.metadata
-    printed, page = done.cells[1].outputs
+    executed = execute(notebook_of(SETUP, RUN, "r", "r.output"), tmp_path)
+    nbformat.validate(executed)
+    assert "widgets" not in executed.metadata
+    printed, page = executed.cells[1].outputs
     assert printed.text == "pipeline lengths: 1 step\n"
     assert set(page.data) == {"text/html", "text/plain"}
     assert "✓ ok" in page.data["text/html"]
     assert "data:image/svg+xml;base64," in page.data["text/html"]
-    assert done.cells[3].outputs[0].data["text/plain"] == "[4, 3, 4]"
+    assert executed.cells[3].outputs[0].data["text/plain"] == "[4, 3, 4]"
 
 
 def test_an_executed_notebook_stops_at_an_error_and_shows_it(tmp_path: Path) -> None:

@@ -22,55 +22,55 @@ from tests.notebook.conftest import Shell, code
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "magic_lines.json").read_text())
 
 
-def said(row: dict[str, Any]) -> Any:
-    found = read(COMMANDS[row["magic"].lstrip("%")], row["line"], "In[3]")
-    if found is None:
+def options_of(row: dict[str, Any]) -> Any:
+    options = read(COMMANDS[row["magic"].lstrip("%")], row["line"], "In[3]")
+    if options is None:
         return "help"
-    return found, inputs(found, VECTORS["names"])
+    return options, inputs(options, VECTORS["names"])
 
 
 @pytest.mark.parametrize("row", VECTORS["rows"], ids=lambda row: row["title"])
 def test_magic_lines(row: dict[str, Any]) -> None:
     if "error" in row:
         with pytest.raises(DefinitionError) as caught:
-            said(row)
+            options_of(row)
         wrong = caught.value.diagnostic
         assert wrong.code == row["error"]
         assert wrong.span.source.name.startswith("In[3] %")
         assert wrong.span.text.strip() == row.get("at", wrong.span.text.strip())
         assert row.get("hint", "") in (wrong.hint or "")
     elif row.get("help"):
-        assert said(row) == "help"
+        assert options_of(row) == "help"
     else:
-        found, made = said(row)
+        options, values_made = options_of(row)
         if "given" in row:
-            assert {name: [word.text for word in words] for name, words in found.tokens.items()} == row["given"]
+            assert {name: [word.text for word in words] for name, words in options.tokens.items()} == row["given"]
         if "input" in row:
-            assert made == row["input"]
+            assert values_made == row["input"]
 
 
 def test_a_variable_is_passed_as_the_same_object() -> None:
-    thing = object()
-    found = read(COMMANDS["run_pipeline"], "p --set it=$thing")
-    assert found is not None
-    assert inputs(found, {"thing": thing})["it"] is thing
+    value = object()
+    options = read(COMMANDS["run_pipeline"], "p --set it=$thing")
+    assert options is not None
+    assert inputs(options, {"thing": value})["it"] is value
 
 
 def test_an_input_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text("words: [pear, fig]\non: yes\n")
-    found = read(COMMANDS["run_pipeline"], f"p --input '{path}'")
-    assert found is not None
-    assert inputs(found, {}) == {"words": ["pear", "fig"], "on": "yes"}
+    options = read(COMMANDS["run_pipeline"], f"p --input '{path}'")
+    assert options is not None
+    assert inputs(options, {}) == {"words": ["pear", "fig"], "on": "yes"}
 
 
 def test_an_input_file_that_is_wrong_is_shown_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "params.json"
     path.write_text('{"a": 1,\n "a": 2}')
-    found = read(COMMANDS["run_pipeline"], f"p --input '{path}'")
-    assert found is not None
+    options = read(COMMANDS["run_pipeline"], f"p --input '{path}'")
+    assert options is not None
     with pytest.raises(DefinitionError, match=r"params\.json, line 2"):
-        inputs(found, {})
+        inputs(options, {})
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "inf"])
@@ -109,12 +109,12 @@ def in_a_shell(line: str) -> str:
 @given(st.text(alphabet="ab \t'\"\\=$", max_size=12))
 def test_words_are_those_of_a_posix_shell_except_a_backslash_before_a_letter(line: str) -> None:
     try:
-        wanted = shlex.split(in_a_shell(line), posix=True)
+        expected = shlex.split(in_a_shell(line), posix=True)
     except ValueError:
         with pytest.raises(DefinitionError, match=r"magic\.quote"):
             split(Source("", line), escapes=True)
     else:
-        assert [word.text for word in split(Source("", line), escapes=True)] == wanted
+        assert [word.text for word in split(Source("", line), escapes=True)] == expected
 
 
 @given(st.text(alphabet="ab \t'\"\\=$", max_size=12))
@@ -140,10 +140,10 @@ def test_help_names_every_option_and_shows_an_example(command: Any) -> None:
 def test_a_text_that_is_the_name_of_a_variable_is_reported(shell: Shell) -> None:
     shell.good("pears, In_ = [1], 2\ndef figs(): ...")
     shell.good("%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: ctx.x}\n")
-    told = " ".join(shell.good("%run_pipeline p --set x=pears").out.split())
-    assert "warning: 'x' gets the text 'pears', not the variable pears [magic.text]" in told
-    assert "write --set x=$pears for the variable" in told
-    assert "^^^^^" in told
+    printed = " ".join(shell.good("%run_pipeline p --set x=pears").out.split())
+    assert "warning: 'x' gets the text 'pears', not the variable pears [magic.text]" in printed
+    assert "write --set x=$pears for the variable" in printed
+    assert "^^^^^" in printed
     for line in ("x=$pears", "x=figs", "x=plums", "x='\"pears\"'", "x='pears'", "x=In", "x=2", "x=pears --quiet"):
         assert "magic.text" not in shell.good(f"%run_pipeline p --set {line}").out
 
@@ -152,7 +152,7 @@ def test_a_file_with_a_similar_name_is_suggested(shell: Shell) -> None:
     Path("flows.yaml").write_text("{}")
     for line in ("%define flow.yaml", "%run_pipeline p --input flow.yaml", "%context p --load flow.yaml"):
         shell.run("%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: '1'}\n")
-        shown = shell.run(line)
-        assert code(shown) == "magic.file"
-        assert "did you mean flows.yaml?" in str(shown.error)
-        assert "Errno" not in str(shown.error)
+        result = shell.run(line)
+        assert code(result) == "magic.file"
+        assert "did you mean flows.yaml?" in str(result.error)
+        assert "Errno" not in str(result.error)

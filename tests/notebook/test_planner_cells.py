@@ -42,11 +42,11 @@ def cell(shell: Shell, planner: Planner, line: str = "", header: str = "") -> An
 def test_a_cell_shows_each_reply_and_each_plan_and_returns_the_result(ready: Shell) -> None:
     ready.good("%config AgfMagics.progress = 'html'")
     planner = Planner(plan(call("think", _output="first <b>the price</b>"), PRICE), plan(TOTAL, output="†state.total"))
-    shown = cell(ready, planner)
-    assert shown.ok, shown.out
-    assert isinstance(shown.value, agf.planning.PlannerResult)
-    assert shown.value.output == 14.0
-    pages = [data["text/html"] for data in shown.outputs if "text/html" in data]
+    result = cell(ready, planner)
+    assert result.ok, result.out
+    assert isinstance(result.value, agf.planning.PlannerResult)
+    assert result.value.output == 14.0
+    pages = [data["text/html"] for data in result.outputs if "text/html" in data]
     assert "think: first &lt;b&gt;the price&lt;/b&gt;" in "".join(pages)
     assert "price(fruit: †input.fruit) → †state.price" in "".join(pages)
     assert "no output yet" in "".join(pages)
@@ -71,18 +71,18 @@ def test_the_header_has_messages_latent_tools_prescribed_paths_and_confirm(ready
         plan(PRICE),
         plan(call("guess", "†state.guess", _output="ten"), call("price", "†state.cost", fruit="fig"), output="†state"),
     )
-    shown = cell(ready, planner, "", header)
-    assert shown.ok, shown.out
-    assert shown.value.output == {"last": 3, "guess": "ten", "cost": 7.0}
+    result = cell(ready, planner, "", header)
+    assert result.ok, result.out
+    assert result.value.output == {"last": 3, "guess": "ten", "cost": 7.0}
     assert '"data": {"last": 3}' in planner.prompts[0]
     assert planner.schema["properties"]["calls"]["items"]["anyOf"][0]["description"] == "Guess it."
     assert "_outputPath" in planner.prompts[1]
 
 
 def test_a_planner_ends_with_a_warning_after_the_last_tick(ready: Shell) -> None:
-    shown = cell(ready, Planner(plan(PRICE)), " --ticks 2 --out done")
-    assert shown.ok, shown.out
-    assert "none of the first 2 plans had an output [run.max-ticks]" in shown.out
+    result = cell(ready, Planner(plan(PRICE)), " --ticks 2 --out done")
+    assert result.ok, result.out
+    assert "none of the first 2 plans had an output [run.max-ticks]" in result.out
     assert len(ready.names["done"].runs) == 2
 
 
@@ -101,9 +101,9 @@ def test_a_cell_asks_a_server(ready: Shell) -> None:
     replies = [failing(500, "busy", Retry_After="0"), json.dumps(plan(PRICE, output="†state.price"))]
     with ScriptedServer(replies) as server:  # type: ignore[arg-type]
         agf.registry.choose("openai:scripted", base_url=server.url)
-        shown = ready.run("%%plan figs --planner openai:scripted --set fruit=pear\ntask: What does a kilo cost?")
-    assert shown.ok, shown.out
-    assert shown.value.output == 2.5
+        result = ready.run("%%plan figs --planner openai:scripted --set fruit=pear\ntask: What does a kilo cost?")
+    assert result.ok, result.out
+    assert result.value.output == 2.5
     assert len(server.requests) == 2
 
 
@@ -118,9 +118,9 @@ def test_a_cell_replays_a_planner_and_asks_no_model(ready: Shell) -> None:
         "    )"
     )
     silent = Planner()
-    shown = cell(ready, silent, " --replay figs.agf")
-    assert shown.ok, shown.out
-    assert shown.value.output == 14.0
+    result = cell(ready, silent, " --replay figs.agf")
+    assert result.ok, result.out
+    assert result.value.output == 14.0
     assert silent.asked == []
 
 

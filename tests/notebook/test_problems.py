@@ -17,11 +17,13 @@ from agf_magics.notebook.completion.editor import TARGET
 from tests.notebook.conftest import Kernel
 
 
-def marked(cell: str, registry: Registry | None = None) -> list[tuple[str, str]]:
+def problem_marks(cell: str, registry: Registry | None = None) -> list[tuple[str, str]]:
     """The code of each problem and the text that is underlined."""
     units = cell.encode("utf-16-le")
-    found = problems_of(cell, registry or Registry())
-    return [(one["code"], units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le")) for one in found]
+    problems = problems_of(cell, registry or Registry())
+    return [
+        (problem["code"], units[2 * problem["start"] : 2 * problem["end"]].decode("utf-16-le")) for problem in problems
+    ]
 
 
 @pytest.mark.parametrize(
@@ -48,12 +50,12 @@ def marked(cell: str, registry: Registry | None = None) -> list[tuple[str, str]]
     ],
 )  # fmt: skip
 def test_the_findings_of_loading_are_underlined(cell: str, expected: list[tuple[str, str]]) -> None:
-    assert marked(cell)[: len(expected) or None] == expected
+    assert problem_marks(cell)[: len(expected) or None] == expected
 
 
 def test_the_input_of_the_line_is_known() -> None:
     cell = "%%pipeline p --run{}\npipeline: p\nsteps:\n- agent: {{prompt: '{{topic}}'}}"
-    codes = [[code for code, _ in marked(cell.format(line))] for line in ("", " --set topic=x", " --input data")]
+    codes = [[code for code, _ in problem_marks(cell.format(line))] for line in ("", " --set topic=x", " --input data")]
     assert ["pipeline.template-name" in code for code in codes] == [True, False, False]
 
 
@@ -73,50 +75,52 @@ def test_nothing_is_registered_no_file_is_read_and_no_code_is_called(tmp_path: P
         return url
 
     before = [list(shelf) for shelf in (registry.flows, registry.schemas, registry.tools)]
-    assert marked("%%policy p\nid: x-acme.own\nconfig: {}", registry) == []
-    assert marked("%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetch, args: {url: x}}", registry) == []
+    assert problem_marks("%%policy p\nid: x-acme.own\nconfig: {}", registry) == []
+    assert problem_marks("%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetch, args: {url: x}}", registry) == []
     file = (
         "%%graph g\nnodes: {a: {type: subgraph, graph: other.yaml}}\nedges: [{from: START, to: a}, {from: a, to: END}]"
     )
-    assert "file.missing" not in [code for code, _ in marked(file, registry)]
+    assert "file.missing" not in [code for code, _ in problem_marks(file, registry)]
     assert called == []
     assert [list(shelf) for shelf in (registry.flows, registry.schemas, registry.tools)] == before
 
 
 def test_a_long_cell_is_not_read() -> None:
-    assert marked("%%pipeline p\n" + "x: [\n" * LONGEST_CELL) == []
+    assert problem_marks("%%pipeline p\n" + "x: [\n" * LONGEST_CELL) == []
 
 
 @given(st.text(max_size=60))
 def test_any_text_has_places_in_the_text(text: str) -> None:
     for cell in (text, f"%%pipeline p\n{text}", f"%%graph {text}", f"%%plan p\n- _tool: {text}"):
         size = len(cell.encode("utf-16-le", "surrogatepass")) // 2
-        for one in problems_of(cell, Registry()):
-            assert 0 <= one["start"] <= one["end"] <= size
+        for problem in problems_of(cell, Registry()):
+            assert 0 <= problem["start"] <= problem["end"] <= size
 
 
 @pytest.mark.kernel
-def test_a_page_finds_the_comm_by_its_target_and_asks_also_while_a_cell_runs(seen: Kernel) -> None:
-    found = seen.reply(seen.client.comm_info(target_name=TARGET))["comms"]
-    (comm,) = found
+def test_a_page_finds_the_comm_by_its_target_and_asks_also_while_a_cell_runs(page_kernel: Kernel) -> None:
+    comms = page_kernel.reply(page_kernel.client.comm_info(target_name=TARGET))["comms"]
+    (comm,) = comms
     assert (
-        ask(seen, comm, "a", "%%pipeline p\npipeline: p\nsteps:\n- tol: {}")["problems"][0]["code"]
+        ask(page_kernel, comm, "a", "%%pipeline p\npipeline: p\nsteps:\n- tol: {}")["problems"][0]["code"]
         == "pipeline.step-kind"
     )
-    assert ask(seen, comm, "b", "x = 1") == {"id": "b", "problems": []}
-    seen.client.control_channel.send(seen.client.session.msg("create_subshell_request", {}))
-    subshell = seen.client.get_control_msg(timeout=60)["content"].get("subshell_id")
+    assert ask(page_kernel, comm, "b", "x = 1") == {"id": "b", "problems": []}
+    page_kernel.client.control_channel.send(page_kernel.client.session.msg("create_subshell_request", {}))
+    subshell = page_kernel.client.get_control_msg(timeout=60)["content"].get("subshell_id")
     if subshell is None:
         pytest.skip("this kernel has no subshells: it answers when the cell has ended")
-    cell = seen.begin("open('gate').read()")
+    cell = page_kernel.begin("open('gate').read()")
     assert (
-        ask(seen, comm, "c", "%%plan p\n- _tool: nix", subshell)["problems"][0]["message"]
+        ask(page_kernel, comm, "c", "%%plan p\n- _tool: nix", subshell)["problems"][0]["message"]
         == "no tool 'nix' is registered"
     )
-    (seen.folder / "gate").write_text("open")
+    (page_kernel.folder / "gate").write_text("open")
     cell.end()
-    seen.client.control_channel.send(seen.client.session.msg("delete_subshell_request", {"subshell_id": subshell}))
-    seen.client.get_control_msg(timeout=60)
+    page_kernel.client.control_channel.send(
+        page_kernel.client.session.msg("delete_subshell_request", {"subshell_id": subshell})
+    )
+    page_kernel.client.get_control_msg(timeout=60)
 
 
 def ask(kernel: Kernel, comm: str, id: str, text: str, subshell: str | None = None) -> dict[str, Any]:
@@ -138,12 +142,12 @@ def test_a_flow_that_calls_itself_is_reported_even_if_only_the_line_names_it() -
     cell = "%%graph g\nnodes: {a: {type: tool, tool: g}}\nedges: [{from: START, to: a}, {from: a, to: END}]"
     registry = Registry()
     define(cell.partition("\n")[2], "graph", name="g", registry=registry)
-    assert ("flow.call-cycle", "g") in marked(cell, registry)
+    assert ("flow.call-cycle", "g") in problem_marks(cell, registry)
 
 
 def test_a_circle_of_schemas_that_another_cell_closes_is_reported() -> None:
     registry = Registry()
     define("schema: A\nfields: {b: {type: ref, schema: B}}\n", registry=registry)
     cell = "%%pipeline\nschema: B\nfields: {a: {type: ref, schema: A}}\n"
-    assert marked(cell, registry) == [("schema.cycle", "A")]
-    assert marked(cell.replace("schema: A", "schema: C"), registry) == []
+    assert problem_marks(cell, registry) == [("schema.cycle", "A")]
+    assert problem_marks(cell.replace("schema: A", "schema: C"), registry) == []

@@ -59,8 +59,8 @@ def doubling(registry: Registry) -> None:
 
 
 def data_of(page: str) -> dict[str, Any]:
-    (found,) = re.findall(r'id="agf-answers">(.*?)</script>', page, re.S)
-    answers: dict[str, Any] = json.loads(found)
+    (answers_text,) = re.findall(r'id="agf-answers">(.*?)</script>', page, re.S)
+    answers: dict[str, Any] = json.loads(answers_text)
     return answers
 
 
@@ -84,17 +84,17 @@ def fan(journaled: Path, registry: Registry) -> agf.Run:
 
 def test_a_report_has_each_step_error_and_value_without_a_script(fan: agf.Run, tmp_path: Path) -> None:
     page = agf.report(fan, tmp_path / "run.html").read_text(encoding="utf-8")
-    shown = re.sub(r"<script.*?</script>", "", page, flags=re.S)
+    visible = re.sub(r"<script.*?</script>", "", page, flags=re.S)
     for part in ("doubled #3", "three &lt;/script&gt;", "double", "for_each", "pipeline: fan", ">8<"):
-        assert part in shown, part
+        assert part in visible, part
 
 
 def test_the_explorer_of_a_report_shows_each_call_in_full(fan: agf.Run, tmp_path: Path) -> None:
     page = agf.report(fan, tmp_path / "run.html").read_text(encoding="utf-8")
     answers = data_of(page)["answers"]
     # The number of a call is a line of the journal. Marks take up lines there, too.
-    asked = {key: json.loads(key) for key in answers if key.startswith('["call",')}
-    calls = [answers[key]["value"] for key, (_, _, step) in asked.items() if step == ["step", "steps[0]"]]
+    call_requests = {key: json.loads(key) for key in answers if key.startswith('["call",')}
+    calls = [answers[key]["value"] for key, (_, _, step) in call_requests.items() if step == ["step", "steps[0]"]]
     assert sorted(call["at"] for call in calls) == [f"#{number}" for number in range(5)]
     assert all(call["given"]["parts"] == [["x", {"kind": "text", "text": call["at"][1:]}]] for call in calls)
 
@@ -102,11 +102,20 @@ def test_the_explorer_of_a_report_shows_each_call_in_full(fan: agf.Run, tmp_path
 def test_no_text_of_a_run_becomes_an_element_and_nothing_is_loaded(fan: agf.Run, tmp_path: Path) -> None:
     page = agf.report(fan, tmp_path / "run.html").read_text(encoding="utf-8")
     tags = Tags(page).tags
-    assert [given.get("type") for tag, given in tags if tag == "script"] == ["application/json", None]
-    assert not [given for _, given in tags if any(name.startswith("on") for name in given)]
-    sources = [given[name] or "" for _, given in tags for name in ("src", "href", "srcset", "data") if name in given]
+    assert [attributes.get("type") for tag, attributes in tags if tag == "script"] == ["application/json", None]
+    assert not [attributes for _, attributes in tags if any(name.startswith("on") for name in attributes)]
+    sources = [
+        attributes[name] or ""
+        for _, attributes in tags
+        for name in ("src", "href", "srcset", "data")
+        if name in attributes
+    ]
     assert all(source.startswith("data:image/") for source in sources)
-    (policy,) = [given["content"] or "" for tag, given in tags if given.get("http-equiv") == "Content-Security-Policy"]
+    (policy,) = [
+        attributes["content"] or ""
+        for tag, attributes in tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
     script = page.rpartition("<script>")[2].partition("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"default-src 'none'; script-src 'sha256-{digest}';" in policy
@@ -129,8 +138,8 @@ def test_a_report_of_a_run_with_secrets_has_none(
     text = "pipeline: p\nsteps:\n- tool: {name: fetch, args: {token: !expr ctx.token}, output: page}\n"
     text += "- transform: {value: page.echo}\n- tool: {name: fails, args: {word: !expr page.echo}}\n"
     run = agf.run(text, {"token": "of-the-input-99"}, registry=registry, raises=False)
-    for one in (run, agf.runs(run.run_id), run.run_id):
-        page = agf.report(one, tmp_path / "run.html").read_text(encoding="utf-8")
+    for either_run in (run, agf.runs(run.run_id), run.run_id):
+        page = agf.report(either_run, tmp_path / "run.html").read_text(encoding="utf-8")
         assert "•••" in page
         for secret in ("of-the-environment-77", "of-the-input-99"):
             assert secret not in page
@@ -153,7 +162,7 @@ def test_a_report_has_a_size_limit_and_says_what_it_left_out(fan: agf.Run, tmp_p
     page = agf.report(fan, tmp_path / "small.html", most=6_000).read_text(encoding="utf-8")
     assert "which has at most 6,000 characters of recorded values" in page
     assert "6,000 characters" in data_of(page)["missing"]
-    assert sum(len(json.dumps(one, ensure_ascii=False)) for one in data_of(page)["answers"].values()) <= 6_000
+    assert sum(len(json.dumps(answer, ensure_ascii=False)) for answer in data_of(page)["answers"].values()) <= 6_000
     assert "for_each" in agf.report(fan, tmp_path / "none.html", most=0).read_text(encoding="utf-8")
 
 
@@ -171,16 +180,16 @@ def test_a_report_of_a_run_over_data_has_its_first_rows_and_its_failed_ones(
 
     run = agf.run(SIZES, over=[{"name": f"n{number}"} for number in range(310)], registry=registry)
     run.table.label(2, f"mine {EVIL}")
-    for each in (run, agf.runs(run.run_id)):
-        page = agf.report(each, tmp_path / "run.html").read_text(encoding="utf-8")
+    for either_run in (run, agf.runs(run.run_id)):
+        page = agf.report(either_run, tmp_path / "run.html").read_text(encoding="utf-8")
         assert EVIL not in page.partition("<script")[0]
         (table,) = re.findall(r"<h2>Rows</h2>.*?</table>", page, re.S)
-        shown = re.findall(r"<td[^>]*>(?:<[^>]*>)?(n\d+)<", table)
-        assert shown == [f"n{number}" for number in (*range(200), 301)]
+        names_shown = re.findall(r"<td[^>]*>(?:<[^>]*>)?(n\d+)<", table)
+        assert names_shown == [f"n{number}" for number in (*range(200), 301)]
         assert "no n301 &lt;/script&gt;" in table
         assert "mine &lt;/script&gt;" in table
         assert "The first 200 of 310 rows are in this report." in page
-        pages = [one["value"] for key, one in data_of(page)["answers"].items() if key.startswith('["table"')]
+        pages = [answer["value"] for key, answer in data_of(page)["answers"].items() if key.startswith('["table"')]
         assert [(len(page["rows"]), page["total"]) for page in pages] == [(50, 200)] * 4 + [(2, 2)]
 
 
@@ -190,8 +199,8 @@ def test_a_secret_is_masked_in_the_rows_of_a_report(journaled: Path, registry: R
         return {"echo": name}
 
     run = agf.run(SIZES, over=[{"name": f"tk-4711-{number}", "n": number} for number in range(3)], registry=registry)
-    for each in (run, agf.runs(run.run_id)):
-        page = agf.report(each, tmp_path / "run.html").read_text(encoding="utf-8")
+    for either_run in (run, agf.runs(run.run_id)):
+        page = agf.report(either_run, tmp_path / "run.html").read_text(encoding="utf-8")
         assert "tk-4711" not in page
         assert "•••" in page.partition("<h2>Rows</h2>")[2].partition("</table>")[0]
 
@@ -208,8 +217,8 @@ def test_a_line_writes_the_report_of_a_run_and_of_a_comparison(failed: Shell) ->
     assert "no teacher" in Path("run.html").read_text(encoding="utf-8")
     Path("teacher").touch()
     failed.good("%run_pipeline grading --set 'names=[pears, plums]' --out second")
-    shown = failed.good(f"%runs {first} --compare {failed.names['second'].run_id} --report both.html")
-    assert shown.value is None
+    result = failed.good(f"%runs {first} --compare {failed.names['second'].run_id} --report both.html")
+    assert result.value is None
     page = Path("both.html").read_text(encoding="utf-8")
     assert "Values that differ" in page
     assert "script-src 'none'" in page

@@ -32,37 +32,39 @@ def sleep() -> str:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Kernel]:
+def own_kernel(tmp_path: Path) -> Iterator[Kernel]:
     """A kernel for one test, which may restart it."""
     yield from kernel_in(tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tool", "sign"), [("doze", "dozing"), ("sleep", "asleep")])
-def test_a_restart_in_the_middle_of_a_run_leaves_it_interrupted(own: Kernel, tool: str, sign: str) -> None:
-    own.begin(LONG.replace("WAITS", tool)).until("stream", sign)
-    own.manager.restart_kernel()
-    own.client.wait_for_ready(timeout=PATIENCE)
-    loaded = own.good(SETUP)
+def test_a_restart_in_the_middle_of_a_run_leaves_it_interrupted(own_kernel: Kernel, tool: str, sign: str) -> None:
+    own_kernel.begin(LONG.replace("WAITS", tool)).until("stream", sign)
+    own_kernel.manager.restart_kernel()
+    own_kernel.client.wait_for_ready(timeout=PATIENCE)
+    loaded = own_kernel.good(SETUP)
     assert "long" in loaded.printed
     assert "%resume" in loaded.printed
-    own.good("import agf_magics as agf\npast = agf.runs(agf.runs()[0].run_id).progress")
-    late = own.good("print([row.id for row in past.rows.values() if (row.ended or 0) > past.ended])")
+    own_kernel.good("import agf_magics as agf\npast = agf.runs(agf.runs()[0].run_id).progress")
+    late = own_kernel.good("print([row.id for row in past.rows.values() if (row.ended or 0) > past.ended])")
     assert late.printed == "[]\n", "a run ends after its steps"
-    own.good(FINISHING)
-    resumed = own.good("%resume")
+    own_kernel.good(FINISHING)
+    resumed = own_kernel.good("%resume")
     assert "saying" not in resumed.printed, "the call that ended is not made again"
-    assert own.good("import agf_magics as agf; print(agf.runs()[0].status)"
+    assert own_kernel.good("import agf_magics as agf; print(agf.runs()[0].status)"
                     ).printed == "ok\n"  # fmt: skip
 
 
-def test_a_run_that_the_user_interrupts_stays_cancelled_after_a_restart(own: Kernel) -> None:
-    cell = own.begin(LONG.replace("WAITS", "doze"))
+def test_a_run_that_the_user_interrupts_stays_cancelled_after_a_restart(own_kernel: Kernel) -> None:
+    cell = own_kernel.begin(LONG.replace("WAITS", "doze"))
     cell.until("stream", "dozing")
-    own.interrupt()
+    own_kernel.interrupt()
     cell.end()
-    own.good("from agf_magics.lifecycle.runs import live; live.JUST_NOW = 0.0")  # as if the user had waited longer
-    own.manager.restart_kernel()
-    own.client.wait_for_ready(timeout=PATIENCE)
-    assert "%resume" not in own.good(SETUP).printed
-    assert own.good("import agf_magics as agf; print(agf.runs()[0].status)").printed == "cancelled\n"
+    own_kernel.good(
+        "from agf_magics.lifecycle.runs import live; live.JUST_NOW = 0.0"
+    )  # as if the user had waited longer
+    own_kernel.manager.restart_kernel()
+    own_kernel.client.wait_for_ready(timeout=PATIENCE)
+    assert "%resume" not in own_kernel.good(SETUP).printed
+    assert own_kernel.good("import agf_magics as agf; print(agf.runs()[0].status)").printed == "cancelled\n"

@@ -21,7 +21,7 @@ NOON = datetime(2026, 11, 22, 12, 0).timestamp()
 
 
 @pytest.fixture
-def filled(shell: Shell) -> Shell:
+def full_shell(shell: Shell) -> Shell:
     """A shell with a failed run of `strict`, and then 44 runs of `other`."""
     live.forget()  # forgets runs of other tests
     shell.good("%%pipeline strict --quiet\npipeline: strict\nsteps:\n- transform: {value: ctx.n / 0}")
@@ -38,37 +38,45 @@ def page(shell: Shell, line: str) -> str:
 
 def names(text: str) -> list[str]:
     """The names of the flows in a list, without its first and its last line."""
-    return [found[1] for row in text.split("\n")[1:] if (found := re.match(r"(\S+?)-\d", row))]
+    return [match[1] for row in text.split("\n")[1:] if (match := re.match(r"(\S+?)-\d", row))]
 
 
-def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(filled: Shell) -> None:
-    line, sizes, seen = "%runs", [], ""
+def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(full_shell: Shell) -> None:
+    line, sizes, listed_text = "%runs", [], ""
     while line:
-        text = page(filled, line)
+        text = page(full_shell, line)
         sizes.append(len(names(text)))
-        seen += text
+        listed_text += text
         line = text.partition(" · next: ")[2]
     assert sizes == [20, 20, 5]
-    assert "runs 1–20 of 45 · next: %runs --page 2" in seen
-    assert "runs 41–45 of 45" in seen
-    assert len(set(re.findall(r"^(?:other|strict)-\S+", seen, re.MULTILINE))) == 45
+    assert "runs 1–20 of 45 · next: %runs --page 2" in listed_text
+    assert "runs 41–45 of 45" in listed_text
+    assert len(set(re.findall(r"^(?:other|strict)-\S+", listed_text, re.MULTILINE))) == 45
 
 
-def test_the_next_line_keeps_the_filters_and_replaces_the_page(filled: Shell) -> None:
-    text = page(filled, "%runs --page 2 --name OTH --limit 3")
+def test_the_next_line_keeps_the_filters_and_replaces_the_page(full_shell: Shell) -> None:
+    text = page(full_shell, "%runs --page 2 --name OTH --limit 3")
     assert names(text) == ["other"] * 3
     assert text.endswith("runs 4–6 of 44 · next: %runs --name OTH --limit 3 --page 3")
     assert (
         "<code>%runs --name OTH --limit 3 --page 3</code>"
-        in filled.good("%runs --page=2 --name OTH --limit 3").outputs[-1]["text/html"]
+        in full_shell.good("%runs --page=2 --name OTH --limit 3").outputs[-1]["text/html"]
     )
 
 
 @pytest.mark.parametrize(
-    "filters", ["--status error", "--name STRI", "--name stri --since 1h", "--status error --before 3000-01-01"]
+    "filters",
+    [
+        "--status error",
+        "--status failed",
+        "--name STRI",
+        "--text 'zero STRI'",
+        "--name stri --since 1h",
+        "--status error --before 3000-01-01",
+    ],
 )
-def test_a_filter_lists_only_matching_runs(filled: Shell, filters: str) -> None:
-    text = page(filled, f"%runs {filters}")
+def test_a_filter_lists_only_matching_runs(full_shell: Shell, filters: str) -> None:
+    text = page(full_shell, f"%runs {filters}")
     assert names(text) == ["strict"]
     assert "next" not in text
 
@@ -76,15 +84,15 @@ def test_a_filter_lists_only_matching_runs(filled: Shell, filters: str) -> None:
 @pytest.mark.parametrize(
     "filters", ["--since 3000-01-01", "--before '2000-01-01 10:00'", "--status waiting", "--notebook elsewhere"]
 )
-def test_an_empty_list_names_the_filters(filled: Shell, filters: str) -> None:
+def test_an_empty_list_names_the_filters(full_shell: Shell, filters: str) -> None:
     flag = filters.split()[0]
-    assert page(filled, f"%runs {filters}") == f"no runs fit {flag}: %runs lists all 45 runs"
+    assert page(full_shell, f"%runs {filters}") == f"no runs fit {flag}: %runs lists all 45 runs"
 
 
-def test_the_next_line_is_escaped_and_keeps_its_quotes(filled: Shell) -> None:
-    shown = filled.good("%runs --limit 1 --notebook= --before '3000-01-01 00:00'").outputs[-1]
-    assert "--before &#x27;3000-01-01 00:00&#x27; --page 2</code>" in shown["text/html"]
-    assert names(page(filled, shown["text/plain"].partition(" · next: ")[2])) == ["other"]
+def test_the_next_line_is_escaped_and_keeps_its_quotes(full_shell: Shell) -> None:
+    last_output = full_shell.good("%runs --limit 1 --notebook= --before '3000-01-01 00:00'").outputs[-1]
+    assert "--before &#x27;3000-01-01 00:00&#x27; --page 2</code>" in last_output["text/html"]
+    assert names(page(full_shell, last_output["text/plain"].partition(" · next: ")[2])) == ["other"]
 
 
 def test_runs_are_filtered_by_their_notebook(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,8 +138,8 @@ def test_the_values_of_the_options_are_completed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("JPY_SESSION_NAME", "/work/Fruit.ipynb")
 
     def offered(line: str) -> list[str]:
-        found = complete(line, 0, len(line), Surroundings(Registry(), {}, {}))
-        return [choice.text for choice in found.choices]
+        offers = complete(line, 0, len(line), Surroundings(Registry(), {}, {}))
+        return [choice.text for choice in offers.choices]
 
     assert offered("%runs --pa") == ["--page"]
     assert "1d" in offered("%runs --since ")
@@ -160,25 +168,25 @@ def two(shell: Shell) -> tuple[Shell, Any]:
     shell.good("@tool\ndef grade(name: str) -> dict:\n    return {'name': name, 'note': '<b>2</b>'}")
     shell.good(FIRST.replace("abort", "continue") + "- transform: {value: '\"<i>\"'}\n")
     shell.good("%run_pipeline grading --quiet --out b --set 'names=[pears, nuts]'")
-    found = shell.good(f"%runs {shell.names['a'].run_id} --compare {shell.names['b'].run_id}").value
-    return shell, found
+    comparison = shell.good(f"%runs {shell.names['a'].run_id} --compare {shell.names['b'].run_id}").value
+    return shell, comparison
 
 
 def test_two_runs_differ_in_values_and_definitions(two: tuple[Shell, Any]) -> None:
-    _, found = two
-    rows = {row["value"]: (row["differs"], row["first"], row["other"]) for row in found.values}
+    _, comparison = two
+    rows = {row["value"]: (row["differs"], row["first"], row["other"]) for row in comparison.values}
     assert rows["input.names[1]"] == ("yes", "plums", "nuts")
     assert rows["input.names[2]"] == ("only in the first", "figs", None)
     assert rows["steps[0].do#0 output.note"] == ("yes", "<b>1</b>", "<b>2</b>")
     assert rows["steps[0].do#1 input.name"] == ("yes", "plums", "nuts")
     assert rows["output"][0] == "yes"
-    changed = [each for each in found.definitions.split("\n") if each[:1] in "+-" and each]
+    changed = [line for line in comparison.definitions.split("\n") if line[:1] in "+-" and line]
     assert changed[2:] == ["-    on_error: abort", "+    on_error: continue", "+- transform: {value: '\"<i>\"'}"]
 
 
 def test_a_comparison_is_escaped_and_says_what_is_the_same(two: tuple[Shell, Any]) -> None:
-    shell, found = two
-    page = found._repr_html_()
+    shell, comparison = two
+    page = comparison._repr_html_()
     assert "<b>" not in page
     assert "<i>" not in page
     assert "&lt;b&gt;1" in page
@@ -199,14 +207,14 @@ def test_large_runs_are_compared_in_a_bounded_display(shell: Shell) -> None:
     )
     shell.good("%run_pipeline many --quiet --out a --set first=a --set numbers=$numbers")
     shell.good("%run_pipeline many --quiet --out b --set first=bb --set numbers=$numbers")
-    found = shell.good(f"%runs {shell.names['a'].run_id} --compare {shell.names['b'].run_id}").value
-    (step,) = (row for row in found if row["calls"] == 2000)
+    comparison = shell.good(f"%runs {shell.names['a'].run_id} --compare {shell.names['b'].run_id}").value
+    (step,) = (row for row in comparison if row["calls"] == 2000)
     assert (step["same input"], step["same output"]) == (0, 0)
-    large = next(row for row in found.values if row["value"] == "steps[0].do#0 output")
+    large = next(row for row in comparison.values if row["value"] == "steps[0].do#0 output")
     assert (large["first"], large["other"]) == ("3,000,003 characters of JSON", "3,000,004 characters of JSON")
-    assert len(found.values) == 42  # the input, the inputs and outputs of 20 calls, and the number of others
-    assert found.values[-1]["value"] == "1,980 more calls"
-    assert len(found._repr_html_()) < 30_000
+    assert len(comparison.values) == 42  # the input, the inputs and outputs of 20 calls, and the number of others
+    assert comparison.values[-1]["value"] == "1,980 more calls"
+    assert len(comparison._repr_html_()) < 30_000
 
 
 def test_a_damaged_run_is_named_and_not_compared(two: tuple[Shell, Any]) -> None:
@@ -216,19 +224,19 @@ def test_a_damaged_run_is_named_and_not_compared(two: tuple[Shell, Any]) -> None
     with sqlite3.connect(Path(".agf/runs.sqlite")) as connection:
         connection.create_function("agf_checksum", -1, lambda *_: 0)
         connection.execute("UPDATE runs SET work='{}' WHERE run=?", (shell.names["a"].run_id,))
-    shown = shell.run(f"%runs {shell.names['b'].run_id} --compare {shell.names['a'].run_id}")
-    assert code(shown) == "journal.damaged"
+    result = shell.run(f"%runs {shell.names['b'].run_id} --compare {shell.names['a'].run_id}")
+    assert code(result) == "journal.damaged"
     assert len(names(page(shell, "%runs --notebook="))) == 2
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("raise TimeoutError('30 s')", "fails: TimeoutError: 30 s"),
         ("raise ValueError(\"tool 'b' failed: again\")", "fails: ValueError: tool 'b' failed: again"),
     ],
 )
-def test_the_error_of_a_run_begins_with_the_name_of_what_failed(shell: Shell, text: str, shown: str) -> None:
+def test_the_error_of_a_run_begins_with_the_name_of_what_failed(shell: Shell, text: str, expected: str) -> None:
     shell.good(f"@tool\ndef fails():\n    {text}")
     assert not shell.run("%%pipeline bad --run --quiet\npipeline: bad\nsteps:\n- tool: {name: fails, args: {}}").ok
-    assert shown in page(shell, "%runs --name bad")
+    assert expected in page(shell, "%runs --name bad")

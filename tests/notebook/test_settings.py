@@ -29,10 +29,10 @@ from tests.notebook.conftest import LONGEST, Shell, code
 )
 def test_a_wrong_setting_ends_the_cell_and_changes_nothing(shell: Shell, line: str, code: str) -> None:
     before = current.settings
-    shown = shell.run(f"%config AgfMagics.{line}")
-    assert isinstance(shown.error, BadSetting)
-    assert shown.error.diagnostic.code == code
-    assert shown.out.startswith("BadSetting: ")
+    result = shell.run(f"%config AgfMagics.{line}")
+    assert isinstance(result.error, BadSetting)
+    assert result.error.diagnostic.code == code
+    assert result.out.startswith("BadSetting: ")
     assert current.settings == before
 
 
@@ -45,8 +45,8 @@ def test_settings_reach_the_runs(ready: Shell) -> None:
 
 def test_the_shell_is_off_until_it_is_turned_on(shell: Shell) -> None:
     cell = "%%pipeline --run\npipeline: p\nsteps: [{shell: {command: echo on}}]"
-    shown = shell.run(cell)
-    assert "%config AgfMagics.allow_shell = True" in shown.out
+    result = shell.run(cell)
+    assert "%config AgfMagics.allow_shell = True" in result.out
     shell.good("%config AgfMagics.allow_shell = True")
     assert shell.good(cell).value.output["stdout"].strip() == "on"
 
@@ -102,8 +102,8 @@ def test_ipythons_configuration_overrides_pyproject_and_survives(shell: Shell) -
 def test_a_wrong_pyproject_is_an_error_of_loading_and_nothing_is_loaded(shell: Shell) -> None:
     shell.good("%unload_ext agf_magics")
     Path("pyproject.toml").write_text("[tool.agf-magics]\nspawns = 7\n")
-    shown = shell.run("%load_ext agf_magics")
-    assert "settings.pyproject" in shown.out
+    result = shell.run("%load_ext agf_magics")
+    assert "settings.pyproject" in result.out
     assert shell.ip.find_line_magic("run_pipeline") is None
     Path("pyproject.toml").unlink()
     shell.good("%load_ext agf_magics")
@@ -126,7 +126,7 @@ def footprint(ip: Any) -> dict[str, Any]:
         "display": dict(formatter.ipython_display_formatter.type_printers),
         "hook": hasattr(AgfError, "_render_traceback_"),
         "settings": current.settings,
-        "events": {name: len(found) for name, found in ip.events.callbacks.items()},
+        "events": {name: len(callbacks) for name, callbacks in ip.events.callbacks.items()},
     }
 
 
@@ -168,8 +168,8 @@ def test_reloading_keeps_what_is_registered(ready: Shell) -> None:
 
 def test_a_wrong_setting_looks_like_any_other_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell.ip, "colors", "linux")
-    shown = shell.run("%config AgfMagics.timout = 3")
-    assert "\x1b[31mBadSetting\x1b[0m\x1b[1m: AgfMagics has no setting 'timout' [magic.unknown-setting]" in shown.out
+    result = shell.run("%config AgfMagics.timout = 3")
+    assert "\x1b[31mBadSetting\x1b[0m\x1b[1m: AgfMagics has no setting 'timout' [magic.unknown-setting]" in result.out
 
 
 GREETER = """
@@ -185,6 +185,6 @@ execution_policy:
 @pytest.mark.parametrize("line", ["", "--run --dry"])
 def test_the_model_that_answers_is_named_once_in_a_cell(shell: Shell, line: str) -> None:
     shell.good("%config AgfMagics.model = 'ollama:qwen3'\n%config AgfMagics.progress = 'html'")
-    shown = shell.good(f"%%policy {line}{GREETER}")
-    pages = "".join(output["text/plain"] for output in shown.outputs)
-    assert (shown.out + pages).count("ollama:qwen3 answers") == 1
+    result = shell.good(f"%%policy {line}{GREETER}")
+    pages = "".join(output["text/plain"] for output in result.outputs)
+    assert (result.out + pages).count("ollama:qwen3 answers") == 1

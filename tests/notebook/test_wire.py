@@ -39,24 +39,26 @@ def taken(pattern: str) -> list[str]:
 
 def uses(sources: dict[str, str]) -> list[tuple[str, str, str]]:
     """The file, the row and the field of each use in the script. A use with invisible fields fails."""
-    found = []
+    uses_found = []
     places = dict(PLACES.findall("\n".join(sources.values())))
     for file, source in sources.items():
         for name, row in (places | VARIABLES).items():
-            found += [(file, row, field) for field in re.findall(rf"(?<![\w.]){name}\.(\w+)", source)]
+            uses_found += [(file, row, field) for field in re.findall(rf"(?<![\w.]){name}\.(\w+)", source)]
         for name, row in FUNCTIONS.items():
             declared = re.findall(rf"function {name}\((.*?)\)", source)
-            found += [(file, row, field) for pattern in declared for field in taken(pattern)]
+            uses_found += [(file, row, field) for pattern in declared for field in taken(pattern)]
         for name, row, pattern in NAMED.findall(source):
             if row in VARIABLES.values():
                 continue
             patterns = [pattern or name]
             if not TAKEN.search(patterns[0]):  # for a variable, each function takes the fields that it needs
                 patterns = re.findall(rf"(?<![\w.]){name}\.(?!length)\w+\(([^=]*)=>", source)
-                found += [(file, row, field) for field in re.findall(rf"(?<![\w.]){name}\[[^\]]*\]\.(\w+)", source)]
+                uses_found += [
+                    (file, row, field) for field in re.findall(rf"(?<![\w.]){name}\[[^\]]*\]\.(\w+)", source)
+                ]
             assert patterns, f"{file}: {row} is not used"
-            found += [(file, row, field) for one in patterns for field in taken(one)]
-    return found
+            uses_found += [(file, row, field) for declared_pattern in patterns for field in taken(declared_pattern)]
+    return uses_found
 
 
 def test_the_script_has_the_names_of_every_row() -> None:
@@ -89,7 +91,7 @@ def test_no_script_uses_the_number_of_a_place() -> None:
     """No file uses a number as the place of a row's field."""
     assert {*SCRIPTS, *LATER_SCRIPTS} <= set(SOURCES)
     by_number = {name: re.findall(r"\brow\[\d\]|\bmark\[\d\]|\bbar\[\d\]", source) for name, source in SOURCES.items()}
-    assert {name: found for name, found in by_number.items() if found} == {}
+    assert {name: uses_found for name, uses_found in by_number.items() if uses_found} == {}
 
 
 def test_a_row_is_sent_as_a_list_of_its_fields() -> None:

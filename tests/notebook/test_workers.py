@@ -38,8 +38,8 @@ def pids(shell: Shell) -> set[int]:
     return set(shell.names["r"].output)
 
 
-def text(shown: object) -> str:
-    return str(shown.outputs[0]["text/plain"])  # type: ignore[attr-defined]
+def text(result: object) -> str:
+    return str(result.outputs[0]["text/plain"])  # type: ignore[attr-defined]
 
 
 def test_on_is_an_option_of_a_cell_and_of_a_line_and_workers_are_listed_and_closed(shell: Shell) -> None:
@@ -67,16 +67,16 @@ def test_a_setting_is_the_default_of_all_runs_and_here_turns_it_off(shell: Shell
     assert pids(shell) != {os.getpid()}
     shell.good(CELL.format(" --on here"))
     assert pids(shell) == {os.getpid()}
-    shown = shell.run("%config AgfMagics.on = 'proceses'")
-    assert "AgfMagics.on must be processes, processes:4, dask" in shown.out
+    result = shell.run("%config AgfMagics.on = 'proceses'")
+    assert "AgfMagics.on must be processes, processes:4, dask" in result.out
 
 
 def test_a_failure_on_a_worker_has_the_frames_of_the_cell(shell: Shell) -> None:
     shell.good("def inner(x):\n    raise KeyError(x)")
     shell.good("from agf_magics import tool\n@tool\ndef process(x: int) -> int:\n    return inner(x)")
-    shown = shell.run(CELL.format(" --on processes:1"))
-    assert "StepError: tool 'process' failed: KeyError: 1 [step.tool-failed]" in shown.out
-    frames = shown.out[shown.out.index("On the worker:") :]
+    result = shell.run(CELL.format(" --on processes:1"))
+    assert "StepError: tool 'process' failed: KeyError: 1 [step.tool-failed]" in result.out
+    frames = result.out[result.out.index("On the worker:") :]
     assert re.search(r"Cell In\[[0-9]+\], line 4, in process\n    return inner\(x\)\n", frames)
     assert re.search(r"Cell In\[[0-9]+\], line 2, in inner\n    raise KeyError\(x\)\n", frames)
     assert "agf_magics" not in frames
@@ -85,9 +85,9 @@ def test_a_failure_on_a_worker_has_the_frames_of_the_cell(shell: Shell) -> None:
 @pytest.mark.parametrize("line", ["--on pol", "--on tcp://127.0.0.1:9"])
 def test_a_mistake_in_on_points_at_its_word(shell: Shell, line: str) -> None:
     shell.good(TOOL)
-    shown = shell.run(CELL.format(f" {line}"))
-    assert not shown.ok
-    assert f"{'^' * len(line.split()[1])}\n" in shown.out
+    result = shell.run(CELL.format(f" {line}"))
+    assert not result.ok
+    assert f"{'^' * len(line.split()[1])}\n" in result.out
 
 
 def test_unloading_ends_the_processes(shell: Shell) -> None:
@@ -102,8 +102,8 @@ def test_unloading_ends_the_processes(shell: Shell) -> None:
 
 def test_the_list_escapes_names_and_links_only_to_web_addresses() -> None:
     worker = WorkerStatus("<b>one</b>", 2, 1, 10_000_000, 20_000_000, {}, {"<i>": 1})
-    found = BackendStatus("<s>", 2, 1, (worker,), "http://127.0.0.1:8787/status?a=\"'>")
-    bundle = list_workers([found, BackendStatus("b", 1, None, (), "javascript:alert(1)")])
+    status = BackendStatus("<s>", 2, 1, (worker,), "http://127.0.0.1:8787/status?a=\"'>")
+    bundle = list_workers([status, BackendStatus("b", 1, None, (), "javascript:alert(1)")])
     assert "<b>" not in bundle["text/html"]
     assert "<i>" not in bundle["text/html"]
     assert "<s>" not in bundle["text/html"]
@@ -113,7 +113,7 @@ def test_the_list_escapes_names_and_links_only_to_web_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "shown"),
+    ("link", "expected"),
     [
         ("https://hub.example/user/ada/proxy/8787/status", True),
         ("/user/ada/proxy/8787/status", True),
@@ -123,6 +123,6 @@ def test_the_list_escapes_names_and_links_only_to_web_addresses() -> None:
         ("", False),
     ],
 )
-def test_the_dashboard_is_a_web_address_or_a_path_of_the_server(link: str, shown: bool) -> None:
+def test_the_dashboard_is_a_web_address_or_a_path_of_the_server(link: str, expected: bool) -> None:
     bundle = list_workers([BackendStatus("b", 1, None, (), link)])
-    assert (f'<a href="{link}"' in bundle["text/html"]) == (link in bundle["text/plain"] and link != "") == shown
+    assert (f'<a href="{link}"' in bundle["text/html"]) == (link in bundle["text/plain"] and link != "") == expected

@@ -102,7 +102,7 @@ MISSING = agf.StepError(
 )
 
 
-def told(flow: agf.Flow, events: Iterable[ev.Event]) -> Progress:
+def progress_of(flow: agf.Flow, events: Iterable[ev.Event]) -> Progress:
     progress = Progress(flow)
     for event in events:
         progress.apply(event)

@@ -27,6 +27,8 @@ TOUCH = 0.5
 
 
 class Area(NamedTuple):
+    """A rectangle in pixels of the picture. The vertical axis points down."""
+
     left: float
     top: float
     right: float
@@ -68,8 +70,11 @@ class Drawn:
     """``text``, ``rect`` or ``head``."""
     area: Area
     says: str = ""
+    """The text of a ``text``; empty for other kinds."""
     border: float = 0.0
+    """The width of its border; 0 if it has none."""
     fills: bool = False
+    """Whether it hides what is painted before it."""
 
 
 def drawn_things(svg: str) -> list[Drawn]:
@@ -100,45 +105,45 @@ def _text(part: ElementTree.Element, size: float) -> Drawn:
     is_bold = part.get("font-weight") == "bold"
     wide = look.width(says, size, bold=is_bold) / (1.10 if is_bold else 1.03)
     x, y = float(part.get("x", 0)), float(part.get("y", 0))
-    left = x - wide * {"middle": 0.5, "end": 1.0}.get(part.get("text-anchor", ""), 0.0)
-    return Drawn("text", Area(left, y - ASCENT * size, left + wide, y + DESCENT * size), says)
+    text_left = x - wide * {"middle": 0.5, "end": 1.0}.get(part.get("text-anchor", ""), 0.0)
+    return Drawn("text", Area(text_left, y - ASCENT * size, text_left + wide, y + DESCENT * size), says)
 
 
 def covered(svg: str) -> list[str]:
     """Each covered text, with the text, border or arrow head that covers it, or that is visible below it."""
-    things = drawn_things(svg)
+    drawn = drawn_things(svg)
     problems = []
-    for place, text in enumerate(things):
+    for place, text in enumerate(drawn):
         if text.kind != "text":
             continue
-        plate = _plate(things, place)
-        room = text.area if plate is None else things[plate].area
-        for number, thing in enumerate(things):
+        plate = _plate(drawn, place)
+        room = text.area if plate is None else drawn[plate].area
+        for number, drawn_part in enumerate(drawn):
             is_under = plate is not None and number < plate
             if (
                 number != place
-                and thing.area.grown(3).meets(room)
-                and any(part.meets(room if is_under else text.area) for part in _parts(thing, is_under))
+                and drawn_part.area.grown(3).meets(room)
+                and any(part.meets(room if is_under else text.area) for part in _parts(drawn_part, is_under))
             ):
-                problems.append(f"{text.says!r} on {thing.says or thing.kind}")
+                problems.append(f"{text.says!r} on {drawn_part.says or drawn_part.kind}")
     return problems
 
 
-def _parts(thing: Drawn, is_under: bool) -> Iterator[Area]:
+def _parts(part: Drawn, is_under: bool) -> Iterator[Area]:
     """The parts of an element that no text may touch. ``is_under``: whether the element is below the plate of the text,
     which hides borders."""
-    if thing.kind != "rect":
-        yield thing.area
-    elif thing.border and not is_under:
-        yield from thing.area.sides(thing.border)
+    if part.kind != "rect":
+        yield part.area
+    elif part.border and not is_under:
+        yield from part.area.sides(part.border)
 
 
-def _plate(things: list[Drawn], place: int) -> int | None:
+def _plate(boxes: list[Drawn], place: int) -> int | None:
     """The number of the filled rectangle that is the plate of a text, if there is one."""
-    text = things[place].area
+    text = boxes[place].area
     for number in range(place - 1, -1, -1):
-        area = things[number].area
-        is_filled = things[number].kind == "rect" and things[number].fills
+        area = boxes[number].area
+        is_filled = boxes[number].kind == "rect" and boxes[number].fills
         if is_filled and area.holds(text) and area.height <= text.height + PLATE:
             return number
     return None

@@ -123,7 +123,7 @@ def policy(random: Random, size: int) -> dict[str, Any]:
     kind = random.choice(["sequential", "sequential", "parallel", "loop", "conditional", "batch", "react"])
     steps: list[dict[str, Any]] = []
     for place, name in enumerate(names):
-        sources = ["parent.input.topic", *(f"{one}.output.text" for one in names[max(0, place - 6) : place])]
+        sources = ["parent.input.topic", *(f"{earlier}.output.text" for earlier in names[max(0, place - 6) : place])]
         reads = sources[:1] if kind in ("parallel", "conditional") else sources
         fields = {field: random.choice(reads) for field in ("a", "b", "c")[: random.randint(0, 3)]}
         steps.append({"agent": name, "input_mapping": fields} if fields else {"agent": name})
@@ -146,10 +146,12 @@ def policy(random: Random, size: int) -> dict[str, Any]:
 def plan(random: Random, size: int) -> dict[str, Any]:
     calls: list[dict[str, Any]] = []
     for number in range(size):
-        known = [f"†state.v{one}" for one in range(max(0, number - 8), number)] + ["†input.path"]
+        references = [f"†state.v{index}" for index in range(max(0, number - 8), number)] + ["†input.path"]
         call: dict[str, Any] = {"_tool": random.choice(TOOLS)}
         for name in ("a", "b", "c")[: random.randint(0, 3)]:
-            call[name] = random.choice(known) if random.random() < 0.8 else f"{random.choice(known)} || 'none'"
+            call[name] = (
+                random.choice(references) if random.random() < 0.8 else f"{random.choice(references)} || 'none'"
+            )
         call["_outputPath"] = f"†state.v{number}"
         calls.append(call)
     return {"calls": calls}

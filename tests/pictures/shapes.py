@@ -87,7 +87,7 @@ def flow(*steps: Step, name: str = "shapes", language: str = "policy") -> agf.Fl
         language=language,
         source=Source("<shapes>", ""),
         body=Sequence(id="body", word="", steps=steps),
-        start=lambda given: {},
+        start=lambda arguments: {},
         end=lambda frame: FlowResult(None, {}),
     )
 
@@ -136,7 +136,9 @@ BATCH = flow(
         element=Kept("item"),
         body=call("batch.agent", "agent", item="item"),
         limit=8,
-        cut=ElementLimit(100, lambda left: agf.Diagnostic("run.listener", f"{left} left out", severity="warning")),
+        cut=ElementLimit(
+            100, lambda elements_left: agf.Diagnostic("run.listener", f"{elements_left} left out", severity="warning")
+        ),
         ahead=True,
     ),
     name="each_item",

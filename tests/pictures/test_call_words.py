@@ -37,7 +37,7 @@ BODY = "steps[0].do"
 
 
 @pytest.mark.parametrize(
-    ("at", "within", "call", "words"),
+    ("path", "within", "call", "words"),
     [
         ((BODY, 0, BODY, 3), (), ("tool", "scan"), "all_audits #0 · lines #3"),
         ((BODY, 0, BODY, 3), ("steps[0]",), ("tool", "scan"), "all_audits #0 · lines #3"),
@@ -61,7 +61,7 @@ BODY = "steps[0].do"
         "an element of a step without a row",
     ],
 )
-def test_a_call_has_the_words_of_its_author(at: StepPath, within: Key, call: tuple[str, str], words: str) -> None:
+def test_a_call_has_the_words_of_its_author(path: StepPath, within: Key, call: tuple[str, str], words: str) -> None:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -73,4 +73,4 @@ def test_a_call_has_the_words_of_its_author(at: StepPath, within: Key, call: tup
     agf.define(AUDIT, registry=registry)
     agf.define(AUDITS, registry=registry)
     run = agf.run("audits", {"orgs": [], "repos": []}, registry=registry)
-    assert call_words(run.progress.rows, at, within=within, call=call) == words
+    assert call_words(run.progress.rows, path, within=within, call=call) == words

@@ -118,9 +118,9 @@ config: {steps: [{agent: article, input_mapping: {topic: parent.input.topic}}, {
 def test_the_states_of_inner_steps_and_the_numbers_of_inner_edges_are_shown(registry: Registry) -> None:
     run = agf.run("outer", registry=registry)
     svg = agf.draw(run).svg()
-    seen = dict(re.findall(r'<g class="box" data-step="([^"]*)"><title>(?:[^<]*\n)?([^<]*)</title>', svg))
+    texts_of_boxes = dict(re.findall(r'<g class="box" data-step="([^"]*)"><title>(?:[^<]*\n)?([^<]*)</title>', svg))
     for inner in ("steps[0]/calls[2]", "steps[1]/nodes.check", "steps[3].do/steps[1]/steps[1]"):
-        assert seen[inner] == "ok", inner
+        assert texts_of_boxes[inner] == "ok", inner
     assert ">2, 4, 6<" in svg, "the rounds in which the edge of the called graph was taken"
     assert not covered(svg)
 

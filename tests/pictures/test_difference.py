@@ -18,7 +18,7 @@ from agf_magics.pictures.difference import (
 
 
 @pytest.mark.parametrize(
-    ("first", "other", "found"),
+    ("first", "other", "expected"),
     [
         (1, 1, []),
         (1, True, [("", 1, True)]),
@@ -31,8 +31,8 @@ from agf_magics.pictures.difference import (
         ([{}], [[]], [("[0]", {}, [])]),
     ],
 )
-def test_the_parts_that_differ_are_found(first: Any, other: Any, found: list[Any]) -> None:
-    assert list(find_differences(first, other)) == found
+def test_the_parts_that_differ_are_found(first: Any, other: Any, expected: list[Any]) -> None:
+    assert list(find_differences(first, other)) == expected
 
 
 def test_deep_and_large_values_end() -> None:
@@ -40,10 +40,10 @@ def test_deep_and_large_values_end() -> None:
     other: Any = 2
     for _ in range(800):
         deep, other = [deep], [other]
-    ((at, _, _),) = find_differences(deep, other)
-    assert at == "[0]" * difference.MOST_DEEP
+    ((path, _, _),) = find_differences(deep, other)
+    assert path == "[0]" * difference.MOST_DEEP
     same = [0] * (difference.MOST_PARTS + 5)
-    assert [at for at, *_ in find_differences(same, [*same[:-1], 1])] == [""]
+    assert [path for path, *_ in find_differences(same, [*same[:-1], 1])] == [""]
 
 
 def test_a_long_text_is_shown_from_its_first_difference() -> None:
@@ -56,9 +56,9 @@ def test_a_long_text_is_shown_from_its_first_difference() -> None:
 def test_a_diff_has_the_line_numbers_of_the_texts() -> None:
     lines = [f"line {n}" for n in range(1, 41)]
     edited = [*lines[:19], "new", *lines[20:]]
-    shown = text_difference("p", "\n".join(lines), "\n".join(edited)).split("\n")
-    assert shown[2] == "@@ -17,7 +17,7 @@"
-    assert shown[6:8] == ["-line 20", "+new"]
+    lines_shown = text_difference("p", "\n".join(lines), "\n".join(edited)).split("\n")
+    assert lines_shown[2] == "@@ -17,7 +17,7 @@"
+    assert lines_shown[6:8] == ["-line 20", "+new"]
 
 
 def test_a_text_that_only_one_run_has_is_added_or_removed() -> None:
@@ -70,12 +70,12 @@ def test_a_text_that_only_one_run_has_is_added_or_removed() -> None:
 def test_texts_that_are_too_large_to_match_are_replaced_as_a_whole() -> None:
     first = "\n".join(["same", *(str(n % 100) for n in range(30_000)), "end"])
     other = "\n".join(["same", *(str(n * 7 % 101) for n in range(30_000)), "end"])
-    found = text_difference("p", first, other)
-    assert found.startswith("--- p\n+++ p of the other run\n@@ line ")
-    assert "-same" not in found
-    assert "-end" not in found
-    assert len(diff_text(found).split("\n")) == difference.MOST_SHOWN + 1
-    assert len(diff_html(found)) < 100_000
+    diff = text_difference("p", first, other)
+    assert diff.startswith("--- p\n+++ p of the other run\n@@ line ")
+    assert "-same" not in diff
+    assert "-end" not in diff
+    assert len(diff_text(diff).split("\n")) == difference.MOST_SHOWN + 1
+    assert len(diff_html(diff)) < 100_000
 
 
 def test_a_diff_is_escaped_and_plain() -> None:
@@ -90,12 +90,12 @@ def test_deep_mappings_end_too() -> None:
     other: Any = 2
     for _ in range(60):
         deep, other = {"a": deep}, {"a": other}
-    ((at, _, _),) = find_differences(deep, other)
-    assert at == ".a" * difference.MOST_DEEP
+    ((path, _, _),) = find_differences(deep, other)
+    assert path == ".a" * difference.MOST_DEEP
 
 
 @pytest.mark.parametrize(
-    ("first", "other", "shown"),
+    ("first", "other", "expected"),
     [
         ("pear", "plum", ('"pear"', '"plum"')),
         ("p" * 60, "q" * 60, ('"' + "p" * 60 + '"', '"' + "q" * 60 + '"')),
@@ -108,9 +108,9 @@ def test_deep_mappings_end_too() -> None:
     ids=lambda value: repr(value)[:20],
 )
 def test_two_values_are_shown_from_shortly_before_their_first_difference(
-    first: Any, other: Any, shown: tuple[str, str]
+    first: Any, other: Any, expected: tuple[str, str]
 ) -> None:
-    assert shorten_pair(first, other) == shown
+    assert shorten_pair(first, other) == expected
 
 
 def test_each_line_of_a_diff_has_its_colour() -> None:

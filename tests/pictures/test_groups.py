@@ -34,8 +34,8 @@ def test_a_long_chain_has_about_twenty_groups_with_all_steps(steps: int) -> None
 
 def test_a_folded_group_says_what_is_in_it_and_what_leaves_it() -> None:
     plain = scene(load(long(200)))
-    first, second, *others = steps_of_groups(with_groups(plain, ()))
-    drawn = with_groups(plain, [first, *others])
+    first, second, *other_steps = steps_of_groups(with_groups(plain, ()))
+    drawn = with_groups(plain, [first, *other_steps])
     boxes = {box.id: box for box in drawn.every}
     assert not isinstance(boxes[first], Frame)
     assert (boxes[first].name, boxes[first].does) == ("v0 … v9", "10 steps")
@@ -52,9 +52,9 @@ def test_no_text_of_a_picture_with_groups_covers_anything(count: int) -> None:
 
 
 def test_a_picture_of_a_thousand_steps_can_be_drawn() -> None:
-    shown = picture_json(Linked(load(long(1_000)), {}), {})
-    assert len(shown["boxes"]) == len(shown["folded"]) == len(shown["groups"]) == GROUPS
-    assert shown["groups"]["steps[0] … steps[49]"] == [f"steps[{number}]" for number in range(50)]
+    picture = picture_json(Linked(load(long(1_000)), {}), {})
+    assert len(picture["boxes"]) == len(picture["folded"]) == len(picture["groups"]) == GROUPS
+    assert picture["groups"]["steps[0] … steps[49]"] == [f"steps[{number}]" for number in range(50)]
 
 
 @pytest.mark.parametrize("room", [{"width": 600}, {"height": 500}, {"width": "600", "height": 500}])
@@ -65,12 +65,12 @@ def test_a_place_with_an_unknown_size_is_a_page(room: dict[str, object]) -> None
 
 def test_an_unfolded_group_leaves_the_lines_of_the_picture_as_they_are() -> None:
     linked, room = Linked(load(long(200)), {}), {"width": 600, "height": 500}
-    shown = picture_json(linked, room)
-    assert shown["breaks"], "the chain is in lines"
-    unfolded = shown["folded"][9]
-    given = {"folded": [id for id in shown["folded"] if id != unfolded], "breaks": shown["breaks"]}
+    picture = picture_json(linked, room)
+    assert picture["breaks"], "the chain is in lines"
+    unfolded = picture["folded"][9]
+    choices = {"folded": [id for id in picture["folded"] if id != unfolded], "breaks": picture["breaks"]}
     for direction in ("TB", "LR"):
-        kept = picture_json(linked, room | given | {"direction": direction})
-        assert kept["breaks"] == shown["breaks"]
-        assert kept["down"] == (direction == "TB")
-        assert kept["frames"] == [unfolded]
+        picture_again = picture_json(linked, room | choices | {"direction": direction})
+        assert picture_again["breaks"] == picture["breaks"]
+        assert picture_again["down"] == (direction == "TB")
+        assert picture_again["frames"] == [unfolded]

@@ -33,8 +33,8 @@ SHAPES = {
 
 def shaped(edges: list[tuple[str, str]], count: int = NODES) -> agf.Flow:
     nodes = [f"  n{i}: {{type: passthrough, output: {{a: '{{state.a}}'}}}}" for i in range(count)]
-    found = [f"- {{from: {a}, to: {b}, condition: 'a > {i}'}}" for i, (a, b) in enumerate(dict.fromkeys(edges))]
-    return agf.load("\n".join(["name: g", "state: {a: any}", "nodes:", *nodes, "edges:", *found]))
+    edge_lines = [f"- {{from: {a}, to: {b}, condition: 'a > {i}'}}" for i, (a, b) in enumerate(dict.fromkeys(edges))]
+    return agf.load("\n".join(["name: g", "state: {a: any}", "nodes:", *nodes, "edges:", *edge_lines]))
 
 
 def random_graph(seed: int, size: int) -> agf.Flow:
@@ -51,14 +51,14 @@ def test_every_node_has_its_place_and_every_edge_is_a_line_or_a_tag(flow: agf.Fl
     arranged = arrange(drawn)
     check_places(drawn, arranged)
     (walk,) = flow.body.steps
-    shown = {(link.tail, link.head) for link in drawn.links}
+    linked = {(link.tail, link.head) for link in drawn.links}
     leaves = {box.id: " ".join(box.leaves) for box in drawn.boxes}
     box_of = {name: node.id for name, node in walk.nodes.items()}  # type: ignore[attr-defined]
     box_of |= {name: f"{walk.id} {name}" for name in ("START", "END")}
     for edge in walk.edges:  # type: ignore[attr-defined]
         ends = box_of[edge.source], box_of[edge.target]
         tagged = any(f"▸ {edge.target}" in shown_there for id, shown_there in leaves.items() if id.startswith(ends[0]))
-        assert ends in shown or tagged, edge
+        assert ends in linked or tagged, edge
 
 
 def test_the_edges_of_a_small_graph_are_all_lines() -> None:
@@ -122,7 +122,7 @@ def test_each_edge_of_a_loop_of_two_nodes_has_its_number(direction: Literal["TB"
     assert len(edges) == 9
     assert [edge.key for edge in edges if edge.place is None] == []
     areas = [edge.place.area for edge in edges if edge.place]
-    assert not any(one.shares(other) for one, other in combinations(areas, 2))
+    assert not any(area.shares(other) for area, other in combinations(areas, 2))
 
 
 def test_a_page_finds_the_line_of_each_edge_by_its_number_also_where_numbers_have_no_room() -> None:

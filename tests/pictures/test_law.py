@@ -61,7 +61,7 @@ def check_places(drawn: Scene, arranged: Arranged) -> None:
             assert contains(near, Rectangle(point.x, point.y, 0, 0)), line.link
 
 
-def drawn(seed: int) -> str:
+def draw_flow(seed: int) -> str:
     """Draw the flow number ``seed`` and check its picture. Returns its language."""
     language, text = definition(seed)
     flow = agf.load(text)
@@ -69,16 +69,16 @@ def drawn(seed: int) -> str:
     scenery = scene(flow)
     check_places(scenery, arrange(scenery))
     root = ElementTree.fromstring(Diagram(flow).svg())
-    shown = {box.id for box in scenery.every}
+    box_ids = {box.id for box in scenery.every}
     groups = [item for item in root.iter(SVG + "g") if item.get("class") in ("box", "frame")]
-    assert len(groups) == len(shown)
-    without = {step.id for step in every(flow.body) if not isinstance(step, Sequence)} - shown
+    assert len(groups) == len(box_ids)
+    without = {step.id for step in every(flow.body) if not isinstance(step, Sequence)} - box_ids
     whole = {step.id for step in flow.body.steps if isinstance(step, (Dag, Walk))}
     assert all(id in whole or id.endswith(("collect", "output_from")) for id in without)
-    left, top, width, height = map(float, root.get("viewBox", "").split())
+    view_left, top, width, height = map(float, root.get("viewBox", "").split())
     for rectangle in root.iter(SVG + "rect"):
         x, y, across, down = (float(rectangle.get(name, 0)) for name in ("x", "y", "width", "height"))
-        assert left - 1 <= x <= x + across <= left + width + 1
+        assert view_left - 1 <= x <= x + across <= view_left + width + 1
         assert top - 1 <= y <= y + down <= top + height + 1
     return language
 
@@ -88,8 +88,8 @@ def drawn(seed: int) -> str:
 def test_random_flows_of_all_languages_are_drawn(part: int, thorough: bool) -> None:
     first = part * SIZE
     seeds = range(first, first + SIZE) if thorough else range(first + part % len(LANGUAGES), first + SIZE, SAMPLE)
-    found = {drawn(seed) for seed in seeds}
-    assert found == LANGUAGES.keys() or not thorough
+    counts = {draw_flow(seed) for seed in seeds}
+    assert counts == LANGUAGES.keys() or not thorough
 
 
 @pytest.mark.law
@@ -102,7 +102,7 @@ def test_a_folded_frame_is_one_box_and_all_others_stay(seed: int, thorough: bool
             inside = {box.id for box in Scene(name="", parts=(frame,), links=(), values={}, is_free=False).every}
             small = scene(flow, [frame.id])
             ids = {box.id for box in small.every}
-            left = {box.id for box in whole.every} - inside | {frame.id}
-            assert ids - {"input"} == left - {"input"}
+            ids_left = {box.id for box in whole.every} - inside | {frame.id}
+            assert ids - {"input"} == ids_left - {"input"}
             assert not any(isinstance(box, Frame) and box.id == frame.id for box in small.every)
             check_places(small, arrange(small))

@@ -35,6 +35,7 @@ RULES = [
     ("a script is no link", "[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
     ("HTML is text", '<img src=x onerror="a()">', "<p>&lt;img src=x onerror=&quot;a()&quot;&gt;</p>"),
 ]  # fmt: skip
+"""A rule of Markdown, a text, and the page of this text."""
 
 
 @pytest.mark.parametrize(("markdown", "page"), [row[1:] for row in RULES], ids=[row[0] for row in RULES])

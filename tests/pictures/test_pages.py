@@ -38,7 +38,7 @@ from agf_magics.pictures.pages.updates import Updates
 from agf_magics.pictures.problems import error_html, error_text, warnings_html
 from agf_magics.settings.settings import Settings, current
 from tests.pictures import shapes
-from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, told
+from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, progress_of
 
 # The elements and styles that JupyterLab 4 keeps in an untrusted output, as far as this package uses them. Each style
 # was tried with its own rules.
@@ -108,7 +108,7 @@ class Run:
         self.output = output
         self.stores = stores or {}
         self.error = error
-        self.progress = told(load(DIGEST), failed() if error else [*halfway(), ev.RunEnded(2.0, "ok")])
+        self.progress = progress_of(load(DIGEST), failed() if error else [*halfway(), ev.RunEnded(2.0, "ok")])
         self.status = self.progress.status
 
 
@@ -134,23 +134,27 @@ steps:
 
 
 def test_the_headline_counts_the_elements_of_the_fan_out_that_runs() -> None:
-    one, two = ("steps[0]",), ("steps[1]",)
-    first: list[ev.Event] = [ev.StepStarted(one, 0.0), ev.FanOutStarted(one, 0.0, 400)]
-    second: list[ev.Event] = [ev.StepFinished(one, 1.0, []), ev.StepStarted(two, 1.0), ev.FanOutStarted(two, 1.0, 376)]
-    end: list[ev.Event] = [ev.StepFinished(two, 2.0, 0), ev.RunEnded(2.0, "ok")]
+    first_path, second_path = ("steps[0]",), ("steps[1]",)
+    first: list[ev.Event] = [ev.StepStarted(first_path, 0.0), ev.FanOutStarted(first_path, 0.0, 400)]
+    second: list[ev.Event] = [
+        ev.StepFinished(first_path, 1.0, []),
+        ev.StepStarted(second_path, 1.0),
+        ev.FanOutStarted(second_path, 1.0, 376),
+    ]
+    end: list[ev.Event] = [ev.StepFinished(second_path, 2.0, 0), ev.RunEnded(2.0, "ok")]
     begun: list[ev.Event] = [ev.RunStarted("fans", 0.0), *first]
-    said = [
-        [word for word in headline(told(load(TWO_FANS), events), now=2.0).split(" · ") if "element" in word]
+    history = [
+        [word for word in headline(progress_of(load(TWO_FANS), events), now=2.0).split(" · ") if "element" in word]
         for events in (begun, [*begun, *second])
     ]
-    assert said == [["0 of 400 elements"], ["total: 0 of 376 elements"]]
-    counts = Updates(told(load(TWO_FANS), [*begun, *second, *end])).changes(2.0)
+    assert history == [["0 of 400 elements"], ["total: 0 of 376 elements"]]
+    counts = Updates(progress_of(load(TWO_FANS), [*begun, *second, *end])).changes(2.0)
     assert counts is not None
     assert not [word for word in counts["counts"] if "element" in word]
 
 
 def test_every_step_is_a_row_with_its_state_in_words() -> None:
-    progress = told(load(DIGEST), halfway())
+    progress = progress_of(load(DIGEST), halfway())
     text = progress_text(progress, now=4.5)
     rows = [squeezed(row) for row in text.split("\n")]
     assert rows[0] == "digest · ▶ running · 1 of 5 steps · 15 of 1,000 elements · 4/s, 4 min 39 s left · 4.5 s"
@@ -162,7 +166,7 @@ def test_every_step_is_a_row_with_its_state_in_words() -> None:
 
 
 def test_the_html_says_what_the_text_says() -> None:
-    progress = told(load(DIGEST), failed())
+    progress = progress_of(load(DIGEST), failed())
     page = Sanitized(progress_html(progress, now=9.0)).text
     for line in progress_text(progress, now=9.0).split("\n"):
         for part in re.split(r"\s{2,}| · |: ", line.strip()):
@@ -170,8 +174,8 @@ def test_the_html_says_what_the_text_says() -> None:
 
 
 def test_a_fan_out_that_runs_has_a_bar_and_one_that_is_done_has_none() -> None:
-    assert '<progress value="0.015" max="1"' in progress_html(told(load(DIGEST), halfway()), now=1.0)
-    assert "<progress" not in progress_html(told(load(DIGEST), failed()), now=1.0)
+    assert '<progress value="0.015" max="1"' in progress_html(progress_of(load(DIGEST), halfway()), now=1.0)
+    assert "<progress" not in progress_html(progress_of(load(DIGEST), failed()), now=1.0)
 
 
 def test_failed_elements_are_listed_and_the_rest_is_a_number() -> None:
@@ -179,7 +183,7 @@ def test_failed_elements_are_listed_and_the_rest_is_a_number() -> None:
     other = [agf.StepError(agf.Diagnostic("step.tool-failed", f"code {'x' * i}")) for i in range(9)]
     errors = [error] * 20 + other
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i, error in enumerate(errors)]
-    progress = told(load(DIGEST), [*halfway()[:5], *dropped])
+    progress = progress_of(load(DIGEST), [*halfway()[:5], *dropped])
     text = progress_text(progress, now=2.0)
     groups = "✗ 29 elements failed and dropped\n  20 × no such page: rows #0, rows #1, rows #2\n"
     assert groups in text
@@ -193,12 +197,12 @@ def test_messages_that_differ_in_numbers_are_one() -> None:
 
     errors = [failure(f"page {i} is away") for i in range(9)] + [failure("page 7: no")]
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i, error in enumerate(errors)]
-    text = progress_text(told(load(DIGEST), [*halfway()[:5], *dropped]), now=2.0)
+    text = progress_text(progress_of(load(DIGEST), [*halfway()[:5], *dropped]), now=2.0)
     assert "  9 × page … is away: rows #0, rows #1, rows #2\n  1 × page 7: no: rows #9" in text
 
 
 def test_a_failed_run_ends_with_its_error_its_place_and_its_hint() -> None:
-    progress = told(load(DIGEST), failed())
+    progress = progress_of(load(DIGEST), failed())
     end = 'line 3, column 30\n   3 | - transform: {value: "acc + item.scor"}\n'
     assert end in progress_text(progress, now=9.0)
     assert progress_text(progress, now=9.0).endswith("= did you mean score?")
@@ -219,7 +223,7 @@ def test_the_run_page_shows_output_stores_steps_and_warnings() -> None:
     run = Run({"passed": True, "notes": "fine"}, {"total": 12, "verdict": "OK"})
     page = Sanitized(run_html(run)).text
     text = run_text(run)
-    for said in (
+    for part in (
         "digest",
         "✓ ok",
         "2.0 s",
@@ -230,8 +234,8 @@ def test_the_run_page_shows_output_stores_steps_and_warnings() -> None:
         "⚠ 1 warning",
         "steps[1].do",
     ):
-        assert said in page
-        assert said in text
+        assert part in page
+        assert part in text
     assert "<details open><summary>13 steps" not in run_html(run)
 
 
@@ -252,22 +256,22 @@ def test_a_run_that_can_be_continued_shows_its_id_and_the_line() -> None:
     run = Run(error=MISSING)
     run.how_to_continue = "%resume digest-3-a1b2c3"
     page, text = Sanitized(run_html(run)).text, run_text(run)
-    for shown in ("digest-3-a1b2c3", "to continue: %resume digest-3-a1b2c3"):
-        assert shown in page
-        assert shown in text
+    for part in ("digest-3-a1b2c3", "to continue: %resume digest-3-a1b2c3"):
+        assert part in page
+        assert part in text
 
 
 def many(count: int, end: str = "") -> Any:
     """The progress of a pipeline of ``count`` steps in the middle of its run, or after its end."""
     flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * count)
-    said: list[ev.Event] = [ev.RunStarted("many", 0.0)]
+    events: list[ev.Event] = [ev.RunStarted("many", 0.0)]
     for step in flow.body.steps[: count // 2]:
-        said += [ev.StepStarted((step.id,), 0.0), ev.StepFinished((step.id,), 1.0)]
+        events += [ev.StepStarted((step.id,), 0.0), ev.StepFinished((step.id,), 1.0)]
     middle = (flow.body.steps[count // 2].id,)
-    said.append(ev.StepStarted(middle, 1.0))
+    events.append(ev.StepStarted(middle, 1.0))
     if end:
-        said += [ev.StepFailed(middle, 2.0, MISSING), ev.RunEnded(2.0, end, MISSING)]
-    return told(flow, said)
+        events += [ev.StepFailed(middle, 2.0, MISSING), ev.RunEnded(2.0, end, MISSING)]
+    return progress_of(flow, events)
 
 
 @pytest.mark.parametrize("end", ["", "error"])
@@ -282,9 +286,9 @@ def test_steps_that_are_done_or_pending_are_folded_in_a_long_tree(end: str) -> N
 
 def test_a_short_tree_and_the_tree_of_a_run_that_went_well_are_complete() -> None:
     assert len(steps_text(many(20), now=1.5)) == 20
-    done = [event for step in range(200) for event in _done(f"steps[{step}]")]
+    events = [event for step in range(200) for event in _done(f"steps[{step}]")]
     flow = load("pipeline: many\nsteps:\n" + "- transform: {value: 1 + 1}\n" * 200)
-    progress = told(flow, [ev.RunStarted("many", 0.0), *done, ev.RunEnded(2.0, "ok")])
+    progress = progress_of(flow, [ev.RunStarted("many", 0.0), *events, ev.RunEnded(2.0, "ok")])
     assert len(steps_text(progress, now=2.0)) == 200
     assert "max-height" in steps_html(progress, now=2.0)
 
@@ -296,20 +300,20 @@ def _done(step: str) -> list[ev.Event]:
 def test_failed_elements_are_folded_where_the_run_went_well_and_some_succeeded() -> None:
     error = agf.StepError(agf.Diagnostic("step.tool-failed", "no such page"))
     halves = [*halfway(), ev.ElementDropped(("steps[1].do", 900), 1.0, error)]
-    assert "<details open><summary>✗ 4 elements" in progress_html(told(load(DIGEST), halves), now=2.0)
-    ended = told(load(DIGEST), [*halves, ev.RunEnded(2.0, "ok")])
+    assert "<details open><summary>✗ 4 elements" in progress_html(progress_of(load(DIGEST), halves), now=2.0)
+    ended = progress_of(load(DIGEST), [*halves, ev.RunEnded(2.0, "ok")])
     assert "<details><summary>✗ 4 elements" in progress_html(ended, now=2.0)
 
 
 @pytest.mark.parametrize("status", ["error", "waiting"])
 def test_a_question_closes_with_its_run(status: str) -> None:
-    at = ("steps[0]",)
-    asked: list[ev.Event] = [ev.RunStarted("digest", 0.0), ev.StepStarted(at, 0.0)]
-    asked.append(ev.QuestionAsked(at, 0.5, Question("Go on?")))
-    running = told(load(DIGEST), asked)
+    path = ("steps[0]",)
+    events: list[ev.Event] = [ev.RunStarted("digest", 0.0), ev.StepStarted(path, 0.0)]
+    events.append(ev.QuestionAsked(path, 0.5, Question("Go on?")))
+    running = progress_of(load(DIGEST), events)
     assert "? waiting ⚙ feed tool fetch" in squeezed(progress_text(running, now=1.0))
     assert "waits for an answer: Go on?" in progress_text(running, now=1.0)
-    ended = told(load(DIGEST), [*asked, ev.StepFailed(at, 1.0, MISSING), ev.RunEnded(1.0, status, MISSING)])
+    ended = progress_of(load(DIGEST), [*events, ev.StepFailed(path, 1.0, MISSING), ev.RunEnded(1.0, status, MISSING)])
     assert "Go on?" not in progress_html(ended, now=1.0)
 
 
@@ -341,22 +345,24 @@ THEMES = {"light": ("#ffffff", "#212121"), "dark": ("#111111", "#e0e0e0")}
 
 def mixed(front: str, back: str, share: float) -> str:
     parts = [(int(front[i : i + 2], 16), int(back[i : i + 2], 16)) for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(one * share + other * (1 - share)):02x}" for one, other in parts)
+    return "#" + "".join(
+        f"{round(from_colour * share + to_colour * (1 - share)):02x}" for from_colour, to_colour in parts
+    )
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     """A text has a background of its own, or the colour of the page, and may be faded."""
     runs = [Run(), Run(error=MISSING)]
-    shown = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
-    shown += [error_html(MISSING), registry_page.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
+    pages = [run_html(run) for run in runs] + [progress_html(progress_of(load(DIGEST), halfway()), now=3.0)]
+    pages += [error_html(MISSING), registry_page.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
     back, text = THEMES[theme]
-    for style in re.findall('style="([^"]*)"', "".join(shown)):
-        found = dict(part.split(":", 1) for part in style.split(";"))
-        if found.get("color", "inherit") != "inherit":
-            assert contrast(found["color"], found["background-color"]) >= 4.5, style
-        if "opacity" in found:
-            assert contrast(mixed(text, back, float(found["opacity"])), back) >= 4.5, style
+    for style in re.findall('style="([^"]*)"', "".join(pages)):
+        rules = dict(part.split(":", 1) for part in style.split(";"))
+        if rules.get("color", "inherit") != "inherit":
+            assert contrast(rules["color"], rules["background-color"]) >= 4.5, style
+        if "opacity" in rules:
+            assert contrast(mixed(text, back, float(rules["opacity"])), back) >= 4.5, style
     for state in look.STATES.values():
         assert contrast(state.ink, state.fill) >= 4.5, state
     for kind in look.KINDS.values():
@@ -388,8 +394,8 @@ def test_no_value_and_no_name_is_markup_or_moves_a_cursor(value: Any, name: str)
 def test_diagrams_and_progress_survive_a_sanitizer() -> None:
     flow = load(DIGEST)
     Sanitized(Diagram(flow).html())
-    Sanitized(progress_html(told(flow, halfway()), now=3.0))
-    Sanitized(progress_html(told(flow, failed()), now=3.0))
+    Sanitized(progress_html(progress_of(flow, halfway()), now=3.0))
+    Sanitized(progress_html(progress_of(flow, failed()), now=3.0))
     Sanitized(warnings_html(Run.warnings))
 
 
@@ -442,15 +448,17 @@ def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
 def large(calls: int, output: str = "v{}") -> Progress:
     """A plan that has just ended its last call, of which every thousandth failed, and that still runs."""
     ids = [f"calls[{number}]" for number in range(calls)]
-    labels = [f"load → †state.{output.format(at)}" for at in range(calls)]
-    made = (shapes.call(id, "tool", "tool") for id in ids)
-    steps = [replace(call, name=Name("load"), label=label) for call, label in zip(made, labels, strict=True)]
+    labels = [f"load → †state.{output.format(index)}" for index in range(calls)]
+    calls_of_plan = (shapes.call(id, "tool", "tool") for id in ids)
+    steps = [replace(call, name=Name("load"), label=label) for call, label in zip(calls_of_plan, labels, strict=True)]
     progress = Progress(shapes.plan(*steps, feeds=()))
     progress.apply(ev.RunStarted("report", 0.0))
-    for at, id in enumerate(ids):
-        progress.apply(ev.StepStarted((id,), at / 1000))
-        failed = at % 1000 == 7
-        progress.apply(ev.StepFailed((id,), at / 1000, MISSING) if failed else ev.StepFinished((id,), at / 1000, 1))
+    for index, id in enumerate(ids):
+        progress.apply(ev.StepStarted((id,), index / 1000))
+        failed = index % 1000 == 7
+        progress.apply(
+            ev.StepFailed((id,), index / 1000, MISSING) if failed else ev.StepFinished((id,), index / 1000, 1)
+        )
     return progress
 
 
@@ -464,9 +472,9 @@ def test_the_page_of_10_000_calls_has_less_than_a_megabyte_and_all_of_them_in_fo
     page, text = progress_html(progress, now=10.0), progress_text(progress, now=10.0)
     assert len(page.encode()) + len(text.encode()) < 1_000_000
     assert page.count("<details><summary>calls[") == 100
-    said = Sanitized(page).text
-    assert "calls[0] … calls[99] · 99 ok, 1 failed" in said
-    assert "✓ ok ⚙ v9999 tool load < 1 ms calls[9999]" in said
+    words = Sanitized(page).text
+    assert "calls[0] … calls[99] · 99 ok, 1 failed" in words
+    assert "✓ ok ⚙ v9999 tool load < 1 ms calls[9999]" in words
 
 
 def test_failed_steps_of_a_large_run_come_first_and_are_not_folded() -> None:
@@ -529,8 +537,8 @@ LONG = "\n".join(f"- tool: {{name: many_rows, args: {{n: 200}}, output: rows_{n}
 def test_a_cell_saves_at_most_300_kb_of_a_run(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(current, "settings", Settings(journal=str(tmp_path / "runs.sqlite")))
     run = agf.run(agf.load(text, "pipeline", registry=LARGE), registry=LARGE)
-    for shown in (run, agf.runs(run.run_id), find_past_run(run.run_id)):
-        assert sum(map(len, shown._repr_mimebundle_().values())) < 300_000
+    for either_run in (run, agf.runs(run.run_id), find_past_run(run.run_id)):
+        assert sum(map(len, either_run._repr_mimebundle_().values())) < 300_000
     page = past_html(find_past_run(run.run_id))
     assert ("not saved here, " in page) == (text != TEN_THOUSAND)  # which leaves out all calls but the first
 
@@ -545,9 +553,9 @@ def fan_out(ended: int, total: int) -> Progress:
     progress.apply(ev.StepStarted(("steps[0]",), 0.0))
     progress.apply(ev.FanOutStarted(("steps[0]",), 0.0, total))
     for number in range(ended):
-        at = ("steps[0].do", number)
-        progress.apply(ev.StepStarted(at, 0.0))
-        progress.apply(ev.StepFinished(at, 1.0, None))
+        path = ("steps[0].do", number)
+        progress.apply(ev.StepStarted(path, 0.0))
+        progress.apply(ev.StepFinished(path, 1.0, None))
     return progress
 
 

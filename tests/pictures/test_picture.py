@@ -39,7 +39,7 @@ from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, folded, measu
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame, Scene
 from agf_magics.pictures.scene.value_lines import wired
-from tests.pictures.flows import DIGEST, ETL, REVIEW, failed, halfway, load, long, told
+from tests.pictures.flows import DIGEST, ETL, REVIEW, failed, halfway, load, long, progress_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = ("svg", "title", "desc", "style", "g", "rect", "path", "polygon", "text")
@@ -52,13 +52,13 @@ def links(drawn: Scene, kind: str) -> set[tuple[str, str, str]]:
 
 def lines(drawn: Scene, *kinds: str) -> set[tuple[str, str, str]]:
     """The values that are drawn as lines, in a picture of a single line."""
-    found, _ = wired(drawn, [drawn.parts])
-    return {(link.tail, link.head, link.label) for link in found if link.kind in (kinds or ("value", "flow"))}
+    all_links, _ = wired(drawn, [drawn.parts])
+    return {(link.tail, link.head, link.label) for link in all_links if link.kind in (kinds or ("value", "flow"))}
 
 
 def tags(drawn: Scene) -> dict[str, dict[str, str]]:
-    _, found = wired(drawn, [drawn.parts])
-    return {id: dict(names) for id, names in found.items() if names}
+    _, tags_found = wired(drawn, [drawn.parts])
+    return {id: dict(names) for id, names in tags_found.items() if names}
 
 
 def tree(part: Box) -> object:
@@ -131,10 +131,10 @@ steps:
 """
 
 
-@pytest.mark.parametrize(("each", "both", "boxes"), [("pipe", "{a: a, b: b}", 0), ("sum(pipe)", "{a: b, b: a}", 2)])
-def test_a_collect_that_only_passes_values_on_has_no_box(each: str, both: str, boxes: int) -> None:
-    found = boxes_of(COLLECTS.format(each=each, both=both))
-    assert len([id for id in found if id.endswith("collect")]) == boxes
+@pytest.mark.parametrize(("do", "both", "boxes"), [("pipe", "{a: a, b: b}", 0), ("sum(pipe)", "{a: b, b: a}", 2)])
+def test_a_collect_that_only_passes_values_on_has_no_box(do: str, both: str, boxes: int) -> None:
+    ids = boxes_of(COLLECTS.format(each=do, both=both))
+    assert len([id for id in ids if id.endswith("collect")]) == boxes
 
 
 def test_the_input_is_named_by_its_fields_and_not_by_who_reads_all_of_it() -> None:
@@ -176,11 +176,11 @@ def test_a_value_of_the_step_before_is_the_only_line_to_it() -> None:
 
 
 def test_a_value_that_comes_from_far_away_is_a_tag_of_the_step_that_reads_it() -> None:
-    found = tags(scene(load(DIGEST)))
-    assert found["steps[4]"] == {"path": INPUT}
-    assert found["steps[3].cases.True"] == {"rows": "steps[1]", "total": "steps[2]"}
-    assert found["steps[3].cases.False"] == {"rows": "steps[1]"}
-    assert "steps[0]" not in found
+    tags_found = tags(scene(load(DIGEST)))
+    assert tags_found["steps[4]"] == {"path": INPUT}
+    assert tags_found["steps[3].cases.True"] == {"rows": "steps[1]", "total": "steps[2]"}
+    assert tags_found["steps[3].cases.False"] == {"rows": "steps[1]"}
+    assert "steps[0]" not in tags_found
 
 
 def test_a_fold_goes_back_to_its_beginning() -> None:
@@ -280,8 +280,8 @@ def covers(item: ElementTree.Element) -> tuple[float, float, float, float]:
     if item.tag == SVG + "rect":
         return x, y, x + float(item.get("width", 0)), y + float(item.get("height", 0))
     width = look.width(item.text or "", 10) * 0.85  # measured as the widest font
-    left = x - width * {"middle": 0.5, "end": 1.0}.get(item.get("text-anchor", ""), 0.0)
-    return left, y - 8, left + width, y + 2
+    text_left = x - width * {"middle": 0.5, "end": 1.0}.get(item.get("text-anchor", ""), 0.0)
+    return text_left, y - 8, text_left + width, y + 2
 
 
 @pytest.mark.parametrize("text", [REVIEW, DIGEST, long(60)], ids=["three", "nested", "sixty"])
@@ -303,27 +303,28 @@ def test_branches_stand_in_the_order_they_are_written() -> None:
 def places(svg: str) -> list[tuple[str, ...]]:
     """The place of every shape and line, without colours and progress bars."""
     root = ElementTree.fromstring(svg)
-    found = [
+    boxes = [
         tuple(item.get(name, "") for name in ("x", "y", "width", "height", "d", "points"))
         for item in root.iter()
         if item.tag in (SVG + "rect", SVG + "path", SVG + "polygon") and item.get("height") not in ("2.5", "16.0")
     ]
-    return [*found, (root.get("viewBox", ""),)]
+    return [*boxes, (root.get("viewBox", ""),)]
 
 
 def test_a_state_does_not_move_anything_in_the_picture() -> None:
     flow = load(DIGEST)
-    pending, running, over = (Diagram(flow, told(flow, events)) for events in ([], halfway(), failed()))
+    pending, running, over = (Diagram(flow, progress_of(flow, events)) for events in ([], halfway(), failed()))
     assert places(Diagram(flow).svg()) == places(pending.svg()) == places(running.svg()) == places(over.svg())
     # This holds even in the text for other graphviz tools, where the state is part of the label.
-    middles = [read_places(run_graphviz(one.to_dot()))[2] for one in (Diagram(flow), pending, over)]
+    middles = [read_places(run_graphviz(diagram.to_dot()))[2] for diagram in (Diagram(flow), pending, over)]
     assert middles[0] == middles[1] == middles[2]
 
 
 def test_states_are_words_and_counters_not_only_colours() -> None:
     flow = load(DIGEST)
     texts = [
-        item.text for item in ElementTree.fromstring(Diagram(flow, told(flow, halfway())).svg()).iter(SVG + "text")
+        item.text
+        for item in ElementTree.fromstring(Diagram(flow, progress_of(flow, halfway())).svg()).iter(SVG + "text")
     ]
     assert {"✓ ok", "▶ 15/1,000"} <= set(texts)
     assert "· pending" not in texts, "what has not begun is shown by no state"
@@ -376,9 +377,9 @@ def test_no_name_is_markup(name: str, label: str) -> None:
     assert "<" not in re.sub(rf"</?({'|'.join(SHAPES)})\b[^<>]*>", "", diagram.svg())
     assert "<" not in diagram.to_dot()
     assert len(re.findall(r"^n\d+ \[", diagram.to_dot(), re.MULTILINE)) == 1 + len(steps)
-    for shown in (diagram.svg(), diagram.to_dot(), diagram.outline()):
-        assert not UNSAFE.search(shown)
-        shown.encode()
+    for text in (diagram.svg(), diagram.to_dot(), diagram.outline()):
+        assert not UNSAFE.search(text)
+        text.encode()
 
 
 def test_ten_megabytes_of_name_are_shortened() -> None:
@@ -467,8 +468,8 @@ def test_the_dot_of_the_system_is_used_and_has_a_limit_of_time(tmp_path: Path, m
 
 
 def test_the_outline_of_a_large_flow_has_its_steps_in_folds_and_a_bound() -> None:
-    each = [f"- fold: {{over: ctx.a, init: '0', do: {{tool: {{name: t{i}}}}}, output: s{i}}}" for i in range(40)]
-    flow = load("\n".join(["pipeline: folded", "steps:", *each, *long(3_000).split("\n")[2:]]))
+    fold_texts = [f"- fold: {{over: ctx.a, init: '0', do: {{tool: {{name: t{i}}}}}, output: s{i}}}" for i in range(40)]
+    flow = load("\n".join(["pipeline: folded", "steps:", *fold_texts, *long(3_000).split("\n")[2:]]))
     page = outline_html(flow)
     assert page.count("<details>") == 99, "one for each fold, the rest in fifties"
     assert "⚙ tool t0 steps[40] and 49 more</summary>" in page.replace("→ v0 ", "")
@@ -571,7 +572,7 @@ def test_the_outline_says_what_each_step_reads_and_writes() -> None:
 
 def test_the_outline_of_a_run_has_the_states() -> None:
     flow = load(DIGEST)
-    lines = Diagram(flow, told(flow, halfway())).outline().split("\n")
+    lines = Diagram(flow, progress_of(flow, halfway())).outline().split("\n")
     assert lines[0].endswith("· running")
     assert lines[3].endswith("▶ running: 12 ok, 3 failed, 8 running of 1,000")
     assert lines[-1].endswith("· pending")
@@ -619,10 +620,10 @@ def test_an_outline_that_is_too_large_for_a_saved_cell_is_a_sentence() -> None:
         f"- transform: {{value: '{n}', output: {'a_long_name_of_an_output_' * 3}{n}}}\n" for n in range(2_000)
     )
     drawn = Diagram(load(f"pipeline: p\nsteps:\n{steps}"))
-    shown = drawn._repr_mimebundle_()
-    assert sum(map(len, shown.values())) < 300_000
-    assert "not saved here" in shown["text/html"]
-    assert "agf.draw(&#x27;p&#x27;)" in shown["text/html"]
+    bundle = drawn._repr_mimebundle_()
+    assert sum(map(len, bundle.values())) < 300_000
+    assert "not saved here" in bundle["text/html"]
+    assert "agf.draw(&#x27;p&#x27;)" in bundle["text/html"]
 
 
 @pytest.mark.parametrize(
@@ -665,7 +666,7 @@ def test_a_call_of_a_plan_from_which_no_line_would_lead_away_has_a_long_one() ->
 
 
 @pytest.mark.parametrize(
-    ("text", "seen"),
+    ("text", "expected"),
     [
         ("load x_1", "load x_1"),
         ("日本語", "日本語"),
@@ -679,16 +680,16 @@ def test_a_call_of_a_plan_from_which_no_line_would_lead_away_has_a_long_one() ->
         ("load تقرير done", "load ﺮﻳﺮﻘﺗ done"),
     ],
 )
-def test_a_text_to_the_left_is_joined_and_turned_for_cairo(text: str, seen: str) -> None:
-    assert as_seen(text) == seen
+def test_a_text_to_the_left_is_joined_and_turned_for_cairo(text: str, expected: str) -> None:
+    assert as_seen(text) == expected
 
 
 def test_letters_that_no_font_has_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = Diagram(load("pipeline: p\nsteps: [{title: 'ask 𒀀 now', tool: {name: x}}]\n"))
     monkeypatch.setattr(export_module, "OTHER_FONTS", ())
-    with pytest.warns(UserWarning, match="no font here has 𒀀, which are empty squares in the picture") as told:
+    with pytest.warns(UserWarning, match="no font here has 𒀀, which are empty squares in the picture") as warned:
         drawn.save(tmp_path / "x.png")
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
 
 
 def test_a_chain_can_be_read_in_a_page_of_any_width() -> None:

@@ -23,9 +23,9 @@ PLAIN: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), PLAIN, ids=lambda value: ascii(value[:20]))
-def test_a_text_is_shown(text: str, shown: str) -> None:
-    assert plain(text, 10) == shown
+@pytest.mark.parametrize(("text", "expected"), PLAIN, ids=lambda value: ascii(value[:20]))
+def test_a_text_is_shown(text: str, expected: str) -> None:
+    assert plain(text, 10) == expected
 
 
 LINES: list[tuple[str, str]] = [
@@ -40,9 +40,9 @@ LINES: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), LINES, ids=lambda value: ascii(value[:20]))
-def test_a_text_on_one_line(text: str, shown: str) -> None:
-    assert line(text, 10) == shown
+@pytest.mark.parametrize(("text", "expected"), LINES, ids=lambda value: ascii(value[:20]))
+def test_a_text_on_one_line(text: str, expected: str) -> None:
+    assert line(text, 10) == expected
 
 
 def test_a_text_is_escaped_in_html() -> None:
@@ -61,9 +61,9 @@ def test_a_fold_is_closed_by_default() -> None:
     assert details("a", "b", is_open=True) == "<details open><summary>a</summary>b</details>"
 
 
-@pytest.mark.parametrize(("text", "width", "wanted"), [("ab", 4, "ab  "), ("日", 4, "日  "), ("abcde", 4, "abcde")])
-def test_a_text_is_filled_to_its_cells(text: str, width: int, wanted: str) -> None:
-    assert padded(text, width) == wanted
+@pytest.mark.parametrize(("text", "width", "expected"), [("ab", 4, "ab  "), ("日", 4, "日  "), ("abcde", 4, "abcde")])
+def test_a_text_is_filled_to_its_cells(text: str, width: int, expected: str) -> None:
+    assert padded(text, width) == expected
 
 
 def test_an_unsaved_part_is_named_with_its_size_and_its_place() -> None:

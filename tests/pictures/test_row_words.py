@@ -134,14 +134,14 @@ steps:
 
 def test_an_agent_shows_what_its_model_did_without_internal_steps(registry: agf.Registry) -> None:
     run = agf.run(AGENTS, registry=registry)
-    shown = [
+    words = [
         ("topic", 0, "ok"),
         ("request 1 · lookup_order · lookup_customer ✗ · request 2", 1, "ok"),
         ("1 call of lookup_order · 1 call of lookup_customer, 1 failed", 1, "kept"),
         ("reply", 0, "ok"),
     ]
     for progress in (run.progress, agf.runs(run.run_id).progress):
-        assert [(shown_name(row), row.depth, row.look) for row in listed(progress)] == shown
+        assert [(shown_name(row), row.depth, row.look) for row in listed(progress)] == words
 
 
 DROPS = """\
@@ -178,10 +178,10 @@ def test_a_dropped_element_marks_its_step_and_each_step_around_it(registry: agf.
         "steps[1].do/steps[0].do": "dropped",
         "steps[2]": "ok",
     }
-    for shown in (run, agf.runs(run.run_id)):
-        assert {row.id: row.look for row in listed(shown.progress)} == looks
-        assert shown.status == "ok"
-        assert {row.state for row in listed(shown.progress) if row.id != "steps[0].call"} == {"ok"}
+    for either_run in (run, agf.runs(run.run_id)):
+        assert {row.id: row.look for row in listed(either_run.progress)} == looks
+        assert either_run.status == "ok"
+        assert {row.state for row in listed(either_run.progress) if row.id != "steps[0].call"} == {"ok"}
     assert Updates(run.progress).complete(0.0)["status"] == "dropped"
 
 
@@ -191,7 +191,7 @@ def test_header_row_and_box_have_one_number_at_each_moment(registry: agf.Registr
     assert flow is not None
     agf.run(flow, {"numbers": list(range(20))}, registry=registry, on_event=events.append)
     progress = Progress(flow)
-    updates, rows, seen = Updates(progress), dict[int, list[Any]](), 0
+    updates, rows, moments = Updates(progress), dict[int, list[Any]](), 0
     for number, event in enumerate(events):
         progress.apply(event)
         update = updates.changes(0.0, counters=number % 5 == 0) or {"rows": [], "counts": []}
@@ -204,8 +204,8 @@ def test_header_row_and_box_have_one_number_at_each_moment(registry: agf.Registr
             counted = re.findall(r"(\d+) (?:ok|failed)", fan[4])
             assert sum(map(int, counted)) == int(ended[1])
             assert element[2].split()[1] in (f"{ended[1]}/20", "pending") or not int(ended[1])
-            seen += 1
-    assert seen > 5
+            moments += 1
+    assert moments > 5
 
 
 def test_steps_that_never_ran_are_no_rows_of_their_own(registry: agf.Registry) -> None:
@@ -303,11 +303,11 @@ COUNTS: dict[str, tuple[Row, str, str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", COUNTS)
-def test_the_counts_of_a_row_in_words(what: str) -> None:
-    row, *wanted = COUNTS[what]
+@pytest.mark.parametrize("case", COUNTS)
+def test_the_counts_of_a_row_in_words(case: str) -> None:
+    row, *expected = COUNTS[case]
     words = list(map(str.strip, (state_words(row), count_words(row), brief_times(row), corner_of(row, None).words)))
-    assert words == wanted
+    assert words == expected
 
 
 def test_the_corner_of_a_fan_out_counts_its_elements() -> None:
@@ -337,14 +337,15 @@ PACES: dict[str, tuple[dict[str, int], float, str]] = {
     "some of another run": ({"finished": 100, "earlier": 50}, 10.0, "5/s, 3 min 0 s left"),
     "of an earlier session": ({"finished": 100, "earlier": 98, "is_own": True}, 10.0, "10/s, 1 min 30 s left"),
 }
+"""For each case: counts of a fan-out of 1,000 elements, the seconds since its start, and the words."""
 
 
-@pytest.mark.parametrize("what", PACES)
-def test_the_pace_of_a_fan_out(what: str) -> None:
-    elements, now, wanted = PACES[what]
+@pytest.mark.parametrize("case", PACES)
+def test_the_pace_of_a_fan_out(case: str) -> None:
+    elements, now, expected = PACES[case]
     started = sum(elements.get(name, 0) for name in ("finished", "failed", "cancelled"))
     row = fan({"started": started, **elements}, width=1_000, when=5.0)
-    assert pace(row, tally_of(row), 5.0 + now) == wanted
+    assert pace(row, tally_of(row), 5.0 + now) == expected
 
 
 def test_only_a_fan_out_that_runs_has_a_pace() -> None:
@@ -373,12 +374,13 @@ REPORTS: dict[str, tuple[bool, list[Progressed], str, float | None]] = {
         *("#7: 3 of 10, and 1 more", None),
     ),
 }
+"""For each case: whether the row has many calls, their reports, the words of the row, and the share of its bar."""
 
 
-@pytest.mark.parametrize("what", REPORTS)
-def test_what_calls_report(what: str) -> None:
-    many, reported, words, share = REPORTS[what]
-    row = counted(many, started=1, reports={one.at: one for one in reported})
+@pytest.mark.parametrize("case", REPORTS)
+def test_what_calls_report(case: str) -> None:
+    many, reported, words, share = REPORTS[case]
+    row = counted(many, started=1, reports={report.at: report for report in reported})
     assert (activity(row), share_of(row)) == (words, share)
     ended = counted(many, started=1, finished=1, reports=row.reports)
     assert (activity(ended), share_of(ended)) == ("", None)

@@ -21,7 +21,7 @@ from agf_magics.pictures.scene.boxes import INPUT
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.cycles import closing
 from tests.pictures import shapes
-from tests.pictures.flows import progress_html, told
+from tests.pictures.flows import progress_html, progress_of
 from tests.pictures.test_law import check_places
 from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, covers, lines, links, places, tags, tree
 
@@ -102,20 +102,20 @@ def test_a_graph_is_its_nodes_and_edges_with_conditions_limits_and_ways_back() -
 
 
 @settings(max_examples=20)
-@given(said=HOSTILE)
-def test_no_condition_wire_or_node_is_markup(said: str) -> None:
+@given(label=HOSTILE)
+def test_no_condition_wire_or_node_is_markup(label: str) -> None:
     (walk,) = shapes.GRAPH.body.steps
     assert isinstance(walk, Walk)
-    edges = tuple(edge._replace(label=said) for edge in walk.edges)
-    named = replace(walk, edges=edges, nodes={**walk.nodes, "x" + said: shapes.node("x", "tool" + said)})
+    edges = tuple(edge._replace(label=label) for edge in walk.edges)
+    named = replace(walk, edges=edges, nodes={**walk.nodes, "x" + label: shapes.node("x", "tool" + label)})
     graph = replace(shapes.GRAPH, body=replace(shapes.GRAPH.body, steps=(named,)))
-    wired = shapes.plan(*shapes.PLAN.body.steps[0].steps, feeds=(("calls.load", "calls.clean", said),))  # type: ignore[attr-defined]
+    wired = shapes.plan(*shapes.PLAN.body.steps[0].steps, feeds=(("calls.load", "calls.clean", label),))  # type: ignore[attr-defined]
     for flow in (graph, wired):
         diagram = Diagram(flow)
         assert {item.tag for item in ElementTree.fromstring(diagram.svg()).iter()} <= {SVG + tag for tag in SHAPES}
-        for shown in (diagram.svg(), diagram.to_dot(), diagram.outline()):
-            assert not UNSAFE.search(shown)
-            shown.encode()
+        for text in (diagram.svg(), diagram.to_dot(), diagram.outline()):
+            assert not UNSAFE.search(text)
+            text.encode()
 
 
 def test_a_long_graph_is_drawn_without_recursion() -> None:
@@ -142,10 +142,10 @@ class Clock:
         self.round += 1
 
     def node(self, name: str, visit: int, value: object = None) -> None:
-        at = (f"nodes.{name}", visit)
-        self.events.append(ev.StepStarted(at, self.now))
+        path = (f"nodes.{name}", visit)
+        self.events.append(ev.StepStarted(path, self.now))
         self.now += 0.5
-        self.events.append(ev.StepFinished(at, self.now, value))
+        self.events.append(ev.StepFinished(path, self.now, value))
 
 
 def walked() -> Progress:
@@ -160,7 +160,7 @@ def walked() -> Progress:
         clock.edges(("refine", "critique"))
     clock.node("critique", 2, {"score": 2})
     clock.edges(("critique", "publish"))
-    return told(shapes.GRAPH, clock.events)
+    return progress_of(shapes.GRAPH, clock.events)
 
 
 def test_the_path_that_was_taken_is_numbered_and_moves_nothing() -> None:
@@ -179,11 +179,11 @@ def test_a_number_stands_on_no_box_no_label_and_no_other_number() -> None:
     root = ElementTree.fromstring(Diagram(shapes.GRAPH, walked()).svg())
     marks = [covers(item) for item in root if item.tag == SVG + "rect" and item.get("rx") == "7.5"]
     groups = [group for group in root.iter(SVG + "g") if group.get("class") == "box"]
-    others = [covers(next(item for item in group if item.tag == SVG + "rect")) for group in groups]
-    others += [covers(item) for item in root if item.tag == SVG + "text" and item.get("paint-order")]
+    covered_areas = [covers(next(item for item in group if item.tag == SVG + "rect")) for group in groups]
+    covered_areas += [covers(item) for item in root if item.tag == SVG + "text" and item.get("paint-order")]
     assert marks
     for a in marks:
-        for b in [*others, *(mark for mark in marks if mark is not a)]:
+        for b in [*covered_areas, *(mark for mark in marks if mark is not a)]:
             assert not (b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3])
 
 
@@ -192,7 +192,7 @@ def test_a_path_of_many_rounds_is_counted() -> None:
     for _ in range(250):
         clock.edges(("critique", "refine"))
         clock.edges(("refine", "critique"))
-    progress = told(shapes.GRAPH, clock.events)
+    progress = progress_of(shapes.GRAPH, clock.events)
     texts = [
         item.text or "" for item in ElementTree.fromstring(Diagram(shapes.GRAPH, progress).svg()).iter(SVG + "text")
     ]
@@ -247,7 +247,7 @@ def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> No
         ev.StepStarted(("nodes.draft",), 0.0),
         ev.StepFailed(("nodes.draft",), 1.0, error),
     ]
-    progress = told(flow, events)  # type: ignore[arg-type]
+    progress = progress_of(flow, events)  # type: ignore[arg-type]
     assert progress.rows[("nodes.draft",)].state == "kept"
     assert "! failed, handled" in progress_text(progress, now=1.0)
     assert "! failed" in Diagram(flow, progress).svg()
@@ -258,6 +258,6 @@ def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> No
 
 def test_what_a_plan_never_ran_says_why() -> None:
     why = "†state.rows never came"
-    progress = told(shapes.PLAN, [ev.RunStarted("report", 0.0), ev.StepSkipped(("calls.clean",), 0.0, why)])
+    progress = progress_of(shapes.PLAN, [ev.RunStarted("report", 0.0), ev.StepSkipped(("calls.clean",), 0.0, why)])
     assert why in progress_text(progress, now=0.0)
     assert why in progress_html(progress, now=0.0)

@@ -34,7 +34,7 @@ def defined(*text: str, registry: agf.Registry, name: str | None = None) -> agf.
 
 def updates_of(text: str, input: dict[str, Any], every: int) -> tuple[Progress, list[dict[str, Any]]]:
     """Run a text. Returns the progress, and the updates that were taken after each ``every`` events."""
-    registry, events, found = agf.Registry(), list[Any](), list[dict[str, Any]]()
+    registry, events, sent = agf.Registry(), list[Any](), list[dict[str, Any]]()
 
     async def half(n: int) -> int:
         if n % 2:
@@ -48,9 +48,9 @@ def updates_of(text: str, input: dict[str, Any], every: int) -> tuple[Progress, 
     for number, event in enumerate(events):
         progress.apply(event)
         if number % every == 0 and (update := updates.changes(0.0)) is not None:
-            found.append(update)
-    found.append(updates.changes(0.0) or {"rows": []})
-    return progress, found
+            sent.append(update)
+    sent.append(updates.changes(0.0) or {"rows": []})
+    return progress, sent
 
 
 def folded(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
@@ -59,12 +59,12 @@ def folded(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 1000])
 def test_all_updates_together_give_the_complete_state(every: int) -> None:
-    progress, found = updates_of(EACH, {"xs": list(range(9))}, every)
-    assert folded(found) == folded([Updates(progress).complete(0.0)])
+    progress, updates = updates_of(EACH, {"xs": list(range(9))}, every)
+    assert folded(updates) == folded([Updates(progress).complete(0.0)])
 
 
 def test_counters_alone_wait_for_an_update_that_has_them() -> None:
-    registry, events, found = agf.Registry(), list[Any](), list[dict[str, Any]]()
+    registry, events, sent = agf.Registry(), list[Any](), list[dict[str, Any]]()
 
     async def half(n: int) -> int:
         return n // 2
@@ -72,16 +72,16 @@ def test_counters_alone_wait_for_an_update_that_has_them() -> None:
     agf.tool(half, registry=registry)
     flow = defined(EACH, registry=registry)
     agf.run(flow, {"xs": [2, 4, 6, 8]}, registry=registry, on_event=events.append)
-    seen = Progress(flow)
-    updates, states = Updates(seen), [row.look for row in seen.rows.values()]
+    state = Progress(flow)
+    updates, states = Updates(state), [row.look for row in state.rows.values()]
     for event in events:
-        seen.apply(event)
-        before, states = states, [row.look for row in seen.rows.values()]
-        found.append(updates.changes(0.0, counters=False) or {"rows": []})
+        state.apply(event)
+        before, states = states, [row.look for row in state.rows.values()]
+        sent.append(updates.changes(0.0, counters=False) or {"rows": []})
         is_news = states != before or type(event) in (ev.RunStarted, ev.RunEnded)
-        assert is_news or not found[-1]["rows"]
-    found.append(updates.changes(0.0) or {"rows": []})
-    assert folded(found) == folded([Updates(seen).complete(0.0)])
+        assert is_news or not sent[-1]["rows"]
+    sent.append(updates.changes(0.0) or {"rows": []})
+    assert folded(sent) == folded([Updates(state).complete(0.0)])
 
 
 def test_nothing_is_sent_while_nothing_changes() -> None:
@@ -92,15 +92,15 @@ def test_nothing_is_sent_while_nothing_changes() -> None:
 
 
 def test_an_update_of_many_elements_has_a_row_for_each_step_not_for_each_element() -> None:
-    progress, found = updates_of(EACH, {"xs": list(range(500))}, 100)
-    assert all(len(update["rows"]) <= len(progress.rows) for update in found)
-    assert max(len(json.dumps(update)) for update in found) < 1_000
+    progress, updates = updates_of(EACH, {"xs": list(range(500))}, 100)
+    assert all(len(update["rows"]) <= len(progress.rows) for update in updates)
+    assert max(len(json.dumps(update)) for update in updates) < 1_000
 
 
 def test_the_tree_and_the_updates_are_json() -> None:
-    progress, found = updates_of(EACH, {"xs": [1]}, 1)
+    progress, updates = updates_of(EACH, {"xs": [1]}, 1)
     assert json.loads(json.dumps(describe_tree(progress)))["rows"][1][:5] == ["steps[0].do", 1, "⚙", "half", "tool"]
-    assert json.loads(json.dumps(found))
+    assert json.loads(json.dumps(updates))
 
 
 def test_the_numbers_of_a_walk_are_sent_once_for_each_round() -> None:

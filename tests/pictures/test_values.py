@@ -210,7 +210,7 @@ def test_a_class_that_only_looks_like_one_of_those_is_named_and_not_called() -> 
 
 def test_the_fields_of_an_object_are_masked() -> None:
     def mask(value: Any) -> Any:
-        return {name: "•••" if name == "number" else one for name, one in value.items()}
+        return {name: "•••" if name == "number" else field_value for name, field_value in value.items()}
 
     assert "7" not in value_text(INVOICE, mask)
     assert "<code" in value_html(INVOICE, mask)
@@ -333,8 +333,8 @@ def test_a_short_cell_stays_on_one_line_and_a_column_without_a_name_has_no_heade
 # --- parts that are left out ---
 
 
-def depth_of(shown: Any) -> int:
-    return 1 + max((depth_of(part) for _, part in shown.get("parts", ())), default=0)
+def depth_of(value_shown: Any) -> int:
+    return 1 + max((depth_of(part) for _, part in value_shown.get("parts", ())), default=0)
 
 
 def test_a_bounded_number_of_levels_leaves_rows_and_columns_is_shown() -> None:
@@ -379,10 +379,10 @@ def test_a_bounded_number_of_pictures_and_bytes_is_shown() -> None:
     assert kinds == ["png"] * MOST_PICTURES + ["text"] * 2
     kinds = [part["kind"] for _, part in value_json([large, large, small, b"no"])["parts"]]
     assert kinds == ["png", "text", "png", "text"]
-    shown = value_json(small)
-    assert shown == {"kind": "png", "title": "PNG", "data": base64.b64encode(small).decode()}
+    picture = value_json(small)
+    assert picture == {"kind": "png", "title": "PNG", "data": base64.b64encode(small).decode()}
     assert value_json(small, draws=False) == {"kind": "text", "text": "<PNG>"}
-    assert f'src="data:image/png;base64,{shown["data"]}"' in shown_html(shown)
+    assert f'src="data:image/png;base64,{picture["data"]}"' in shown_html(picture)
 
 
 def test_a_fold_is_open_if_it_is_the_outermost_or_the_only_part() -> None:

@@ -25,13 +25,13 @@ REFS = st.sampled_from(["#", "#/$defs/a", "#/$defs/b", "#/$defs/none"])
 
 
 def _mapping(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    some = st.lists(inner, min_size=1, max_size=3)
+    lists = st.lists(inner, min_size=1, max_size=3)
     named = st.dictionaries(NAMES, inner, max_size=2)
     return st.fixed_dictionaries(
         {},
         optional={
             "type": st.sampled_from(["string", "integer", "array", "object", ["null", "number"]]),
-            "anyOf": some, "oneOf": some, "allOf": some, "prefixItems": some,
+            "anyOf": lists, "oneOf": lists, "allOf": lists, "prefixItems": lists,
             "not": inner, "if": inner, "then": inner, "else": inner, "items": inner, "contains": inner,
             "propertyNames": inner, "additionalProperties": inner, "unevaluatedProperties": inner,
             "unevaluatedItems": inner, "properties": named, "patternProperties": named, "dependentSchemas": named,
@@ -119,8 +119,8 @@ def test_an_opaque_value_is_equal_to_no_json(schema: Any, value: Any) -> None:
 
 
 def test_alternatives_that_refuse_everything_are_kept_apart() -> None:
-    (found,) = judge({"anyOf": [False, {"type": "string"}, False]})(3)
-    assert [[violation.keyword for violation in way] for way in found.within] == [["false"], ["type"], ["false"]]
+    (fault,) = judge({"anyOf": [False, {"type": "string"}, False]})(3)
+    assert [[violation.keyword for violation in way] for way in fault.within] == [["false"], ["type"], ["false"]]
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ from agf_magics.schemas.patterns import (
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "found"),
+    ("pattern", "text", "is_found"),
     [("b+", "abbc", True), ("^b", "a\nb", False), ("b$", "b\n", False), ("é.\\pL", "xé☃ß", True), ("\\w", "é", False),
      ("a", "\ud800a", True), ("^.$", "\ud800", True), ("a\0b", "a\0b", True), ("(?i)É", "é", True), ("", "", True)],
 )  # fmt: skip
-def test_a_pattern_is_searched_for(pattern: str, text: str, found: bool) -> None:
-    assert searcher(pattern)(text) is found
+def test_a_pattern_is_searched_for(pattern: str, text: str, is_found: bool) -> None:
+    assert searcher(pattern)(text) is is_found
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_every_pattern_of_a_schema_is_checked_and_no_data_is() -> None:
         "dependentSchemas": {"a": bad}, "propertyNames": bad, "additionalProperties": bad, "contains": bad,
         "const": bad, "enum": [bad], "default": bad, "examples": [bad],
     }  # fmt: skip
-    found = [".".join(map(str, fault.path)) for fault in pattern_faults(schema)]
-    assert sorted(found) == sorted([
+    paths = [".".join(map(str, fault.path)) for fault in pattern_faults(schema)]
+    assert sorted(paths) == sorted([
         "properties.pattern.pattern", "properties.a.items.pattern", "properties.a.prefixItems.0.pattern",
         "properties.const.not.pattern", "patternProperties.[", "patternProperties.[.pattern", "anyOf.1.pattern",
         "$defs.x.if.pattern", "$defs.x.then.pattern", "$defs.x.else.pattern", "dependentSchemas.a.pattern",
@@ -102,14 +102,14 @@ try:
 except agf.AgfError as error:
     print(error.code)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.split() == ["plan.bad-pattern", "True", "unusable", "policy.schema"], done.stderr
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert completed.stdout.split() == ["plan.bad-pattern", "True", "unusable", "policy.schema"], completed.stderr
 
 
 def test_a_browser_without_re2_checks_our_own_schema() -> None:
     """The patterns of the schema of policies are safe for `re`, and `re` and RE2 agree on them."""
-    mine = {pattern for _, pattern in schema_patterns(policy_schema())}
-    assert mine == set(our_patterns())
-    for pattern, ours in our_patterns().items():
+    schema_patterns_now = {pattern for _, pattern in schema_patterns(policy_schema())}
+    assert schema_patterns_now == set(our_patterns())
+    for pattern, patterns_of_package in our_patterns().items():
         for text in ("", "a", "a_b", "A1", "1.2.3", "a.b", "a-b", "-a", "a\n", "1.2.3\n", "é", "a b"):
-            assert (ours.fullmatch(text) is not None) == searcher(pattern)(text), (pattern, text)
+            assert (patterns_of_package.fullmatch(text) is not None) == searcher(pattern)(text), (pattern, text)

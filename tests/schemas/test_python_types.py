@@ -41,18 +41,20 @@ TYPES: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "wanted"), TYPES, ids=lambda value: repr(value) if isinstance(value, dict) else "")
-def test_a_schema_has_this_type(schema: Any, wanted: Any) -> None:
-    assert type_of(schema, {"$defs": {"name": {"type": "string"}}}) == wanted
+@pytest.mark.parametrize(
+    ("schema", "expected"), TYPES, ids=lambda value: repr(value) if isinstance(value, dict) else ""
+)
+def test_a_schema_has_this_type(schema: Any, expected: Any) -> None:
+    assert type_of(schema, {"$defs": {"name": {"type": "string"}}}) == expected
 
 
 @pytest.mark.parametrize("inner", [{"anyOf": [{"type": "string"}]}, {"type": ["string"]}, {"type": "string"}])
 def test_a_bounded_number_of_levels_of_a_schema_becomes_a_type(inner: dict[str, Any]) -> None:
     schema = inner
-    wanted: Any = str
+    expected: Any = str
     for _ in range(DEEPEST - ("anyOf" in inner or isinstance(inner["type"], list))):
-        schema, wanted = {"type": "array", "items": schema}, list[wanted]
-    assert type_of(schema, {}) == wanted
+        schema, expected = {"type": "array", "items": schema}, list[expected]
+    assert type_of(schema, {}) == expected
     assert "Any" in str(type_of({"type": "array", "items": schema}, {}))
 
 

@@ -38,8 +38,8 @@ CASES = [(group, case) for group in VECTORS["conform"] for case in group["cases"
 
 def declared(text: str) -> tuple[dict[str, Schema], list[agf.Diagnostic]]:
     schemas: dict[str, Schema] = {}
-    found, problems = nodes(text)
-    for node in found:
+    documents, problems = nodes(text)
+    for node in documents:
         assert isinstance(node, Fields)
         schema = read_schema(node, problems, schemas)
         if schema is not None:
@@ -48,25 +48,25 @@ def declared(text: str) -> tuple[dict[str, Schema], list[agf.Diagnostic]]:
     return schemas, list(problems)
 
 
-def problems_of(found: list[agf.Diagnostic], severity: str) -> list[dict[str, str]]:
-    return [{"code": d.code, "at": d.span.text} for d in found if d.severity == severity and d.span]
+def problems_of(diagnostics: list[agf.Diagnostic], severity: str) -> list[dict[str, str]]:
+    return [{"code": d.code, "at": d.span.text} for d in diagnostics if d.severity == severity and d.span]
 
 
 @pytest.mark.parametrize("row", VECTORS["declare"], ids=[row["title"] for row in VECTORS["declare"]])
 def test_a_schema_document_is_read_as_its_row_says(row: dict[str, Any]) -> None:
-    _, found = declared(row["text"])
-    assert problems_of(found, "error") == row.get("errors", [])
-    assert problems_of(found, "warning") == row.get("warnings", [])
-    if found:
-        assert row.get("hint") in (None, found[0].hint)
-        assert row.get("says") in (None, found[0].message)
-        assert row.get("line") in (None, found[0].span and found[0].span.place[0])
+    _, diagnostics = declared(row["text"])
+    assert problems_of(diagnostics, "error") == row.get("errors", [])
+    assert problems_of(diagnostics, "warning") == row.get("warnings", [])
+    if diagnostics:
+        assert row.get("hint") in (None, diagnostics[0].hint)
+        assert row.get("says") in (None, diagnostics[0].message)
+        assert row.get("line") in (None, diagnostics[0].span and diagnostics[0].span.place[0])
 
 
 @pytest.mark.parametrize(("group", "case"), CASES, ids=lambda part: json.dumps(part.get("value", part.get("name"))))
 def test_a_value_conforms_as_its_row_says(group: dict[str, Any], case: dict[str, Any]) -> None:
-    schemas, found = declared(group["text"])
-    assert not found
+    schemas, diagnostics = declared(group["text"])
+    assert not diagnostics
     faults = conform(schemas[group["name"]], case["value"], schemas)
     assert [{"path": fault.path, "kind": fault.kind} for fault in faults] == case["faults"]
     if "says" in case:
@@ -83,22 +83,22 @@ def test_the_json_schema_says_the_same_of_every_row(group: dict[str, Any], case:
 
 def test_a_circle_is_reported_with_every_ref_of_it() -> None:
     text = "schema: A\nfields: {b: {type: ref, schema: B}}\n---\nschema: B\nfields: {a: {type: ref, schema: A}}\n"
-    schemas, [found] = declared(text)
+    schemas, [diagnostic] = declared(text)
     assert cycle(schemas) == ["A", "B", "A"]
-    assert [(what, span.text, span.place) for what, span in found.related] == [("refers to 'A'", "A", (5, 33))]
+    assert [(label, span.text, span.place) for label, span in diagnostic.related] == [("refers to 'A'", "A", (5, 33))]
 
 
 def test_a_name_declared_twice_shows_the_first() -> None:
     text = "schema: A\nfields: {a: {type: bool}}\n---\nschema: A\nfields: {b: {type: bool}}\n"
-    schemas, [found] = declared(text)
+    schemas, [diagnostic] = declared(text)
     assert list(schemas["A"].fields) == ["a"]
-    assert found.related[0][1].place == (1, 9)
+    assert diagnostic.related[0][1].place == (1, 9)
 
 
 def test_fields_that_are_wrong_are_left_out_and_the_others_kept() -> None:
-    schemas, found = declared("schema: A\nfields: {a: {type: bool}, b: {type: nope}, c: {type: number, x: 1}}\n")
+    schemas, diagnostics = declared("schema: A\nfields: {a: {type: bool}, b: {type: nope}, c: {type: number, x: 1}}\n")
     assert list(schemas["A"].fields) == ["a"]
-    assert len(found) == 2
+    assert len(diagnostics) == 2
 
 
 def test_every_field_knows_its_place() -> None:
@@ -195,11 +195,11 @@ def fields_of(refs: list[str], depth: int) -> st.SearchStrategy[Field]:
 def schema_sets(draw: st.DrawFn) -> dict[str, Schema]:
     """Random schemas. Each refers only to later ones, so there is no circle. The last name is not declared."""
     names = ["A", "B b", "C/c", "nowhere"]
-    made = {}
+    schemas = {}
     for i, name in enumerate(names[:-1]):
         fields = st.dictionaries(NAMES, fields_of(names[i + 1 :], 2), min_size=1, max_size=3)
-        made[name] = Schema(name, draw(fields))
-    return made
+        schemas[name] = Schema(name, draw(fields))
+    return schemas
 
 
 def values_like(schema: Any, schemas: Mapping[str, Schema]) -> st.SearchStrategy[Any]:
@@ -229,16 +229,16 @@ def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
     assert (not conform(schemas["A"], value, schemas)) == valid
 
 
-def written(field: Field) -> dict[str, Any]:
+def as_written(field: Field) -> dict[str, Any]:
     """The field as a document writes it."""
     keys = {"type": field.kind, "minimum": field.minimum, "maximum": field.maximum, "schema": field.schema or None}
     more: dict[str, Any] = {"required": True} if field.required else {}
     if field.kind == "enum":
         more["values"] = list(field.values)
     if field.of:
-        more["of"] = written(replace(field.of, required=False))
+        more["of"] = as_written(replace(field.of, required=False))
     if field.fields:
-        more["fields"] = {name: written(inner) for name, inner in field.fields.items()}
+        more["fields"] = {name: as_written(inner) for name, inner in field.fields.items()}
     return {**{key: value for key, value in keys.items() if value is not None}, **more}
 
 
@@ -247,11 +247,11 @@ def written(field: Field) -> dict[str, Any]:
 def test_a_schema_that_is_printed_reads_as_itself(schemas: dict[str, Schema]) -> None:
     assume(all(possible(field) for schema in schemas.values() for field in schema.fields.values()))
     pages = [
-        {"schema": name, "fields": {key: written(field) for key, field in schema.fields.items()}}
+        {"schema": name, "fields": {key: as_written(field) for key, field in schema.fields.items()}}
         for name, schema in schemas.items()
     ]
-    read, found = declared("\n---\n".join(map(json.dumps, pages)))
-    assert not found
+    read, diagnostics = declared("\n---\n".join(map(json.dumps, pages)))
+    assert not diagnostics
     for name in schemas:
         assert json_schema(read[name], read) == json_schema(schemas[name], schemas)
 
@@ -272,8 +272,8 @@ def declares_all(schemas: Mapping[str, Schema]) -> bool:
 def test_a_sample_conforms(schemas: dict[str, Schema]) -> None:
     assume(declares_all(schemas))
     assume(all(possible(field) for schema in schemas.values() for field in schema.fields.values()))
-    made = json_schema(schemas["A"], schemas)
-    assert conform(schemas["A"], sample(made), schemas) == []
+    document = json_schema(schemas["A"], schemas)
+    assert conform(schemas["A"], sample(document), schemas) == []
 
 
 SAMPLES: list[tuple[dict[str, Any], Any]] = [
@@ -314,9 +314,9 @@ SAMPLES: list[tuple[dict[str, Any], Any]] = [
 
 @pytest.mark.parametrize(("schema", "expected"), SAMPLES, ids=lambda part: json.dumps(part)[:60])
 def test_a_sample_reads_well_and_conforms(schema: dict[str, Any], expected: Any) -> None:
-    made = sample(schema)
-    assert made == expected
-    jsonschema.Draft202012Validator(schema).validate(made)
+    value = sample(schema)
+    assert value == expected
+    jsonschema.Draft202012Validator(schema).validate(value)
 
 
 TREE = {

@@ -50,9 +50,10 @@ SENTENCES: list[tuple[Any, Any, str]] = [
     ({"items": {"type": "null"}}, [1] * 7, "; ".join(f"[{i}]: needs null, not the number 1" for i in range(5))
      + "; and 2 more"),
 ]  # fmt: skip
+"""A schema, a value that violates it, and the sentence of the violation."""
 
 
-@pytest.mark.parametrize(("schema", "value", "sentence"), SENTENCES, ids=[one[2] for one in SENTENCES])
+@pytest.mark.parametrize(("schema", "value", "sentence"), SENTENCES, ids=[case[2] for case in SENTENCES])
 def test_a_violation_is_reported_in_our_words(schema: Any, value: Any, sentence: str) -> None:
     assert describe_all(judge(schema)(value)) == sentence
 

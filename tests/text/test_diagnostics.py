@@ -14,16 +14,16 @@ from agf_magics.text.source import Source
 LINES = st.text(st.sampled_from("ab cx:{}'\t日ｱé\u0301…\u200b"), max_size=300)
 
 
-def marked(lines: list[str]) -> str:
+def text_above_carets(lines: list[str]) -> str:
     """The text above the carets."""
-    _, shown, carets = lines
+    _, excerpt_line, carets = lines
     before, size = carets.index("^"), carets.count("^")
-    found, at = "", 0
-    for character in shown:
-        if before <= at < before + size:
-            found += character
-        at += cells(character)
-    return found
+    text, column = "", 0
+    for character in excerpt_line:
+        if before <= column < before + size:
+            text += character
+        column += cells(character)
+    return text
 
 
 @given(LINES, st.integers(0, 400), st.integers(0, 400))
@@ -31,14 +31,14 @@ def test_an_excerpt_fits_and_its_carets_are_under_the_characters(line: str, star
     start = min(start, len(line))
     span = Source("In[3] %%pipeline", line).span(start, min(len(line), start + size))
     lines = excerpt(span)
-    assert all(cells(one) <= WIDTH for one in lines)
-    wanted = "".join(c if c.isprintable() else " " for c in span.text if cells(c))
-    above = "".join(c for c in marked(lines) if cells(c))
-    if not wanted:  # one caret shows the place
+    assert all(cells(text_line) <= WIDTH for text_line in lines)
+    expected = "".join(c if c.isprintable() else " " for c in span.text if cells(c))
+    above = "".join(c for c in text_above_carets(lines) if cells(c))
+    if not expected:  # one caret shows the place
         assert lines[-1].count("^") == 1
     else:
-        assert wanted.startswith(above)
-        assert above == wanted or len(above) >= 20
+        assert expected.startswith(above)
+        assert above == expected or len(above) >= 20
 
 
 @pytest.mark.parametrize("number", [1, 12_345, 1_234_567])
@@ -62,26 +62,26 @@ SHOWN: dict[str, tuple[str, int, int, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", SHOWN)
-def test_of_a_long_line_the_part_around_the_mark_is_shown(what: str) -> None:
-    line, start, end, shown, above = SHOWN[what]
+@pytest.mark.parametrize("case", SHOWN)
+def test_of_a_long_line_the_part_around_the_mark_is_shown(case: str) -> None:
+    line, start, end, expected, above = SHOWN[case]
     place, first, carets = excerpt(Source("f", f"a\n{line}").span(2 + start, 2 + end))
-    assert (place, first) == (f"  --> f, line 2, column {start + 1}", f"   2 | {shown}")
-    assert marked([place, first, carets]) == above
+    assert (place, first) == (f"  --> f, line 2, column {start + 1}", f"   2 | {expected}")
+    assert text_above_carets([place, first, carets]) == above
 
 
 @given(st.text(st.sampled_from("abc -/[].,\n"), max_size=400))
 def test_wrapping_splits_no_word_and_loses_nothing(text: str) -> None:
     lines = wrap(text).split("\n")
     assert "".join(lines).replace(" ", "") == text.replace("\n", "").replace(" ", "")
-    assert {word for one in lines for word in one.split()} == set(text.split())
-    assert all(len(one) <= WIDTH or len(one.split()) == 1 for one in lines)
+    assert {word for line in lines for word in line.split()} == set(text.split())
+    assert all(len(line) <= WIDTH or len(line.split()) == 1 for line in lines)
 
 
 def test_a_hint_is_wrapped_below_its_first_word() -> None:
     options = ", ".join(f"--option-{letter}" for letter in "abcdefgh")
-    told = wrap(f"  = did you mean --option-a? options are {options}")
-    assert told.split("\n") == [
+    lines = wrap(f"  = did you mean --option-a? options are {options}")
+    assert lines.split("\n") == [
         "  = did you mean --option-a? options are --option-a, --option-b, --option-c,",
         "    --option-d, --option-e, --option-f, --option-g, --option-h",
     ]
@@ -95,7 +95,7 @@ def test_the_line_of_a_place_is_not_wrapped() -> None:
 def findings() -> list[Diagnostic]:
     source = Source("In[3]", "toool: {}\ntoool: {}\nother: {}\n{toool: {}, toool: {}}\n")
     places = [(0, 5), (10, 15), (31, 36), (42, 47)]
-    same = [Diagnostic("pipeline.kind", "unknown step 'toool'", source.span(*at), "write tool") for at in places]
+    same = [Diagnostic("pipeline.kind", "unknown step 'toool'", source.span(*place), "write tool") for place in places]
     other = Diagnostic("pipeline.kind", "unknown step 'other'", source.span(20, 25), "write tool")
     return [*same[:2], other, *same[2:]]
 
@@ -119,15 +119,22 @@ def test_equal_findings_are_one_block_with_all_places() -> None:
 
 
 def test_findings_with_another_severity_hint_or_source_are_not_equal() -> None:
-    here, there = Source("a", "x"), Source("b", "x")
-    rows = [Diagnostic("c.d", "m", here.span()), Diagnostic("c.d", "m", there.span()), Diagnostic("c.d", "m")]
-    rows += [Diagnostic("c.d", "m", here.span(), "h"), Diagnostic("c.d", "m", here.span(), None, "warning")]
+    first_source, second_source = Source("a", "x"), Source("b", "x")
+    rows = [
+        Diagnostic("c.d", "m", first_source.span()),
+        Diagnostic("c.d", "m", second_source.span()),
+        Diagnostic("c.d", "m"),
+    ]
+    rows += [
+        Diagnostic("c.d", "m", first_source.span(), "h"),
+        Diagnostic("c.d", "m", first_source.span(), None, "warning"),
+    ]
     assert merge_equal(rows) == rows
 
 
 def test_a_hundred_thousand_equal_findings_are_printed_at_once() -> None:
     source = Source("f", "x" * 100_000)
-    error = DefinitionError(*(Diagnostic("c.d", "m", source.span(at, at + 1)) for at in range(100_000)))
+    error = DefinitionError(*(Diagnostic("c.d", "m", source.span(offset, offset + 1)) for offset in range(100_000)))
     assert str(error).endswith("\n  = the same in 99,999 more places")
 
 

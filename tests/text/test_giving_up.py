@@ -39,13 +39,13 @@ def test_an_interrupt_is_not_given_up_on(caplog: pytest.LogCaptureFixture) -> No
 def test_nothing_is_printed_until_a_person_asks_for_it() -> None:
     fails = f"from agf_magics.text.giving_up import giving_up\nwith giving_up({ROOM!r}, 'not shown'): 1 / 0\n"
     asks = "import logging\nlogging.basicConfig()\n"
-    silent, told = (
+    silent, logged = (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
         for code in (fails, asks + fails)
     )
     assert silent == ""
-    assert told.startswith(f"WARNING:{ROOM}:not shown\nTraceback")
-    assert "ZeroDivisionError" in told
+    assert logged.startswith(f"WARNING:{ROOM}:not shown\nTraceback")
+    assert "ZeroDivisionError" in logged
 
 
 def test_workers_that_cannot_be_closed_are_logged_and_the_others_are_closed(caplog: pytest.LogCaptureFixture) -> None:
@@ -60,10 +60,10 @@ def test_workers_that_cannot_be_closed_are_logged_and_the_others_are_closed(capl
                 raise OSError("it has ended")
             closed.append(self.name)
 
-    known = StartedBackends()
+    backends = StartedBackends()
     for name in ("first", "second"):
-        known.get((name, None), lambda name=name: Pool(name))  # type: ignore[misc,arg-type,return-value]
-    known.close()
+        backends.get((name, None), lambda name=name: Pool(name))  # type: ignore[misc,arg-type,return-value]
+    backends.close()
     assert closed == ["second"]
     assert [record.getMessage() for record in caplog.records] == ["workers could not be closed"]
 
@@ -87,11 +87,11 @@ SILENT = {"suppress(Exception)", "contextlib.suppress(Exception)"}
 @pytest.mark.parametrize("room", ["notebook", "workers/backends"])
 def test_what_a_person_would_want_to_know_is_not_suppressed_in_silence(room: str) -> None:
     """In these rooms an exception is that of a front end or of a cluster; elsewhere that of a user's object."""
-    found = [
+    silent = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for path in sorted((PACKAGE / room).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.withitem) and ast.unparse(node.context_expr) in SILENT
         for node in [node.context_expr]
     ]
-    assert found == []
+    assert silent == []

@@ -24,24 +24,24 @@ ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "yaml.json").read_
 C_PARSER = pyyaml.__with_libyaml__
 
 
-def read(text: str, /, **bounds: int) -> tuple[list[Any], list[Diagnostic]]:
+def read_yaml(text: str, /, **bounds: int) -> tuple[list[Any], list[Diagnostic]]:
     problems = Diagnostics()
     nodes = documents(Source("a text", text), problems, Bounds(**bounds))
     return [plain(node) for node in nodes], list(problems)
 
 
-def at(found: Diagnostic) -> str:
-    return found.span.text
+def marked_place(node: Diagnostic) -> str:
+    return node.span.text
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
 def test_a_text_reads_as_its_row_says(row: dict[str, Any]) -> None:
     if row.get("c_parser_only") and not C_PARSER:
         pytest.skip("the C parser is missing here")
-    values, found = read(row["text"], **row.get("bounds", {}))
-    errors = [problem for problem in found if problem.severity == "error"]
-    assert [{"code": e.code, "at": at(e)} for e in errors] == row.get("errors", [])
-    warnings = [{"code": w.code, "at": at(w)} for w in found if w.severity == "warning"]
+    values, problems = read_yaml(row["text"], **row.get("bounds", {}))
+    errors = [problem for problem in problems if problem.severity == "error"]
+    assert [{"code": e.code, "at": marked_place(e)} for e in errors] == row.get("errors", [])
+    warnings = [{"code": w.code, "at": marked_place(w)} for w in problems if w.severity == "warning"]
     assert warnings == row.get("warnings", [])
     if "values" in row:
         assert values == row["values"]
@@ -71,10 +71,10 @@ TREE = st.recursive(
 @given(TREE, st.booleans())
 def test_json_reads_as_itself(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
-    values, found = read(text)
-    if not ascii_only and [problem.code for problem in found] == ["yaml.character"]:
+    values, problems = read_yaml(text)
+    if not ascii_only and [problem.code for problem in problems] == ["yaml.character"]:
         return  # JSON allows them unescaped, YAML does not
-    assert not found
+    assert not problems
     assert values == ([] if value is None else [value])
 
 
@@ -90,7 +90,7 @@ def same_in_both(value: Any) -> bool:
     return not any(end in text for end in ENDS_OF_11)
 
 
-def printed(value: Any, style: str, width: int, unicode: bool) -> str:
+def print_yaml(value: Any, style: str, width: int, unicode: bool) -> str:
     """``value`` as PyYAML prints it, its texts in one style: unquoted it would think of YAML 1.1."""
 
     class Printer(pyyaml.SafeDumper):
@@ -103,8 +103,8 @@ def printed(value: Any, style: str, width: int, unicode: bool) -> str:
 
 @given(TREE.filter(same_in_both), st.sampled_from(STYLES), st.sampled_from([8, 80]), st.booleans())
 def test_what_a_yaml_printer_writes_reads_as_itself(value: Any, style: str, width: int, unicode: bool) -> None:
-    values, found = read(printed(value, style, width, unicode))
-    assert not found
+    values, problems = read_yaml(print_yaml(value, style, width, unicode))
+    assert not problems
     assert values == ([] if value is None else [value])
 
 
@@ -125,7 +125,7 @@ def written_for(letter: str, source: str) -> bool:
 
 @given(st.lists(TEXT.filter(same_in_both), min_size=1, max_size=3), st.sampled_from(STYLES), st.sampled_from([8, 80]))
 def test_every_letter_knows_where_it_stands(texts: list[str], style: str, width: int) -> None:
-    text = printed({"k": texts}, style, width, True)
+    text = print_yaml({"k": texts}, style, width, True)
     [node] = documents(Source("a text", text), Diagnostics())
     assert isinstance(node, Fields)
     items = node.fields["k"]
@@ -167,16 +167,17 @@ LOCATED = [
     ("\ufeffa: 😀 x", "x", "x"),
     ("a: 'p\u2028q'", "q", "q"),
 ]
+"""A text, a part of its value, and the text at the place of this part."""
 
 
-@pytest.mark.parametrize(("text", "part", "there"), LOCATED)
-def test_a_part_of_a_text_is_found_in_the_source(text: str, part: str, there: str) -> None:
+@pytest.mark.parametrize(("text", "part", "expected"), LOCATED)
+def test_a_part_of_a_text_is_found_in_the_source(text: str, part: str, expected: str) -> None:
     [node] = documents(Source("a text", text), Diagnostics())
     assert isinstance(node, Fields)
     scalar = node.fields["a"]
     assert isinstance(scalar, Scalar)
     start = scalar.text.index(part)
-    assert scalar.locate(start, start + len(part)).text == there
+    assert scalar.locate(start, start + len(part)).text == expected
 
 
 @pytest.mark.parametrize("text", ["a: 'x'", "a: x", 'a: "x\\n"', "a: |\n  x\n", "a: !expr x", "a: ''", "a:"])
@@ -203,16 +204,16 @@ def test_an_expression_that_is_empty_is_its_tag() -> None:
 @pytest.mark.parametrize("around", ["{}: 1", "'{}': 1", '{{"{}": 1}}', "a: 1\n{}: 1\n", '{{"a": 1, "{}": 1}}'])
 def test_a_key_may_be_as_long_as_yaml_lets_it(around: str) -> None:
     key = "k" * 1020
-    [value], found = read(around.format(key))
+    [value], problems = read_yaml(around.format(key))
     assert key in value
-    assert not found
-    _, [problem] = read(around.format(key + "k" * 20))
+    assert not problems
+    _, [problem] = read_yaml(around.format(key + "k" * 20))
     assert problem.message == "a key is longer than 1,024 characters"
-    assert at(problem).strip("'\"") == key + "k" * 20
+    assert marked_place(problem).strip("'\"") == key + "k" * 20
 
 
 def test_an_escape_beyond_all_characters_is_told() -> None:
-    assert [problem.code for problem in read('a: "\\U00110000"')[1]] == ["yaml.syntax"]
+    assert [problem.code for problem in read_yaml('a: "\\U00110000"')[1]] == ["yaml.syntax"]
 
 
 SPANS = {
@@ -271,13 +272,13 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_no_text_can_exhaust_the_kernel(name: str) -> None:
     text, code = ENDLESS[name]
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     # A thread's stack is a fraction of the main one's.
-    reading = threading.Thread(target=lambda: found.extend(read(text)[1]))
+    reading = threading.Thread(target=lambda: problems.extend(read_yaml(text)[1]))
     reading.start()
     reading.join()
-    assert [problem.code for problem in found] == [code]
-    assert len(str(found[0])) < 1000
+    assert [problem.code for problem in problems] == [code]
+    assert len(str(problems[0])) < 1000
 
 
 PIECES = [
@@ -317,6 +318,6 @@ def test_the_parser_in_python_gives_the_same() -> None:
         slow,
         __file__,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert "the C parser is missing here" in done.stdout  # as the skipped rows found
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout[-3000:]
+    assert "the C parser is missing here" in completed.stdout  # as the skipped rows found

@@ -61,11 +61,12 @@ ARROW: dict[str, tuple[list[Any], str, list[Any]]] = {
     "arrays of dates": ([np.array(["2024-03-01"], "M8[D]")], "list<item: timestamp[s]>", [[MIDNIGHT]]),
     "matrices": ([np.eye(1)], "list<item: list<item: double>>", [[[1.0]]]),
 }
+"""For each case: the values, the type of their column in Arrow, and the values that it has."""
 
 
-@pytest.mark.parametrize("what", ARROW)
-def test_a_column_of_arrow(what: str) -> None:
-    values, kind, held = ARROW[what]
+@pytest.mark.parametrize("case", ARROW)
+def test_a_column_of_arrow(case: str) -> None:
+    values, kind, held = ARROW[case]
     column = arrow_column(values)
     assert (str(column.type), column.to_pylist()) == (kind, held)
 
@@ -85,9 +86,9 @@ NOT_HELD: dict[str, tuple[list[Any], list[int]]] = {
 }
 
 
-@pytest.mark.parametrize("what", NOT_HELD)
-def test_what_arrow_does_not_hold_is_named_by_its_place(what: str) -> None:
-    values, numbers = NOT_HELD[what]
+@pytest.mark.parametrize("case", NOT_HELD)
+def test_what_arrow_does_not_hold_is_named_by_its_place(case: str) -> None:
+    values, numbers = NOT_HELD[case]
     with pytest.raises(NotHeld) as refused:
         arrow_column(values)
     assert list(refused.value.numbers) == numbers
@@ -135,9 +136,9 @@ PANDAS: dict[str, tuple[list[Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", PANDAS)
-def test_a_column_of_pandas(what: str) -> None:
-    values, kind = PANDAS[what]
+@pytest.mark.parametrize("case", PANDAS)
+def test_a_column_of_pandas(case: str) -> None:
+    values, kind = PANDAS[case]
     column = pandas_column(pd, values)
     # pandas 3 has us, older ones ns
     assert (str(column.dtype).replace("[us]", "[ns]"), len(column)) == (kind, len(values))

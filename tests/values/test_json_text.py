@@ -37,11 +37,12 @@ WRITTEN: dict[str, tuple[Any, str, bool]] = {
     "a date": ([DAY], '["2026-01-02"]', False),
     "a duration": (datetime.timedelta(hours=1), '"PT1H"', False),
 }
+"""For each case: a value, its text, and whether a number became null."""
 
 
-@pytest.mark.parametrize("what", WRITTEN)
-def test_a_value_is_written(what: str) -> None:
-    value, text, has_nulls = WRITTEN[what]
+@pytest.mark.parametrize("case", WRITTEN)
+def test_a_value_is_written(case: str) -> None:
+    value, text, has_nulls = WRITTEN[case]
     assert write_json(value, 1_000) == (text, has_nulls)
     assert json.loads(write_json(value, 1_000, compact=False).text) == json.loads(text)
 

@@ -24,13 +24,13 @@ def test_each_copy_is_equal_and_shares_no_container(value: dict[str, Any]) -> No
     large = LargeValues()
     copies = [large.isolate(value) for _ in range(4)]
     assert all(copied == value for copied in copies)
-    containers = [id(part) for each in (value, *copies) for part in _containers(each)]
+    containers = [id(part) for copy in (value, *copies) for part in _containers(copy)]
     assert len(containers) == len(set(containers))
 
 
 def _containers(value: Any) -> list[Any]:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return [] if parts is None else [value, *(found for part in parts for found in _containers(part))]
+    return [] if parts is None else [value, *(container for part in parts for container in _containers(part))]
 
 
 def test_a_change_of_a_copy_changes_no_later_copy() -> None:
@@ -66,8 +66,8 @@ def test_a_value_in_another_place_is_found_again() -> None:
     large, rows = LargeValues(), [[n] for n in range(10)]
     first = large.isolate({"state": {"rows": rows, "n": 1}})
     second = large.isolate({"state": {"rows": rows, "n": 2}})
-    known = large.fresh(second["state"]["rows"])
-    assert known.value is rows
+    known_value = large.fresh(second["state"]["rows"])
+    assert known_value.value is rows
     assert large.fresh(first["state"]["rows"]) is None  # the user's code has got it
 
 
@@ -76,8 +76,8 @@ def test_a_list_that_a_check_has_copied_is_known() -> None:
     before = large.isolate({"rows": rows})
     after = {"rows": [*before["rows"]]}
     large.follow(before, after)
-    known = large.fresh(after["rows"])
-    assert known.value is rows
+    known_value = large.fresh(after["rows"])
+    assert known_value.value is rows
 
 
 @pytest.mark.parametrize("change", [lambda rows: rows[:1], lambda rows: [*rows, 3], lambda rows: [[1], rows[1]], tuple])

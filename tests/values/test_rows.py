@@ -62,9 +62,9 @@ ORDERS = ([0, 1, 2, 3], [3, 2, 1, 0], [2, 3, 0], [0, 0, 2, 1, 1, 3], [1, 3, 2])
 def test_a_page_has_its_rows_whichever_was_read_before(kind: Any, order: list[int], tmp_path: Path) -> None:
     rows = kind(tmp_path / "rows", ROWS)
     assert (len(rows), rows.columns) == (len(ROWS), ("n", "text"))
-    wanted = [{**row, "text": row["text"] or (None if kind is csv_file else "")} for row in ROWS]
+    expected = [{**row, "text": row["text"] or (None if kind is csv_file else "")} for row in ROWS]
     for page in order:
-        assert rows.read(page) == wanted[page * PAGE : (page + 1) * PAGE]
+        assert rows.read(page) == expected[page * PAGE : (page + 1) * PAGE]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,15 +81,15 @@ def test_a_row_that_cannot_be_read_has_the_number_of_its_line(kind: Any, tmp_pat
     if kind is parquet_file:
         times = pa.array([10**15, 10**15, 0], pa.timestamp("ms"))
         parquet.write_table(pa.table({"n": [1, 2, 3], "when": times}), path)
-        wanted = {number: f"row {number} cannot be used: Python cannot hold its 'when'" for number in (0, 1)}
+        expected = {number: f"row {number} cannot be used: Python cannot hold its 'when'" for number in (0, 1)}
     else:
         last = len(path.read_bytes().splitlines()) + 1
         with path.open("ab") as file:
             file.write(b"\n1,2,3\n" if kind is csv_file else b"\n[1]\n")
         why = "it has 3 cells, and there are 2 columns" if kind is csv_file else "it is a list, not an object"
-        wanted = {len(ROWS): f"line {last + 1:,} cannot be used: {why}"}
+        expected = {len(ROWS): f"line {last + 1:,} cannot be used: {why}"}
     rows = type(kind(tmp_path / "other", ROWS))(path)
-    for number, message in wanted.items():
+    for number, message in expected.items():
         with pytest.raises(agf.StepError) as broken:
             rows[number]
         assert broken.value.diagnostic.message.startswith(message)
@@ -122,9 +122,9 @@ CELLS: dict[str, tuple[list[str], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", CELLS)
-def test_the_cells_of_a_column_of_a_csv_file(what: str, tmp_path: Path) -> None:
-    texts, cells = CELLS[what]
+@pytest.mark.parametrize("case", CELLS)
+def test_the_cells_of_a_column_of_a_csv_file(case: str, tmp_path: Path) -> None:
+    texts, cells = CELLS[case]
     path = tmp_path / "rows.csv"
     path.write_text("id,x\n" + "".join(f"a,{text}\n" for text in texts), "utf-8")
     read = [row["x"] for row in CsvFile(path)]
@@ -150,11 +150,12 @@ NO_TABLE: dict[str, tuple[type[Any], str, str, str]] = {
     "cases that are no list": (Cases, "cases: {a: 1}\n", "over.file", "is not a data set"),
     "an empty file": (Cases, "", "over.file", "is not a data set"),
 }
+"""For each case: the reader, the content of a file, the code of the error, and its message."""
 
 
-@pytest.mark.parametrize("what", NO_TABLE)
-def test_what_is_no_table_is_refused(what: str, tmp_path: Path) -> None:
-    kind, content, code, message = NO_TABLE[what]
+@pytest.mark.parametrize("case", NO_TABLE)
+def test_what_is_no_table_is_refused(case: str, tmp_path: Path) -> None:
+    kind, content, code, message = NO_TABLE[case]
     (tmp_path / "rows").write_text(content, "utf-8")
     with pytest.raises(agf.DefinitionError, match=message) as refused:
         kind(tmp_path / "rows")

@@ -31,9 +31,9 @@ TABLES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("what", TABLES)
-def test_a_table_has_rows_and_columns(what: str) -> None:
-    rows = open_rows(TABLES[what])
+@pytest.mark.parametrize("case", TABLES)
+def test_a_table_has_rows_and_columns(case: str) -> None:
+    rows = open_rows(TABLES[case])
     assert (list(rows), rows.columns) == (ROWS, ("n", "m"))
     assert open_rows(rows) is rows
 
@@ -110,11 +110,12 @@ NO_TABLE: dict[str, tuple[Any, str, str, str]] = {
     ),
     "two of Arrow": (pa.table([[1], [2]], names=["n", "n"]), "over.columns", "two columns are called 'n'", "rename"),
 }
+"""For each case: what is given as a table, the code of the error, and texts in its message and in its hint."""
 
 
-@pytest.mark.parametrize("what", NO_TABLE)
-def test_what_is_no_table_is_refused(what: str) -> None:
-    table, code, message, hint = NO_TABLE[what]
+@pytest.mark.parametrize("case", NO_TABLE)
+def test_what_is_no_table_is_refused(case: str) -> None:
+    table, code, message, hint = NO_TABLE[case]
     with pytest.raises(agf.DefinitionError) as refused:
         open_rows(table)
     problem = refused.value.diagnostic

@@ -13,15 +13,15 @@ from agf_magics.workers.backends.processes import Processes
 
 @pytest.fixture(scope="module", params=["threads", "processes"])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    found: Executor = ThreadPoolExecutor(2)
+    pool: Executor = ThreadPoolExecutor(2)
     if request.param == "processes":
-        found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
-    with found:
-        yield found
+        pool = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+    with pool:
+        yield pool
 
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
-    found = Processes(2)
-    yield found
-    found.close()
+    workers = Processes(2)
+    yield workers
+    workers.close()

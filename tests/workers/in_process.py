@@ -22,7 +22,9 @@ class InProcess:
         self.sent: list[bytes] = []
         """The bytes of each chunk."""
         self.answers: list[bytes] = []
+        """The bytes of the outcome of each chunk."""
         self.held: list[tuple[bytes, Callable[[Any], None]]] = []
+        """The chunks that wait for their release, each with the function that reports its outcome."""
         self.cancelled = 0
         self.arrived = threading.Event()
         """An event that is set when a chunk is held."""
@@ -47,6 +49,7 @@ class InProcess:
             done(Lost("cancelled", cancelled=True))
 
     def execute(self, data: bytes) -> Any:
+        """Run a chunk as a process without a running loop does. Returns its outcome."""
         loop = asyncio._get_running_loop()
         asyncio._set_running_loop(None)
         try:

@@ -130,10 +130,10 @@ def main(folder: Path, shape: str, dies: int, after: int) -> None:
         if after and ended == after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    workers, known = Logged(2), agf.runs()
+    workers, past_runs = Logged(2), agf.runs()
     workers.log = folder / "chunks"
-    if known:
-        run = agf.resume(known[0].run_id, on=workers, on_event=listen, raises=False)
+    if past_runs:
+        run = agf.resume(past_runs[0].run_id, on=workers, on_event=listen, raises=False)
     else:
         run = agf.run("main", {"xs": list(range(COUNT))}, on=workers, on_event=listen, raises=False)
     error = run.error.diagnostic.message if run.error is not None else None

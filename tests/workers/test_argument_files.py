@@ -51,20 +51,20 @@ LARGE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("what", slow_but(["a text", "an array", "dates", "a frame in a mapping"], LARGE))
-def test_a_large_argument_arrives_unchanged(what: str, processes: Processes) -> None:
+@pytest.mark.parametrize("case", slow_but(["a text", "an array", "dates", "a frame in a mapping"], LARGE))
+def test_a_large_argument_arrives_unchanged(case: str, processes: Processes) -> None:
     def work(x: Any) -> Any:
         return getattr(x[0], "values", x[0])
 
-    given = LARGE[what]
-    run = run_fan(work, [given, given], processes)
+    argument = LARGE[case]
+    run = run_fan(work, [argument, argument], processes)
     assert run.status == "ok", run.error
-    expected = getattr(given[0], "values", given[0])
-    for found in run.output:
-        if what == "a frame with objects of the notebook":
-            assert [point.values for point in found[:3, 0]] == [0, 1, 2]
+    expected = getattr(argument[0], "values", argument[0])
+    for received in run.output:
+        if case == "a frame with objects of the notebook":
+            assert [point.values for point in received[:3, 0]] == [0, 1, 2]
         else:
-            assert np.array_equal(found, expected)
+            assert np.array_equal(received, expected)
     assert os.listdir(processes.folder()) == []
 
 

@@ -64,14 +64,14 @@ def rows(run: agf.Run) -> Any:
 
 
 def failures(run: agf.Run) -> Any:
-    found = [
+    messages = [
         (failure.at, str(failure.error), *cause_of(failure.error), repr(failure.element))
         for failure in run.progress.failures
     ]
-    return run.progress.failed, sorted(found), sorted(str(warning) for warning in run.warnings), run.calls
+    return run.progress.failed, sorted(messages), sorted(str(warning) for warning in run.warnings), run.calls
 
 
-def shown(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
     """A cell, or the value of a pickle, because its bytes depend on the process that pickled it."""
     return repr(pickle.loads(cell)) if isinstance(cell, bytes) and cell[:2] == b"\x80\x05" else repr(cell)
 
@@ -81,15 +81,15 @@ def records(path: Path) -> Any:
     Store.at(path).flush()
     names = COLUMNS.split(", ")
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        found = connection.execute(f"SELECT {COLUMNS}, crc FROM records").fetchall()
-    assert len({row[0] for row in found}) == len(found)
+        stored_rows = connection.execute(f"SELECT {COLUMNS}, crc FROM records").fetchall()
+    assert len({row[0] for row in stored_rows}) == len(stored_rows)
     return Counter(
         tuple(
-            shown(cell) if name != "sign" else cell is None
+            cell_text(cell) if name != "sign" else cell is None
             for name, cell in zip(names, row, strict=False)
             if name not in TIMES or name == "sign"
         )
-        for row in found
+        for row in stored_rows
     )
 
 
@@ -97,23 +97,24 @@ def calls(path: Path) -> list[Record]:
     """The calls of the only run in the file. A damaged record raises."""
     Store.at(path).flush()
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        found = list(read_records(connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall()))  # type: ignore[arg-type]
-    return [record for record in found if record.kind]
+        stored = connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall()
+        call_records = list(read_records(stored))  # type: ignore[arg-type]
+    return [record for record in call_records if record.kind]
 
 
-def told(events: list[Any]) -> Any:
+def events_by_path(events: list[Any]) -> Any:
     """The events of each path, in their order."""
-    found: dict[Any, list[Any]] = {}
+    events_of: dict[Any, list[Any]] = {}
     for event in events:
         if type(event).__name__ == "Placed" or isinstance(event, ev.RunStarted):
             continue
         fields = event._asdict()
         fields.pop("when")
-        at = fields.pop("at", ())
+        path = fields.pop("at", ())
         if "error" in fields:
             fields["error"] = (str(fields["error"]), *cause_of(fields["error"]))
-        found.setdefault(at, []).append((type(event).__name__, ADDRESS.sub("", repr(fields))))
-    return found
+        events_of.setdefault(path, []).append((type(event).__name__, ADDRESS.sub("", repr(fields))))
+    return events_of
 
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -156,8 +157,8 @@ def registry_of(language: str, row: dict[str, Any]) -> agf.Registry:
         case _:
             return Case(row).registry
     for shelf in (registry.tools, registry.transforms):
-        for one in shelf.values():
-            shelf.add(replace(one, where=None))  # type: ignore[arg-type]
+        for entry in shelf.values():
+            shelf.add(replace(entry, where=None))  # type: ignore[arg-type]
     return registry
 
 
@@ -186,7 +187,7 @@ class Compared:
                     on=backend,
                 )
             )
-            return run, rows(run), failures(run), records(path), told(heard)
+            return run, rows(run), failures(run), records(path), events_by_path(heard)
 
 
 @pytest.fixture(autouse=True)
@@ -204,22 +205,24 @@ def test_the_law_for_every_vector(language: str, row: dict[str, Any], listens: b
         Path(name).write_text(text, encoding="utf-8")
     compared, backend = Compared(language, row, tmp_path), InProcess()
     try:
-        run, *wanted = compared.run(None, listens, "kernel")
+        run, *expected = compared.run(None, listens, "kernel")
     except agf.DefinitionError:
         return  # nothing was started
-    found_run, *found = compared.run(backend, listens, "workers")
+    found_run, *on_workers = compared.run(backend, listens, "workers")
     assert outcome(found_run) == outcome(run)
     assert backend.sent or row["id"] not in TRAVEL
     if stops_early(run):
         return
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(on_workers, expected, strict=True):
         assert one == other
 
 
 def test_the_vectors_are_there() -> None:
-    found = {language: list(vector_rows(language)) for language in LANGUAGES}
-    assert all(len(one) > 8 for one in found.values())
-    assert {one.values[1]["id"] for language in found.values() for one in language} >= TRAVEL
+    vectors = {language: list(vector_rows(language)) for language in LANGUAGES}
+    assert all(len(rows_of_language) > 8 for rows_of_language in vectors.values())
+    assert {
+        rows_of_language.values[1]["id"] for language in vectors.values() for rows_of_language in language
+    } >= TRAVEL
 
 
 def stops_early(run: agf.Run) -> bool:

@@ -30,18 +30,18 @@ sys.__stdout__.buffer.write(pickle.dumps(outcome))
 """
 
 
-def run_bare(function: Any, given: list[dict[str, Any]], **options: Any) -> tuple[str, list[Any], list[Any], str]:
+def run_bare(function: Any, arguments: list[dict[str, Any]], **options: Any) -> tuple[str, list[Any], list[Any], str]:
     """Run a chunk. Returns the marks, the outcomes, the prints and the name of the worker."""
     program = Program(function)
-    frame = applied(chunk.run, (program.pickled, program.digest, program.dump(given), len(given), options))
+    frame = applied(chunk.run, (program.pickled, program.digest, program.dump(arguments), len(arguments), options))
     packages = str(Path(cloudpickle.__file__).parents[1])
-    done = subprocess.run([sys.executable, "-I", "-c", BARE, packages], input=frame, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    marks, data, seconds, prints, worker = pickle.loads(done.stdout)
+    completed = subprocess.run([sys.executable, "-I", "-c", BARE, packages], input=frame, capture_output=True)
+    assert completed.returncode == 0, completed.stderr.decode()
+    marks, data, seconds, prints, worker = pickle.loads(completed.stdout)
     assert seconds >= 0
     if marks == "x":
         return marks, [pickle.loads(data[0][0])], prints, worker
-    values = pickle.loads(data) if isinstance(data, bytes) else [pickle.loads(one) for one in data]
+    values = pickle.loads(data) if isinstance(data, bytes) else [pickle.loads(pickled) for pickled in data]
     return marks, values, prints, worker
 
 
@@ -77,8 +77,8 @@ def work(x: Any) -> Any:
 
 
 def test_a_chunk_needs_only_python_and_cloudpickle() -> None:
-    given = [{"x": x} for x in (1, "odd", "point", "async", "exit", 2)]
-    marks, values, prints, worker = run_bare(work, given)
+    arguments = [{"x": x} for x in (1, "odd", "point", "async", "exit", 2)]
+    marks, values, prints, worker = run_bare(work, arguments)
     assert marks == "vevvev"
     assert (values[0], values[3], values[5]) == (1, "awaited", 2)
     assert isinstance(values[2], Point), "the class of this process"
@@ -154,16 +154,16 @@ def test_a_worker_drops_large_functions_that_it_has_not_used_last() -> None:
     for number in (1, 2, 3, 1):
         program = Program(reads(bytes([number]) * 100_000_000))
         frames.append(applied(chunk.run, (program.pickled, program.digest, program.dump([{"x": 1}]), 1, {})))
-    done = subprocess.run([sys.executable, "-c", SMALL_MEMORY], input=pickle.dumps(frames), capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    assert pickle.loads(done.stdout) == [2, 2, ["v"] * 4]
+    completed = subprocess.run([sys.executable, "-c", SMALL_MEMORY], input=pickle.dumps(frames), capture_output=True)
+    assert completed.returncode == 0, completed.stderr.decode()
+    assert pickle.loads(completed.stdout) == [2, 2, ["v"] * 4]
 
 
 def test_parts_of_an_order_travel_next_to_the_head_and_are_not_copied() -> None:
-    program, given = Program(lambda x: len(x)), pickle.dumps([{"x": "long" * 100_000}])
-    order = (Apart(program.pickled), program.digest, Apart(given), 1, {})  # type: ignore[var-annotated]
+    program, arguments = Program(lambda x: len(x)), pickle.dumps([{"x": "long" * 100_000}])
+    order = (Apart(program.pickled), program.digest, Apart(arguments), 1, {})  # type: ignore[var-annotated]
     head, buffers = applied_apart(chunk.run, order)
-    assert [id(part) for part in buffers] == [id(program.pickled), id(given)]
+    assert [id(part) for part in buffers] == [id(program.pickled), id(arguments)]
     assert b"longlong" not in head
     marks, data, *_ = pickle.loads(head, buffers=buffers)
     assert (marks, pickle.loads(data)) == ("v", [400_000])

@@ -30,9 +30,9 @@ CHUNKS: dict[str, tuple[list[Learnt], int]] = {
 }
 
 
-@pytest.mark.parametrize("what", CHUNKS)
-def test_the_next_chunk_after_these(what: str) -> None:
-    chunks, size = CHUNKS[what]
+@pytest.mark.parametrize("case", CHUNKS)
+def test_the_next_chunk_after_these(case: str) -> None:
+    chunks, size = CHUNKS[case]
     learnt = ChunkSize()
     for chunk in chunks:
         learnt.learn(*chunk)
@@ -40,13 +40,13 @@ def test_the_next_chunk_after_these(what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "size"),
+    ("sizes", "size"),
     [((4 * MB,), 2), ((4 * MB, 0), 2), ((4 * MB, *[0] * 10), 5), ((1_000, 4 * MB), 2), ((1_000,), 100)],
 )
-def test_the_bytes_of_arguments_count_as_those_of_results_do(given: tuple[int, ...], size: int) -> None:
+def test_the_bytes_of_arguments_count_as_those_of_results_do(sizes: tuple[int, ...], size: int) -> None:
     learnt = ChunkSize()
-    for one in given:
-        learnt.weigh_given(one)
+    for size_given in sizes:
+        learnt.weigh_given(size_given)
     learnt.learn(0.5, 100, 1, 0)
     assert learnt.size == size
 

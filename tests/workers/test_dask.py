@@ -40,9 +40,9 @@ def client() -> Iterator[Any]:
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
     )
-    found = distributed.Client(cluster)
-    yield found
-    found.close()
+    new_client = distributed.Client(cluster)
+    yield new_client
+    new_client.close()
     cluster.close()
     started.close()
 
@@ -62,11 +62,13 @@ def test_a_run_gives_what_a_run_on_threads_gives(client: Any) -> None:
         return x * 2
 
     xs = [*range(300), -1, *range(300)]
-    here, there = (run_fan(work, xs, on) for on in ("here", client))
-    assert here.output == there.output
-    assert [failure.at for failure in here.progress.failures] == [failure.at for failure in there.progress.failures]
-    assert "tool 'work' failed: KeyError: 'negative: -1'" in str(there.progress.failures[0].error)
-    assert "in work" in str(there.progress.failures[0].error.__cause__.__cause__)
+    on_threads, on_cluster = (run_fan(work, xs, on) for on in ("here", client))
+    assert on_threads.output == on_cluster.output
+    assert [failure.at for failure in on_threads.progress.failures] == [
+        failure.at for failure in on_cluster.progress.failures
+    ]
+    assert "tool 'work' failed: KeyError: 'negative: -1'" in str(on_cluster.progress.failures[0].error)
+    assert "in work" in str(on_cluster.progress.failures[0].error.__cause__.__cause__)
 
 
 @pytest.mark.slow
@@ -104,9 +106,9 @@ def test_prints_of_a_chunk_arrive_with_it(client: Any, capsys: pytest.CaptureFix
         return x
 
     run_fan(work, [1, 2], client)
-    shown = capsys.readouterr()
-    assert sorted(shown.out.split("\n")) == ["", "number 1", "number 2"]
-    assert sorted(shown.err.split("\n")) == ["", "problem 1", "problem 2"]
+    printed = capsys.readouterr()
+    assert sorted(printed.out.split("\n")) == ["", "number 1", "number 2"]
+    assert sorted(printed.err.split("\n")) == ["", "problem 1", "problem 2"]
 
 
 @pytest.mark.slow
@@ -127,14 +129,14 @@ def test_prints_of_a_long_call_arrive_while_it_runs(
     registry = agf.Registry()
     agf.tool(work, name="work", registry=registry)
     handle = agf.start(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on=client)
-    shown = ""
-    while "begun\n" not in shown:
+    printed = ""
+    while "begun\n" not in printed:
         assert not handle.done
-        shown += capsys.readouterr().out
+        printed += capsys.readouterr().out
         handle.wait(0.1)
     Path(stop).touch()
     assert handle.result().output == [1]
-    assert (shown + capsys.readouterr().out).count("begun") == 1
+    assert (printed + capsys.readouterr().out).count("begun") == 1
 
 
 @pytest.mark.slow
@@ -234,7 +236,8 @@ def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kerne
     agf.tool(work, name="work", registry=registry)
     handle = agf.start(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on="dask:1")
     wait_until(lambda: Path(begun).exists())
-    assert "dask, 1 worker" in list_workers([one.describe() for one in started])["text/plain"], "it does not wait"  # type: ignore[attr-defined]
+    backends = list_workers([backend.describe() for backend in started])["text/plain"]  # type: ignore[attr-defined]
+    assert "dask, 1 worker" in backends, "it does not wait"
     handle.cancel()
     run = handle.wait(60)
     assert run.status == "cancelled"
@@ -253,26 +256,26 @@ def test_the_live_row_says_that_workers_start_until_they_are_there(tmp_path: Pat
         return x
 
     backend = start_cluster(1)
-    registry, shown, go, started_run = agf.Registry(), list[str](), tmp_path / "go", threading.Event()
+    registry, texts, go, started_run = agf.Registry(), list[str](), tmp_path / "go", threading.Event()
     agf.tool(work, registry=registry, where="worker")
 
     def listen(event: Any) -> None:
         if isinstance(event, ev.Placed):
             assert started_run.wait(60)
-            shown.append(on_workers(handle.progress.rows["steps[0]",]))
+            texts.append(on_workers(handle.progress.rows["steps[0]",]))
 
     text = FAN.format(on_error="abort").replace("x: !expr item", "x: !expr item, go: !expr ctx.go")
     try:
         assert "starting 1 worker" in list_workers([backend.describe()])["text/plain"]
         handle = agf.start(text, {"xs": [1, 2], "go": str(go)}, registry=registry, on=backend, on_event=listen)
         started_run.set()
-        wait_until(lambda: any(each.startswith("running") for each in shown))  # no call has ended yet
+        wait_until(lambda: any(row_text.startswith("running") for row_text in texts))  # no call has ended yet
         go.touch()
         assert handle.result().output == [1, 2]
     finally:
         backend.close()
-    assert shown[0] == "starting 1 worker"
-    assert next(each for each in shown if each != shown[0]) == "running 2 on dask, 1 worker"
+    assert texts[0] == "starting 1 worker"
+    assert next(row_text for row_text in texts if row_text != texts[0]) == "running 2 on dask, 1 worker"
 
 
 def test_a_large_function_is_sent_once_to_the_cluster(client: Any) -> None:
@@ -331,18 +334,18 @@ def test_the_scheduler_gets_bytes_and_no_result_passes_through_it(tmp_path: Path
     begun, goes_on = str(tmp_path / "begun"), str(tmp_path / "goes_on")
     with (
         distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50) as cluster,
-        distributed.Client(cluster, set_as_default=False) as own,
+        distributed.Client(cluster, set_as_default=False) as own_client,
     ):
         del cluster.scheduler.handlers["gather"]
         registry = agf.Registry()
         agf.tool(work, registry=registry, where="worker")
-        handle = agf.start(FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own)
+        handle = agf.start(FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own_client)
         wait_until(lambda: Path(begun).exists())
-        specs = own.run_on_scheduler(read_specs)
+        specs = own_client.run_on_scheduler(read_specs)
         Path(goes_on).touch()
         assert handle.result().output == [1, 2]
     assert specs
-    assert all(found == ("_pickle", ["bytes"]) for found in specs)
+    assert all(spec == ("_pickle", ["bytes"]) for spec in specs)
 
 
 @pytest.mark.slow
@@ -354,7 +357,7 @@ def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:
             workers={"gpu": spec, "plain": plain},
             scheduler={"cls": distributed.Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": ":0"}},
         ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as own,
+        distributed.Client(cluster, set_as_default=False) as own_client,
     ):
 
         def work(x: int) -> str:
@@ -362,32 +365,32 @@ def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:
 
             return str(get_worker().name)
 
-        own.wait_for_workers(2)
-        assert set(run_fan(work, list(range(20)), own, resources={"gpu": 1}).output) == {"gpu"}
-        on = Workers(own, resources={"gpu": 1})
+        own_client.wait_for_workers(2)
+        assert set(run_fan(work, list(range(20)), own_client, resources={"gpu": 1}).output) == {"gpu"}
+        on = Workers(own_client, resources={"gpu": 1})
         assert find_backend(on).lanes == 1  # type: ignore[union-attr]
         assert set(run_fan(work, list(range(20)), on).output) == {"gpu"}
         registry = agf.Registry()
         agf.tool(work, resources={"gpu": 2}, registry=registry)
         with pytest.raises(DefinitionError, match=r"tool 'work' needs 2 gpu.*on\.resources"):
-            agf.run(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on=own)
+            agf.run(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on=own_client)
 
 
 def test_the_lanes_follow_the_cluster_and_a_run_waits_for_the_first_worker(tmp_path: Path) -> None:
     with (
         distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as cluster,
-        distributed.Client(cluster, set_as_default=False) as own,
+        distributed.Client(cluster, set_as_default=False) as own_client,
     ):
         registry = agf.Registry()
         agf.tool(lambda x: x, name="work", registry=registry)
         flow = FAN.format(on_error="abort")
-        handle = agf.start(flow, {"xs": [1, 2]}, registry=registry, on=Workers(own, adaptive=True))
+        handle = agf.start(flow, {"xs": [1, 2]}, registry=registry, on=Workers(own_client, adaptive=True))
         assert [warning.code for warning in handle.warnings] == ["on.no-workers"]
         assert not handle.wait(0.2).done
         cluster.scale(1)
         assert handle.result().output == [1, 2]
-        backend = find_backend(own)
-        assert backend.lanes == sum(own.nthreads().values()) > 0
+        backend = find_backend(own_client)
+        assert backend.lanes == sum(own_client.nthreads().values()) > 0
 
 
 @pytest.mark.slow
@@ -408,14 +411,14 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
     warned = threading.Event()
     with (
         distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0") as cluster,
-        distributed.Client(cluster, set_as_default=False) as own,
+        distributed.Client(cluster, set_as_default=False) as own_client,
     ):
         registry = agf.Registry()
         agf.tool(work, name="work", registry=registry)
-        own.wait_for_workers(1)
-        find_backend(own).patience = 24  # type: ignore[attr-defined,union-attr]
+        own_client.wait_for_workers(1)
+        find_backend(own_client).patience = 24  # type: ignore[attr-defined,union-attr]
         handle = agf.start(
-            FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own,
+            FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own_client,
             on_event=lambda event: warned.set() if isinstance(event, ev.Warned) else None,
         )  # fmt: skip
         while not Path(begun).exists():
@@ -447,12 +450,12 @@ def test_a_run_whose_workers_have_left_for_good_ends(way: Any, tmp_path: Path) -
     begun = str(tmp_path / "begun")
     with (
         distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50) as cluster,
-        distributed.Client(cluster, set_as_default=False) as own,
+        distributed.Client(cluster, set_as_default=False) as own_client,
     ):
-        registry, backend = agf.Registry(), find_backend(own)
+        registry, backend = agf.Registry(), find_backend(own_client)
         backend.patience = 0.5  # type: ignore[attr-defined,union-attr]
         agf.tool(work, name="work", where=way, registry=registry)
-        handle = agf.start(FAN.format(on_error="continue"), {"xs": list(range(50))}, registry=registry, on=own)
+        handle = agf.start(FAN.format(on_error="continue"), {"xs": list(range(50))}, registry=registry, on=own_client)
         while not Path(begun).exists():
             assert not handle.wait(0.02).done
         cluster.scale(0)
@@ -460,8 +463,8 @@ def test_a_run_whose_workers_have_left_for_good_ends(way: Any, tmp_path: Path) -
         assert run.error.code == "on.no-workers"
         assert run.error.diagnostic.message == "all workers are lost, and no new one has joined within 0.5 s"
         cluster.scale(1)
-        own.wait_for_workers(1)
-        assert run_fan(lambda x: x, [1, 2], own).output == [1, 2], "the next run finds new workers"
+        own_client.wait_for_workers(1)
+        assert run_fan(lambda x: x, [1, 2], own_client).output == [1, 2], "the next run finds new workers"
 
 
 @pytest.mark.slow
@@ -540,16 +543,16 @@ def test_a_scheduler_that_ends_fails_the_calls(tmp_path: Path) -> None:
 
     begun = str(tmp_path / "begun")
     cluster = distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50)
-    own = distributed.Client(cluster, set_as_default=False)
+    own_client = distributed.Client(cluster, set_as_default=False)
     registry = agf.Registry()
     agf.tool(work, name="work", registry=registry)
-    handle = agf.start(FAN.format(on_error="continue"), {"xs": [1]}, registry=registry, on=own)
+    handle = agf.start(FAN.format(on_error="continue"), {"xs": [1]}, registry=registry, on=own_client)
     wait_until(lambda: Path(begun).exists())
-    own.close()
+    own_client.close()
     cluster.close()
     assert codes(handle.wait(60)) == ["step.worker-lost"]
     with pytest.raises(DefinitionError, match=r"on\.unreachable"):
-        find_backend(own)
+        find_backend(own_client)
 
 
 def start_program(name: str, *options: str) -> subprocess.Popen[bytes]:
@@ -624,15 +627,15 @@ def test_an_address_is_a_cluster(client: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "shown"),
+    ("template", "expected"),
     [("/user/ada/proxy/{port}/status", True), ("/user/{NO_SUCH_VARIABLE}/proxy/{port}", False), ("{0}", False)],
 )
-def test_the_dashboard_has_the_address_that_the_person_configured(client: Any, template: str, shown: bool) -> None:
+def test_the_dashboard_has_the_address_that_the_person_configured(client: Any, template: str, expected: bool) -> None:
     backend = find_backend(client.scheduler.address)
     assert backend is not None
     with dask.config.set({"distributed.dashboard.link": template}):
         bundle = list_workers([backend.describe()])  # type: ignore[attr-defined]
-    assert ("/proxy/" in bundle["text/plain"]) == ("/proxy/" in bundle["text/html"]) == shown
+    assert ("/proxy/" in bundle["text/plain"]) == ("/proxy/" in bundle["text/html"]) == expected
 
 
 @pytest.mark.slow
@@ -696,8 +699,8 @@ def test_no_process_survives_a_killed_kernel_and_its_run_is_resumed(tmp_path: Pa
     workers = {int(line.split()[1]) for line in calls.read_text().splitlines() if len(line.split()) == 2}
     wait_until(lambda: not any(is_running(pid) for pid in workers))
     before = calls.read_text().count("\n")
-    done = subprocess.run([*command, "resume"], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.stdout == "1000\n", done.stderr
+    completed = subprocess.run([*command, "resume"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert completed.stdout == "1000\n", completed.stderr
     assert calls.read_text().count("\n") - before < 1000 - 50
 
 

@@ -75,11 +75,13 @@ def test_an_exception_with_an_init_of_its_own_returns_as_it_was_raised(text: str
     agf.tool(raised, name="work", registry=registry)
     run = agf.run(text, {"xs": [1, 2, 3]}, registry=registry, on=InProcess())
     failures = list(run.progress.failures)
-    found = [failure.error.__cause__ for failure in failures]
-    expected = list(TEXTS.values())[: len(found)]
-    assert sorted((type(cause).__name__, str(cause)) for cause in found) == sorted((k.__name__, t) for k, t in expected)
-    assert all(isinstance(cause, tuple(TEXTS[x][0] for x in TEXTS)) for cause in found)
-    named = [cause for cause in found if isinstance(cause, NoSuch)]
+    causes = [failure.error.__cause__ for failure in failures]
+    expected = list(TEXTS.values())[: len(causes)]
+    assert sorted((type(cause).__name__, str(cause)) for cause in causes) == sorted(
+        (k.__name__, t) for k, t in expected
+    )
+    assert all(isinstance(cause, tuple(TEXTS[x][0] for x in TEXTS)) for cause in causes)
+    named = [cause for cause in causes if isinstance(cause, NoSuch)]
     assert [cause.name for cause in named] == ["pear"]
     assert all(str(failure.error.__cause__) in failure.error.diagnostic.message for failure in failures)  # type: ignore[attr-defined]
 
@@ -92,9 +94,9 @@ def test_the_traceback_of_the_worker_has_the_frames_of_the_tool_alone(text: str)
     causes = [failure.error.__cause__ for failure in run.progress.failures]
     assert causes
     for cause in causes:
-        there = str(cause.__cause__)
-        assert "in raised" in there
-        assert there.count('File "') == 1
+        traceback_text = str(cause.__cause__)
+        assert "in raised" in traceback_text
+        assert traceback_text.count('File "') == 1
 
 
 @pytest.mark.parametrize("text", [ONE_CALL, BRANCHES], ids=["elements", "calls"])
@@ -148,5 +150,5 @@ def test_a_result_that_is_an_exception_is_the_one_that_was_returned() -> None:
 def test_a_worker_without_this_package_sends_the_exception_that_was_raised() -> None:
     marks, values, *_ = run_bare(raised, [{"x": 1}, {"x": 2}, {"x": 3}])
     assert marks == "eee"
-    found = [pickle.loads(data) for data, _ in values]
-    assert [(type(one), str(one)) for one in found] == list(TEXTS.values())
+    exceptions = [pickle.loads(data) for data, _ in values]
+    assert [(type(exception), str(exception)) for exception in exceptions] == list(TEXTS.values())

@@ -50,8 +50,8 @@ def test_the_folder_of_a_killed_kernel_is_removed_by_the_next_one(
         kernel.send_signal(signal.SIGKILL)
     monkeypatch.setattr(file_folders, "IN_MEMORY", str(base))
     folders = FileFolders()
-    made = folders.folder()
-    assert [str(path / "files") for path in base.iterdir()] == [made]
+    new_folder = folders.folder()
+    assert [str(path / "files") for path in base.iterdir()] == [new_folder]
     folders.close()
     assert not list(base.iterdir())
 

@@ -29,11 +29,11 @@ steps:
 def test_a_resumed_run_makes_the_calls_again_that_changed_something_here(
     where: Any, count: int, processes: Processes, tmp_path: Path
 ) -> None:
-    registry, made, ends = agf.Registry(), list[str](), [RuntimeError("not yet")]
+    registry, calls, ends = agf.Registry(), list[str](), [RuntimeError("not yet")]
 
     @agf.tool(registry=registry)
     def make() -> Any:
-        made.append("make")
+        calls.append("make")
         return np.ones(count)
 
     @agf.tool(registry=registry, where=where)
@@ -43,7 +43,7 @@ def test_a_resumed_run_makes_the_calls_again_that_changed_something_here(
 
     @agf.tool(registry=registry)
     def change(values: Any) -> None:
-        made.append("change")
+        calls.append("change")
         values += 1
 
     @agf.tool(registry=registry)
@@ -56,8 +56,8 @@ def test_a_resumed_run_makes_the_calls_again_that_changed_something_here(
     expected = {"worker": [2.0 * count, 4.0 * count], "kernel": [2.0 * count, 6.0 * count]}[where]
     with kept.journal_in(tmp_path):
         run = agf.run(TEXT, registry=registry, on=processes, raises=False)
-        assert (run.status, made) == ("error", ["make", "change"])
+        assert (run.status, calls) == ("error", ["make", "change"])
         ends.clear()
-        made.clear()
+        calls.clear()
         assert agf.resume(run.run_id, registry=registry, on=processes).output == expected
-    assert "change" in made
+    assert "change" in calls

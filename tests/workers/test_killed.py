@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[2]
 
 
 class Killed(NamedTuple):
+    """How many processes died until a run had ended, and how many chunks were sent."""
+
     workers: int
     kernels: int
     chunks: int
@@ -59,7 +61,7 @@ def run_killed(folder: Path, shape: str, dies: int, kills: list[int]) -> Killed:
         if (folder / "end.json").exists():
             break
     assert json.loads((folder / "end.json").read_text("utf-8")) == undisturbed(shape)
-    twice = {found: count for found, count in records(folder).items() if count > 1}
+    twice = {record: count for record, count in records(folder).items() if count > 1}
     assert twice == {}
     chunks = len((folder / "chunks").read_text("utf-8").split())
     return Killed(len(os.listdir(folder / "died")), kernels, chunks)

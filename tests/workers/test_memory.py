@@ -22,9 +22,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memor
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    found = Processes(2)
-    yield found
-    found.close()
+    workers = Processes(2)
+    yield workers
+    workers.close()
 
 
 def failure(run: agf.Run) -> agf.Diagnostic:
@@ -51,9 +51,11 @@ def test_a_call_over_the_limit_of_its_process_fails_alone(processes: Processes) 
         return len(bytearray(4_000_000_000)) if x == 3 else x
 
     run = run_fan(work, XS, Workers(processes, setup=limit_memory), "continue")
-    found = failure(run)
-    assert (found.code, found.message) == ("step.tool-failed", "tool 'work' failed: MemoryError")
-    assert found.hint == "its process has too little memory: give the call less data, or the process a higher limit"
+    diagnostic = failure(run)
+    assert (diagnostic.code, diagnostic.message) == ("step.tool-failed", "tool 'work' failed: MemoryError")
+    assert (
+        diagnostic.hint == "its process has too little memory: give the call less data, or the process a higher limit"
+    )
 
 
 def test_a_call_whose_process_the_system_kills_fails_alone(processes: Processes) -> None:
@@ -64,11 +66,11 @@ def test_a_call_whose_process_the_system_kills_fails_alone(processes: Processes)
             os.kill(os.getpid(), signal.SIGKILL)
         return x
 
-    found = failure(run_fan(work, XS, processes, "continue"))
-    assert found.code == "step.worker-lost"
-    assert "4 times: the process was ended by SIGKILL, as the system does when memory is short" in found.message
-    assert found.hint is not None
-    assert "give each call less data, or start workers with more memory" in found.hint
+    diagnostic = failure(run_fan(work, XS, processes, "continue"))
+    assert diagnostic.code == "step.worker-lost"
+    assert "4 times: the process was ended by SIGKILL, as the system does when memory is short" in diagnostic.message
+    assert diagnostic.hint is not None
+    assert "give each call less data, or start workers with more memory" in diagnostic.hint
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +84,9 @@ def client() -> Iterator[Any]:
             n_workers=1, threads_per_worker=1, memory_limit="400MB", host="127.0.0.1", dashboard_address=":0",
             silence_logs=50,
         ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as found,
+        distributed.Client(cluster, set_as_default=False) as new_client,
     ):  # fmt: skip
-        yield found
+        yield new_client
 
 
 def grow(x: int) -> int:
@@ -92,9 +94,9 @@ def grow(x: int) -> int:
     import threading
 
     if x == 3:
-        kept = bytes(1) * 600_000_000
+        memory = bytes(1) * 600_000_000
         threading.Event().wait()
-        return len(kept)
+        return len(memory)
     return x
 
 
@@ -103,8 +105,8 @@ def grow(x: int) -> int:
 def test_a_worker_that_its_nanny_restarts_is_named_with_its_memory(way: str, client: Any) -> None:
     options: dict[str, Any] = {"calls": {}, "effect": {"reuse": False}}[way]
     run = run_fan(grow, XS, client, "continue", **options)
-    found = run.error.diagnostic if way == "effect" else failure(run)
-    assert found.code == ("step.unknown-outcome" if way == "effect" else "step.worker-lost")
-    assert ": worker tcp://127.0.0.1:" in found.message
-    assert " was out of memory at " in found.message
-    assert found.message.endswith(" MB, so its nanny restarted it")
+    diagnostic = run.error.diagnostic if way == "effect" else failure(run)
+    assert diagnostic.code == ("step.unknown-outcome" if way == "effect" else "step.worker-lost")
+    assert ": worker tcp://127.0.0.1:" in diagnostic.message
+    assert " was out of memory at " in diagnostic.message
+    assert diagnostic.message.endswith(" MB, so its nanny restarted it")

@@ -68,8 +68,8 @@ def refusal(on: object, names: dict[str, Any] | None = None) -> agf.Diagnostic:
      ("tcp://scheduler.example-1.org:1", "address", None)],
 )  # fmt: skip
 def test_a_word_or_an_address_is_read(text: str, kind: str, number: int | None) -> None:
-    found = read_word(text)
-    assert (found.kind, found.number) == (kind, number)
+    backend = read_word(text)
+    assert (backend.kind, backend.number) == (kind, number)
 
 
 @pytest.mark.parametrize(

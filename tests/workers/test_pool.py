@@ -25,10 +25,12 @@ def process_of(x: int) -> list[int]:
 
 def test_a_run_on_an_executor_gives_what_a_run_on_threads_gives(executor: Executor) -> None:
     xs = [*range(300), -1, *range(300)]
-    here, there = (run_fan(double, xs, on, "continue") for on in (None, executor))
-    assert here.output == there.output == [x * 2 for x in xs if x >= 0]
-    assert [failure.at for failure in here.progress.failures] == [failure.at for failure in there.progress.failures]
-    assert here.calls == there.calls == len(xs)
+    on_threads, on_executor = (run_fan(double, xs, on, "continue") for on in (None, executor))
+    assert on_threads.output == on_executor.output == [x * 2 for x in xs if x >= 0]
+    assert [failure.at for failure in on_threads.progress.failures] == [
+        failure.at for failure in on_executor.progress.failures
+    ]
+    assert on_threads.calls == on_executor.calls == len(xs)
 
 
 def test_a_failure_ends_the_fan_out_and_has_the_traceback_of_the_worker(executor: Executor) -> None:
@@ -60,12 +62,12 @@ def test_where_decides_which_calls_leave_the_kernel(executor: Executor) -> None:
     if isinstance(executor, ThreadPoolExecutor):
         pytest.skip("threads are in this process")
     assert {pid for _, pid in run_fan(process_of, [1, 2], executor, where="thread").output} == {os.getpid()}
-    one = "pipeline: main\nsteps:\n  - tool: {name: work, args: {x: 1}}\n"
+    flow_text = "pipeline: main\nsteps:\n  - tool: {name: work, args: {x: 1}}\n"
     for where, leaves in ((None, False), ("worker", True)):
         registry = agf.Registry()
         agf.tool(process_of, name="work", registry=registry, where=where)  # type: ignore[call-overload]
-        assert (agf.run(one, registry=registry, on=executor).output[1] != os.getpid()) is leaves
-        assert agf.run(one, registry=registry).output[1] == os.getpid()
+        assert (agf.run(flow_text, registry=registry, on=executor).output[1] != os.getpid()) is leaves
+        assert agf.run(flow_text, registry=registry).output[1] == os.getpid()
 
 
 def test_a_large_function_is_named_with_its_large_variables(executor: Executor) -> None:
@@ -88,5 +90,5 @@ def test_the_extension_imports_nothing_of_the_workers() -> None:
         "InteractiveShell.instance().run_line_magic('load_ext', 'agf_magics')\n"
         "print(sorted({'cloudpickle', 'distributed', 'loky', 'multiprocessing.pool'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "[]\n"

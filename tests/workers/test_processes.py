@@ -209,8 +209,8 @@ def test_a_script_needs_no_guard(tmp_path: Path) -> None:
         "assert type(failure.error.__cause__) is Odd\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.stderr, done.stdout) == ("", "here is 0\nhere is 2\n")
+    completed = subprocess.run([sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (completed.stderr, completed.stdout) == ("", "here is 0\nhere is 2\n")
 
 
 def test_a_function_over_a_large_table_travels_once(processes: Processes) -> None:
@@ -271,8 +271,8 @@ def test_a_run_after_an_edit_of_a_module_uses_the_edit(tmp_path: Path) -> None:
     """The call imports the module itself, so the module cannot travel with the function."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), str(tmp_path)])}
     command = [sys.executable, "-c", EDITED]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.stderr, done.stdout) == ("", "red sea sky 3 same\n")
+    completed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (completed.stderr, completed.stdout) == ("", "red sea sky 3 same\n")
 
 
 def test_a_process_that_a_call_forks_does_not_answer(processes: Processes, tmp_path: Path) -> None:
@@ -357,8 +357,8 @@ def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes
     text = FAN.format(on_error="abort")
     run = agf.run(text, {"xs": list(range(50))}, registry=registry, on=processes, on_event=events.append)
     placed = [event for event in events if type(event).__name__ == "Placed"]
-    assert {one.where for one in placed} == {"2 processes"}
-    assert max(one.elements for one in placed) > 1
+    assert {row.where for row in placed} == {"2 processes"}
+    assert max(row.elements for row in placed) > 1
     assert placed[-1].elements == 0
     assert run.progress.rows["steps[0]",].on_workers is None
 
@@ -400,7 +400,7 @@ def test_a_program_that_ends_without_closing_its_workers_gets_no_warning(tmp_pat
     )
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "error", "program.py"],
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(temporary)},
@@ -409,5 +409,5 @@ def test_a_program_that_ends_without_closing_its_workers_gets_no_warning(tmp_pat
         timeout=120,
         check=False,
     )
-    assert (done.stdout, done.stderr) == ("[300001, 300002]\n", "")
+    assert (completed.stdout, completed.stderr) == ("[300001, 300002]\n", "")
     assert not list(temporary.glob("agf-*"))

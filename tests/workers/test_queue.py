@@ -53,7 +53,7 @@ class Fake:
         loop, number = asyncio.get_running_loop(), len(self.chunks)
         data = pickle.dumps(order)
         self.sent.append(data)
-        xs = [given["x"] for given in pickle.loads(order[2])]
+        xs = [arguments["x"] for arguments in pickle.loads(order[2])]
         self.chunks.append(xs)
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
@@ -379,8 +379,8 @@ def test_a_cancelled_run_ends_and_drops_what_was_not_sent(after: float, sent: in
     agf.tool(double, name="work", registry=registry)
 
     async def main() -> None:
-        text, found = FAN.format(on_error="abort"), {"xs": list(range(50))}
-        task = asyncio.ensure_future(agf.arun(text, found, registry=registry, on=fake))
+        text, fields = FAN.format(on_error="abort"), {"xs": list(range(50))}
+        task = asyncio.ensure_future(agf.arun(text, fields, registry=registry, on=fake))
         if after:
             await asyncio.sleep(after)
         task.cancel()
@@ -447,8 +447,8 @@ steps:
     agf.tool(double, name="work", registry=registry)
     agf.define(both, registry=registry)
     fake = Fake()
-    given = {"xs": list(range(30)), "token": marker}
-    run = run_virtual(agf.arun(text, given, registry=registry, on=fake))
+    fields = {"xs": list(range(30)), "token": marker}
+    run = run_virtual(agf.arun(text, fields, registry=registry, on=fake))
     assert run.output == 30
     assert sum(map(len, fake.chunks)) == 30, "the calls without a secret are sent"
     assert not any(marker.encode() in sent for sent in fake.sent)

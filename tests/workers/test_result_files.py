@@ -83,8 +83,10 @@ def mixed(x: int) -> Any:
     return {"arrays": [np.arange(500_000) * x, np.arange(500_000) * 2, np.arange(3)], "small": x}
 
 
-def are_equal(some: list[Any], others: list[Any]) -> bool:
-    return len(some) == len(others) and all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))
+def are_equal(first: list[Any], second: list[Any]) -> bool:
+    return len(first) == len(second) and all(
+        np.array_equal(first_value, second_value) for first_value, second_value in zip(first, second, strict=True)
+    )
 
 
 SAME: dict[Callable[[int], Any], Callable[[Any, int], bool]] = {
@@ -188,8 +190,8 @@ def test_a_changed_file_is_not_read(tamper: str, processes: Processes) -> None:
     run = run_fan(tampering(processes.folder(), TAMPERS[tamper]), [1], processes)
     assert run.error.code == "step.unsent-result"
     assert "cannot read the result" in str(run.error)
-    for left in Path(processes.folder()).iterdir():
-        left.rmdir()  # only the case "a folder" leaves one
+    for file in Path(processes.folder()).iterdir():
+        file.rmdir()  # only the case "a folder" leaves one
 
 
 LATER = {
@@ -225,8 +227,8 @@ def test_no_worker_changes_a_result_in_the_kernel(tamper: str) -> None:
             exec(code if x else "pass", {})
             return x
 
-        kept = tamper.startswith("kept")
-        assert run_fan(write, [int(kept)], processes).output == [int(kept)]
+        is_kept = tamper.startswith("kept")
+        assert run_fan(write, [int(is_kept)], processes).output == [int(is_kept)]
         assert np.array_equal(run.output[0][0], np.arange(2_000_000))
     finally:
         processes.close()

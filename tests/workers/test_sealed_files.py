@@ -32,9 +32,9 @@ N = 1_500_000
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    found = Processes(2)
-    yield found
-    found.close()
+    workers = Processes(2)
+    yield workers
+    workers.close()
 
 
 def open_files() -> int:
@@ -82,9 +82,9 @@ SEEN: dict[str, tuple[Callable[[Any], Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize("what", SEEN)
-def test_a_part_of_a_map_is_found_as_long_as_it_was_not_written(what: str) -> None:
-    change, is_found = SEEN[what]
+@pytest.mark.parametrize("case", SEEN)
+def test_a_part_of_a_map_is_found_as_long_as_it_was_not_written(case: str) -> None:
+    change, is_found = SEEN[case]
     array = change(mapped(np.arange(N)))
     part = find(memoryview(array).cast("B"))
     assert (part is not None) == is_found
@@ -214,20 +214,20 @@ MB that are written afterwards. A frame with one block is written completely."""
 def flat(value: Any) -> list[Any]:
     """All arrays in a value."""
     if isinstance(value, dict):
-        return [each for part in value.values() for each in flat(part)]
+        return [array for part in value.values() for array in flat(part)]
     if isinstance(value, list):
-        return [each for part in value for each in flat(part)]
+        return [array for part in value for array in flat(part)]
     return [value]
 
 
 @pytest.mark.parametrize("journal", ["without a journal", "with a journal"])
 @pytest.mark.parametrize(
-    "what", slow_but(["a frame as it is", "a cell", "the memory of a column", "one array of several"], CHAINS)
+    "case", slow_but(["a frame as it is", "a cell", "the memory of a column", "one array of several"], CHAINS)
 )
 def test_a_worker_gets_the_current_value_of_the_kernel(
-    what: str, journal: str, processes: Processes, tmp_path: Path
+    case: str, journal: str, processes: Processes, tmp_path: Path
 ) -> None:
-    load, touch, count = CHAINS[what]
+    load, touch, count = CHAINS[case]
     registry, folder = agf.Registry(), processes.folder()
 
     def read(value: Any) -> Any:
@@ -241,13 +241,13 @@ def test_a_worker_gets_the_current_value_of_the_kernel(
     agf.tool(read, registry=registry, where="worker")
     with kept.journal_in(tmp_path) if journal == "with a journal" else contextlib.nullcontext():
         run = agf.run(CHAIN, registry=registry, on=processes)
-    found, written = run.output
+    received, written = run.output
     expected = touch(load())
-    for one, other in zip(flat(found), flat(expected), strict=True):
-        if isinstance(other, pd.DataFrame | pd.Series | pa.Table):
-            assert one.equals(other)
+    for first, second in zip(flat(received), flat(expected), strict=True):
+        if isinstance(second, pd.DataFrame | pd.Series | pa.Table):
+            assert first.equals(second)
         else:
-            assert np.array_equal(one, other)
+            assert np.array_equal(first, second)
     assert written < (count + 0.1) * N * 8
     assert os.listdir(folder) == []
 

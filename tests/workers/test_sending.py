@@ -73,15 +73,15 @@ def test_the_files_of_a_fan_out_stay_until_its_chunks_have_landed(tmp_path: Path
         backend.release()
         await turns()
         ends.hand(calls(1))
-        kept = calls(2)
-        stays.hand(kept)
+        held_calls = calls(2)
+        stays.hand(held_calls)
         await turns()
         assert (len(backend.held), len(list(tmp_path.iterdir()))) == (1, 2), "one chunk, a file for each array"
         ends.close()
         backend.release()
         await turns()
         stays.close()
-        assert kept[0].result == (True, 2.0)
+        assert held_calls[0].result == (True, 2.0)
         assert not list(tmp_path.iterdir())
 
     asyncio.run(main())

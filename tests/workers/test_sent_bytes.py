@@ -51,8 +51,8 @@ def run(on: object, way: str) -> None:
 
     agf.tool(sign_in, registry=registry, secret=["token", "other"])
     agf.tool(work, registry=registry)
-    given = {"xs": [1, 2, 3], "token": SECRET, "open": OPEN}
-    ended = agf.run(TEXT.format(first=SIGN_IN), given, registry=registry, on=on)
+    fields = {"xs": [1, 2, 3], "token": SECRET, "open": OPEN}
+    ended = agf.run(TEXT.format(first=SIGN_IN), fields, registry=registry, on=on)
     assert ended.status == "ok"
 
 
@@ -108,15 +108,15 @@ class Relay:
                 return
             server = socket.create_connection(self.target)
             self.sent.append(bytearray())
-            for source, target, kept in ((client, server, self.sent[-1]), (server, client, bytearray())):
-                threading.Thread(target=self._copy, args=(source, target, kept), daemon=True).start()
+            for source, target, copied in ((client, server, self.sent[-1]), (server, client, bytearray())):
+                threading.Thread(target=self._copy, args=(source, target, copied), daemon=True).start()
 
     @staticmethod
-    def _copy(source: socket.socket, target: socket.socket, kept: bytearray) -> None:
+    def _copy(source: socket.socket, target: socket.socket, copied: bytearray) -> None:
         with source, target:
             try:
                 while data := source.recv(1 << 16):
-                    kept += data
+                    copied += data
                     target.sendall(data)
             except OSError:  # the other side has ended
                 return

@@ -32,9 +32,9 @@ def cluster() -> Iterator[Any]:
         dask.config.set({"distributed.comm.compression": None}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
-        ) as found,
+        ) as local_cluster,
     ):
-        yield found
+        yield local_cluster
 
 
 def run(on: object, frame: Any) -> agf.Run:
@@ -50,16 +50,16 @@ SHARED: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", SHARED)
-def test_the_bytes_of_a_shared_argument_are_sent_once(what: str, cluster: Any) -> None:
+@pytest.mark.parametrize("case", SHARED)
+def test_the_bytes_of_a_shared_argument_are_sent_once(case: str, cluster: Any) -> None:
     from distributed import Client
 
-    given, expected = SHARED[what]
+    argument, expected = SHARED[case]
     host, _, port = cluster.scheduler_address.removeprefix("tcp://").partition(":")
     relay = Relay(host, int(port))
     try:
         with Client(relay.address, set_as_default=False) as client:
-            assert run(client, given).output == expected
+            assert run(client, argument).output == expected
         # It is sent twice if the loop is so slow that the first call is sent before the second one is built.
         assert SIZE <= sum(map(len, relay.sent)) < 2.5 * SIZE
     finally:
@@ -114,11 +114,11 @@ def test_unshared_arguments_are_sent_with_their_calls() -> None:
 
 
 def test_a_shared_argument_is_given_to_the_cluster_once() -> None:
-    one, sent = SentOnce(b"abc"), []
+    shared, sent = SentOnce(b"abc"), []
 
     def send(data: bytes) -> str:
         sent.append(data)
         return "there"
 
-    assert [one.sent(send), one.sent(send)] == ["there", "there"]
-    assert (sent, one.data) == ([b"abc"], b"")
+    assert [shared.sent(send), shared.sent(send)] == ["there", "there"]
+    assert (sent, shared.data) == ([b"abc"], b"")

@@ -77,9 +77,12 @@ class Numbers:
 @pytest.mark.parametrize("make", [Numbers, np.array], ids=["class", "array"])
 def test_a_sequence_gives_the_same_on_workers_as_in_the_kernel(executor: Executor, make: Any) -> None:
     items = [*range(300), -1, -2 if make is Numbers else -1, *range(100)]
-    here, there = (run_fan(double, make(items), on, "continue") for on in (None, executor))
-    assert here.output == there.output == [x * 2 for x in items if x >= 0]
-    failures = [sorted((one.at, f"{one.element}") for one in run.progress.failures) for run in (here, there)]
+    in_kernel, on_workers = (run_fan(double, make(items), on, "continue") for on in (None, executor))
+    assert in_kernel.output == on_workers.output == [x * 2 for x in items if x >= 0]
+    failures = [
+        sorted((failure.at, f"{failure.element}") for failure in run.progress.failures)
+        for run in (in_kernel, on_workers)
+    ]
     assert failures[0] == failures[1] == [(("steps[0].do", 300), "-1"), (("steps[0].do", 301), failures[0][1][1])]
 
 

@@ -31,8 +31,8 @@ def messages(work: Any, xs: list[Any], **options: Any) -> tuple[Any, list[tuple[
     """The output of a run, and the code and the message of each failure."""
     with ThreadPoolExecutor(2) as executor:
         run = run_fan(work, xs, executor, "continue", **options)
-    found = [failure.error.diagnostic for failure in run.progress.failures]  # type: ignore[attr-defined]
-    return run.output, [(one.code, one.message) for one in found]
+    diagnostics = [failure.error.diagnostic for failure in run.progress.failures]  # type: ignore[attr-defined]
+    return run.output, [(diagnostic.code, diagnostic.message) for diagnostic in diagnostics]
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def messages(work: Any, xs: list[Any], **options: Any) -> tuple[Any, list[tuple[
     ids=["in a list", "deep", "itself"],
 )
 def test_an_argument_is_named_with_the_part_that_cannot_be_sent(bad: Any, part: str) -> None:
-    output, found = messages(size, [1, bad, 2])
+    output, errors = messages(size, [1, bad, 2])
     assert output == [1, 2]
     error = "(TypeError: cannot pickle '_thread.lock' object)"
-    assert found == [("step.unsendable", f"the argument 'x' of 'size' cannot be sent to a worker: {part} {error}")]
+    assert errors == [("step.unsendable", f"the argument 'x' of 'size' cannot be sent to a worker: {part} {error}")]
 
 
 def test_a_function_is_named_with_the_variable_that_cannot_be_sent() -> None:
@@ -58,11 +58,11 @@ def test_a_function_is_named_with_the_variable_that_cannot_be_sent() -> None:
         with lock:
             return x
 
-    output, found = messages(guarded, [1, 2])
+    output, errors = messages(guarded, [1, 2])
     assert output == []
     error = "TypeError: cannot pickle '_thread.lock' object"
     message = f"the function 'guarded' uses 'lock', which cannot be sent to a worker: {error}"
-    assert found == [("step.unsendable", message)] * 2
+    assert errors == [("step.unsendable", message)] * 2
     assert messages(guarded, [1, 2], where="thread") == ([1, 2], [])
 
 
@@ -70,10 +70,10 @@ def test_a_result_that_cannot_be_sent_fails_alone() -> None:
     def work(x: int) -> Any:
         return threading.Lock() if x == 2 else x
 
-    output, found = messages(work, [1, 2, 3])
+    output, errors = messages(work, [1, 2, 3])
     assert output == [1, 3]
     error = "TypeError: cannot pickle '_thread.lock' object"
-    assert found == [("step.unsent-result", f"the result of 'work' cannot be sent to the kernel: {error}")]
+    assert errors == [("step.unsent-result", f"the result of 'work' cannot be sent to the kernel: {error}")]
 
 
 CHANGED = {
@@ -85,18 +85,18 @@ CHANGED = {
 """Values that would arrive as another type: cloudpickle sends a memoryview as bytes, a file as a StringIO."""
 
 
-@pytest.mark.parametrize("what", CHANGED)
-def test_a_result_that_would_come_back_as_another_type_fails_alone(what: str) -> None:
-    make = CHANGED[what]
-    output, found = messages(lambda x: make() if x == 2 else x, [1, 2, 3])
+@pytest.mark.parametrize("case", CHANGED)
+def test_a_result_that_would_come_back_as_another_type_fails_alone(case: str) -> None:
+    make = CHANGED[case]
+    output, errors = messages(lambda x: make() if x == 2 else x, [1, 2, 3])
     assert output == [1, 3]
-    assert [code for code, _ in found] == ["step.unsent-result"]
+    assert [code for code, _ in errors] == ["step.unsent-result"]
 
 
-@pytest.mark.parametrize("what", CHANGED)
-def test_an_argument_that_would_arrive_as_another_type_is_refused(what: str) -> None:
-    _, found = messages(lambda x: type(x).__name__, [CHANGED[what]()])
-    ((code, message),) = found
+@pytest.mark.parametrize("case", CHANGED)
+def test_an_argument_that_would_arrive_as_another_type_is_refused(case: str) -> None:
+    _, errors = messages(lambda x: type(x).__name__, [CHANGED[case]()])
+    ((code, message),) = errors
     assert code == "step.unsendable"
     assert "the argument 'x' of" in message
 
@@ -110,8 +110,8 @@ def test_an_exception_that_cannot_be_sent_keeps_its_name_and_text() -> None:
     def fails(x: int) -> int:
         raise Locked("no key")
 
-    _, found = messages(fails, [1])
-    assert found == [("step.tool-failed", "tool 'work' failed: Locked: no key")]
+    _, errors = messages(fails, [1])
+    assert errors == [("step.tool-failed", "tool 'work' failed: Locked: no key")]
 
 
 # --- things of the notebook ---
@@ -121,10 +121,10 @@ T = TypeVar("T")
 T.__module__ = "__main__"
 
 
-@pytest.mark.parametrize("thing", [Own, Own(), [{"a": (Own(),)}], T], ids=["class", "object", "part", "variable"])
-def test_things_of_the_notebook_are_not_pickled_by_name(thing: Any) -> None:
+@pytest.mark.parametrize("value", [Own, Own(), [{"a": (Own(),)}], T], ids=["class", "object", "part", "variable"])
+def test_things_of_the_notebook_are_not_pickled_by_name(value: Any) -> None:
     with pytest.raises(pickle.PicklingError):
-        ByName(io.BytesIO()).dump(thing)
+        ByName(io.BytesIO()).dump(value)
 
 
 def test_things_of_own_modules_are_not_pickled_by_name() -> None:

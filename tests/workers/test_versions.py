@@ -35,9 +35,9 @@ def other() -> tuple[str, str]:
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     folders += sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin"))
     for path in (path for folder in folders for path in sorted(folder.glob("python3.[0-9]*"))):
-        found = subprocess.run([path, "-c", ask], capture_output=True, text=True).stdout.strip()
-        if found.startswith("3.") and found != PYTHON and int(found[2:]) >= 8:
-            return str(path), found
+        version = subprocess.run([path, "-c", ask], capture_output=True, text=True).stdout.strip()
+        if version.startswith("3.") and version != PYTHON and int(version[2:]) >= 8:
+            return str(path), version
     pytest.skip("there is no other Python on this machine")
 
 
@@ -49,12 +49,12 @@ class InOtherPython(Executor):
     def __init__(self, python: str) -> None:
         self.python = python
 
-    def submit(self, function: Any, /, *given: Any, **options: Any) -> Future[Any]:
+    def submit(self, function: Any, /, *order: Any, **options: Any) -> Future[Any]:
         ended = Future[Any]()
         assert function is pickle.loads
-        done = subprocess.run([self.python, "-c", LOAD], input=given[0], capture_output=True)
-        assert done.returncode == 0, "the interpreter crashed"
-        ended.set_exception(pickle.loads(done.stdout))
+        completed = subprocess.run([self.python, "-c", LOAD], input=order[0], capture_output=True)
+        assert completed.returncode == 0, "the interpreter crashed"
+        ended.set_exception(pickle.loads(completed.stdout))
         return ended
 
 
@@ -62,11 +62,11 @@ class InOtherPython(Executor):
 def test_a_worker_with_another_python_refuses_what_it_cannot_read(other: tuple[str, str]) -> None:
     python, version = other
     run = run_fan(lambda x: x, [1, 2], InOtherPython(python), "continue")
-    found = [failure.error.diagnostic for failure in run.progress.failures]  # type: ignore[attr-defined]
-    assert [one.code for one in found] == ["step.unsendable"] * 2
+    diagnostics = [failure.error.diagnostic for failure in run.progress.failures]  # type: ignore[attr-defined]
+    assert [diagnostic.code for diagnostic in diagnostics] == ["step.unsendable"] * 2
     where_from = f"Python {version} there, {PYTHON} here"
-    assert found[0].message == f"a worker of InOtherPython cannot read 'work': {where_from}"
-    assert found[0].hint == "start the workers with the Python of the kernel"
+    assert diagnostics[0].message == f"a worker of InOtherPython cannot read 'work': {where_from}"
+    assert diagnostics[0].hint == "start the workers with the Python of the kernel"
     assert run.status == "ok"
 
 
@@ -102,8 +102,8 @@ def client(tmp_path: Path) -> Iterator[Any]:
 
 def test_a_dask_worker_with_another_python_is_an_error_before_the_first_step(client: Any) -> None:
     (address,) = client.nthreads()
-    registry, made = agf.Registry(), list[int]()
-    agf.tool(lambda x: made.append(x), name="work", registry=registry)
+    registry, calls = agf.Registry(), list[int]()
+    agf.tool(lambda x: calls.append(x), name="work", registry=registry)
     with pytest.raises(DefinitionError) as raised:
         agf.run(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on=client)
     assert raised.value.code == "on.versions"
@@ -111,4 +111,4 @@ def test_a_dask_worker_with_another_python_is_an_error_before_the_first_step(cli
         f"1 worker of dask {client.scheduler.address} cannot read what the kernel sends: "
         f"Python 3.99 there, {PYTHON} here ({address})"
     )
-    assert made == []
+    assert calls == []

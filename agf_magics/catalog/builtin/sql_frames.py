@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...values.json_text import write_json
 from ...values.no_json import has_no_json
+from ...values.tables.columns import LONGEST_CELL
 from ...values.tables.data_frames import FrameRows, arrow_table, table_of_columns
 from ...values.tables.rows import Rows, cell
 from ...values.tables.tables import open_rows
@@ -17,6 +19,8 @@ from ...values.value import Value, type_name
 
 FRAMES = "a DataFrame of pandas or polars, an Arrow table, or a list of mappings"
 ONE_TYPE = "make all of them whole numbers, floats or texts, or leave the column out"
+CONVERTED = "convert it to numbers, times or texts first, or leave the column out"
+ROUNDED = "round them to microseconds first, as frame['wait'].dt.round('us') of pandas does"
 RENAMED = "give one of them another name: select t.id, u.id as other_id"
 
 _DAY = 86_400_000_000
@@ -45,30 +49,70 @@ def arrow_of_frame(name: str, frame: Value, pyarrow: Any) -> Any:
         if double := same_in_sql(rows.columns):
             same = f"its columns {double[0]!r} and {double[1]!r} have the same name in SQL"
             raise StepError(Diagnostic("tool.sql-frame", same, hint="rename one of them"))
-        table = rows.frame if isinstance(rows, FrameRows) else None
-        library = type(table).__module__.partition(".")[0]
-        if table is None:
-            return _rows_table(rows.columns, list(rows), pyarrow)
-        if library == "pandas":
-            columns = [_pandas_column(table, place, pyarrow) for place in range(table.shape[1])]
-            return table_of_columns(rows.columns, columns)
-        return table.to_arrow() if library == "polars" else table
+        table = _arrow_of_rows(rows, pyarrow)
+        _refuse_what_sql_changes(table, pyarrow)
+        return table
     except (AgfError, pyarrow.ArrowException, TypeError, ValueError) as error:
         why: object = error
         hint = FRAMES
         if isinstance(error, AgfError):
             why = error.diagnostic.message
-            if error.code == "tool.sql-frame":  # other hints may advise to name a file
+            # Hints of other codes may advise to name a file.
+            if error.code in ("tool.sql-frame", "over.columns"):
                 hint = error.diagnostic.hint or FRAMES
+            elif error.code == "over.cannot-hold":
+                hint = CONVERTED
         message = f"the frame {name!r} cannot be used: {why}"
         raise StepError(Diagnostic("tool.sql-frame", message, hint=hint)) from None
+
+
+def _arrow_of_rows(rows: Rows, pyarrow: Any) -> Any:
+    if not isinstance(rows, FrameRows):
+        return _rows_table(rows.columns, list(rows), pyarrow)
+    frame = rows.frame
+    library = type(frame).__module__.partition(".")[0]
+    if library == "pandas":
+        columns = [_pandas_column(frame, place, pyarrow) for place in range(frame.shape[1])]
+        return table_of_columns(rows.columns, columns)
+    if library == "polars":
+        columns = [_polars_column(column, pyarrow) for column in frame.get_columns()]
+        return table_of_columns(rows.columns, columns)
+    return frame
+
+
+def _refuse_what_sql_changes(table: Any, pyarrow: Any) -> None:
+    """Refuse the columns that DuckDB accepts and returns as other values: periods become numbers,
+    and durations lose their nanoseconds."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type
+        if getattr(kind, "extension_name", "").startswith("pandas."):
+            message = (
+                f"its column {name!r} has values that SQL does not have: {kind.extension_name}"
+            )
+            raise StepError(Diagnostic("tool.sql-frame", message, hint=CONVERTED))
+        if pyarrow.types.is_duration(kind):
+            try:
+                column.cast(pyarrow.duration("us"))
+            except pyarrow.ArrowInvalid:
+                message = f"its column {name!r} has durations that SQL would cut to microseconds"
+                raise StepError(Diagnostic("tool.sql-frame", message, hint=ROUNDED)) from None
+
+
+def _polars_column(column: Any, pyarrow: Any) -> Any:
+    """A column of a polars DataFrame as an Arrow column. polars itself turns a column of objects
+    into their addresses in memory."""
+    if str(column.dtype) != "Object":
+        return column.to_arrow()
+    cells = [{column.name: cell(value)} for value in column.to_list()]
+    return _rows_table([column.name], cells, pyarrow).column(0)
 
 
 def _pandas_column(frame: Any, place: int, pyarrow: Any) -> Any:
     """A column of a pandas DataFrame as an Arrow column. Objects of several types are converted one
     by one, because Arrow drops the time of a datetime that stands beside a date."""
     column = frame.iloc[:, place]
-    if str(column.dtype) != "object" or len({type(v) for v in column if not has_no_json(v)}) < 2:
+    kinds = {type(value) for value in column if value is not None and not has_no_json(value)}
+    if str(column.dtype) != "object" or len(kinds) < 2:
         with suppress(pyarrow.ArrowException, OverflowError):
             part = frame.iloc[:, [place]]
             return pyarrow.Table.from_pandas(part, preserve_index=False).column(0)
@@ -77,17 +121,29 @@ def _pandas_column(frame: Any, place: int, pyarrow: Any) -> Any:
 
 
 def _rows_table(names: Sequence[str], rows: Sequence[Mapping[str, Value]], pyarrow: Any) -> Any:
-    """Rows as an Arrow table. A column of values of different kinds becomes texts. Raises StepError
-    for mixed numbers that no one type holds: as texts they would be compared by their characters."""
+    """Rows as an Arrow table. A column of texts and other values becomes texts, in which each text
+    is itself, so that a query finds it. Raises StepError for mixed numbers that no one type holds:
+    as texts they would be compared by their characters."""
     table = arrow_table(names, rows)
-    for name, column in zip(names, table.columns, strict=True):
-        if pyarrow.types.is_string(column.type):
-            kinds = {type(row.get(name)) for row in rows} - {type(None)}
-            if kinds and kinds <= {int, float, bool}:
-                listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-                message = f"its column {name!r} has numbers that no one type of SQL holds: {listed}"
-                raise StepError(Diagnostic("tool.sql-frame", message, hint=ONE_TYPE))
-    return table
+    columns = list(table.columns)
+    for place, name in enumerate(names):
+        if not pyarrow.types.is_string(columns[place].type):
+            continue
+        kinds = {type(row.get(name)) for row in rows} - {type(None)}
+        if kinds and kinds <= {int, float, bool}:
+            listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+            message = f"its column {name!r} has numbers that no one type of SQL holds: {listed}"
+            raise StepError(Diagnostic("tool.sql-frame", message, hint=ONE_TYPE))
+        if str in kinds and len(kinds) > 1:
+            texts = [_text_in_sql(row.get(name)) for row in rows]
+            columns[place] = pyarrow.array(texts, type=pyarrow.string())
+    return table_of_columns(names, columns)
+
+
+def _text_in_sql(value: Value) -> str | None:
+    if value is None or type(value) is str:
+        return value
+    return write_json(value, LONGEST_CELL, compact=False).text
 
 
 def have_decimals(tables: Mapping[str, Any], pyarrow: Any) -> bool:
@@ -153,10 +209,13 @@ def _ints(column: Any) -> list[int | None]:
 
 
 def _pandas(table: Any, pandas: Any, pyarrow: Any) -> Any:
-    """``table`` as a pandas DataFrame. Whole numbers beside NULL stay whole numbers, not floats."""
+    """``table`` as a pandas DataFrame. Whole numbers beside NULL stay whole numbers, not floats,
+    also in lists and structs."""
     frame = table.to_pandas()
     for place, column in enumerate(table.columns):
-        if column.null_count and pyarrow.types.is_integer(column.type):
+        if pyarrow.types.is_nested(column.type):
+            frame.isetitem(place, pandas.Series(column.to_pylist(), dtype=object))
+        elif column.null_count and pyarrow.types.is_integer(column.type):
             kind = "UInt64" if str(column.type) == "uint64" else "Int64"
             frame.isetitem(place, pandas.array(column.to_pylist(), dtype=kind))
         elif _is_too_large_decimal(column, pyarrow):

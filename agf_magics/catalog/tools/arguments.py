@@ -218,12 +218,17 @@ class Arguments:
         return self._model
 
 
+def _without_zeros(number: str) -> str:
+    return re.sub(r"^(-?)0+(?=[0-9])", r"\1", number, flags=re.ASCII)
+
+
 def _quote_hint(value: Value, error_kind: str) -> str | None:
     """The hint for a value that YAML reads differently than its author meant. ``error_kind``: the
     type of pydantic's error."""
     is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()
     if is_number and error_kind.startswith(("int_", "float_")):
-        return f"write {value}, without quotes"
+        # YAML and `--set` read a number that begins with a zero as text.
+        return f"write {_without_zeros(value)}, without quotes"
     if (
         isinstance(value, dict)
         and list(value.values()) == [None]

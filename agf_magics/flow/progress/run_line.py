@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
 """The possible statuses of a run."""
 
+STATUS_WORDS = (*STATUSES, "failed", "dropped")
+"""The words by which a person selects runs: their statuses, and what views say of them."""
+
 
 class RunLine(NamedTuple):
     """One run in a list of runs."""
@@ -36,3 +39,13 @@ class RunLine(NamedTuple):
     def look(self) -> str:
         """The status as views show it. A run that dropped elements is not simply ok."""
         return "dropped" if self.status == "ok" and self.dropped else self.status
+
+    def is_said_to_be(self, word: str) -> bool:
+        """Whether one of the `STATUS_WORDS` fits the run: ``failed`` means the status ``error``, and a
+        run of any status may have ``dropped`` elements."""
+        match word:
+            case "failed":
+                return self.status == "error"
+            case "dropped":
+                return self.dropped > 0
+        return self.status == word

@@ -40,14 +40,17 @@ def find_json(text: str) -> Value:
         if (json_value := _read(block)) is not None and _is_answer(json_value[0], text):
             return json_value[0]
     start = 0
+    reason = None
     while (opening := _OPENING.search(text, start)) is not None:
         end = _end(text, opening.start())
         if end is None:
-            raise NoJson("the JSON never ends")
+            reason = reason or _why_unreadable(text[opening.start() :])
+            raise NoJson(reason or "the JSON never ends")
         if (json_value := _read(text[opening.start() : end])) is not None:
             return json_value[0]
+        reason = reason or _why_unreadable(text[opening.start() : end])
         start = end
-    raise NoJson("there is no JSON")
+    raise NoJson(reason or "there is no JSON")
 
 
 def _read(text: str) -> tuple[Value] | None:
@@ -56,6 +59,23 @@ def _read(text: str) -> tuple[Value] | None:
         return (isolate(read),) if is_json(read) else None
     except (ValueError, RecursionError, TooDeep):
         return None
+
+
+def _why_unreadable(text: str) -> str | None:
+    """The mistake that models make most in the JSON at the beginning of ``text``; None: another
+    one.
+
+    >>> _why_unreadable('{"a": "b\\nc"}'), _why_unreadable('{"a": 1')
+    ('a text in the JSON contains a line break or a tab; JSON writes them \\\\n and \\\\t', None)
+    """
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg.startswith("Invalid control character"):
+            return "a text in the JSON contains a line break or a tab; JSON writes them \\n and \\t"
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 def _is_answer(value: Value, text: str) -> bool:

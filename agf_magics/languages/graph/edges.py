@@ -76,7 +76,7 @@ class Edges:
         if self.reader.error_count > before:
             return
         source = self.name(fields["from"], self.sources, "from")
-        named = [self.name(each, self.goals, "to") for each in fields["to"]]
+        named = [self.name(goal, self.goals, "to") for goal in fields["to"]]
         targets = [place for place in named if place is not None]
         if source is None or not targets:
             return
@@ -113,9 +113,9 @@ class Edges:
     def route(self, source: Scalar, targets: list[Scalar]) -> None:
         """Edges to the target that the router has chosen; to the first target if it has chosen none
         of them."""
-        first, *others = targets
+        first, *other_targets = targets
         answers = self.answers.get(source.text, {})
-        for target in others:
+        for target in other_targets:
             when = IsRoute(source.text, target)
             label = shorten(answers.get(target.text, target.text))
             self.edges.append(Edge(source.text, target.text, when, span=target.span, label=label))

@@ -16,6 +16,8 @@ from .words import EXPORT
 
 def read_exports(reader: Reader, node: Fields | None) -> Iterator[Export]:
     """The exports of a graph; errors go to ``reader``."""
+    # Paths of Windows, because its files have the same name in upper and lower case.
+    keys: dict[PureWindowsPath, str] = {}
     for key, value in reader.named_entries(node):
         name = key.text
         if not isinstance(value, Fields):
@@ -35,6 +37,15 @@ def read_exports(reader: Reader, node: Fields | None) -> Iterator[Export]:
         elif not path.lower().endswith(ENDINGS[kind]):
             hint = f"the endings of {kind} are {', '.join(ENDINGS[kind])}"
             reader.error("graph.export-file", f"{path!r} cannot have this ending", place, hint)
+        elif (other := keys.setdefault(PureWindowsPath(path), name)) != name:
+            free = (
+                default.text
+                if PureWindowsPath(default.text) not in keys
+                else f"{name}-2{ENDINGS[kind][0]}"
+            )
+            hint = f"filename: {free}"
+            message = f"{path!r} is already the file of the export {other!r}"
+            reader.error("graph.export-file", message, place, hint)
         yield Export(name, kind, path, key.span)
 
 

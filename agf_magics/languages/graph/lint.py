@@ -98,10 +98,10 @@ def _is_plain_key(name: str) -> bool:
     >>> [name for name in ("name", "unit price", "0", "a or b", "not a") if _is_plain_key(name)]
     ['name', 'unit price']
     """
-    first, *others = name.split() or [""]
-    *between, last = others or [""]
+    first, *later_words = name.split() or [""]
+    *between, last = later_words or [""]
     is_expression = (
-        (first == "not" and others) or _OPERATORS & set(between) or last in ("if", "or", "and")
+        (first == "not" and later_words) or _OPERATORS & set(between) or last in ("if", "or", "and")
     )
     return _PLAIN_KEY.fullmatch(name) is not None and not is_expression
 

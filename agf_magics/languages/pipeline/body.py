@@ -245,8 +245,8 @@ class Reader(documents.Reader):
             )
         if spec.name == "parallel" and isinstance(value, Fields):
             return "indent a branch below branches:"
-        others = [step.name for step in kinds.values() if name in step.keys]
-        return f"{name!r} is a key of {', '.join(others)}; {hint}" if others else hint
+        other_kinds = [step.name for step in kinds.values() if name in step.keys]
+        return f"{name!r} is a key of {', '.join(other_kinds)}; {hint}" if other_kinds else hint
 
     def refuse_tag(self, node: Scalar, key: Key) -> None:
         hint = (
@@ -287,7 +287,9 @@ class Reader(documents.Reader):
         """Warn of each path whose first name is hidden at this place."""
         for path in nodes_in(expr.node):
             if isinstance(path, Path) and path.hidden_hint is not None:
-                self.hidden_name(path.parts[0], expr.locate(path.at, path.at + len(path.parts[0])))
+                self.hidden_name(
+                    path.parts[0], expr.locate(path.offset, path.offset + len(path.parts[0]))
+                )
 
     def hidden_name(self, name: str, span: Span) -> None:
         # No error: the input may bring a store of that name (P1 looks there last).

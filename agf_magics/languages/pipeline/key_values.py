@@ -109,9 +109,8 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     hint = f"write: {correction}" if correction else suggest(text, (*_ON_ERROR, "retry(1)"))
     if isinstance(node, Items) or "," in text:
         hint = "to try again and then skip: 'retry(2, then: continue)', in quotes"
-    timed = re.sub(r"(wait: *[0-9.]+)(?=[,)])", r"\1s", text)  # the time had no unit
-    if _RETRY.fullmatch(timed):
-        hint = f"write: '{timed}'"
+    if (corrected := _corrected_retry(text)) is not None:
+        hint = f"write: {corrected}"
     reader.error(
         "pipeline.on-error",
         f"{key.name!r} must be {key.takes.says}, got {shown(node)}",
@@ -119,6 +118,42 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
         hint,
     )
     return None
+
+
+_RETRY_PARTS = re.compile(r"retry ?\( ?([0-9]{1,9})((?: ?, ?[a-z]+ ?: ?[^,()]{1,20})+)\)", re.ASCII)
+_WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([a-z]*)", re.ASCII)
+_UNITS = {
+    "": (1, "s"),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), (1, "ms")),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), (1, "s")),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), (1, "min")),
+    **dict.fromkeys(("h", "hour", "hours"), (60, "min")),
+}
+"""The units of time that people write: the factor and the unit of the language."""
+
+
+def _corrected_retry(text: str) -> str | None:
+    """``text`` as a retry policy with the same times, pause and end; None: these are not known.
+
+    >>> _corrected_retry("retry(2, then: abort, wait: 1h)")
+    "'retry(2, wait: 60min)'"
+    """
+    retry = _RETRY_PARTS.fullmatch(text.strip())
+    if retry is None:
+        return None
+    options = dict(part.strip().split(":") for part in retry[2].split(",")[1:])
+    options = {name.strip(): option.strip() for name, option in options.items()}
+    corrected = f"retry({retry[1]}"
+    if "wait" in options:
+        wait = _WAIT.fullmatch(options.pop("wait"))
+        if wait is None or wait[2] not in _UNITS:
+            return None
+        factor, unit = _UNITS[wait[2]]
+        corrected += f", wait: {float(wait[1]) * factor:g}{unit}"
+    end = options.pop("then", "abort")
+    end = _ON_ERROR_ELSEWHERE.get(end, end)
+    corrected += {"abort": "", "continue": ", then: continue"}.get(end, "?") + ")"
+    return f"'{corrected}'" if not options and _RETRY.fullmatch(corrected) else None
 
 
 SHELL = "shell"

@@ -147,22 +147,21 @@ def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
     """Warnings about texts in a parsed expression, and errors that can only be mistakes."""
     for part in nodes_in(node):
         match part:
-            case Path(at=at, parts=(name, *_), read=(str(), *_)) if spelling(
-                name
-            ) and not scope.knows(name):
-                place = text.locate(at, at + len(name))
-                yield Diagnostic("r1.operator", f"there is no {name!r}", place, spelling(name))
-            case Lit(at=at, value=str() as value) if _has_hole(value, scope) or _is_path(
-                value, scope
-            ):
-                reason = "it is in quotes"
-                meant = value
-                if "{" in value:
-                    reason = "only a prompt replaces braces"
-                    meant = concatenation(value)
-                place = text.locate(at, at + len(value) + 2)
-                message = f"{value!r} is text: {reason}"
-                yield Diagnostic(CODE, message, place, f"write: {meant}", "warning")
+            case Path(offset=offset, parts=(name, *_), read=(str(), *_)):
+                hint = spelling(name)
+                if hint and not scope.knows(name):
+                    place = text.locate(offset, offset + len(name))
+                    yield Diagnostic("r1.operator", f"there is no {name!r}", place, hint)
+            case Lit(offset=offset, value=str() as value):
+                if _has_hole(value, scope) or _is_path(value, scope):
+                    reason = "it is in quotes"
+                    meant = value
+                    if "{" in value:
+                        reason = "only a prompt replaces braces"
+                        meant = concatenation(value)
+                    place = text.locate(offset, offset + len(value) + 2)
+                    message = f"{value!r} is text: {reason}"
+                    yield Diagnostic(CODE, message, place, f"write: {meant}", "warning")
             case Arithmetic():
                 yield from _warn_hyphens(part, text, scope)
 
@@ -175,12 +174,14 @@ def _warn_hyphens(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagno
         if operation.op != "-" or not isinstance(operation.operand, Path):
             continue
         end = operation.operand.end
-        path = text.text[node.first.at : end].removeprefix(f"{STORES[0]}.")
+        path = text.text[node.first.offset : end].removeprefix(f"{STORES[0]}.")
         name = path.partition(".")[0]
         if name in scope.stores:
             message = f"'-' subtracts here, so this does not read the store {name!r}"
             hint = f"call the store {name.replace('-', '_')}, or write: get(ctx, {path!r})"
-            yield Diagnostic("pipeline.store-name", message, text.locate(node.first.at, end), hint)
+            yield Diagnostic(
+                "pipeline.store-name", message, text.locate(node.first.offset, end), hint
+            )
 
 
 def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:

@@ -54,8 +54,10 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
     """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
     fields = reader.values
     title: Name = fields.get("title") or Name("")
-    at = StepFields(reader.id, word, reader.span, _target(fields, reader.scope), title.text)
-    step = BUILD[word](at, fields, body)
+    step_fields = StepFields(
+        reader.id, word, reader.span, _target(fields, reader.scope), title.text
+    )
+    step = BUILD[word](step_fields, fields, body)
     failing = fields.get("on_error")
     return (
         _with_failure_policy(step, failing)
@@ -93,17 +95,17 @@ def _target(fields: FieldValues, scope: Scope) -> ResultTarget | None:
     return PIPE if scope.top else None
 
 
-def _transform(at: StepFields, fields: FieldValues, body: Fields) -> Step:
-    return Compute(**at._asdict(), label=_label(body, "value"), value=fields["value"])
+def _transform(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
+    return Compute(**step_fields._asdict(), label=_label(body, "value"), value=fields["value"])
 
 
-def _tool(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+def _tool(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
     name: Name = fields["name"]
     args = fields.get("args") or NamedArguments(())
     label = shorten(name.text)
     gives = fields.get("schema")
     return Invoke(
-        **at._asdict(),
+        **step_fields._asdict(),
         label=label,
         kind="tool",
         name=name,
@@ -113,7 +115,7 @@ def _tool(at: StepFields, fields: FieldValues, body: Fields) -> Step:
     )
 
 
-def _shell(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+def _shell(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
     command: Expr = fields["command"]
     label = (
         shorten(" ".join(command.value))
@@ -123,14 +125,19 @@ def _shell(at: StepFields, fields: FieldValues, body: Fields) -> Step:
     args = NamedArguments(((Name("command", command.span), command),))
     gives = fields.get("schema")
     return Invoke(
-        **at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives
+        **step_fields._asdict(),
+        label=label,
+        kind="tool",
+        name=Name(SHELL, step_fields.span),
+        args=args,
+        gives=gives,
     )
 
 
-def _agent(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+def _agent(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
     prompt: Expr = fields["prompt"]
     model: Name | None = fields.get("model")
-    attach: Attached = fields.get("attach") or Attached(at.span, ())
+    attach: Attached = fields.get("attach") or Attached(step_fields.span, ())
     args: tuple[tuple[Name, Expr], ...] = ((Name("prompt", prompt.span), prompt),)
     if attach.exprs:
         args = (*args, (Name("attach", attach.span), attach))
@@ -138,7 +145,7 @@ def _agent(at: StepFields, fields: FieldValues, body: Fields) -> Step:
         Asking() if model is None else Asking(model.text, span=model.span, overrides_agent=True)
     )
     return Invoke(
-        **at._asdict(),
+        **step_fields._asdict(),
         label=_label(body, "prompt"),
         kind="agent",
         name=fields.get("identity") or Name(""),
@@ -149,14 +156,16 @@ def _agent(at: StepFields, fields: FieldValues, body: Fields) -> Step:
     )
 
 
-def _call(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+def _call(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
     name: Name = fields["pipeline"]
-    return _runs(at, Target(at.span, name, fields.get("pass") or NamedArguments(())))
+    return _runs(
+        step_fields, Target(step_fields.span, name, fields.get("pass") or NamedArguments(()))
+    )
 
 
-def _runs(at: StepFields, target: Target) -> Invoke:
+def _runs(step_fields: StepFields, target: Target) -> Invoke:
     return Invoke(
-        **at._asdict(),
+        **step_fields._asdict(),
         label=shorten(target.pipeline.text),
         kind="flow",
         name=target.pipeline,
@@ -165,14 +174,14 @@ def _runs(at: StepFields, target: Target) -> Invoke:
     )
 
 
-def _match(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+def _match(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
     def case(id: str, target: Target) -> Step:
-        return _runs(StepFields(f"{at.id}.{id}", "call", target.span, None), target)
+        return _runs(StepFields(f"{step_fields.id}.{id}", "call", target.span, None), target)
 
     cases: Mapping[str, Target] = fields["cases"]
     default: Target | None = fields.get("default")
     return Choose(
-        **at._asdict(),
+        **step_fields._asdict(),
         label=_label(body, "on"),
         pick=fields["on"],
         labels=labels,
@@ -181,10 +190,10 @@ def _match(at: StepFields, fields: FieldValues, body: Fields) -> Step:
     )
 
 
-def _fold(at: StepFields, fields: FieldValues, body: Fields) -> Step:
-    over, label = _source(at, fields, body)
+def _fold(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
+    over, label = _source(step_fields, fields, body)
     return Fold(
-        **at._asdict(),
+        **step_fields._asdict(),
         label=label,
         over=over,
         init=fields["init"],
@@ -195,13 +204,13 @@ def _fold(at: StepFields, fields: FieldValues, body: Fields) -> Step:
     )
 
 
-def _for_each(at: StepFields, fields: FieldValues, body: Fields) -> Step:
-    over, label = _source(at, fields, body)
+def _for_each(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
+    over, label = _source(step_fields, fields, body)
     failing: FailurePolicy = fields["on_error"]
     collect: Step = fields["collect"]
     reads_errors = _reads(collect, ERRORS)
     return Each(
-        **at._asdict(),
+        **step_fields._asdict(),
         label=label,
         over=over,
         element=ITEM,
@@ -219,12 +228,12 @@ def _reads(collect: Step, name: str) -> bool:
     return any(ref.path[0] == name for inner in every(collect) for ref in own_reads(inner))
 
 
-def _parallel(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+def _parallel(step_fields: StepFields, fields: FieldValues, body: Fields) -> Step:
     failing: FailurePolicy = fields.get("on_error") or FailurePolicy()
     branches: Mapping[str, Step] = fields["branches"]
     reads_errors = _reads(fields["collect"], BRANCH_ERRORS)
     return Branches(
-        **at._asdict(),
+        **step_fields._asdict(),
         label=shorten(", ".join(branches)),
         branches=branches,
         join=Collected(),
@@ -233,14 +242,14 @@ def _parallel(at: StepFields, fields: FieldValues, body: Fields) -> Step:
     )
 
 
-def _source(at: StepFields, fields: FieldValues, body: Fields) -> tuple[Expr, str]:
+def _source(step_fields: StepFields, fields: FieldValues, body: Fields) -> tuple[Expr, str]:
     """The source of the list of a for_each or a fold, and its label."""
     if "over" in fields:
         return fields["over"], _label(body, "over")
     if "items" in fields:
         items: Constant = fields["items"]
         return items, f"{len(items.value)} items"
-    return Named(at.span, ("pipe",)), "pipe"
+    return Named(step_fields.span, ("pipe",)), "pipe"
 
 
 def _label(body: Fields, key: str) -> str:

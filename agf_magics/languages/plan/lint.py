@@ -129,9 +129,11 @@ def _unknown_kind(
     elif ("state", last) in known_paths:
         near = f"write {sign}state.{last}"
     if near or suspect.marked:
-        shown = ", ".join(f"{sign}{kind}" for kind in sorted(kinds))
+        kinds_text = ", ".join(f"{sign}{kind}" for kind in sorted(kinds))
         message = f"{suspect.span.text!r} is passed as text: there is no kind {suspect.kind!r}"
-        hint = near or f"the kinds of this plan are {shown}; a result is read as {sign}state.NAME"
+        hint = (
+            near or f"the kinds of this plan are {kinds_text}; a result is read as {sign}state.NAME"
+        )
         yield Diagnostic("plan.unknown-kind", message, suspect.span, hint, "warning")
 
 
@@ -157,8 +159,8 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
         return
     before = [0] * len(needs.turns)
     """The turns that surely precede each turn, one bit each: linear for ten thousand calls."""
-    at: dict[Place, int] = {}
-    inside: dict[Place, int] = {}
+    writers_at: dict[Place, int] = {}
+    writers_inside: dict[Place, int] = {}
     # A turn comes after all that it waits for, so those that come before do not wait for it.
     for number in needs.ranks:
         turn = needs.turns[number]
@@ -166,16 +168,16 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
         for other in needs.after[number]:
             before[number] |= before[other] | 1 << other
         for place in places(turn):
-            rivals |= inside.get(place, 0)
+            rivals |= writers_inside.get(place, 0)
             for outer in above(place):
-                rivals |= at.get(outer, 0)
+                rivals |= writers_at.get(outer, 0)
         rivals &= ~before[number]
         if rivals:
             yield _race(turn.call, needs.turns[(rivals & -rivals).bit_length() - 1].call)
         for place in places(turn):
-            at[place] = at.get(place, 0) | 1 << number
+            writers_at[place] = writers_at.get(place, 0) | 1 << number
             for outer in (*above(place), place):
-                inside[outer] = inside.get(outer, 0) | 1 << number
+                writers_inside[outer] = writers_inside.get(outer, 0) | 1 << number
 
 
 def _race(call: Call, first: Call) -> Diagnostic:

@@ -74,8 +74,12 @@ def _instance_messages(reader: Reader, name: str, content: Node) -> Iterator[_Me
         message = f"an instance must be a mapping, got {shown(content)}"
         reader.error("plan.wrong-type", message, content.span, "for example {state: {text: Hello}}")
         return
-    for word, value in reader.fields(INSTANCE, content, content.span).items():
+    fields = reader.fields(INSTANCE, content, content.span)
+    for word, value in fields.items():
         yield plain_message(word, value, name)
+    # An instance exists by a message of its own; otherwise no call would be made for it.
+    if fields.keys().isdisjoint(("state", "input")):
+        yield plain_message("state", {}, name)
 
 
 def _tools(reader: Reader, node: Node, key: Key) -> dict[str, Mapping[str, Value]]:

@@ -60,8 +60,8 @@ class ActionSpace:
         self.permits: dict[str, Permit] = {}
         """The approvals of tools, by the alias of the tool."""
         for name, (_, entry) in self.lists["local_tools"].items():
-            asked = entry.fields.get("approval")
-            permit, _ = approval(asked, f"tool {name!r}", "approval", problems)
+            approval_node = entry.fields.get("approval")
+            permit, _ = approval(approval_node, f"tool {name!r}", "approval", problems)
             if permit is not None:
                 self.permits[name] = permit
         for alias, entry in self.lists["mcp_servers"].values():
@@ -80,27 +80,29 @@ class ActionSpace:
             offered = f"{alias.text}__{tool}"
             self.tools[offered] = Offer(Name(offered, span), f"{ref}__{tool}")
             own_approval = item.fields.get("approval") if isinstance(item, Fields) else None
-            asked = own_approval if own_approval is not None else entry.fields.get("approval")
-            permit, _ = approval(asked, f"tool {offered!r}", "approval", self.problems)
+            approval_node = (
+                own_approval if own_approval is not None else entry.fields.get("approval")
+            )
+            permit, _ = approval(approval_node, f"tool {offered!r}", "approval", self.problems)
             if permit is not None:
                 self.permits[offered] = permit
 
     def _entries(self, space: Fields, name: str) -> Iterator[tuple[str, tuple[Scalar, Fields]]]:
         """The aliases of one list. A duplicate is reported (AGF-S1, AGF-48)."""
-        seen: dict[str, Scalar] = {}
+        first_uses: dict[str, Scalar] = {}
         for entry in space.entries(name):
             alias = entry.scalar("alias")
             if alias is None:
                 continue
-            if alias.text in seen:
+            if alias.text in first_uses:
                 message = f"two {name} have the alias {alias.text!r}"
-                first = (("first used here", seen[alias.text].span),)
+                first = (("first used here", first_uses[alias.text].span),)
                 hint = "rename one; several aliases may have the same source"
                 self.problems.add(
                     Diagnostic("policy.duplicate-alias", message, alias.span, hint, related=first)
                 )
                 continue
-            seen[alias.text] = alias
+            first_uses[alias.text] = alias
             yield alias.text, (alias, entry)
 
     def _agent(self, alias: Scalar, entry: Fields) -> Delegate:
@@ -144,8 +146,8 @@ class ActionSpace:
         if name.text in self.agents:
             return self.agents[name.text]
         if self.declared:
-            others = (words for other, words in _NEAR.items() if name.text in self.lists[other])
-            near = next((words.format(name.text) for words in others), None)
+            near_words = (words for other, words in _NEAR.items() if name.text in self.lists[other])
+            near = next((words.format(name.text) for words in near_words), None)
             if near is None and not self.agents:
                 near = (
                     f"declare it: action_space: {{local_agents: [{{alias: {name.text}, source: "

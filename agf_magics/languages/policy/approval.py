@@ -41,12 +41,12 @@ def approval(
             and when.evaluate(frame if keys == "condition" else dict(arguments)) is None
         ):
             return None
-        asked = f"{who} with {_value_words(shown)}"
+        what_runs = f"{who} with {_value_words(shown)}"
         if not text:
-            return f"may {asked} run?"
-        told = shown if isinstance(shown, dict) else {"input": shown}
+            return f"may {what_runs} run?"
+        shown_arguments = shown if isinstance(shown, dict) else {"input": shown}
         # An argument that the call leaves out is not secret.
-        return f"{_fill(text, frame, {**arguments, **told})} ({asked})"
+        return f"{_fill(text, frame, {**arguments, **shown_arguments})} ({what_runs})"
 
     return Permit(ask), when
 

@@ -154,7 +154,7 @@ class JoinParallel:
 
 def outputs(frame: Frame) -> dict[str, Value]:
     """The outputs by alias."""
-    ours = (
+    names_without_agent = (
         PARENT,
         FIRST,
         PARALLEL,
@@ -164,6 +164,6 @@ def outputs(frame: Frame) -> dict[str, Value]:
     ran = {
         PARENT if name == _HIDDEN else name: stored["output"]
         for name, stored in frame.items()
-        if name not in ours and type(stored) is dict and "output" in stored
+        if name not in names_without_agent and type(stored) is dict and "output" in stored
     }
     return {**ran, **frame.get(PARALLEL, {})}

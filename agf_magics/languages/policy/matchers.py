@@ -167,9 +167,9 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         problems.extend(error.diagnostics)
         return None
     if isinstance(node, Scalar):
-        wanted = node.value
+        expected = node.value
         return Matcher(
-            key, lambda value: same(value, wanted), f"{name.text} = {_value_words(node)}"
+            key, lambda value: same(value, expected), f"{name.text} = {_value_words(node)}"
         )
     if not isinstance(node, Fields):
         return None
@@ -177,13 +177,13 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         message = f"the matcher of {name.text} is empty and matches anything"
         hint = f"use {', '.join(OPERATORS)}"
         problems.warn("policy.vacuous-matcher", message, node.span, hint)
-    tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
-    parts = [f"{_sign(word)} {_value_words(wanted)}" for word, wanted in node.fields.items()]
-    shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} exists"
+    tests = [_test(word, operand, problems) for word, operand in node.fields.items()]
+    parts = [f"{_sign(word)} {_value_words(operand)}" for word, operand in node.fields.items()]
+    text = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} exists"
     return Matcher(
         key,
         lambda value: all(test(value) for test in tests),
-        shown,
+        text,
         any(word in OPERATORS and OPERATORS[word].is_numeric for word in node.fields),
     )
 

@@ -42,8 +42,8 @@ def never(value: Value) -> bool:
 
 
 def _order(name: str, sign: str, apply: Callable[[Any, Any], bool]) -> Operator:
-    def test(wanted: Any) -> Test:
-        return lambda value: is_number(value) and apply(value, wanted)
+    def test(bound: Any) -> Test:
+        return lambda value: is_number(value) and apply(value, bound)
 
     return Operator(name, sign, test, (sign,), is_numeric=True)
 
@@ -56,23 +56,23 @@ _ROWS = (
     Operator(
         "ne",
         "!=",
-        lambda wanted: lambda value: not same(value, wanted),
+        lambda operand: lambda value: not same(value, operand),
         written=("!=", "<>"),
         foreign=("neq",),
     ),
     Operator(
         "in",
         "in",
-        lambda wanted: lambda value: any(same(value, one) for one in wanted),
+        lambda operand: lambda value: any(same(value, element) for element in operand),
         foreign=("any",),
     ),
     Operator(
         "not_in",
         "not in",
-        lambda wanted: lambda value: not any(same(value, one) for one in wanted),
+        lambda operand: lambda value: not any(same(value, element) for element in operand),
     ),
     # The test of a pattern is made where its errors are reported.
-    Operator("pattern", "matches", lambda wanted: never, foreign=("regex", "matches")),
+    Operator("pattern", "matches", lambda operand: never, foreign=("regex", "matches")),
 )
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}

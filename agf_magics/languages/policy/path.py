@@ -237,8 +237,8 @@ def iteration_problem(paths: Mapping[str, Path], span: Span | None) -> Diagnosti
         if path.array != first.array:
             message = f"a batch iterates over one list, but {path.array} is not {first.array}"
             hint = "all fields come from the same element; combine the lists in an earlier step"
-            others = (("the list", first.span),)
-            return Diagnostic("policy.iteration-prefix", message, path.span, hint, related=others)
+            related = (("the list", first.span),)
+            return Diagnostic("policy.iteration-prefix", message, path.span, hint, related=related)
     return None
 
 

@@ -164,10 +164,10 @@ class Policy:
 
     def check_unique(self, why: str, key: str) -> None:
         """Report each alias that is used more than once."""
-        seen: Counter[str | None] = Counter()
+        counts: Counter[str | None] = Counter()
         for alias in (entry.scalar("agent") for entry in self.config.entries(key)):
-            seen[alias and alias.text] += 1
-            if alias and seen[alias.text] == 2:
+            counts[alias and alias.text] += 1
+            if alias and counts[alias.text] == 2:
                 hint = "declare a second alias with the same source"
                 message = f"{alias.text!r} is used twice, but {why}"
                 self.problems.error("policy.duplicate-alias", message, alias.span, hint)

@@ -141,8 +141,8 @@ class Forecast(OfflineJournal):
 
     def count_questions(self) -> None:
         """Count the questions that a new run would put to a person again."""
-        for at, _ in self._asked:
-            key = key_of(at)
+        for path, _ in self._asked:
+            key = key_of(path)
             linked = flow_at(self.linked, key[:-1])
             if linked is not None and isinstance(linked.callees.get(key[-1]), Person):
                 self.made_again[key] += 1
@@ -213,8 +213,8 @@ class RecordedCalls:
         )
         return next(filter(None, map(self._readable, candidates)), None)
 
-    def answer(self, at: StepPath) -> Record | None:
-        return self._readable(self._answers.get(at))
+    def answer(self, path: StepPath) -> Record | None:
+        return self._readable(self._answers.get(path))
 
     def _readable(self, record: Record | None) -> Record | None:
         with suppress(DecodeError):

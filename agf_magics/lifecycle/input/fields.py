@@ -99,7 +99,7 @@ def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[D
     input, or the fields of a value of the input that is passed on.
     """
     flow = linked.flow
-    known = {ref.path[-1] for ref in flow.inputs if ref.certain}  # by `missing_fields`
+    reported_names = {ref.path[-1] for ref in flow.inputs if ref.certain}  # by `missing_fields`
     unwritten = _unwritten(flow)
     is_first = True
     for read in follow(flow).reads:
@@ -119,9 +119,9 @@ def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[D
         else:
             continue
         for name in names:
-            if name in input or name in known or name in _defaults(flow):
+            if name in input or name in reported_names or name in _defaults(flow):
                 continue
-            known.add(name)
+            reported_names.add(name)
             span = (unwritten or {}).get(name) or read.ref.span or read.step.name.span
             callee_text = f"{read.step.kind} {read.step.name.text!r}"
             hint = suggest(name, input) or _give(name, None)

@@ -27,14 +27,14 @@ def find_workers(
 
     A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
     """
-    wanted = _chosen_workers(options)
-    if wanted is None:
+    chosen = _chosen_workers(options)
+    if chosen is None:
         return None, ()
     # Imported here: most runs have no workers.
     from ...workers.backends.requirements import Need, find_problems
     from ...workers.on import find_backend
 
-    backend = find_backend(wanted)
+    backend = find_backend(chosen)
     if backend is None:
         return None, ()
     problems = Diagnostics()

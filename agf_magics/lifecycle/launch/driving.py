@@ -58,10 +58,10 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
         progress.apply(event)
         journal = state.journal
         event = _with_values(event) if journal is not None and journal.unread else event
-        shown = secrets.event(event) if secrets.active else event
+        masked = secrets.event(event) if secrets.active else event
         for notify in list(listeners):
             try:
-                notify(shown)
+                notify(masked)
             except Exception as error:
                 listeners.remove(notify)
                 name = "tracing" if notify is spans else "on_event"

@@ -28,17 +28,17 @@ def align(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool = True) 
     looks_now = [_looks(row) for row in now]
     blocks = SequenceMatcher(None, looks_before, looks_now, autojunk=False).get_opcodes()
     aligned: dict[Key, Row] = {}
-    others: list[tuple[list[Row], list[Row]]] = []
+    changed_blocks: list[tuple[list[Row], list[Row]]] = []
     for tag, start, end, first, last in blocks:
         if tag == "equal":
             aligned.update(_pairs(before[start:end], now[first:last]))
         else:
-            others.append((list(before[start:end]), list(now[first:last])))
-    moved = _moved(others)
+            changed_blocks.append((list(before[start:end]), list(now[first:last])))
+    moved = _moved(changed_blocks)
     aligned.update(moved)
-    gone = {row.key for row in moved.values()}
-    for olds, news in others if is_same_flow else ():
-        removed = [row for row in olds if row.key not in gone]
+    moved_from = {row.key for row in moved.values()}
+    for olds, news in changed_blocks if is_same_flow else ():
+        removed = [row for row in olds if row.key not in moved_from]
         added = [row for row in news if row.key not in moved]
         if [_kind(row) for row in removed] == [_kind(row) for row in added]:
             aligned.update(_pairs(removed, added))
@@ -58,10 +58,10 @@ def _with_same_ids(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool
     return aligned
 
 
-def _moved(others: Sequence[tuple[list[Row], list[Row]]]) -> dict[Key, Row]:
+def _moved(changed_blocks: Sequence[tuple[list[Row], list[Row]]]) -> dict[Key, Row]:
     """The steps that an edit moved to another place, by the keys of now."""
-    olds = [row for block, _ in others for row in block]
-    news = [row for _, block in others for row in block]
+    olds = [row for block, _ in changed_blocks for row in block]
+    news = [row for _, block in changed_blocks for row in block]
     times_before = Counter(map(_looks, olds))
     times_now = Counter(map(_looks, news))
     old_of = {_looks(row): row for row in olds}

@@ -25,8 +25,8 @@ def find_named(run: object, flows: Collection[str] | None = None) -> Run | PastR
     if isinstance(run, Run | PastRun):
         return run
     word = word_of(run)
-    if (here := live.find(word)) is not None:
-        return here
+    if (live_run := live.find(word)) is not None:
+        return live_run
     if journal_file() is None:
         runs = named_runs(None)
         if not runs:

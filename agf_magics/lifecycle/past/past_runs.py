@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from functools import cache, partial
-from typing import Any
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
 
-from ...flow.progress.run_line import STATUSES, RunLine
+from ...flow.progress.run_line import STATUS_WORDS, RunLine
 from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import RunHead
 from ...pictures.amounts import counted
+from ...pictures.pages.parts import status as present_status
 from ...pictures.plain import untypeset
+from ...pictures.theme import state
 from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, refused
@@ -79,6 +81,7 @@ def runs(
     flow: str | None = None,
     status: str | None = None,
     since: str | date | timedelta | None = None,
+    text: str | None = None,
 ) -> Any:
     """Return the live runs and those in the journal (`Runs`), or one of them.
 
@@ -87,16 +90,19 @@ def runs(
     - ``run_id``: the id of a run, the name of a flow, which means its last run, or an unambiguous
       beginning of an id. Default None: all runs, the latest first.
     - ``flow``: the name of a flow, of which all runs are returned. Default None: of all flows.
-    - ``status``: ``"ok"``, ``"error"``, ``"cancelled"``, ``"waiting"``, ``"running"``,
-      ``"interrupted"`` or ``"damaged"``; only runs with it. Default None: all.
+    - ``status``: ``"ok"``, ``"error"`` or ``"failed"``, which are the same, ``"cancelled"``,
+      ``"waiting"``, ``"running"``, ``"interrupted"`` or ``"damaged"``: only runs with it; or
+      ``"dropped"``: only runs that dropped elements. Default None: all.
     - ``since``: only runs that started then or later: a time ago (``"2h"``, ``"3d"``, or a
       timedelta), a time of today (``"18:30"``), a date, or a date and a time. Default None: all.
+    - ``text``: words; only runs that have each of them in the id, the name, the state, the note or the
+      error. Default None: all.
 
     Returns a `Run` if the run is live, and a `PastRun` if it is in the journal; without ``run_id`` a
     table of runs. Raises DefinitionError if the journal cannot be read or has no such run.
     """
     if run_id is not None:
-        filters = {"flow": flow, "status": status, "since": since}
+        filters = {"flow": flow, "status": status, "since": since, "text": text}
         if any(value is not None for value in filters.values()):
             message = "runs takes the name of one run or filters of a list, not both"
             hint = f"write agf.runs(flow={flow or run_id!r})"
@@ -107,27 +113,80 @@ def runs(
         *map(_live_line, reversed(unjournaled.values())),
         *map(_line, journaled_runs()),
     ]
-    selected = filter(_filter(flow, status, since), lines)
+    selected = filter(_selection(flow, status, since, text).fits, map(_present, lines))
     return Runs(sorted(selected, key=lambda line: line.started, reverse=True))
 
 
-def _filter(
-    flow: str | None, status: str | None, since: str | date | timedelta | None
-) -> Callable[[RunLine], bool]:
-    """Whether a run is in a list with these filters."""
-    if status is not None and status not in STATUSES:
-        hint = "it is one of " + ", ".join(STATUSES)
-        raise refused("journal.filter", f"{status!r} is not the status of a run", hint)
-    name = None if flow is None else same_name(flow)
+class Selection(NamedTuple):
+    """Which runs a list has: those that fit each field that is not None. `runs`, the options of
+    ``%runs`` and the fields above its list select with it."""
+
+    flow: str | None = None
+    """The whole name of a flow."""
+    name: str | None = None
+    """A part of the name of a flow."""
+    status: str | None = None
+    """One of the `STATUS_WORDS`."""
+    since: float | None = None
+    """The first moment at which a run started, in seconds since 1970."""
+    before: float | None = None
+    """The moment before which a run started, in seconds since 1970."""
+    text: str | None = None
+    """Words that are all in what the list says of a run."""
+    is_of_notebook: Callable[[str], bool] | None = None
+    """Whether the id is that of a run of the notebook."""
+
+    def fits(self, run: RunLine) -> bool:
+        return all(self._tests(run))
+
+    def _tests(self, run: RunLine) -> Iterator[bool]:
+        """The results of all tests; the last ones open the run."""
+        yield self.flow is None or same_name(run.name) == same_name(self.flow)
+        yield self.name is None or self.name.lower() in run.name.lower()
+        yield self.status is None or run.is_said_to_be(self.status)
+        yield self.since is None or run.started >= self.since
+        yield self.before is None or run.started < self.before
+        yield self.text is None or _says(run, self.text.lower().split())
+        yield self.is_of_notebook is None or self.is_of_notebook(run.run_id)
+
+
+def _selection(
+    flow: str | None, status: str | None, since: str | date | timedelta | None, text: str | None
+) -> Selection:
+    """The selection that a person writes. Raises DefinitionError."""
     try:
         earliest = None if since is None else seconds_of(since)
     except ValueError:
         raise refused("journal.filter", f"{since!r} is not a time", HINT) from None
-    return lambda line: (
-        (name is None or same_name(line.name) == name)
-        and (status is None or line.status == status)
-        and (earliest is None or line.started >= earliest)
+    return Selection(flow, None, check_status(status), earliest, text=text)
+
+
+def check_status(status: str | None) -> str | None:
+    """``status`` itself. Raises DefinitionError if it is not one of the `STATUS_WORDS`."""
+    if status is not None and status not in STATUS_WORDS:
+        hint = "it is one of " + ", ".join(STATUS_WORDS)
+        raise refused("journal.filter", f"{status!r} is not the status of a run", hint)
+    return status
+
+
+def _says(run: RunLine, words: Sequence[str]) -> bool:
+    """Whether each of the words is in what a list says of a run."""
+    state_word = state(run.look).word
+    searched = (
+        f"{run.run_id}\n{run.name}\n{run.status}\n{state_word}\n{run.note}\n{run.shown_in}".lower()
     )
+    missing = [word for word in words if word not in searched]
+    # A run that ended well has no error, and most runs end well: they are not opened.
+    if not missing or run.status == "ok":
+        return not missing
+    error = _error_in_lower_case(run.run_id, run.status, run.seconds, run.note)
+    return all(word in error for word in missing)
+
+
+@lru_cache(maxsize=5_000)
+def _error_in_lower_case(run_id: str, *_state: object) -> str:
+    """The error of a run in a state; it is read once, because a page asks at each key."""
+    return error_of(openable(RunLine(run_id, "", "", 0.0, None, ""))).lower()
 
 
 def notebook_of(run_id: str) -> str:
@@ -227,6 +286,15 @@ def _live_line(run: Run) -> RunLine:
     tokens = run.usage.tokens if run.usage.requests else None
     facts = (run.run_id, run.name, run.status, started_at(run), seconds, "not in the journal")
     return RunLine(*facts, tokens, run.cost, dropped=run.progress.failed)
+
+
+def _present(listed: RunLine) -> RunLine:
+    """A run of the list. A live run gets its present status and the cell that shows it."""
+    run = live.find(listed.run_id)
+    if run is None:
+        return listed
+    now = listed._replace(status=present_status(run.progress), shown_in=run.origin)
+    return now._replace(dropped=run.progress.failed)
 
 
 def openable(listed: RunLine) -> RunLine:

@@ -137,10 +137,10 @@ def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
     assert place is not None, "`find_ended` has checked it"
     begun = False
     for record in records(*place):
-        at = key_of(record.at)
-        begun = begun or is_within(at, key)
+        call_key = key_of(record.at)
+        begun = begun or is_within(call_key, key)
         left_out = (key, *after, *visits) if begun else (key, *after)
-        if not any(is_within(at, outer) for outer in left_out):
+        if not any(is_within(call_key, outer) for outer in left_out):
             yield record
 
 

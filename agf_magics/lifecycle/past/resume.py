@@ -123,9 +123,11 @@ def resume_run(
     resumed, head = prepare_resumed(run_id, input, options)
     assert resumed.journal is not None, "a resumed run has a journal"
     hold_for(resumed.cancel)
-    mine = rights().grant
+    own_grant = rights().grant
     grant = granted.set(
-        state_of(resumed).grant.narrow(mine.tools, barred=mine.barred | mine.only_if_asking)
+        state_of(resumed).grant.narrow(
+            own_grant.tools, barred=own_grant.barred | own_grant.only_if_asking
+        )
     )
     try:
         claimed = claim(resumed.journal.store, head)

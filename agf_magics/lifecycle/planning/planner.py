@@ -160,8 +160,8 @@ def run_model(
         if resume:
             resume_planner(model)
         else:
-            shown = {name: value for name, value in input.items() if name not in hidden}
-            ticks.append(*messages, *_input_message(shown))
+            shown_input = {name: value for name, value in input.items() if name not in hidden}
+            ticks.append(*messages, *_input_message(shown_input))
             ticks.repeat(model)
     return ticks.result
 

@@ -252,8 +252,8 @@ class Ticks:
         limits = self.options.limits
         if limits.timeout is None:
             return limits
-        left = limits.timeout - (time.monotonic() - self._started)
-        if left <= 0:
+        seconds_left = limits.timeout - (time.monotonic() - self._started)
+        if seconds_left <= 0:
             message = (
                 f"planner {self.options.context!r} took longer than its timeout of "
                 f"{limits.timeout:g} s"
@@ -263,7 +263,7 @@ class Ticks:
                     "limit.timeout", message, hint="limits=Limits(timeout=…) sets it for all ticks"
                 )
             )
-        return replace(limits, timeout=left)
+        return replace(limits, timeout=seconds_left)
 
     def _warn(self) -> None:
         count = self.options.max_ticks

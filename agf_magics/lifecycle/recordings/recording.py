@@ -254,9 +254,9 @@ def _parse_lines(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
         raw = file.readline(MOST_LINE + 1)
         size += len(raw)
         if len(raw) > MOST_LINE or size > MOST_BYTES:
-            most, what = (MOST_LINE, "a line") if len(raw) > MOST_LINE else (MOST_BYTES, "it")
+            most, subject = (MOST_LINE, "a line") if len(raw) > MOST_LINE else (MOST_BYTES, "it")
             text = raw[:EXCERPT].decode(errors="replace")
-            raise _wrong(path, number, text, f"{what} has more than {most:,} bytes")
+            raise _wrong(path, number, text, f"{subject} has more than {most:,} bytes")
         if not raw:
             return
         yield number, _object(path, number, raw)
@@ -344,17 +344,17 @@ def _call(path: Path, number: int, line: Line) -> RecordedCall:
     if problem:
         raise _wrong(path, number, encode(line), problem)
     opaque = "it is no JSON, and was not stored" if outcomes == ["opaque"] else ""
-    asked = (str(what), line["kind"], line["name"], line["given"])
+    call_fields = (str(what), line["kind"], line["name"], line["given"])
     outcome = (line.get("value"), error, opaque, stored)
-    return RecordedCall(*asked, tuple(place), *outcome, contents, number)
+    return RecordedCall(*call_fields, tuple(place), *outcome, contents, number)
 
 
 def _wrong(
     path: Path, number: int, text: str, why: str, at: int = 0, hint: str | None = None
 ) -> DefinitionError:
-    shown = text.rstrip("\r\n")[:EXCERPT]
-    at = min(at, max(len(shown) - 1, 0))
-    span = Source(str(path), shown, number).span(at, at + 1 if at else len(shown))
+    excerpt = text.rstrip("\r\n")[:EXCERPT]
+    at = min(at, max(len(excerpt) - 1, 0))
+    span = Source(str(path), excerpt, number).span(at, at + 1 if at else len(excerpt))
     message = f"{path.name} cannot be replayed: {why}"
     hint = hint or "record it again: agf.record(run, …) or %runs RUN --record FILE"
     return DefinitionError(Diagnostic("replay.format", message, span, hint))

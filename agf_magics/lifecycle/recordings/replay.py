@@ -202,14 +202,14 @@ class Replay:
         hidden = callee.secret if isinstance(callee, Tool) else frozenset[str]()
         public = hide(arguments, hidden)
         most = current.settings.journal_value
-        shown = site.run.secrets.to_show(public, most)
+        to_write = site.run.secrets.to_show(public, most)
         contents: str | None = None
         # Two tables may have the same preview, so their contents are compared by a digest. A text
         # with a masked secret needs no digest.
-        if not shown.whole and not to_show(public, most)[1]:
+        if not to_write.whole and not to_show(public, most)[1]:
             contents = self._digests.contents(callee, public) or ""
         name = getattr(callee, "name", step.name.text)
-        return AskedCall(kind, step.kind, name, shown.text, contents, site)
+        return AskedCall(kind, step.kind, name, to_write.text, contents, site)
 
     def is_made(self, asked: AskedCall) -> bool:
         """Whether a call is made although runs replay this recording."""
@@ -318,7 +318,7 @@ class Replay:
         """Add the calls that were made to the file. Raises DefinitionError."""
         if not self.made_lines:
             return
-        made = [redact_line(line, self._redact) for line in self.made_lines]
+        lines_made = [redact_line(line, self._redact) for line in self.made_lines]
         lines = [redact_line(self._head, self._redact)]
         if self.path.exists():
             # Only this ends a line: Python finds an end in texts of JSON too.
@@ -328,7 +328,7 @@ class Replay:
                 for number, text in enumerate(texts, 1)
                 if text and number not in self._unreadable
             ]
-        write_lines(self.path, keep_parts([*lines, *made], self.path, None))
+        write_lines(self.path, keep_parts([*lines, *lines_made], self.path, None))
 
     def _replays(self, kind: str) -> bool:
         """Whether calls of this kind are taken from the file."""
@@ -487,8 +487,8 @@ def _no_request(
     if encode(conversation) in requests:
         message = f"{name} has no more of these requests: each is answered as often as it was made"
         hint = "make a model for each run: agf.replay_model(…)"
-    others = map(json.loads, itertools.islice(requests, NEAREST_AMONG))
-    pairs = [[*find_differences(other, conversation)] for other in others]
+    other_requests = map(json.loads, itertools.islice(requests, NEAREST_AMONG))
+    pairs = [[*find_differences(other, conversation)] for other in other_requests]
     if nearest := min(pairs, key=len, default=[]):
         before, after = shorten_pair(*nearest[0][1:])
         hint = f"the nearest recorded request has {before}, this one {after}; {hint}"

@@ -37,8 +37,12 @@ def answer_question(
 def _waiting(progress: Progress) -> list[PendingQuestion]:
     """The questions that wait for an answer now. Of several open questions only one is asked at a
     time; the others come later."""
-    asked = list(progress.open_questions.values())
-    return [pending for question in asked if (pending := PendingQuestion.of(question)) is not None]
+    open_questions = list(progress.open_questions.values())
+    return [
+        pending
+        for question in open_questions
+        if (pending := PendingQuestion.of(question)) is not None
+    ]
 
 
 def fitting_answer(question: Question, answer: Value) -> Value:

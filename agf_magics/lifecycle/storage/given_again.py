@@ -23,7 +23,7 @@ def check_given(order: Manifest, input: Value, run_id: str) -> None:
         is_one = len(missing) == 1
         again = "give it again" if is_one else "give them again"
         hint = f"{again}: {current.words.input_of(*missing)}"
-        what = "is secret" if is_one else "are secret"
+        verb = "is secret" if is_one else "are secret"
         names = ", ".join(missing)
-        message = f"run {run_id!r} needs {names}, which {what} and not in the journal"
+        message = f"run {run_id!r} needs {names}, which {verb} and not in the journal"
         raise refused("journal.secret", message, hint)

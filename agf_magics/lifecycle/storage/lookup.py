@@ -55,7 +55,7 @@ def find_resumable(store: Store, run: object, flows: Collection[str] | None = No
             return find_run(store, word, flows)
         if len(runs) == 1:
             return find_run(store, runs[0].run_id)  # its own error is reported
-    others = list[NamedRun]()
+    not_resumable = list[NamedRun]()
     errors = list[JournalError]()
     for named in runs:
         if named.status not in RESUMABLE:
@@ -67,10 +67,10 @@ def find_resumable(store: Store, run: object, flows: Collection[str] | None = No
             continue
         if run is not None or _notebook(row) == this_notebook():
             return row
-        others.append(named)
+        not_resumable.append(named)
     if errors:
         raise errors[0]
-    raise _none_resumable(store, word if run is not None else None, runs, others)
+    raise _none_resumable(store, word if run is not None else None, runs, not_resumable)
 
 
 def _none_resumable(

@@ -343,11 +343,11 @@ def _pack(value: Value, run_id: str, kind: str) -> dict[str, Any]:
     if packed.form == "json":
         return {"json": value}
     key = user_key()
-    shown = decoded(packed.shown)
+    preview = decoded(packed.shown)
     if packed.form == "again" or key is None or not isinstance(packed.data, bytes):
-        return {"shown": shown, "why": packed.why or "there is no key to sign it with"}
+        return {"shown": preview, "why": packed.why or "there is no key to sign it with"}
     data = base64.b64encode(packed.data).decode("ascii")
-    return {"pickle": data, "shown": shown, "sign": sign(key, run_id, kind, packed.data).hex()}
+    return {"pickle": data, "shown": preview, "sign": sign(key, run_id, kind, packed.data).hex()}
 
 
 def _unpack(
@@ -367,10 +367,10 @@ def _unpack(
 def _as_stored(stored: Mapping[str, Any]) -> EncodedValue:
     if "json" in stored:
         return EncodedValue("json", encode(stored["json"]))
-    shown = encode(stored["shown"])
+    preview = encode(stored["shown"])
     if "pickle" in stored:
-        return EncodedValue("pickle", base64.b64decode(stored["pickle"]), shown)
-    return EncodedValue("again", None, shown)
+        return EncodedValue("pickle", base64.b64decode(stored["pickle"]), preview)
+    return EncodedValue("again", None, preview)
 
 
 @cache

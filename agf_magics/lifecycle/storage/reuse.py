@@ -64,8 +64,8 @@ def _find_earlier(store: Store, run: Run, earlier: object) -> RunHead:
     """The run that ``earlier`` names, which is never ``run`` itself: it may be the last of its
     flow. Raises DefinitionError, JournalError."""
     word = word_of(earlier)
-    others = [other for other in named_runs(store) if other.run_id != run.run_id]
-    return find_run(store, identify(word, others)).head
+    other_runs = [other for other in named_runs(store) if other.run_id != run.run_id]
+    return find_run(store, identify(word, other_runs)).head
 
 
 def latest_runs(store: Store, name: str, but: str = "") -> list[RunHead]:

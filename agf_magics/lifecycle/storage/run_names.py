@@ -52,9 +52,9 @@ def named_runs(store: Store | None) -> list[NamedRun]:
 def runs_of(name: str, runs: Iterable[NamedRun]) -> list[NamedRun]:
     """The runs of the flow of that name; if it has none, those over the rows of a table."""
     listed = [(same_name(run.name), run) for run in runs if run.name]
-    wanted = same_name(name)
-    exactly = [run for flow, run in listed if flow == wanted]
-    return exactly or [run for flow, run in listed if flow == name_over_rows(wanted)]
+    normal_name = same_name(name)
+    exactly = [run for flow, run in listed if flow == normal_name]
+    return exactly or [run for flow, run in listed if flow == name_over_rows(normal_name)]
 
 
 def word_of(run: object) -> str:
@@ -83,16 +83,18 @@ def identify(
     registered. ``where``, ``code``, ``empty``: parts of the error, namely the place, the code, and
     the hint if there is no run. Raises DefinitionError.
     """
-    wanted = same_name(word)
+    normal_name = same_name(word)
     run_ids = [run.run_id for run in runs]
-    if word in run_ids or wanted in run_ids:
-        return word if word in run_ids else wanted
+    if word in run_ids or normal_name in run_ids:
+        return word if word in run_ids else normal_name
     of_flow = runs_of(word, runs)
     if of_flow:
         return of_flow[0].run_id
-    is_flow = wanted in map(same_name, default().flows if flows is None else flows)
+    is_flow = normal_name in map(same_name, default().flows if flows is None else flows)
     near = (
-        [] if is_flow or not word else [run_id for run_id in run_ids if run_id.startswith(wanted)]
+        []
+        if is_flow or not word
+        else [run_id for run_id in run_ids if run_id.startswith(normal_name)]
     )
     if len(near) == 1:
         return near[0]

@@ -79,13 +79,13 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
     for stored in rows:
         if not _is_row(stored):
             raise ValueError("a row of the tree is damaged")
-        key, counts, others, value, error = stored
+        key, counts, other_counts, value, error = stored
         row = progress.rows.get(tuple(key))
         if row is None:
             continue
         for name, number in zip(COUNTS, counts, strict=True):
             setattr(row, name, number)
-        for name, other in zip((*OTHERS, *TIMES), others, strict=True):
+        for name, other in zip((*OTHERS, *TIMES), other_counts, strict=True):
             setattr(row, name, other)
         row.held = value
         row.error = StepError(Diagnostic(*error)) if error is not None else None

@@ -157,14 +157,14 @@ class RowTable:
 
     def rows(self, numbers: Iterable[int] | None = None) -> Iterator[TableRow]:
         """The rows at these places, default None: all. Raises DefinitionError for a damaged one."""
-        wanted = list(range(len(self)) if numbers is None else numbers)
-        for start in range(0, len(wanted), PAGE):
-            some = wanted[start : start + PAGE]
+        places = list(range(len(self)) if numbers is None else numbers)
+        for start in range(0, len(places), PAGE):
+            page = places[start : start + PAGE]
             if self._records is None:
-                yield from (self._rows_in_memory[number] for number in some)
+                yield from (self._rows_in_memory[number] for number in page)
                 continue
             with as_definition_errors():
-                for number, outcome in zip(some, self._records.read(some), strict=True):
+                for number, outcome in zip(page, self._records.read(page), strict=True):
                     yield self._row(number, outcome)
 
     def at(self, places: Sequence[int]) -> Iterator[Mapping[str, Value]]:
@@ -221,22 +221,25 @@ class RowTable:
         None or "" takes the label away. Both required. The journal keeps it with the run. Raises
         DefinitionError for a text that is longer, IndexError for a row that does not exist.
         """
-        place = range(len(self))[place]
+        try:
+            place = range(len(self))[place]
+        except IndexError:
+            raise IndexError(f"the table has no row {place:,}: it has {len(self):,} rows") from None
         if text is not None and (not isinstance(text, str) or len(text) > LONGEST):
             message = f"a label is a text of at most {LONGEST} characters"
             raise DefinitionError(
                 Diagnostic("over.label", message, hint="keep it to a word or two")
             )
-        shown = self.run.secrets.text(text) if text else None
+        masked = self.run.secrets.text(text) if text else None
         with as_definition_errors():
-            self._keep_column(self.label_column, {place: shown}, new=False)
-        self.added.setdefault(self.label_column, {})[place] = shown
+            self._keep_column(self.label_column, {place: masked}, new=False)
+        self.added.setdefault(self.label_column, {})[place] = masked
 
     @cached_property
     def label_column(self) -> str:
         """The name of the column of labels: ``label``, or ``run.label`` if the table has one."""
-        others = {*self.columns} - {*self.added}
-        return "run." + LABEL if LABEL in others else LABEL
+        own_columns = {*self.columns} - {*self.added}
+        return "run." + LABEL if LABEL in own_columns else LABEL
 
     def _keep_column(self, name: str, values: Mapping[int, Value], new: bool) -> None:
         if (place := place_in_journal(self.run)) is not None:

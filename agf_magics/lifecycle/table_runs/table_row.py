@@ -127,10 +127,10 @@ class TableRow:
     def has_same_input(self, other: TableRow) -> bool | None:
         """Whether ``other`` had the same input; None: the input of a row is not known, or is no
         JSON."""
-        mine, its = self._given_text, other._given_text
-        if mine is None or its is None:
+        own_text, other_text = self._given_text, other._given_text
+        if own_text is None or other_text is None:
             return None
-        return is_same_json(mine, its)
+        return is_same_json(own_text, other_text)
 
     @property
     def shown_output(self) -> Value:

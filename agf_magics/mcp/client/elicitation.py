@@ -105,9 +105,11 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
     if not choices:
         question += f"\n{_form(fields, schema.get('required', ()))}"
     for _ in range(TRIES):
-        shown = call.masked(clean(question, LONGEST_QUESTION))
+        question_text = call.masked(clean(question, LONGEST_QUESTION))
         try:
-            answer = await call.context.ask(shown, [*choices, DECLINING_WORD] if choices else ())
+            answer = await call.context.ask(
+                question_text, [*choices, DECLINING_WORD] if choices else ()
+            )
         except StepError:
             return None
         if answer.strip() == DECLINING_WORD:

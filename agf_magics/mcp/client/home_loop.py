@@ -64,9 +64,9 @@ class HomeLoop:
         try:
             while True:
                 # A signal that another thread receives does not end a wait, so waits are short.
-                left = PART if end is None else min(PART, end - time.monotonic())
-                done, _ = futures.wait([future], max(left, 0))
-                if done or left <= 0:
+                seconds_left = PART if end is None else min(PART, end - time.monotonic())
+                ended, _ = futures.wait([future], max(seconds_left, 0))
+                if ended or seconds_left <= 0:
                     return future.result(0)
                 self._prompt()
         except BaseException:

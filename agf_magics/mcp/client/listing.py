@@ -96,8 +96,8 @@ def usable_tools(
         registered = f"{server}__{tool.name}"
         why = _why_left_out(tool, registered, usable, is_taken)
         if why:
-            shown = clean(tool.name, LONGEST_NAME)
-            notes.append(left_out(f"MCP server {server!r}: tool {shown!r} is left out: {why}"))
+            clean_name = clean(tool.name, LONGEST_NAME)
+            notes.append(left_out(f"MCP server {server!r}: tool {clean_name!r} is left out: {why}"))
             continue
         annotations = tool.annotations
         usable[tool.name] = Listed(

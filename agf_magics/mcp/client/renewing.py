@@ -96,8 +96,8 @@ class Provider(OAuthClientProvider):
     async def _adopt(self) -> bool:
         """Take the stored token; True if it differs from our token."""
         entry = await self._tokens.read()
-        ours = self.context.current_tokens
-        if entry is None or (ours is not None and entry.tokens == ours):
+        own_tokens = self.context.current_tokens
+        if entry is None or (own_tokens is not None and entry.tokens == own_tokens):
             return False
         self.context.current_tokens = entry.tokens
         self.context.token_expiry_time = entry.until

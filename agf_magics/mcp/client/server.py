@@ -236,12 +236,12 @@ class Server:
 
     def _take(self, tools: list[Any], more: bool) -> None:
         """Take a list of tools that was read. ``more``: whether the server has more tools."""
-        mine = {listed.registered for listed in self._listed.values()}
+        own_names = {listed.registered for listed in self._listed.values()}
         usable, notes = usable_tools(
             self.name,
             tools,
             self._only,
-            lambda name: name in self.registry.tools and name not in mine,
+            lambda name: name in self.registry.tools and name not in own_names,
         )
         if more:
             message = f"{self._who} lists more than {MOST_TOOLS} tools: the others are left out"
@@ -255,7 +255,7 @@ class Server:
             and self._session.has_resources
             and reader.name not in fresh
             and (self._only is None or reader.name in self._only)
-            and (reader.registered in mine or reader.registered not in self.registry.tools)
+            and (reader.registered in own_names or reader.registered not in self.registry.tools)
         )
         if self._reads_links:
             fresh[reader.name] = reader

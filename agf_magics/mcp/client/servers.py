@@ -163,8 +163,8 @@ def connect_file(path: Path, is_allowed: bool, registry: Registry | None = None)
     allows that; the file may be a stranger's. Raises DefinitionError ``mcp.not-allowed``."""
     entries = read_entries(path)
     if not is_allowed:
-        shown = "; ".join(f"{name}: {target.text}" for name, target in entries.items())
-        message = f"{path.name} lists MCP servers, which are not started: {shown:.500}"
+        targets = "; ".join(f"{name}: {target.text}" for name, target in entries.items())
+        message = f"{path.name} lists MCP servers, which are not started: {targets:.500}"
         hint = "--allow-mcp starts them: each command runs with your rights"
         raise DefinitionError(Diagnostic("mcp.not-allowed", message, hint=hint))
     return [connect(name, file=path.resolve(), registry=registry, wait=60) for name in entries]

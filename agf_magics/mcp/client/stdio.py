@@ -130,8 +130,8 @@ def _messages(line: bytes) -> list[SessionMessage | Exception]:
     with suppress(ValueError):
         _, message = read_line(line)
         return [SessionMessage(hide_output_schemas(message))]
-    shown = line[:80].decode(errors="replace").strip()
-    noise = ValueError(f"it wrote what is no message: {shown!r}")
+    line_start = line[:80].decode(errors="replace").strip()
+    noise = ValueError(f"it wrote what is no message: {line_start!r}")
     start = line[:ENDS]
     end = line[-ENDS:]
     is_answer = b'"jsonrpc"' in start + end and _ANSWER.search(start) is not None

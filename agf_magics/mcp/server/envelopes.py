@@ -67,9 +67,9 @@ def error_text(error: BaseException) -> str:
     are left out, because the client may not know the definition."""
     if not isinstance(error, AgfError):
         return "the server has failed; its log says more"
-    shown = merge_equal(error.diagnostics)
-    more = len(shown) - MOST_ERRORS
-    lines = [diagnostic_text(diagnostic) for diagnostic in shown[:MOST_ERRORS]]
+    merged = merge_equal(error.diagnostics)
+    more = len(merged) - MOST_ERRORS
+    lines = [diagnostic_text(diagnostic) for diagnostic in merged[:MOST_ERRORS]]
     return "\n".join([*lines, *([f"… and {more:,} more"] if more > 0 else [])])
 
 

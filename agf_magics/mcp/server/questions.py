@@ -41,8 +41,8 @@ def form_answer(question: Question, action: str, content: object) -> Value:
     if answer is None and question.approval and action != "cancel":
         return False
     if question.choices and isinstance(answer, str):
-        shown = {line(choice, 200): choice for choice in question.choices}
-        return shown.get(answer, answer)
+        choice_of = {line(choice, 200): choice for choice in question.choices}
+        return choice_of.get(answer, answer)
     return answer
 
 

@@ -35,7 +35,7 @@ def page(run: Run | PastRun) -> dict[str, Any]:
     """The page of a run as HTML and as text, as the run is now, and whether the run has ended."""
     bundle = run._repr_mimebundle_()
     is_over = run.status not in ("pending", "running")
-    shown = bundle["text/html"]
-    if len(shown) > MOST_SAVED:
-        shown = "<p>The page of this run is too large to be shown here.</p>"
-    return {"html": shown, "text": bundle["text/plain"], "is_over": is_over}
+    html = bundle["text/html"]
+    if len(html) > MOST_SAVED:
+        html = "<p>The page of this run is too large to be shown here.</p>"
+    return {"html": html, "text": bundle["text/plain"], "is_over": is_over}

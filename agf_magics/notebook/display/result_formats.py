@@ -19,7 +19,7 @@ from ...lifecycle.past.past_runs import Runs
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.run_list import ALL
 from . import registry_page
-from .run_list import as_now, placed, show_runs
+from .run_list import as_now, show_runs
 from .view import is_watched, show_ended
 
 
@@ -47,7 +47,7 @@ def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]
         # Without a view the default display shows the runs as a table.
         if isinstance(sys.displayhook, CapturingDisplayHook) or not is_watched(shell):
             raise NotImplementedError
-        show_runs(Runs(map(placed, found)), ALL, shell, lambda: Runs(as_now(found)))
+        show_runs(Runs(as_now(found)), ALL, shell, lambda: Runs(as_now(found)))
 
     def captured(found: Run, **_: Any) -> dict[str, str]:
         if is_shown(found):

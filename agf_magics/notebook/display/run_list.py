@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from ...commands.line import ParsedLine, check_known
 from ...commands.values import count
 from ...commands.words import Token, line_error
-from ...flow.progress.run_line import STATUSES, RunLine
+from ...flow.progress.run_line import STATUS_WORDS, RunLine
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.past.since import HINT, seconds_of
 from ...lifecycle.runs import live
 from ...pictures.amounts import counted
-from ...pictures.pages.parts import status
 from ...pictures.pages.run_list import PageOfRuns, runs_page, runs_table
 from ...pictures.plain import line
 from ...settings.folders import this_notebook
@@ -29,16 +29,16 @@ from .view import show_over
 MOST_LISTED = 20
 """Runs on a page without ``--limit``."""
 
-FILTERS = ("--status", "--name", "--since", "--before", "--notebook")
+FILTERS = ("--status", "--name", "--text", "--since", "--before", "--notebook")
 
 
 def list_runs(parsed: ParsedLine, shell: Any) -> None:
     """Display one page of the runs that the options select, the latest first, and the line of the
     next page."""
-    keep = _keep(parsed)
+    selection = _selection(parsed)
 
     def find() -> kept_runs.Runs:
-        return kept_runs.Runs(filter(keep, map(placed, kept_runs.runs())))
+        return kept_runs.Runs(filter(selection.fits, map(kept_runs.openable, kept_runs.runs())))
 
     runs = find()
     listed = _page(parsed, len(runs))
@@ -60,6 +60,11 @@ def show_runs(
         return show(page)
 
     def part(given: Json, runs: kept_runs.Runs) -> Json:
+        fields = (str(given.get(name) or "") or None for name in ("status", "text"))
+        status, text = fields
+        selection = kept_runs.Selection(status=kept_runs.check_status(status), text=text)
+        of_all = len(runs)
+        runs = kept_runs.Runs(filter(selection.fits, runs))
         first = natural(given.get("first"))
         part = listed._replace(first=first if first < len(runs) else 0)
         columns, rows = runs_table(runs, part)
@@ -73,6 +78,8 @@ def show_runs(
             "first": part.first,
             "most": part.most,
             "total": len(runs),
+            "of": of_all,
+            "statuses": list(STATUS_WORDS),
         }
 
     requests: Requests = {
@@ -84,31 +91,29 @@ def show_runs(
     show_over(page, shell, {"list": part({"first": listed.first}, runs)}, requests)
 
 
-def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
-    """The filter of the options. The notebook is tested last: it is read from the file of a run's
-    manifest."""
-    wanted, name = parsed.word("--status"), parsed.text("--name")
+def _selection(parsed: ParsedLine) -> kept_runs.Selection:
+    """The runs that the options select."""
+    wanted = parsed.word("--status")
     if wanted is not None:
         message = f"{wanted.text!r} is not the status of a run"
-        check_known("status", message, wanted, STATUSES, "statuses")
+        check_known("status", message, wanted, STATUS_WORDS, "statuses")
     since, before = (
         moment(word) if (word := parsed.word(flag)) else None for flag in ("--since", "--before")
     )
     notebook = parsed.text("--notebook")
+    return kept_runs.Selection(
+        name=parsed.text("--name"),
+        status=parsed.text("--status"),
+        since=since,
+        before=before,
+        text=parsed.text("--text"),
+        is_of_notebook=None if notebook is None else partial(_is_of, notebook),
+    )
 
-    def tests(one: RunLine) -> Iterator[bool]:
-        yield wanted is None or one.status == wanted.text
-        yield name is None or name.lower() in one.name.lower()
-        yield since is None or one.started >= since
-        yield before is None or one.started < before
-        yield notebook is None or _is_of(one, notebook)
 
-    return lambda one: all(tests(one))
-
-
-def _is_of(one: RunLine, wanted: str) -> bool:
-    is_live = live.live.find(one.run_id) is not None
-    path = this_notebook() if is_live else kept_runs.notebook_of(one.run_id)
+def _is_of(wanted: str, run_id: str) -> bool:
+    is_live = live.live.find(run_id) is not None
+    path = this_notebook() if is_live else kept_runs.notebook_of(run_id)
     return path == this_notebook() if wanted == "--notebook" else wanted.lower() in path.lower()
 
 
@@ -137,13 +142,4 @@ def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
 def as_now(lines: Iterable[RunLine]) -> list[RunLine]:
     """The runs of a list as they are now; a run that is gone stays as it was."""
     current = {run.run_id: run for run in kept_runs.runs()}
-    return [placed(current.get(one.run_id, one)) for one in lines]
-
-
-def placed(listed: RunLine) -> RunLine:
-    """A run of the list. A live run gets its present status and the cell that shows it."""
-    run = live.live.find(listed.run_id)
-    if run is None:
-        return kept_runs.openable(listed)
-    now = listed._replace(status=status(run.progress), shown_in=run.origin, open=lambda: run)
-    return now._replace(dropped=run.progress.failed)
+    return [kept_runs.openable(current.get(one.run_id, one)) for one in lines]

@@ -43,7 +43,7 @@ SCRIPTS = (
     "mount",
 )
 """The parts of the script, in the order in which they need each other."""
-LATER_SCRIPTS = ("table", "evaluations", "lanes", "calls", "later")
+LATER_SCRIPTS = ("table", "evaluations", "lanes", "calls", "runs", "later")
 """The parts of the script that the page requests when a person opens one of their views."""
 
 
@@ -51,16 +51,20 @@ LATER_SCRIPTS = ("table", "evaluations", "lanes", "calls", "later")
 def script() -> str:
     """The script of the page as one module: the style as a text, the names of the fields in messages
     (wire.py), and the parts one after the other, without comments and indents."""
-    style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
     parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    return "\n".join([f"const STYLE = {style};", wire_script(), *map(_shortened, parts)])
+    return "\n".join([_style("STYLE", "explorer.css"), wire_script(), *map(_shortened, parts)])
 
 
 @cache
 def later_script() -> str:
     """The script of the views that a person opens."""
     parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in LATER_SCRIPTS]
-    return "\n".join(map(_shortened, parts))
+    return "\n".join([_style("RUNS_STYLE", "runs.css"), *map(_shortened, parts)])
+
+
+def _style(name: str, file: str) -> str:
+    """A style sheet as a text of the script."""
+    return f"const {name} = {json.dumps(_shortened((FOLDER / file).read_text(encoding='utf-8')))};"
 
 
 @cache

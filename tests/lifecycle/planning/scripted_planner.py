@@ -15,8 +15,8 @@ def plan(*calls: dict[str, Any], output: Any = None) -> dict[str, Any]:
     return {"calls": list(calls), "output": output}
 
 
-def call(tool: str, path: str | None = None, **given: Any) -> dict[str, Any]:
-    return {"_tool": tool, **given, **({"_outputPath": path} if path else {})}
+def call(tool: str, path: str | None = None, **arguments: Any) -> dict[str, Any]:
+    return {"_tool": tool, **arguments, **({"_outputPath": path} if path else {})}
 
 
 class Planner:
@@ -47,9 +47,13 @@ class Planner:
     @property
     def schema(self) -> dict[str, Any]:
         """The schema of a reply, as the last request has it."""
-        given = self.asked[0][1].model_request_parameters
-        found = given.output_object.json_schema if given.output_object else given.output_tools[0].parameters_json_schema
-        return dict(found)
+        parameters = self.asked[0][1].model_request_parameters
+        schema = (
+            parameters.output_object.json_schema
+            if parameters.output_object
+            else parameters.output_tools[0].parameters_json_schema
+        )
+        return dict(schema)
 
     @property
     def received(self) -> str:

@@ -22,25 +22,25 @@ DONE = plan(output="†state.total")
 
 
 @pytest.fixture
-def made() -> list[tuple[Any, ...]]:
+def calls_made() -> list[tuple[Any, ...]]:
     """The list of the calls that were made."""
     return []
 
 
 @pytest.fixture
-def registry(made: list[tuple[Any, ...]]) -> agf.Registry:
+def registry(calls_made: list[tuple[Any, ...]]) -> agf.Registry:
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
     def price(fruit: str) -> float:
         """The price of a kilo."""
-        made.append(("price", fruit))
+        calls_made.append(("price", fruit))
         return {"pear": 2.5, "fig": 7.0}[fruit]
 
     @agf.tool(registry=registry)
     def times(a: float, b: float) -> float:
         """A product."""
-        made.append(("times", a, b))
+        calls_made.append(("times", a, b))
         return a * b
 
     return registry
@@ -61,12 +61,12 @@ def refusal(planner: Planner, registry: agf.Registry, **options: Any) -> agf.Agf
 
 def test_a_model_is_asked_until_a_plan_with_an_output_has_run(registry: agf.Registry) -> None:
     planner = Planner(plan(PRICE), plan(TOTAL), DONE)
-    done = run(planner, registry)
-    assert (done.output, done.error) == (14.0, None)
-    assert [run.output for run in done.runs] == [None, None, 14.0]
-    assert [one.status for one in done.asked] == ["ok"] * 3
-    assert done.usage.requests == 3
-    assert done.usage.tokens == sum(one.usage.tokens for one in done.asked) > 0
+    planned = run(planner, registry)
+    assert (planned.output, planned.error) == (14.0, None)
+    assert [run.output for run in planned.runs] == [None, None, 14.0]
+    assert [tick.status for tick in planned.asked] == ["ok"] * 3
+    assert planned.usage.requests == 3
+    assert planned.usage.tokens == sum(tick.usage.tokens for tick in planned.asked) > 0
 
 
 def test_the_calls_of_a_plan_with_an_output_still_run(registry: agf.Registry) -> None:
@@ -75,9 +75,9 @@ def test_the_calls_of_a_plan_with_an_output_still_run(registry: agf.Registry) ->
 
 def test_a_model_sees_the_task_the_input_and_what_failed(registry: agf.Registry) -> None:
     planner = Planner(plan(call("price", "†state.price", fruit="†input.fruit")), plan(PRICE, output="†state.price"))
-    done = run(planner, registry, input={"fruit": "kiwi"})
-    assert done.output == 7.0
-    assert [run.status for run in done.runs] == ["error", "ok"]
+    planned = run(planner, registry, input={"fruit": "kiwi"})
+    assert planned.output == 7.0
+    assert [run.status for run in planned.runs] == ["error", "ok"]
     assert planner.prompts[0].startswith("Task: What do two kilos of figs cost?")
     assert '{"type": "data", "kind": "input", "data": {"fruit": "kiwi"}}' in planner.prompts[0]
     assert '"error": {"code": "KeyError"' in planner.prompts[1]
@@ -89,18 +89,18 @@ def test_the_failure_of_the_last_plan_is_raised(registry: agf.Registry) -> None:
     assert len(planner.asked) == 2
 
 
-def test_a_planner_continues_the_context_of_the_one_before(registry: agf.Registry, made: list[Any]) -> None:
+def test_a_planner_continues_the_context_of_the_one_before(registry: agf.Registry, calls_made: list[Any]) -> None:
     run(Planner(plan(PRICE, output="†state.price")), registry, context="shop")
     later = Planner(plan(TOTAL, output="†state.total"))
     assert run(later, registry, context="shop").output == 14.0
     assert '"data": {"price": 7.0}' in later.prompts[0]
-    assert [one[0] for one in made] == ["price", "times"]
+    assert [call_made[0] for call_made in calls_made] == ["price", "times"]
 
 
 def test_a_model_that_plans_in_circles_ends_after_max_ticks(registry: agf.Registry) -> None:
-    done = run(Planner(plan(PRICE)), registry, max_ticks=3)
-    (warning,) = (warning for warning in done.runs[-1].warnings if warning.code == "run.max-ticks")
-    assert (len(done.runs), done.output, done.error) == (3, None, None)
+    planned = run(Planner(plan(PRICE)), registry, max_ticks=3)
+    (warning,) = (warning for warning in planned.runs[-1].warnings if warning.code == "run.max-ticks")
+    assert (len(planned.runs), planned.output, planned.error) == (3, None, None)
     assert warning.hint == "the last two plans are equal: say in the task when it is done"
 
 
@@ -143,7 +143,7 @@ def test_a_tool_is_offered_with_references_and_a_free_path(registry: agf.Registr
     assert think["properties"]["_tool"] == {"const": "think"}
     assert price["properties"]["_outputPath"]["pattern"] == "^†"
     assert (price["required"], price["additionalProperties"]) == (["_tool", "fruit"], False)
-    assert [one["type"] for one in times["properties"]["a"]["anyOf"]] == ["number", "string"]
+    assert [alternative["type"] for alternative in times["properties"]["a"]["anyOf"]] == ["number", "string"]
     assert planner.schema["required"] == ["calls", "output"]
 
 
@@ -162,7 +162,7 @@ def _draw_with(kind: type) -> Any:
     class Point(TypedDict):
         x: kind  # type: ignore[valid-type]
 
-    def draw(at: Any) -> str:
+    def draw(path: Any) -> str:
         """Draws."""
         return "drawn"
 
@@ -206,11 +206,11 @@ def test_a_prescribed_path_is_the_only_one(registry: agf.Registry) -> None:
 
 def test_a_reply_is_judged_by_the_schema_of_the_tool_that_it_names(registry: agf.Registry) -> None:
     planner = Planner(plan(call("price", "†state.price")), plan(PRICE, output="†state.price"))
-    done = run(planner, registry)
+    planned = run(planner, registry)
     assert planner.prompts[1] == (
         "Your answer cannot be used: calls[0] (price): 'fruit' is missing (its arguments are fruit). Answer again."
     )
-    assert (len(done.runs), done.asked[0].usage.requests) == (1, 2)
+    assert (len(planned.runs), planned.asked[0].usage.requests) == (1, 2)
 
 
 def _deep(levels: int) -> Any:
@@ -244,23 +244,24 @@ HOSTILE: list[tuple[str, Turn, str, str]] = [
     ("plans depth", plan(call("price", "†state.p", fruit=_deep(150))), "", ""),
     ("plans half", '{"calls": [{"_tool": "pri', "the reply is not JSON", ""),
 ]  # fmt: skip
+"""For each case: its name, the reply of the model, the message, and the text under the caret."""
 
 
 @pytest.mark.parametrize(("turn", "message", "caret"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
 def test_a_hostile_model_is_asked_twice_more_and_then_refused(
-    turn: Turn, message: str, caret: str, registry: agf.Registry, made: list[Any], tmp_path: Path
+    turn: Turn, message: str, caret: str, registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
     planner = Planner(turn)
     with kept.journal_in(tmp_path):
-        done = run(planner, registry, raises=False)
-        assert done.error.code == "planner.reply"
-        assert message in str(done.error)
-        diagnostic = done.error.diagnostic
+        planned = run(planner, registry, raises=False)
+        assert planned.error.code == "planner.reply"
+        assert message in str(planned.error)
+        diagnostic = planned.error.diagnostic
         assert diagnostic.span.source.name == "tick 1"
         assert diagnostic.span.text.startswith(caret)
-        assert (len(planner.asked), made, done.runs) == (3, [], ())
+        assert (len(planner.asked), calls_made, planned.runs) == (3, [], ())
         assert message in planner.prompts[1] or "deep" in planner.prompts[1]
-        journaled = find_past_run(done.asked[0].run_id)
+        journaled = find_past_run(planned.asked[0].run_id)
         assert (journaled.status, journaled.usage.requests) == ("error", 3)
         assert journaled.error.code == "planner.reply"
 
@@ -278,8 +279,8 @@ def test_an_output_must_conform_whether_it_is_a_value_or_a_reference(registry: a
         plan(call("think", "†state.word", _output="ten"), output="†state.word"),
         plan(PRICE, output="†state.price"),
     )
-    done = run(planner, registry, gives={"type": "number"})
-    assert (done.output, len(done.runs), len(planner.asked)) == (7.0, 2, 3)
+    planned = run(planner, registry, gives={"type": "number"})
+    assert (planned.output, len(planned.runs), len(planner.asked)) == (7.0, 2, 3)
     assert "output: needs a number" in planner.prompts[1]
     assert "the output does not conform to its schema" in planner.prompts[2]
 
@@ -317,17 +318,17 @@ def test_the_timeout_is_of_all_ticks(registry: agf.Registry) -> None:
     assert len(planner.asked) == 1
 
 
-def test_the_user_confirms_the_calls_of_the_named_tools(registry: agf.Registry, made: list[Any]) -> None:
-    asked: list[str] = []
+def test_the_user_confirms_the_calls_of_the_named_tools(registry: agf.Registry, calls_made: list[Any]) -> None:
+    questions: list[str] = []
 
     def ask(question: Any) -> bool:
-        asked.append(question.text)
-        return len(asked) > 1
+        questions.append(question.text)
+        return len(questions) > 1
 
     planner = Planner(plan(PRICE), plan(PRICE, TOTAL, output="†state.total"))
     assert run(planner, registry, confirm=["price"], ask=ask).output == 14.0
-    assert asked == ['call price(fruit="fig")?'] * 2
-    assert [one[0] for one in made] == ["price", "times"]
+    assert questions == ['call price(fruit="fig")?'] * 2
+    assert [call_made[0] for call_made in calls_made] == ["price", "times"]
     assert "'price' was not called: it was denied" in planner.prompts[1]
 
 
@@ -358,10 +359,10 @@ def test_a_model_gets_a_placeholder_and_the_tool_the_secret(
     use = call("login", "†state.page", token="†input.token")
     planner = Planner(plan(use), plan(use), plan(output="done"))
     with kept.journal_in(tmp_path) as path:
-        done = run(planner, registry, input={"token": "hunter-2-hunter", "user": "ann"})
+        planned = run(planner, registry, input={"token": "hunter-2-hunter", "user": "ann"})
         kept.flush(path)
         stored = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
-    assert (done.output, login) == ("done", ["hunter-2-hunter"] * 2)
+    assert (planned.output, login) == ("done", ["hunter-2-hunter"] * 2)
     assert "hunter-2" not in planner.received
     assert '"data": {"token": "•••"}' in planner.prompts[0]
     assert '"data": {"user": "ann"}' in planner.prompts[2]
@@ -387,17 +388,17 @@ def test_a_model_cannot_give_a_secret_away_nor_make_one_up(
 
 
 def test_a_resumed_planner_does_not_repeat_completed_ticks(
-    registry: agf.Registry, made: list[Any], tmp_path: Path
+    registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
     with kept.journal_in(tmp_path):
         first = run(Planner(plan(PRICE), ConnectionError("no line")), registry, raises=False)
         assert first.error.code == "model.failed"
         registry.contexts.remove("planner")  # as in another kernel
         later = Planner(plan(TOTAL, output="†state.total"))
-        done = run(later, registry, resume=True)
-    assert (done.output, len(later.asked), len(done.runs)) == (14.0, 1, 1)
-    assert done.asked[0].run_id == first.asked[1].run_id
-    assert made == [("price", "fig"), ("times", 7.0, 2)]
+        planned = run(later, registry, resume=True)
+    assert (planned.output, len(later.asked), len(planned.runs)) == (14.0, 1, 1)
+    assert planned.asked[0].run_id == first.asked[1].run_id
+    assert calls_made == [("price", "fig"), ("times", 7.0, 2)]
 
 
 def test_the_ticks_before_an_interruption_count(registry: agf.Registry, tmp_path: Path) -> None:
@@ -410,14 +411,14 @@ def test_the_ticks_before_an_interruption_count(registry: agf.Registry, tmp_path
 
 @pytest.mark.parametrize("same_kernel", [True, False])
 def test_an_interrupted_plan_is_resumed_and_the_next_tick_follows(
-    same_kernel: bool, registry: agf.Registry, made: list[Any], tmp_path: Path
+    same_kernel: bool, registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
     presses = [True]
 
     @agf.tool(registry=registry)
     async def press(after: float) -> str:
         """The user presses ■ during the first call."""
-        made.append(("press",))
+        calls_made.append(("press",))
         if presses:
             presses.pop()
             signal.raise_signal(signal.SIGINT)
@@ -431,13 +432,13 @@ def test_an_interrupted_plan_is_resumed_and_the_next_tick_follows(
         if not same_kernel:
             registry.contexts.remove("planner")
         later = Planner(plan(output="†state.pressed"))
-        done = run(later, registry, resume=True)
-    assert (done.output, len(later.asked)) == ("pressed", 1)
-    assert [one[0] for one in made] == ["price", "press", "press"]
+        planned = run(later, registry, resume=True)
+    assert (planned.output, len(later.asked)) == ("pressed", 1)
+    assert [call_made[0] for call_made in calls_made] == ["price", "press", "press"]
 
 
 def test_a_reply_that_has_not_run_yet_is_not_requested_again(
-    registry: agf.Registry, made: list[Any], tmp_path: Path
+    registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
     with kept.journal_in(tmp_path):
         first = run(Planner(plan(PRICE, output="†state.price")), registry)
@@ -447,8 +448,8 @@ def test_a_reply_that_has_not_run_yet_is_not_requested_again(
         delete([first.runs[0].run_id])  # as if the kernel had died before the plan
         registry.contexts.remove("planner")
         later = Planner(DONE)
-        done = run(later, registry, resume=True)
-    assert (done.output, later.asked, len(made)) == (7.0, [], 2)
+        planned = run(later, registry, resume=True)
+    assert (planned.output, later.asked, len(calls_made)) == (7.0, [], 2)
 
 
 def test_a_planner_without_a_past_cannot_be_resumed(registry: agf.Registry, tmp_path: Path) -> None:
@@ -495,13 +496,13 @@ def test_a_server_with_the_openai_protocol_plans(registry: agf.Registry) -> None
     replies = [json.dumps(plan(PRICE, TOTAL)), json.dumps(DONE)]
     with ScriptedServer(replies) as server:
         registry.choose("openai:scripted", server.url)
-        done = agf.planning.run_planner("openai:scripted", "What do two kilos of figs cost?", registry=registry)
-    assert (done.output, done.usage.tokens, done.cost) == (
+        planned = agf.planning.run_planner("openai:scripted", "What do two kilos of figs cost?", registry=registry)
+    assert (planned.output, planned.usage.tokens, planned.cost) == (
         14.0,
         30,
         None,
     )  # there is no price for the user's own server
-    assert set(done.usage.by_model) == {"openai:scripted"}
-    asked = server.requests[0]["response_format"]["json_schema"]["schema"]
-    assert asked["properties"]["calls"]["items"]["anyOf"][0]["properties"]["_tool"] == {"const": "think"}
+    assert set(planned.usage.by_model) == {"openai:scripted"}
+    schema = server.requests[0]["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["calls"]["items"]["anyOf"][0]["properties"]["_tool"] == {"const": "think"}
     assert not [word for word in ("_call", "_date", "_outputMethod") if word in json.dumps(server.requests)]

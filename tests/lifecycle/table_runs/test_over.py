@@ -50,13 +50,13 @@ TABLES = {
     "polars": lambda rows, folder: pl.DataFrame(rows),
     "lazy polars": lambda rows, folder: pl.LazyFrame(rows),
     "arrow": lambda rows, folder: pa.Table.from_pylist(rows),
-    "csv": lambda rows, folder: written(rows, folder / "rows.csv"),
-    "parquet": lambda rows, folder: written(rows, folder / "rows.parquet"),
-    "jsonl": lambda rows, folder: written(rows, folder / "rows.jsonl"),
+    "csv": lambda rows, folder: write_rows(rows, folder / "rows.csv"),
+    "parquet": lambda rows, folder: write_rows(rows, folder / "rows.parquet"),
+    "jsonl": lambda rows, folder: write_rows(rows, folder / "rows.jsonl"),
 }
 
 
-def written(rows: list[dict[str, Any]], path: Path) -> Path:
+def write_rows(rows: list[dict[str, Any]], path: Path) -> Path:
     if path.suffix == ".jsonl":
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     elif path.suffix == ".csv":
@@ -84,7 +84,7 @@ def test_a_file_is_read_a_page_at_a_time(registry: agf.Registry, folder: Path, s
     rows: list[dict[str, Any]] = [
         {"n": number + 10, "t": f"{number}\n" if number % 7 == 0 else "é"} for number in range(2_345)
     ]
-    run = over(registry, written(rows, folder / f"rows{suffix}"))
+    run = over(registry, write_rows(rows, folder / f"rows{suffix}"))
     assert run.output["ok"] == len(rows)
     assert [(row["n"], row["t"], row["twice"]) for row in run.table] == [
         (row["n"], row["t"], 2 * row["n"]) for row in rows
@@ -169,11 +169,11 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("what", UNREADABLE)
+@pytest.mark.parametrize("case", UNREADABLE)
 def test_a_csv_file_with_an_ambiguous_cell_is_refused(
-    registry: agf.Registry, folder: Path, calls: list[int], what: str
+    registry: agf.Registry, folder: Path, calls: list[int], case: str
 ) -> None:
-    content, reason = UNREADABLE[what]
+    content, reason = UNREADABLE[case]
     (folder / "rows.csv").write_bytes(content)
     with pytest.raises(agf.DefinitionError, match=reason) as error:
         over(registry, folder / "rows.csv")
@@ -198,11 +198,11 @@ REFUSED: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_a_table_that_cannot_be_used_is_an_error_before_the_first_row(
-    registry: agf.Registry, calls: list[int], what: str
+    registry: agf.Registry, calls: list[int], case: str
 ) -> None:
-    table, code = REFUSED[what]
+    table, code = REFUSED[case]
     with pytest.raises(agf.DefinitionError) as error:
         over(registry, table)
     assert error.value.code == code
@@ -393,15 +393,15 @@ WORDS = [{"word": f"w{number}"} for number in range(60)]
 
 
 def test_a_run_with_a_known_price_asks_after_twenty_rows(asking: agf.Registry, model: ScriptedServer) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     def ask(question: agf.Question) -> bool:
-        asked.append(question.text)
+        questions.append(question.text)
         assert len(model.requests) == 20
         return True
 
     run = agf.run("ask", over=WORDS, registry=asking, ask=ask)
-    assert asked == ["the first 20 of 60 rows cost $0.0015: about $0.0045 for all. Go on?"]
+    assert questions == ["the first 20 of 60 rows cost $0.0015: about $0.0045 for all. Go on?"]
     assert run.output["ok"] == 60
     assert run.table[5]["tokens"] == 15
     assert run.table[5]["cost"] == pytest.approx(0.000075)

@@ -315,6 +315,8 @@ def test_labels_and_scores_are_kept_with_the_run(table: Any) -> None:
     assert "<b>bad" not in later._repr_html_()
     assert later[2]["size"] == 2.0
     assert table.to_pandas()["label"][0] == "good"
+    with pytest.raises(IndexError, match="the table has no row 99: it has "):
+        later.label(99, "none")
     later.label(4, "late")
     assert table.run.table[4]["label"] == "late"
 

@@ -47,13 +47,13 @@ SUMMARIES: dict[str, tuple[list[Any], list[Any], Fields]] = {
 }
 
 
-@pytest.mark.parametrize("what", SUMMARIES)
-def test_a_score_over_all_rows(what: str) -> None:
-    values, kept, fields = SUMMARIES[what]
-    found, summary = summary_of(values)
-    assert found == kept
+@pytest.mark.parametrize("case", SUMMARIES)
+def test_a_score_over_all_rows(case: str) -> None:
+    values, values_kept, fields = SUMMARIES[case]
+    values_found, summary = summary_of(values)
+    assert values_found == values_kept
     assert {name: getattr(summary, name) for name in fields} == fields
-    numbers = [value for value in kept if isinstance(value, int | float)]
+    numbers = [value for value in values_kept if isinstance(value, int | float)]
     assert (summary.mean and summary.mean.mean) == (sum(numbers) / len(numbers) if numbers else None)
 
 
@@ -66,6 +66,7 @@ FAULTY: list[tuple[list[Any], int, str]] = [
     ([1, 10**400], 1, "the score is infinite, or larger than a float can be"),
     ([1, ERRED], 1, "it failed"),
 ]
+"""The values of the rows, the number of the first faulty row, and the message."""
 
 
 @pytest.mark.parametrize(("values", "row", "message"), FAULTY, ids=lambda value: repr(value)[:30])
@@ -118,11 +119,11 @@ def test_the_repetitions_of_a_row_do_not_count_as_rows() -> None:
 
 def test_the_interval_of_many_rows_is_that_of_their_deviation() -> None:
     many = [[number % 2 + number / 1e6] for number in range(MOST_DRAWN // RESAMPLES + 1)]
-    found = interval(many, 1)
-    assert found == interval(many, 2), "no row is drawn"
+    bounds = interval(many, 1)
+    assert bounds == interval(many, 2), "no row is drawn"
     half = 1.96 * 0.5 / math.sqrt(len(many))
-    assert found.high - found.mean == pytest.approx(half, rel=1e-3)
-    assert found.mean - found.low == pytest.approx(half, rel=1e-3)
+    assert bounds.high - bounds.mean == pytest.approx(half, rel=1e-3)
+    assert bounds.mean - bounds.low == pytest.approx(half, rel=1e-3)
     assert interval(many[:-1], 1) != interval(many[:-1], 2), "one fewer is drawn"
 
 
@@ -132,12 +133,12 @@ def test_the_interval_of_many_rows_is_that_of_their_deviation() -> None:
 def test_the_scores_are_a_table_with_their_seed_and_the_first_faults() -> None:
     _, numbers = summary_of([1, 1, 1, *([ERRED] * 4)])
     _, labels = summary_of([*"abbc"], ["a", "a", "b", None])
-    shown = repr(Scores(s=numbers, t=labels._replace(name="t")))
-    assert [line.split() for line in shown.splitlines()[-3:-1]] == [
+    text = repr(Scores(s=numbers, t=labels._replace(name="t")))
+    assert [line.split() for line in text.splitlines()[-3:-1]] == [
         ["s", "3", "4", "1", "[1,", "1]", "1"],
         ["t", "4", "b:", "2,", "a:", "1,", "c:", "1", "0.667", "of", "3"],
     ]
-    assert shown.splitlines()[-1] == (
+    assert text.splitlines()[-1] == (
         "seed of the intervals: 7; s, row 3: it failed; s, row 4: it failed; s, row 5: it failed"
     )
     assert repr(Scores()).split()[:2] == ["score", "rows"]

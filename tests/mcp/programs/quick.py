@@ -27,13 +27,13 @@ def answer(ask: dict[str, Any]) -> dict[str, Any]:
         case "tools/list":
             return {"tools": TOOLS}
         case "tools/call":
-            given = ask["params"].get("arguments") or {}
+            arguments = ask["params"].get("arguments") or {}
             if mark := os.environ.get("MARK"):
                 with open(mark, "a", encoding="utf-8") as file:
                     file.write(ask["params"]["name"] + "\n")
             if ask["params"]["name"] == "die":
                 os._exit(3)
-            return {"content": [{"type": "text", "text": str(given.get("a", 0) + given.get("b", 1))}]}
+            return {"content": [{"type": "text", "text": str(arguments.get("a", 0) + arguments.get("b", 1))}]}
     return {}
 
 

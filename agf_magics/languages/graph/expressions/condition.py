@@ -157,8 +157,10 @@ class _Parser(Scanner):
             inner = source[start + 1 : close].strip("{ ") if close > 0 else ""
             end = close + 1 if close > 0 else self.end
             rest = (inner.removeprefix("state.") + source[end : self.end].lstrip("}")).strip()
-            shown = f"write: {rest}" if inner else None
-            raise Refusal("graph.condition-braces", "a condition has no braces", start, end, shown)
+            braces_hint = f"write: {rest}" if inner else None
+            raise Refusal(
+                "graph.condition-braces", "a condition has no braces", start, end, braces_hint
+            )
         word = self.match(_LEFT_WORD)
         end = max(word.end() if word else start, start + 1)
         hint = "the left side is a path into the state: score, critique.score"

@@ -75,11 +75,11 @@ def quoted_end(source: str, start: int, end: int) -> int:
     """The position after the closing quote of the text that begins at ``start``; -1 if there is
     none before ``end``."""
     mark = source[start]
-    at = start
-    while (at := source.find(mark, at + 1, end)) >= 0:
-        after = source[at + 1 : at + 2]
+    index = start
+    while (index := source.find(mark, index + 1, end)) >= 0:
+        after = source[index + 1 : index + 2]
         if not after or after.isspace() or after in _FOLLOWS:
-            return at + 1
+            return index + 1
     return -1
 
 

@@ -100,8 +100,8 @@ def build_session(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltN
     """An ``llm``, ``agent`` or ``router`` node."""
     skips = bool(fields.get("skip_if_exists"))
     inner = site._replace(id=f"{site.id}.ask") if skips else site
-    asked = inner._replace(id=f"{inner.id}.answer") if fields.get("parse_json") else inner
-    step = build_request(reader, fields, asked)
+    request_site = inner._replace(id=f"{inner.id}.answer") if fields.get("parse_json") else inner
+    step = build_request(reader, fields, request_site)
     fields = {**site.defaults, **fields}
     write, key = state_key(fields, site)
     results: Name | None = fields.get("tool_results_key")
@@ -364,13 +364,13 @@ def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNo
 
 def build_interrupt(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     """A question to a person, written in the text or by an agent."""
-    asked = name_at(fields, "state_key", Name("interrupt_message"))
-    answered = name_at(fields, "resume_key", Name("user_input"))
-    question = asked.text
-    answer = answered.text
+    question_key = name_at(fields, "state_key", Name("interrupt_message"))
+    answer_key = name_at(fields, "resume_key", Name("user_input"))
+    question = question_key.text
+    answer = answer_key.text
     keys = (
-        WrittenKey(question, asked.span, option="state_key"),
-        WrittenKey(answer, answered.span, option="resume_key"),
+        WrittenKey(question, question_key.span, option="state_key"),
+        WrittenKey(answer, answer_key.span, option="resume_key"),
     )
     hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
     if "prompt" in fields:

@@ -81,8 +81,8 @@ def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, St
         return None
 
     def show(frame: Frame, stores: State) -> Frame:
-        shown = {key.text: stores[other.text] for key, other in mapping if other.text in stores}
-        return {**frame, "state": {**frame["state"], **shown}}
+        mapped = {key.text: stores[other.text] for key, other in mapping if other.text in stores}
+        return {**frame, "state": {**frame["state"], **mapped}}
 
     return show
 

@@ -257,10 +257,10 @@ class Lines:
         end = self.starts[index + 1]
         reached = self.reached.get(index, start)
         window = max(start, reached - NEAR), min(end, reached + 10 * NEAR)
-        at = self.whole.find(word, *window) if word else -1
-        if at >= 0:
-            self.reached[index] = at + len(word)
-            return self.text.locate(at, at + len(word))
+        found_at = self.whole.find(word, *window) if word else -1
+        if found_at >= 0:
+            self.reached[index] = found_at + len(word)
+            return self.text.locate(found_at, found_at + len(word))
         content = self.whole[start:end]
         lead = len(content) - len(content.lstrip())
         return self.text.locate(start + lead, start + max(lead, len(content.rstrip())))

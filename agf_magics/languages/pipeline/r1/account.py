@@ -27,20 +27,20 @@ def with_account(env: Env) -> Env:
     return env if ACCOUNT in env else {**env, ACCOUNT: [MOST_WORK]}
 
 
-def charge(size: int, at: int, width: int, env: Env) -> None:
+def charge(size: int, offset: int, width: int, env: Env) -> None:
     """Refuse a result that is too large. Inside a lambda, charge a long result to the account."""
     if size > LONGEST:
         message = f"the result would have {size:,} parts; {LONGEST:,} are allowed"
-        raise Failure("r1.too-large", message, at, width)
+        raise Failure("r1.too-large", message, offset, width)
     if size > SHORT and ACCOUNT in env:
-        spend(size, at, width, env)
+        spend(size, offset, width, env)
 
 
-def spend(work: int, at: int, width: int, env: Env) -> None:
+def spend(work: int, offset: int, width: int, env: Env) -> None:
     """Charge ``work`` in a frame that has an account; refuse it if the account is empty."""
     account = env[ACCOUNT]
     account[0] -= work
     if account[0] < 0:
         message = f"an expression may do {MOST_WORK:,} evaluations, and this one needs more"
         hint = "filter the lists first, or compute it in a tool"
-        raise Failure("r1.too-large", message, at, width, hint)
+        raise Failure("r1.too-large", message, offset, width, hint)

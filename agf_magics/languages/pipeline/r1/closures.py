@@ -72,8 +72,8 @@ def evaluator(node: Node, text: Text) -> Callable[[Frame], Value]:
 def _at_its_token(error: Failure | RecursionError, text: Text) -> StepError:
     """The error of a step for a failure, with the place of its token in ``text``."""
     if isinstance(error, Failure):
-        start = error.at
-        end = error.at + error.width
+        start = error.offset
+        end = error.offset + error.width
         if error.part >= 0:
             name = list(_NAME.finditer(text.text, start, end))[error.part]
             start, end = name.span()
@@ -146,15 +146,15 @@ def _not(node: Not) -> Closure:
 
 def _minus(node: Minus) -> Closure:
     operand = closure(node.operand)
-    at = node.at
+    offset = node.offset
     operand_name = _operand_words(node.operand)
 
     def minus(env: Env) -> Value:
         value = operand(env)
         if type(value) not in NUMBERS:
-            raise Failure("r1.type", f"'-' needs a number, not {type_name(value)}", at, 1)
+            raise Failure("r1.type", f"'-' needs a number, not {type_name(value)}", offset, 1)
         if value != value:
-            raise not_a_number("-", (operand_name,), at)
+            raise not_a_number("-", (operand_name,), offset)
         return -value
 
     return minus
@@ -182,9 +182,10 @@ def _logic(node: Logic) -> Closure:
 def _arithmetic(node: Arithmetic) -> Closure:
     first = node.first
     second, *rest = node.rest
-    run = _operation(second.op, second.at, first, second.operand)
+    run = _operation(second.op, second.offset, first, second.operand)
     steps = [
-        (_step(op, at, "", _operand_words(operand)), closure(operand)) for at, op, operand in rest
+        (_step(op, offset, "", _operand_words(operand)), closure(operand))
+        for offset, op, operand in rest
     ]
 
     def chain(env: Env) -> Value:
@@ -196,11 +197,11 @@ def _arithmetic(node: Arithmetic) -> Closure:
     return chain if steps else run
 
 
-def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
+def _operation(op: str, offset: int, first: Node, second: Node) -> Closure:
     """The closure of one operator with its operands. It computes two numbers itself, because a call
     of `step` for each takes half as long again. `step` computes everything else, and reports
     errors, also for NaN: it has no order, and every result with it is NaN."""
-    step = _step(op, at, _operand_words(first), _operand_words(second))
+    step = _step(op, offset, _operand_words(first), _operand_words(second))
     compute = _COMPUTE[op]
     left = closure(first)
     bounded = op == "*"
@@ -274,7 +275,7 @@ def _operand_words(node: Node) -> str:
     return repr(".".join(node.parts)) if type(node) is Path else ""
 
 
-def _step(op: str, at: int, *names: str) -> BinaryOperation:
+def _step(op: str, offset: int, *names: str) -> BinaryOperation:
     """The closure of an arithmetic or ordering operator. ``names``: the names of its operands."""
     compute = _COMPUTE[op]
     needs, types = _NEEDS[op]
@@ -289,19 +290,19 @@ def _step(op: str, at: int, *names: str) -> BinaryOperation:
                 value = compute(left, right)
             except ZeroDivisionError:
                 hint = "check it first: n != 0 and x / n or 0"
-                raise Failure("r1.division-by-zero", "division by zero", at, 1, hint) from None
+                raise Failure("r1.division-by-zero", "division by zero", offset, 1, hint) from None
             except OverflowError:
-                raise no_float(at, 1) from None
+                raise no_float(offset, 1) from None
             if left != left or right != right:
                 nans = (left != left, right != right)
-                raise not_a_number(op, list(compress(names, nans)), at)
+                raise not_a_number(op, list(compress(names, nans)), offset)
             if grows and type(value) is int and not -largest < value < largest:
-                raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
+                raise Failure("r1.too-large", "the result has more than 1,000 digits", offset, 1)
             return value
         if kind is not type(right) or kind not in types:
-            raise two_needed(op, needs, left, right, at)
+            raise two_needed(op, needs, left, right, offset)
         if op == "+":
-            charge(len(left) + len(right), at, 1, env)
+            charge(len(left) + len(right), offset, 1, env)
         value = compute(left, right)  # never in place: a list may belong to the frame
         if kind is list and len(value) > REMEMBERED and (counts := extents.get()) is not None:
             counts.joined(value, left, right)
@@ -313,10 +314,10 @@ def _step(op: str, at: int, *names: str) -> BinaryOperation:
 def _compare(node: Compare) -> Closure:
     left = closure(node.left)
     right = closure(node.right)
-    at = node.at
+    offset = node.offset
     op = node.op
     if op in _COMPUTE:
-        return _operation(op, at, node.left, node.right)
+        return _operation(op, offset, node.left, node.right)
     equal = op == "=="
 
     def equality(env: Env) -> Value:
@@ -327,7 +328,7 @@ def _compare(node: Compare) -> Closure:
             return (first is second or first == second) is equal  # NaN equals itself
         while (same := equal_within(first, second, room)) is None:
             room *= 2
-            charge(room, at, 2, env)
+            charge(room, offset, 2, env)
         return same is equal
 
     return equality
@@ -350,7 +351,7 @@ def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
     wanted = node.function.arguments[index]
     if wanted.kind not in _TYPES:
         return run
-    at = node.at
+    offset = node.offset
     name = node.name
     (kind,) = _TYPES[wanted.kind]
 
@@ -358,9 +359,9 @@ def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
         value = run(env)
         if type(value) is not kind:
             if kind is list:
-                raise list_needed(name, value, at)
+                raise list_needed(name, value, offset)
             message = f"{node.function.needs(index)}, not {type_name(value)}"
-            raise Failure("r1.type", message, at, len(name))
+            raise Failure("r1.type", message, offset, len(name))
         return value
 
     if not wanted.of:
@@ -371,14 +372,14 @@ def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
     def elements_checked(env: Env) -> Value:
         items = checked(env)
         if not types.issuperset(map(type, items)):
-            raise element_needed(name, needs, items, types, at)
+            raise element_needed(name, needs, items, types, offset)
         return items
 
     return elements_checked
 
 
 def _each(node: Each) -> Closure:
-    at = node.at
+    offset = node.offset
     width = len(node.name)
     weight = node.weight
     base = _argument(node, 0, node.base)
@@ -388,7 +389,7 @@ def _each(node: Each) -> Closure:
     def each(env: Env) -> Value:
         items = base(env)
         env = with_account(env)
-        spend(len(items) * weight, at, width, env)
+        spend(len(items) * weight, offset, width, env)
         return loop(env, items)
 
     return each
@@ -400,7 +401,7 @@ def _call(node: Call) -> Closure:
 
 
 def _get(node: Get) -> Closure:
-    default = node.default or Lit(node.at, None)
+    default = node.default or Lit(node.offset, None)
     return node.function.meaning(node, _argument(node, 0, node.base), _argument(node, 2, default))
 
 

@@ -21,26 +21,34 @@ class Failure(Exception):
     """
 
     def __init__(
-        self, code: str, message: str, at: int, width: int, hint: str | None = None, part: int = -1
+        self,
+        code: str,
+        message: str,
+        offset: int,
+        width: int,
+        hint: str | None = None,
+        part: int = -1,
     ) -> None:
         self.code = code
         self.message = message
-        self.at = at
+        self.offset = offset
         self.width = width
         self.hint = hint
         self.part = part
         self.is_unknown_name = False
 
 
-def not_a_number(op: str, names: Sequence[str], at: int) -> Failure:
+def not_a_number(op: str, names: Sequence[str], offset: int) -> Failure:
     """The error for NaN as an operand (decision A1). ``names``: the names of the operands that are
     NaN; empty for a computed operand."""
     hint = "NaN stands for a missing number: let a tool drop or replace it"
     name = next(filter(None, names), "a value")
-    return Failure("r1.not-a-number", f"{op!r} needs numbers, and {name} is NaN", at, len(op), hint)
+    return Failure(
+        "r1.not-a-number", f"{op!r} needs numbers, and {name} is NaN", offset, len(op), hint
+    )
 
 
-def list_needed(name: str, value: Value, at: int) -> Failure:
+def list_needed(name: str, value: Value, offset: int) -> Failure:
     """The error for the argument of the function ``name`` that is no list."""
     hint = None
     if hasattr(type(value), "to_dict"):  # a data frame, of which list(…) has the column names
@@ -48,19 +56,19 @@ def list_needed(name: str, value: Value, at: int) -> Failure:
     elif type(value) not in (*ATOMS, dict):
         hint = "let the tool return a list: return list(…)"
     message = f"{name} needs a list, not {type_name(value)}"
-    return Failure("r1.type", message, at, len(name), hint)
+    return Failure("r1.type", message, offset, len(name), hint)
 
 
 def element_needed(
-    name: str, needs: str, items: list[Value], types: frozenset[type], at: int
+    name: str, needs: str, items: list[Value], types: frozenset[type], offset: int
 ) -> Failure:
     """The error for the first element that has none of the types."""
     index = next(index for index, value in enumerate(items) if type(value) not in types)
     message = f"{name} needs a list of {needs}; element {index} is {type_name(items[index])}"
-    return Failure("r1.type", message, at, len(name))
+    return Failure("r1.type", message, offset, len(name))
 
 
-def no_float(at: int, width: int) -> Failure:
+def no_float(offset: int, width: int) -> Failure:
     """The error for a number that is too large for an operation of floats."""
     message = "the numbers are larger than a float can be"
-    return Failure("r1.too-large", message, at, width)
+    return Failure("r1.too-large", message, offset, width)

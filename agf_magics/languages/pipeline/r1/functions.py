@@ -53,58 +53,58 @@ def _count(node: Call, items: Closure) -> Closure:
 
 
 def _sum(node: Call, numbers: Closure) -> Closure:
-    at = node.at
+    offset = node.offset
     width = len(node.name)
 
     def total(env: Env) -> Value:
         items = numbers(env)
-        charge(len(items), at, width, env)
+        charge(len(items), offset, width, env)
         try:
             result = sum(items)
         except OverflowError:
-            raise no_float(at, width) from None
+            raise no_float(offset, width) from None
         is_nan = result != result
         if is_nan:
             place = next((place for place, value in enumerate(items) if value != value), None)
             if place is not None:  # else infinities have left no number
-                raise not_a_number(node.name, [f"element {place}"], at)
+                raise not_a_number(node.name, [f"element {place}"], offset)
         return result
 
     return total
 
 
 def _join(node: Call, texts: Closure, separator: Closure) -> Closure:
-    at = node.at
+    offset = node.offset
     width = len(node.name)
 
     def joined(env: Env) -> Value:
         items = texts(env)
         between = separator(env)
-        charge(sum(map(len, items)) + len(between) * len(items), at, width, env)
+        charge(sum(map(len, items)) + len(between) * len(items), offset, width, env)
         return between.join(items)
 
     return joined
 
 
 def _parse_json(node: Call, written: Closure) -> Closure:
-    at = node.at
+    offset = node.offset
     width = len(node.name)
 
     def parsed(env: Env) -> Value:
         text = written(env)
-        charge(len(text), at, width, env)
+        charge(len(text), offset, width, env)
         try:
             return find_json(text)
         except NoJson as error:
             message = f"{error} in the text {shorten(text)!r}"
             hint = "ask the agent for JSON in its prompt, or give its step a schema"
-            raise Failure("r1.no-json", message, at, width, hint) from None
+            raise Failure("r1.no-json", message, offset, width, hint) from None
 
     return parsed
 
 
 def _text(node: Call, value_of: Closure) -> Closure:
-    at = node.at
+    offset = node.offset
     width = len(node.name)
     read = node.args[0]
     name = repr(".".join(read.parts)) if type(read) is Path else "a value in text()"
@@ -116,8 +116,8 @@ def _text(node: Call, value_of: Closure) -> Closure:
         except ValueError as problem:
             message = f"the value {problem}"
             hint = "turn it into text in a tool first"
-            raise Failure("r1.type", message, at, width, hint) from None
-        charge(len(written), at, width, env)
+            raise Failure("r1.type", message, offset, width, hint) from None
+        charge(len(written), offset, width, env)
         return written
 
     return text

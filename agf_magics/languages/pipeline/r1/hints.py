@@ -22,7 +22,7 @@ class Token(NamedTuple):
 
     kind: int
     text: str
-    at: int
+    offset: int
     """The offset of the token."""
 
 
@@ -106,7 +106,7 @@ class Finding(NamedTuple):
     code: str
     message: str
     hint: str | None
-    at: int
+    offset: int
     end: int
 
 
@@ -150,18 +150,18 @@ def explain_unexpected(tokens: Sequence[Token], index: int, source: str, wanted:
     if word in _WORDS:
         index -= 1  # ``import os`` fails at ``os``, NOT x at x
     before = tokens[index - 1]
-    (_, text, at) = tokens[index]
-    glued = before.text + text if before.at + len(before.text) == at else ""
+    (_, text, offset) = tokens[index]
+    glued = before.text + text if before.offset + len(before.text) == offset else ""
     if glued in ("**", "//", "<>"):
         power = _power(tokens, index, glued)
-        return Finding("r1.operator", f"there is no {glued!r}", power, before.at, at + 1)
+        return Finding("r1.operator", f"there is no {glued!r}", power, before.offset, offset + 1)
     if before.text in ("f", "F", "r", "b") and len(glued) > 2 and text[0] in "'\"":
         return Finding(
             "r1.syntax",
             "there are no f-strings",
             f"write: {concatenation(text[1:-1])}",
-            before.at,
-            at + len(text),
+            before.offset,
+            offset + len(text),
         )
     if braced := _braced_name(tokens, index):
         return braced
@@ -170,7 +170,7 @@ def explain_unexpected(tokens: Sequence[Token], index: int, source: str, wanted:
         f"expected {wanted}, found {text!r}",
         _number(glued) or _shape(text, before.text),
     )
-    return Finding(code, message, hint, at, at + len(text))
+    return Finding(code, message, hint, offset, offset + len(text))
 
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*")
@@ -186,7 +186,7 @@ def _braced_name(tokens: Sequence[Token], index: int) -> Finding | None:
     if (opening.text, closing.text) != ("{", "}") or not _PATH.fullmatch(name.text):
         return None
     message = "a name has no { } around it: an object has keys and values"
-    return Finding("r1.syntax", message, f"write: {name.text}", opening.at, closing.at + 1)
+    return Finding("r1.syntax", message, f"write: {name.text}", opening.offset, closing.offset + 1)
 
 
 def _assignment_hint(operator: str, name: str) -> str | None:
@@ -212,7 +212,7 @@ def _explain_token(
 ) -> tuple[str, str, str | None] | None:
     """The code, the message and the hint for a token that no expression has here; None: only what
     was expected can be said."""
-    _, text, at = tokens[index]
+    _, text, offset = tokens[index]
     before = tokens[index - 1].text
     absent = f"there is no {text!r}"
     if text in ("'", '"', "{"):
@@ -235,14 +235,14 @@ def _explain_token(
         return (
             "r1.operator",
             absent,
-            _assignment_hint(text, source[:at].strip()) or _OPERATORS[text],
+            _assignment_hint(text, source[:offset].strip()) or _OPERATORS[text],
         )
     if text == "[":
         return _bracket(before, tokens[index + 1].text)
     if text == "->":
         return _arrow(tokens, index, source)
     if text == ".":
-        name = re.match(r"\w*", source[at + 1 : at + 97])
+        name = re.match(r"\w*", source[offset + 1 : offset + 97])
         return _dot(before, name[0] if name else "")
     if text in _CAPITALS:
         return "r1.operator", absent, f"write: {text.lower()}"
@@ -282,9 +282,9 @@ _ENDS = {"and", "or", "not", ",", "?", ":", "->", "if", "else", "then", ""}
 
 def _membership_hint(tokens: Sequence[Token], first: int, last: int, source: str) -> str:
     """The hint for ``item in list``. ``first``, ``last``: the tokens of ``in`` or ``not in``."""
-    item = source[_operand_end(tokens, first, -1, source) : tokens[first].at].strip()
+    item = source[_operand_end(tokens, first, -1, source) : tokens[first].offset].strip()
     end = _operand_end(tokens, last, 1, source)
-    items = source[tokens[last].at + len(tokens[last].text) : end].strip()
+    items = source[tokens[last].offset + len(tokens[last].text) : end].strip()
     if items.startswith("(") and items.endswith(")") and "," in items:
         items = f"[{items[1:-1]}]"
     names = {text.partition(".")[0].strip() for _, text, _ in tokens}
@@ -303,10 +303,10 @@ def _operand_end(tokens: Sequence[Token], index: int, step: int, source: str) ->
         opening, closing = closing, opening
     index += step
     while 0 <= index < len(tokens):
-        _, text, at = tokens[index]
+        _, text, offset = tokens[index]
         depth += (text != "" and text in opening) - (text != "" and text in closing)
         if depth < 0 or (depth == 0 and text in _ENDS):
-            return at if step > 0 else at + len(text)
+            return offset if step > 0 else offset + len(text)
         index += step
     return len(source) if step > 0 else 0
 
@@ -383,23 +383,23 @@ def _brackets_around(tokens: Sequence[Token], index: int, end: int) -> tuple[int
     """The offsets of what is inside the innermost brackets around the token."""
     start = 0
     depth = 0
-    for _, text, at in reversed(tokens[:index]):
+    for _, text, offset in reversed(tokens[:index]):
         depth += (text in (")", "]")) - (text in ("(", "["))
         if depth < 0:
-            start = at + 1
+            start = offset + 1
             break
     depth = 0
-    for _, text, at in tokens[index:]:
+    for _, text, offset in tokens[index:]:
         depth += (text in ("(", "[")) - (text in (")", "]"))
         if depth < 0:
-            return start, at
+            return start, offset
     return start, end
 
 
 def _items_before(tokens: Sequence[Token], index: int, source: str) -> str | None:
     """The items of a list that is still open at the arrow, as in ``map([1, 2, x -> x)``."""
     start, _ = _brackets_around(tokens, index, len(source))
-    items, comma, _ = source[start : tokens[index].at].rpartition(",")
+    items, comma, _ = source[start : tokens[index].offset].rpartition(",")
     return items if comma and source[start - 1 : start] == "[" else None
 
 

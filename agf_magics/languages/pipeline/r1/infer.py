@@ -78,23 +78,23 @@ class Inference:
         return SHAPES[type(node)](self, node, certain or self.repeated)
 
     def error(
-        self, message: str, at: int, width: int, certain: bool, hint: str | None = None
+        self, message: str, offset: int, width: int, certain: bool, hint: str | None = None
     ) -> None:
-        place = self.locate(at, at + width)
+        place = self.locate(offset, offset + width)
         self.problems.append(
             Diagnostic("r1.type", message, place, hint, "error" if certain else "warning")
         )
 
     def need(
-        self, kind: str, shape: Shape | None, needs: str, at: int, width: int, certain: bool
+        self, kind: str, shape: Shape | None, needs: str, offset: int, width: int, certain: bool
     ) -> None:
         """Report a value that is certainly not of ``kind``. ``needs``: the begin of the message."""
         if kind not in kinds_of(shape):
-            self.error(f"{needs}, not {shape}", at, width, certain)
+            self.error(f"{needs}, not {shape}", offset, width, certain)
 
-    def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
+    def fault(self, fault: PathFault | None, offset: int, end: int, certain: bool) -> None:
         if fault is not None:
-            self.problems.append(fault.diagnostic(self.locate(at, end), certain))
+            self.problems.append(fault.diagnostic(self.locate(offset, end), certain))
 
     def literal(self, node: Lit, certain: bool) -> Shape | None:
         return shapes.literal(node.value)
@@ -105,7 +105,7 @@ class Inference:
             shape, fault = descend(self.params[first], node.parts[1:])
         else:
             shape, fault = self.look(node.read)  # type: ignore[arg-type]  # without a parameter it is all names
-        self.fault(fault, node.at, node.end, certain)
+        self.fault(fault, node.offset, node.end, certain)
         return shape
 
     def items(self, node: Items, certain: bool) -> Shape | None:
@@ -121,7 +121,7 @@ class Inference:
 
     def minus(self, node: Minus, certain: bool) -> Shape | None:
         shape = self.shape(node.operand, certain)
-        self.need("number", shape, "'-' needs a number", node.at, 1, certain)
+        self.need("number", shape, "'-' needs a number", node.offset, 1, certain)
         return NUMBER
 
     def choice(self, node: Logic, certain: bool) -> Shape | None:
@@ -157,10 +157,10 @@ class Inference:
         if node.op not in ("==", "!="):
             if (left.kinds & right.kinds).isdisjoint(ORDERED):
                 message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
-                self.error(message, node.at, len(node.op), certain)
+                self.error(message, node.offset, len(node.op), certain)
         elif not _can_equal(left, right):
             message = f"{_shape_words(left)} never equals {_shape_words(right)}"
-            place = self.locate(node.at, node.at + 2)
+            place = self.locate(node.offset, node.offset + 2)
             self.problems.append(
                 Diagnostic("r1.never-equal", message, place, _similar(left, right), "warning")
             )
@@ -176,7 +176,7 @@ class Inference:
 
     def date(self, node: Arithmetic) -> None:
         """Report ``2026-01-02``, which is 2023 here: there are no dates."""
-        signs = [operation.at for operation in node.rest[:2] if operation.op == "-"]
+        signs = [operation.offset for operation in node.rest[:2] if operation.op == "-"]
         is_year = isinstance(node.first, Lit) and node.first.value in range(10**YEAR)
         if len(signs) < 2 or not is_year or signs[0] < YEAR:
             return
@@ -193,7 +193,7 @@ class Inference:
         if not common:
             operands = f"{left or 'something'} and {right or 'something'}"
             needs = NEEDS.get(node.op, "two numbers")
-            self.error(f"{node.op!r} needs {needs}, not {operands}", node.at, 1, certain)
+            self.error(f"{node.op!r} needs {needs}, not {operands}", node.offset, 1, certain)
         if len(common) != 1:
             return None
         if common == ["list"]:
@@ -208,12 +208,12 @@ class Inference:
         wanted = node.function.arguments[index]
         if wanted.kind in KINDS["+"]:
             needs = node.function.needs(index)
-            self.need(wanted.kind, shape, needs, node.at, len(node.name), certain)
+            self.need(wanted.kind, shape, needs, node.offset, len(node.name), certain)
         element = shape and shape.of
         if wanted.of and wanted.of not in kinds_of(element):
             # An empty list is fine, so this is never certain.
             message = f"{node.name} needs a list of {wanted.of}s, not of {element}"
-            self.error(message, node.at, len(node.name), False)
+            self.error(message, node.offset, len(node.name), False)
         return shape
 
     def each(self, node: Each, certain: bool) -> Shape | None:

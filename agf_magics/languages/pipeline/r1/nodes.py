@@ -45,12 +45,12 @@ NO_NAMES = Names({}, ())
 
 
 class Lit(NamedTuple):
-    at: int
+    offset: int
     value: Value
 
 
 class Path(NamedTuple):
-    at: int
+    offset: int
     end: int
     parts: tuple[str, ...]
     """The text of the path, for messages."""
@@ -63,35 +63,35 @@ class Path(NamedTuple):
 
 
 class Items(NamedTuple):
-    at: int
+    offset: int
     items: tuple[Node, ...]
 
 
 class Fields(NamedTuple):
-    at: int
+    offset: int
     fields: tuple[tuple[str, Node], ...]
 
 
 class Not(NamedTuple):
-    at: int
+    offset: int
     operand: Node
 
 
 class Minus(NamedTuple):
-    at: int
+    offset: int
     operand: Node
 
 
 class Logic(NamedTuple):
     """``a and b and c``, or the same with ``or``."""
 
-    at: int
+    offset: int
     op: str
     parts: tuple[Node, ...]
 
 
 class Compare(NamedTuple):
-    at: int
+    offset: int
     op: str
     left: Node
     right: Node
@@ -100,7 +100,7 @@ class Compare(NamedTuple):
 class Operation(NamedTuple):
     """An operator and its right operand."""
 
-    at: int
+    offset: int
     op: str
     operand: Node
 
@@ -108,7 +108,7 @@ class Operation(NamedTuple):
 class Arithmetic(NamedTuple):
     """``a + b - c`` or ``a * b / c``, from the left."""
 
-    at: int
+    offset: int
     first: Node
     rest: tuple[Operation, ...]
 
@@ -116,7 +116,7 @@ class Arithmetic(NamedTuple):
 class Each(NamedTuple):
     """A function with a lambda: the body is evaluated for every element."""
 
-    at: int
+    offset: int
     function: Function
     base: Node
     param: str
@@ -134,7 +134,7 @@ class Each(NamedTuple):
 class Call(NamedTuple):
     """A function of values."""
 
-    at: int
+    offset: int
     function: Function
     args: tuple[Node, ...]
 
@@ -146,7 +146,7 @@ class Call(NamedTuple):
 class Get(NamedTuple):
     """A function that reads a field by its path: ``get``."""
 
-    at: int
+    offset: int
     function: Function
     base: Node
     key: str
@@ -199,7 +199,7 @@ class Read(NamedTuple):
     it."""
 
     path: tuple[str, ...]
-    at: int
+    offset: int
     end: int
     certain: bool
     optional: bool = False
@@ -212,7 +212,7 @@ def reads(node: Node, certain: bool = True) -> Iterator[Read]:
     match node:
         case Path():
             if (path := _in_frame(node)) is not None:
-                yield Read(path, node.at, node.end, certain)
+                yield Read(path, node.offset, node.end, certain)
         case Get():
             base = _in_frame(node.base) if isinstance(node.base, Path) else None
             if base is None or len(base) > 1:  # get(ctx, 'a') reads ctx.a, not every store

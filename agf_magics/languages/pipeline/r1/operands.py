@@ -17,10 +17,10 @@ from .nodes import STORES, Path
 from .written import spelling
 
 
-def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failure:
+def two_needed(op: str, needs: str, left: Value, right: Value, offset: int) -> Failure:
     """The error for operands of which at least one has a wrong type."""
     message = f"{op!r} needs {needs}, not {type_name(left)} and {type_name(right)}"
-    return Failure("r1.type", message, at, len(op), _about(op, {type(left), type(right)}))
+    return Failure("r1.type", message, offset, len(op), _about(op, {type(left), type(right)}))
 
 
 def _about(op: str, kinds: set[type]) -> str | None:
@@ -56,7 +56,7 @@ def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
         code, message, hint = _not_an_object(path.parts, part, value)
     if part == 0 and path.hidden_hint:
         hint = path.hidden_hint
-    failure = Failure(code, message, path.at, path.end - path.at, hint, part)
+    failure = Failure(code, message, path.offset, path.end - path.offset, hint, part)
     # The store, or the first name in it, is not there: a wrong text, not a wrong element (P24).
     failure.is_unknown_name = index < 2 and path.read[: len(STORES)] == STORES
     return failure
@@ -83,8 +83,8 @@ def _not_an_object(parts: tuple[str, ...], part: int, value: Value) -> tuple[str
     rest = ".".join(parts[part:])
     name = parts[part]
     if type(value) is list:
-        each = f"a list has no fields; map({base}, x -> x.{name}) reads it of every element"
-        hint = method_hint(base, name) or each
+        map_hint = f"a list has no fields; map({base}, x -> x.{name}) reads it of every element"
+        hint = method_hint(base, name) or map_hint
     elif type(value) in ATOMS:
         hint = f"get({base}, {rest!r}, default) gives a default for a missing field"
     else:

@@ -108,7 +108,7 @@ class R1:
     @cached_property
     def _reads(self) -> tuple[Ref, ...]:
         return tuple(
-            Ref(read.path, self.locate(read.at, read.end), read.certain, optional=read.optional)
+            Ref(read.path, self.locate(read.offset, read.end), read.certain, optional=read.optional)
             for read in nodes.reads(self.node)
         )
 
@@ -194,7 +194,7 @@ class _Parser:
     def expression(self, power: int) -> Node:
         self.depth += 1
         if self.depth > DEEPEST:
-            self.too_deep(self.token.at, len(self.token.text))
+            self.too_deep(self.token.offset, len(self.token.text))
         node = self.operand(power)
         while (binds := self.binding()) > power:
             node = self.chain(node, binds)
@@ -210,29 +210,29 @@ class _Parser:
         one."""
         rest: list[nodes.Operation] = []
         while self.binding() == binds:
-            _, op, at = self.token
+            _, op, offset = self.token
             if rest and binds == COMPARING:
                 self.fail_here("r1.chain", "comparisons do not chain", "write: a < b and b < c")
             self.next()
-            rest.append(nodes.Operation(at, op, self.expression(binds)))
-        at, op, second = rest[0]
+            rest.append(nodes.Operation(offset, op, self.expression(binds)))
+        offset, op, second = rest[0]
         if binds > COMPARING:
-            return Arithmetic(at, first, tuple(rest))
+            return Arithmetic(offset, first, tuple(rest))
         if binds == COMPARING:
-            return Compare(at, op, first, second)
-        return Logic(at, op, (first, *(operation.operand for operation in rest)))
+            return Compare(offset, op, first, second)
+        return Logic(offset, op, (first, *(operation.operand for operation in rest)))
 
     def operand(self, power: int) -> Node:
         """An operand of an operator that binds as tightly as ``power``."""
-        kind, text, at = self.token
+        kind, text, offset = self.token
         if kind == NAME:
             return self.named(power)
         if kind == STRING:
             self.next()
-            return Lit(at, unquoted(text))
+            return Lit(offset, unquoted(text))
         if kind == NUMBER:
             self.next()
-            return Lit(at, self.number(text, at))
+            return Lit(offset, self.number(text, offset))
         if self.sees("("):
             self.open()
             node = self.expression(0)
@@ -240,23 +240,23 @@ class _Parser:
             return node
         if self.sees("-"):
             self.next()
-            return Minus(at, self.expression(SIGN))
+            return Minus(offset, self.expression(SIGN))
         if self.sees("["):
             self.open()
-            return Items(at, tuple(self.listed("]", lambda: self.expression(0))))
+            return Items(offset, tuple(self.listed("]", lambda: self.expression(0))))
         if self.sees("{"):
             self.open()
             seen = set[str]()
-            return Fields(at, tuple(self.listed("}", lambda: self.field(seen))))
+            return Fields(offset, tuple(self.listed("}", lambda: self.field(seen))))
         self.unexpected("a value")
 
     def named(self, power: int) -> Node:
         """Parse a part that begins with a name: a path, a call, a literal, ``not``."""
-        _, text, at = self.token
+        _, text, offset = self.token
         if text in nodes.KEYWORDS:
             if text in _LITERALS:
                 self.next()
-                return Lit(at, _LITERALS[text])
+                return Lit(offset, _LITERALS[text])
             if text != "not":
                 self.unexpected("a value")
             if power > NOT:
@@ -264,26 +264,26 @@ class _Parser:
                     "r1.syntax", "'not' cannot follow an operator", "put it in parentheses: (not …)"
                 )
             self.next()
-            return Not(at, self.expression(NOT))
+            return Not(offset, self.expression(NOT))
         self.next()
         if self.sees("("):
-            return self.call(text, at)
+            return self.call(text, offset)
         parts = tuple("".join(text.split()).split("."))
         if parts[0] in nodes.KEYWORDS:
             message = f"{parts[0]!r} is a word of the language and has no fields"
-            raise Refusal("r1.syntax", message, at, at + len(parts[0]))
-        end = at + len(text)
+            raise Refusal("r1.syntax", message, offset, offset + len(parts[0]))
+        end = offset + len(text)
         level = self.params.get(parts[0])
         if level is not None:
-            return Path(at, end, parts, (level, *parts[1:]))
-        return Path(at, end, parts, self.names.read(parts), self.names.hidden.get(parts[0]))
+            return Path(offset, end, parts, (level, *parts[1:]))
+        return Path(offset, end, parts, self.names.read(parts), self.names.hidden.get(parts[0]))
 
-    def call(self, name: str, at: int) -> Node:
+    def call(self, name: str, offset: int) -> Node:
         """The call of a function; the token is its bracket."""
         function = self.functions.get(name)
         if function is None:
             message, hint = hints.unknown_function(name, self.functions)
-            raise Refusal("r1.unknown-function", message, at, at + len(name), hint)
+            raise Refusal("r1.unknown-function", message, offset, offset + len(name), hint)
         self.open()
         if self.sees(")"):
             self.arguments(function)
@@ -291,22 +291,22 @@ class _Parser:
         node: Node
         if function.second == "lambda":
             self.comma(function)
-            node = self.each(function, at, first)
+            node = self.each(function, offset, first)
         elif function.second == "path":
             self.comma(function)
-            node = self.get(function, at, first)
+            node = self.get(function, offset, first)
         else:
             args = [first]
             for _ in function.arguments[1:]:
                 self.comma(function)
                 args.append(self.expression(0))
-            node = Call(at, function, tuple(args))
+            node = Call(offset, function, tuple(args))
         if self.sees(","):
             self.arguments(function)
         self.close(")")
         return node
 
-    def each(self, function: Function, at: int, base: Node) -> Each:
+    def each(self, function: Function, offset: int, base: Node) -> Each:
         """A function with a lambda, which the token begins."""
         kind, param, _ = self.token
         if kind == NAME and self.tokens[self.index + 1].kind == FOREIGN:  # x => x
@@ -318,8 +318,8 @@ class _Parser:
             or "." in param
             or param in nodes.KEYWORDS
         ):
-            comma = self.tokens[self.index - 1].at
-            first = self.source[at:comma].partition("(")[2].strip()
+            comma = self.tokens[self.index - 1].offset
+            first = self.source[offset:comma].partition("(")[2].strip()
             after = self.tokens[self.index + 1]
             self.fail_here("r1.lambda", *hints.lambda_expected(function, first, param, after.text))
         self.next()
@@ -330,9 +330,9 @@ class _Parser:
         self.params = {**outer, param: level}
         body = self.expression(0)
         self.params = outer
-        return Each(at, function, base, param, body, level, self.index - start)
+        return Each(offset, function, base, param, body, level, self.index - start)
 
-    def get(self, function: Function, at: int, base: Node) -> Get:
+    def get(self, function: Function, offset: int, base: Node) -> Get:
         """``get``: its path, which the token is, and its default."""
         kind, text, start = self.token
         if kind == STRING:
@@ -347,7 +347,7 @@ class _Parser:
         if self.sees(","):
             self.next()
             default = self.expression(0)
-        return Get(at, function, base, unquoted(text), (start, start + len(text)), default)
+        return Get(offset, function, base, unquoted(text), (start, start + len(text)), default)
 
     def field(self, seen: set[str]) -> tuple[str, Node]:
         """A key and its value. ``seen``: the keys before it: of two with one name a value is lost."""
@@ -374,18 +374,21 @@ class _Parser:
         self.close(closing)
         return parts
 
-    def number(self, text: str, at: int) -> int | float:
+    def number(self, text: str, offset: int) -> int | float:
         if len(text) > MOST_DIGITS:
             raise Refusal(
                 "r1.too-long",
                 f"a number of {len(text):,} characters; {MOST_DIGITS:,} are allowed",
-                at,
-                at + 20,
+                offset,
+                offset + 20,
             )
         value = float(text) if "." in text else int(text)
         if value == float("inf"):
             raise Refusal(
-                "r1.too-large", "the number is larger than a float can be", at, at + len(text)
+                "r1.too-large",
+                "the number is larger than a float can be",
+                offset,
+                offset + len(text),
             )
         return value
 
@@ -427,16 +430,20 @@ class _Parser:
             raise Refusal("r1.unclosed", f"{bracket!r} is never closed", start, start + 1, hint)
         # An operator without its right side: there is nothing else to point at.
         if self.token.kind == END:
-            _, text, at = self.tokens[self.index - 1]
+            _, text, offset = self.tokens[self.index - 1]
             message = f"expected {wanted} after {text!r}, found the end of the expression"
-            raise Refusal("r1.syntax", message, at, at + len(text))
+            raise Refusal("r1.syntax", message, offset, offset + len(text))
         problem = hints.explain_unexpected(self.tokens, self.index, self.source, wanted)
-        raise Refusal(problem.code, problem.message, problem.at, problem.end, problem.hint)
+        raise Refusal(problem.code, problem.message, problem.offset, problem.end, problem.hint)
 
-    def too_deep(self, at: int, width: int) -> NoReturn:
+    def too_deep(self, offset: int, width: int) -> NoReturn:
         hint = "compute it in several steps, or in a tool"
         raise Refusal(
-            "r1.too-deep", f"more than {DEEPEST} levels inside each other", at, at + width, hint
+            "r1.too-deep",
+            f"more than {DEEPEST} levels inside each other",
+            offset,
+            offset + width,
+            hint,
         )
 
     def refuse_tall(self, node: Node) -> None:
@@ -448,7 +455,9 @@ class _Parser:
                 child for node_of_level in level for child in nodes.children(node_of_level)
             )
         if level:
-            self.too_deep(level[0].at, 1)
+            self.too_deep(level[0].offset, 1)
 
     def fail_here(self, code: str, message: str, hint: str | None = None) -> NoReturn:
-        raise Refusal(code, message, self.token.at, self.token.at + len(self.token.text), hint)
+        raise Refusal(
+            code, message, self.token.offset, self.token.offset + len(self.token.text), hint
+        )

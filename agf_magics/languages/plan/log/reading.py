@@ -48,9 +48,9 @@ def as_log(messages: Any) -> Log:
                 "plan.messages", f"a context must be a list of messages, not {type_name(messages)}"
             )
         )
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if not isinstance(message, dict) or not all(isinstance(key, str) for key in message):
-            text = f"message {at} must be a mapping of names to values, not {type_name(message)}"
+            text = f"message {index} must be a mapping of names to values, not {type_name(message)}"
             raise StepError(
                 Diagnostic(
                     "plan.messages", text, hint='for example {"type": "data", "data": {...}}'
