@@ -6,7 +6,6 @@ A word is never pasted into code.
 
 from __future__ import annotations
 
-import json
 import keyword
 import math
 import re
@@ -30,6 +29,7 @@ from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.suggestions import join_hints, suggest
 from ..text.yaml.nodes import Items, Scalar, plain
 from ..text.yaml.reader import documents
+from ..values.once_each import read_once_each
 from ..values.tables.tables import open_rows
 from .line import Option, ParsedLine, check_known
 from .options import FOR_ROWS
@@ -308,19 +308,11 @@ def _file(word: Token) -> Any:
     # Try JSON first: the reader of definitions is 100 times slower and has the limits of
     # definitions. If JSON fails, that reader explains what is wrong with the file.
     with suppress(*UNUSABLE):
-        return json.loads(text, object_pairs_hook=_once_each)
+        return read_once_each(text)
     problems = Diagnostics()
     nodes = documents(Source(str(path), text), problems)
     problems.refuse()
     return plain(nodes[0]) if nodes else None
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields of a JSON object. Raises ValueError if a key is given twice."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("a key is given twice")
-    return fields
 
 
 def reuse_of(parsed: ParsedLine) -> bool | str:

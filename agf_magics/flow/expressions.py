@@ -5,7 +5,7 @@ They add the places and references of the text to the functions that compute or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -85,6 +85,16 @@ class NamedArguments:
         """The references of the argument ``name``, which `lifecycle.definitions.influence`
         follows."""
         return NamedArguments(tuple(pair for pair in self.values if pair[0].text == name)).reads()
+
+    def literals(self) -> Iterator[tuple[str, Span, Value]]:
+        """The arguments whose value stands in the text, each with its place."""
+        for name, expr in self.values:
+            if isinstance(expr, Constant):
+                yield name.text, expr.span, expr.value
+
+    def literal_hint(self, value: Value) -> str | None:
+        """The hint of the language for a literal that does not fit."""
+        return None
 
     def written_out(self, name: str) -> bool:
         """Whether the argument ``name`` reads nothing and is not empty."""

@@ -95,7 +95,7 @@ class Reader(ABC):
             return f"write {slip}:"
         key, colon, rest = name.partition(":")
         if colon and key in spec.keys:
-            return f"write {key}: {rest}"
+            return f"write {key}: {rest.strip()}"  # also of a no-break space
         return advice_on(self.advice, name, value.text) or suggest(
             name, spec.keys, f"the keys of {spec.name}"
         )

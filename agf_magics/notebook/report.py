@@ -37,7 +37,8 @@ from ..pictures.pages.updates import Updates, describe_tree
 from ..pictures.pages.wire import ColumnRow, DroppedRow, StepRow, TableRow
 from ..pictures.plain import html, line, plain
 from ..pictures.row_words import does, listed, shown_name
-from ..pictures.values import drop_empty_columns, shown_html, table_html
+from ..pictures.text_tables import drop_empty_columns, table_html
+from ..pictures.values import shown_html
 from ..text.diagnostics import AgfError
 from ..version import __version__
 from .display.conversation import message_html

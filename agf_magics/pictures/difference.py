@@ -11,7 +11,8 @@ from ..journal.codec.json_texts import encode
 from ..values.extent import CONTAINERS
 from ..values.value import Value, equal
 from .plain import html, line, plain
-from .values import value_text, wide
+from .text_tables import wide
+from .values import value_text
 
 MISSING: Final[Any] = object()
 """Stands for the part that one of the two values does not have."""

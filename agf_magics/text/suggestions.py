@@ -76,6 +76,60 @@ def misspelled_names(unknown: Iterable[str], choices: Iterable[str]) -> set[str]
     return {near for word in unknown if (near := _near(word, names)) is not None}
 
 
+def slip_of(word: str, names: Collection[str]) -> str | None:
+    """The name of which ``word``, which may be a name of its own, is surely a slip of the pen; None:
+    there is none.
+
+    A slip is another case or another sign between the parts, or in one part: two letters in the
+    wrong order, a letter too many or missing inside, or a wrong letter inside a long part. Names that
+    differ at their ends or in a number are two names (doc, docs; x_train, y_train; q1, q2).
+
+    >>> slip_of("ordes", ["orders"]), slip_of("Total_rows", ["total_row", "total_rows"])
+    ('orders', 'total_rows')
+    >>> slip_of("doc", ["docs"]), slip_of("max_price", ["min_price"]), slip_of("states", ["stats"])
+    (None, None, None)
+    """
+    if len(word) > LONGEST_WORD or not spend_comparisons(len(names)):
+        return None
+    core, numbers = _core(word), _NUMBERS.findall(word)
+    same = [name for name in names if _core(name) == core and _NUMBERS.findall(name) == numbers]
+    if same and len(core) > 1:
+        return same[0]
+    parts = _PARTS.findall(word.lower())
+    return next((name for name in names if _is_slip(parts, _PARTS.findall(name.lower()))), None)
+
+
+_NUMBERS = re.compile(r"\d+")
+_PARTS = re.compile(r"[^\W\d_]+|[\d_]+|.", re.S)
+"""The parts of a name: words, and what stands between them."""
+
+
+def _is_slip(parts: list[str], of: list[str]) -> bool:
+    """Whether exactly one part differs, by one slip."""
+    if len(parts) != len(of):
+        return False
+    differing = [pair for pair in zip(parts, of, strict=True) if pair[0] != pair[1]]
+    return len(differing) == 1 and _is_slip_of_letters(*differing[0])
+
+
+def _is_slip_of_letters(a: str, b: str) -> bool:
+    short, long = sorted((a, b), key=len)
+    if len(short) < 4 or not a.isalpha() or not b.isalpha() or len(long) - len(short) > 1:
+        return False
+    start = next(
+        (i for i, (x, y) in enumerate(zip(short, long, strict=False)) if x != y), len(short)
+    )
+    if len(long) > len(short):
+        # totals is not total, states is not stats, and users is not uses; but orderss is orders
+        is_form = long[start:] == "es" or (short[start:] == "s" and len(short) < 5)
+        is_longer = start == len(short) and long[-1] != long[-2]
+        return short[start:] == long[start + 1 :] and start > 0 and not (is_form or is_longer)
+    if short[start + 1 :] == long[start + 1 :]:
+        return 0 < start < len(short) - 1 and len(short) > 6
+    swapped = short[start + 1 : start + 2] + short[start] + short[start + 2 :]
+    return swapped == long[start:]
+
+
 def join_hints(*parts: str | None) -> str | None:
     """The hints ``parts`` that are not None, joined to one hint; None if all are None."""
     return "; ".join(filter(None, parts)).replace("?; ", "? ") or None

@@ -141,6 +141,12 @@ def test_arguments_that_are_no_json_say_where() -> None:
     assert call_read["fault"].startswith("are not JSON: ")
 
 
+def test_arguments_with_a_key_twice_are_refused_and_not_the_last_one_taken() -> None:
+    (made,) = Sent([call(args='{"x": {"y": 1, "y": 2}}')], request=offering()).read()["calls"]
+    assert made["arguments"] == '{"x": {"y": 1, "y": 2}}'
+    assert made["fault"] == "are not JSON: an object in it has 'y' twice"
+
+
 @pytest.mark.parametrize(
     ("schema", "args", "answer"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import datetime
+import ipaddress
 import pickle
 import re
 import sys
@@ -24,7 +25,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
-from agf_magics.catalog.digests.digesting import digest_function, digest_value
+from agf_magics.catalog.digests.digesting import digest_function, digest_value, why_no_digest
 from agf_magics.journal.codec.encoding import encode_value
 
 
@@ -177,6 +178,17 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
     "counters": (collections.Counter("a"), {"a": 1}),
     "factories": (collections.defaultdict(int, a=1), collections.defaultdict(list, a=1)),
     "deques": (collections.deque([1]), collections.deque([1], maxlen=1)),
+    "moments of pandas": (pandas.Timestamp("2020-01-01"), pandas.Timestamp("2020-01-01 00:00:00.000000001")),
+    "a moment and its text": (pandas.Timestamp("2020-01-01"), "2020-01-01 00:00:00"),
+    "a moment of pandas and of Python": (pandas.Timestamp("2020-01-01"), datetime.datetime(2020, 1, 1)),
+    "units of a moment": (pandas.Timestamp("2020-01-01").as_unit("s"), pandas.Timestamp("2020-01-01").as_unit("ns")),
+    "zones of a moment": (pandas.Timestamp("2020", tz="UTC"), pandas.Timestamp("2020", tz="Europe/London")),
+    "durations of pandas": (pandas.Timedelta(1), pandas.Timedelta(2)),
+    "periods of pandas": (pandas.Period("2020-01", "M"), pandas.Period("2020-01-01", "D")),
+    "sides of an interval": (pandas.Interval(0, 1), pandas.Interval(0, 1, closed="left")),
+    "addresses": (ipaddress.ip_address("10.0.0.1"), ipaddress.ip_interface("10.0.0.1")),
+    "ranges": (range(3), range(0, 3, 2)),
+    "bytes that may change": (bytearray(b"a"), bytearray(b"b")),
     "namespaces": (types.SimpleNamespace(a=1), types.SimpleNamespace(a=2)),
 }  # fmt: skip
 
@@ -189,6 +201,12 @@ def test_the_digest_of_what_differs_differs_or_is_unknown(case: str) -> None:
 
 
 EQUAL: dict[str, tuple[Any, Any]] = {
+    "moments of pandas": (pandas.Timestamp("2020", tz="UTC"), pandas.Timestamp("2020", tz="UTC")),
+    "objects in a column": (
+        series([pandas.Timestamp(1), "a"], dtype=object), series([pandas.Timestamp(1), "a"], dtype=object)),
+    "periods of pandas": (pandas.Period("2020", "M"), pandas.Period("2020", "M")),
+    "addresses": (ipaddress.ip_address("::1"), ipaddress.ip_address("::1")),
+    "JSON": ({"a": [1, {"b": []}]}, {"a": [1, {"b": []}]}),
     "tables": (table(a=[1, 2], b=["x", None], c=DAYS[:2]), table(a=[1, 2], b=["x", None], c=DAYS[:2])),
     "tables that were stored": (
         table(a=[1.5, 2], b=["x", "y"]), pickle.loads(pickle.dumps(table(a=[1.5, 2], b=["x", "y"])))),
@@ -302,6 +320,11 @@ KNOWN = {
     "a name of another function": (
         "import functools, json\n@functools.wraps(json.dumps)\ndef f(x): return 1",
         "import functools, json\n@functools.wraps(json.dumps)\ndef f(x): return 2"),
+    "a list in two places": ("a = [1]\nk = [a, a]\ndef f(): return k", "k = [[1], [1]]\ndef f(): return k"),
+    "an empty dict in two places": (
+        "a = {}\nk = {'a': [a], 'b': a}\ndef f(): return k", "k = {'a': [{}], 'b': {}}\ndef f(): return k"),
+    "the place of a shared list": (
+        "a = [1]\nk = [a, [1], a]\ndef f(): return k", "a = [1]\nk = [a, a, [1]]\ndef f(): return k"),
     "a set of constants": ("def f(x): return x in {1, 2}", "def f(x): return x in {1, 3}"),
 }  # fmt: skip
 UNKNOWN = {
@@ -321,6 +344,84 @@ UNKNOWN = {
         "class P(property): n = 1\nclass A:\n    b = P(lambda self: 1)\ndef f(): return A().b",
         "class P(property): n = 2\nclass A:\n    b = P(lambda self: 1)\ndef f(): return A().b"),
 }  # fmt: skip
+
+
+LIBRARIES = "import duckdb, functools, polars as pl, pandas as pd\n"
+IN_A_TEXT = {
+    # a cell with a value, which the function names in a text
+    "a condition": "K = VALUE\ndef f(t): return t.query('kg > @K')",
+    "a condition of a helper": "K = VALUE\ndef g(t, q): return t.query(q)\ndef f(t): return g(t, 'kg > @K')",
+    "a condition in a comprehension": "K = VALUE\ndef f(ts): return [t.query('kg > @K') for t in ts]",
+    "a condition that is built": "K = VALUE\ndef f(t, c): return t.query(f'{c} > @K')",
+    "a condition in a global": "K = VALUE\nQ = 'kg > @K'\ndef f(t): return t.query(Q)",
+    "a condition in a dict": "K = VALUE\nQ = {'a': ['kg > @K']}\ndef f(t): return t.query(Q['a'][0])",
+    "a condition in a closure": "K = VALUE\ndef g(q):\n    return lambda t: t.query(q)\nf = g('kg > @K')",
+    "a default": "K = VALUE\ndef f(t, q='kg > @K'): return t.query(q)",
+    "an attribute of a class": "K = VALUE\nclass T:\n    q = 'kg > @K'\ndef f(t): return t.query(T.q)",
+    "a method": "K = VALUE\nclass T:\n    def go(self, t): return t.query('kg > @K')\nT1 = T()\nf = T1.go",
+    "a function": "def k(): return VALUE\ndef f(t): return t.query('kg > @k()')",
+    "a chain": "K = VALUE\nQ = 'a > @K'\ndef g(t): return t.query(Q)\ndef f(t): return t.eval('@g(1)')",
+    "an expression": "K = VALUE\ndef f(t): return t.eval('a + @K')",
+    "an expression of pandas": "K = VALUE\ndef f(): return pd.eval('K + 1')",
+    "a table for duckdb": "t = pd.DataFrame({'a': [VALUE]})\ndef f(): return duckdb.sql('select sum(a) from t')",
+    "a table for its query": "t = pd.DataFrame({'a': [VALUE]})\ndef f(): return duckdb.query('FROM t')",
+    "a table for a connection": "t = pd.DataFrame({'a': [VALUE]})\ndef f(c): return c.execute('from t')",
+    "a table for another name": "from duckdb import sql as go\nt = pd.Series([VALUE])\ndef f(): return go('from t')",
+    "a table for getattr": "t = pd.DataFrame({'a': [VALUE]})\ndef f(): return getattr(duckdb, 'sql')('from t')",
+    "a table of polars": "t = pl.DataFrame({'a': [VALUE]})\ndef f(): return pl.sql('select a from t')",
+}  # fmt: skip
+NOT_IN_A_TEXT = {
+    "no such function": "K = VALUE\ndef f(t): return t.filter('kg > @K')",
+    "the docstring": "K = VALUE\ndef f(t):\n    'K and @K'\n    return t.query('kg > 1')",
+    "a column": "kg = VALUE\ndef f(t): return t.query('kg > 1')",
+    "a part of a table": "kg = VALUE\nt = 1\ndef f(): return duckdb.sql('select t.kg from t')",
+    "a local name": "t = VALUE\ndef f():\n    t = 1\n    return duckdb.sql('from t')",
+    "part of a word": "K = VALUE\ndef f(t): return t.query('kg > @KK')",
+}  # fmt: skip
+HIDDEN = {
+    "its globals": "h = 1\ndef f(): return f.__globals__['h']",
+    "sys.modules": "import sys\nh = 1\ndef f(): return sys.modules[__name__].h",
+    "the frame": "import sys\nh = 1\ndef f(): return sys._getframe().f_globals['h']",
+    "run": "import agf_magics as agf\ndef f(): return agf.run('sub').output",
+    "arun": "import agf_magics as agf\nasync def f(): return await agf.arun('sub')",
+    "start": "import agf_magics as agf\ndef f(): return agf.start('sub')",
+    "rerun": "import agf_magics as agf\ndef f(): return agf.rerun('sub')",
+    "resume": "import agf_magics as agf\ndef f(): return agf.resume('sub')",
+    "an alias": "import agf_magics\ngo = agf_magics.run\ndef f(): return go('sub')",
+    "an imported name": "from agf_magics import run as go\ndef f(): return go('sub')",
+    "a name imported inside": "def f():\n    from agf_magics import run as go\n    return go('sub')",
+    "a helper": "import agf_magics as agf\ndef g(): return agf.run('sub')\ndef f(): return g()",
+    "an object that has it": "import agf_magics as agf\nd = {'go': agf.run}\ndef f(): return d['go']('sub')",
+    "a partial": "import agf_magics as agf, functools\nf = functools.partial(agf.run, 'sub')",
+    "a tool for agents": "import agf_magics as agf\ndef f(): return agf.agent_tools.run_pipeline('sub')",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", IN_A_TEXT)
+def test_what_a_function_names_in_a_text_that_a_library_reads_counts(case: str) -> None:
+    text = LIBRARIES + IN_A_TEXT[case]
+    first, again, edited = (digest_function(cell(text.replace("VALUE", value))) for value in "112")
+    assert first == again
+    assert first != edited or first is None
+    assert (first is None) is (case == "a table of polars")  # as in every function that names one
+
+
+@pytest.mark.parametrize("case", NOT_IN_A_TEXT)
+def test_other_words_of_texts_do_not_count(case: str) -> None:
+    first, edited = (digest_function(cell(LIBRARIES + NOT_IN_A_TEXT[case].replace("VALUE", value))) for value in "12")
+    assert first is not None
+    assert first == edited
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_a_function_that_reads_what_it_does_not_name_or_runs_a_flow_is_unknown(case: str) -> None:
+    assert digest_function(cell(HIDDEN[case])) is None
+    assert why_no_digest(cell(HIDDEN[case]))
+
+
+def test_a_function_may_use_the_package_without_running_a_flow() -> None:
+    text = "import agf_magics as agf\ndef f(x): raise agf.StepError(agf.Diagnostic('a.b', 'no'))"
+    assert digest_function(cell(text)) is not None
 
 
 @pytest.mark.parametrize("case", [*KNOWN, *UNKNOWN])

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 import pytest
 from annotated_types import Gt
 from pandas import DataFrame
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from agf_magics.catalog import Registry, Tool, tool
 from agf_magics.text.diagnostics import StepError
@@ -104,3 +104,32 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def test_a_literal_is_refused_where_no_code_of_a_person_decides() -> None:
+    registry = Registry()
+
+    def tens(value: object) -> object:
+        return {"ten": 10}.get(str(value), value)
+
+    @tool(registry=registry)
+    def top(
+        limit: int,
+        words: Annotated[int, BeforeValidator(tens)],
+        sizes: list[float] | None = None,
+        by: dict[str, int] | None = None,
+        anything: Any = None,
+    ) -> int:
+        return limit
+
+    top_tool = registry.tools["top"]
+    wrong: list[tuple[str, Any]] = [("limit", "ten"), ("limit", True), ("sizes", ["a"]), ("by", {"a": "b"})]
+    for name, value in wrong:
+        refused = top_tool.refused_literal(name, value)
+        assert refused is not None
+        assert refused.code == "tool.arguments"
+        assert name in refused.message
+    fitting: list[tuple[str, Any]] = [("limit", 1), ("sizes", [1]), ("anything", "x")]
+    with_code_of_a_person = [("words", "ten"), ("words", "no")]
+    for name, value in (*fitting, *with_code_of_a_person, ("sizes", None)):
+        assert top_tool.refused_literal(name, value) is None

@@ -169,6 +169,13 @@ def test_a_failed_call_is_reported_to_the_model_and_ends_nothing(registry: agf.R
     assert script.told("add")[1].startswith("Error: the arguments for 'add' are not JSON")
 
 
+def test_a_key_that_stands_twice_is_told_to_the_model(registry: agf.Registry) -> None:
+    script = Script(call(("add", '{"x": 1, "y": 2, "y": 3}')), text("sorry"))
+    assert run(ASK, registry, script).output == "sorry"
+    (told,) = script.told("add")
+    assert told == "Error: the arguments for 'add' are not JSON: an object in it has 'y' twice"
+
+
 def test_calls_of_one_reply_run_concurrently(registry: agf.Registry) -> None:
     both = asyncio.Barrier(2)
 

@@ -103,3 +103,35 @@ def test_check_lists_the_inputs_that_it_inferred(tmp_path: Path, capsys: pytest.
     lines = ["inv.yaml: ok", "  input rows", "  input factr", "  input more (not always read)"]
     assert capsys.readouterr().out.replace(f"{tmp_path}/", "").splitlines() == lines
     assert {ref.path[-1]: ref.certain for ref in agf.load(file).inputs} == {"rows": True, "factr": True, "more": False}
+
+
+def test_a_name_that_the_input_has_is_no_misspelling() -> None:
+    registry, _ = kernel()
+    text = "pipeline: p\nsteps:\n- tool: {name: seed, output: traders}\n- transform: {value: trades}\n"
+    assert {problem.code for problem in register(text, "pipeline", registry=registry).problems} == {
+        "flow.unwritten",
+        "flow.never-read",
+    }
+    given = register(text, "pipeline", registry=registry, given=("trades",)).problems
+    assert {problem.code for problem in given if problem.severity != "note"} == set()
+
+
+RIGHT = """
+    y_train x_train, max_price min_price, q2_sales q1_sales, docs doc, reviews reviewers, last_name first_name,
+    item2_total item1_total, b_total a_total, users uses, rows rows_a, costs cost, test_rows train_rows, valid invalid,
+    model_b model_a, unprocessed processed, texts tests, test text, tags tabs, rate date, prize price, input_a inputs_a,
+    new_docs old_docs, index2 index, states stats, queries query, parsed passed, scored scores, item1_0 item10, X x
+"""
+
+
+@pytest.mark.parametrize("pair", [pair.split() for pair in RIGHT.split(",")], ids="-".join)
+def test_another_name_is_no_misspelling(pair: list[str]) -> None:
+    read, written = pair
+    steps = f"pipeline: p\nsteps:\n- tool: {{name: seed, output: {written}}}\n- transform: {{value: {read}}}\n"
+    nodes = f"nodes:\n  a: {{type: passthrough, output: {{{written}: 1}}}}\n"
+    nodes += f"  b: {{type: passthrough, output: {{z: '{{state.{read}}}'}}}}\n"
+    edges = "edges:\n- {from: START, to: a}\n- {from: a, to: b}\n- {from: b, to: END}\n"
+    for text, language in ((steps, "pipeline"), (nodes + edges, "graph")):
+        registry, _ = kernel()
+        codes = [problem.code for problem in register(text, language, name="p", registry=registry).problems]
+        assert not {"flow.unwritten", "graph.unwritten-key"} & set(codes)

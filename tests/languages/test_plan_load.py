@@ -84,7 +84,7 @@ def test_a_dollar_is_kept_as_a_dagger_where_a_known_kind_follows() -> None:
         "_tool": "a", "v": "†state.x", "w": "(†input.a||†data)", "m": "$5 off", "k": "$weather", "t": "$$state.x",
         "u": "††state.x", "n": {"k": ["†state"]}, "_outputPath": "†state.y && †rain.x",
     }  # fmt: skip
-    assert {name: template for name, _, template in call.arguments if isinstance(template, str)} == {
+    assert {name: template for name, _, template, _ in call.arguments if isinstance(template, str)} == {
         "m": "$5 off", "k": "$weather", "t": "$state.x", "u": "†state.x",
     }  # fmt: skip
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import ipaddress
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -12,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pydantic
 import pytest
 
 import agf_magics as agf
@@ -151,6 +156,82 @@ def test_arguments_that_cannot_be_compared_are_never_equal() -> None:
     assert '"name": "total"' not in Path("run.agf").read_text("utf-8")
     with agf.replay("run.agf", missing="call"):
         assert chain.run(2).output == [2]
+
+
+class Point:
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+    def __str__(self) -> str:
+        return "a point"
+
+
+class Model(pydantic.BaseModel):
+    x: int = 1
+
+
+SEEN: dict[str, Callable[[int], Any]] = {
+    "a moment": lambda day: pd.Timestamp(2020, 1, day),
+    "a moment of a zone": lambda day: pd.Timestamp(2020, 1, day, tz="Europe/Berlin"),
+    "a duration": lambda day: pd.Timedelta(day, "ns"),
+    "a period": lambda day: pd.Period(f"2020-01-0{day}", "D"),
+    "an interval": lambda day: pd.Interval(0, day),
+    "a column of moments": lambda day: pd.Series([pd.Timestamp(day), "x"], dtype=object),
+    "an address": lambda day: ipaddress.ip_address(f"10.0.0.{day}"),
+    "a range": range,
+    "bytes that may change": lambda day: bytearray([day]),
+    "a date": lambda day: datetime.date(2020, 1, day),
+    "a number": lambda day: decimal.Decimal(day) / 10,
+    "bytes": lambda day: bytes([day]),
+    "an object of one's own": Point,
+}
+
+
+def length(thing: Any) -> int:
+    return len(type(thing).__name__)
+
+
+TEXT = """\
+pipeline: of_a_text
+steps:
+- tool: {name: total, args: {loaded: !expr ctx.shown, unit: kg}}
+"""
+
+
+def shown_in(path: Path) -> Any:
+    """What a recording shows of the object that the tool `total` got."""
+    calls = map(json.loads, path.read_text("utf-8").splitlines())
+    return next(call["given"]["loaded"] for call in calls if call.get("name") == "total")
+
+
+@pytest.mark.parametrize("kind", SEEN)
+def test_the_text_of_an_object_is_not_the_object(kind: str) -> None:
+    chain = Chain(SEEN[kind], length)
+    path = chain.recorded(1, 2)
+    with agf.replay(path, strict=True):
+        chain.run(2, 1)
+    assert chain.made == []
+    with agf.replay(path, missing="call"):
+        agf.run(TEXT, {"shown": shown_in(path)}, registry=chain.registry)
+    assert chain.made == ["total"]
+
+
+def test_a_call_that_no_replay_finds_is_reported_when_it_is_recorded() -> None:
+    chain = Chain(lambda day: Model(x=day), length)
+    with pytest.warns(UserWarning, match=r"never finds 2 calls, .* 2 × tool total \[replay.missing\]"):
+        path = chain.recorded(1, 2)
+    with agf.replay(path, missing="call"):
+        agf.run(TEXT, {"shown": shown_in(path)}, registry=chain.registry)
+    assert chain.made == ["total"]
+    with agf.replay(path):
+        error = chain.run(1, raises=False).error
+    assert error.code == "replay.missing"
+    assert error.diagnostic.hint.startswith("its arguments cannot be compared; pass the parts of an object")
+    with (
+        pytest.warns(UserWarning, match="replay.missing"),
+        agf.replay("new.agf", missing="record"),
+    ):
+        chain.run(1)
 
 
 def test_redact_may_leave_out_lines() -> None:

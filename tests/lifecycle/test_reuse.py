@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pandas
+import polars
+import pyarrow  # type: ignore[import-untyped]
 import pytest
 
 import agf_magics as agf
@@ -404,3 +407,75 @@ def test_a_call_that_changed_a_table_is_made_again(calls: Calls, tmp_path: Path,
     with kept.journal_in(cut.parent):
         resumed = agf.resume(first.run_id, registry=registry)
     assert (resumed.output, calls.made) == (3, ["widen", "widen", "width"])
+
+
+DAYS = pandas.date_range("2020-01-01", periods=3)
+READ: dict[str, Callable[[], Any]] = {
+    "whole numbers": lambda: pandas.Series([1, None, 3], dtype="Int64"),
+    "numbers": lambda: pandas.Series([1.5, None, 3], dtype="Float64"),
+    "truths": lambda: pandas.Series([True, None, False], dtype="boolean"),
+    "texts": lambda: pandas.Series(["a", None], dtype="string"),
+    "objects": lambda: pandas.Series([1, pandas.NA, float("nan"), None, pandas.NaT], dtype=object),
+    "lists": lambda: pandas.Series([[pandas.NA, float("nan")], [None]], dtype=object),
+    "dates": lambda: pandas.Series([DAYS[0], pandas.NaT]),
+    "dates of a zone": lambda: pandas.Series([DAYS.tz_localize("UTC")[0], pandas.NaT]),
+    "durations": lambda: pandas.Series([pandas.Timedelta(1), pandas.NaT]),
+    "periods": lambda: pandas.Series(pandas.PeriodIndex(["2020", None], freq="M")),
+    "categories": lambda: pandas.Series(pandas.Categorical(["b", None, "a"])),
+    "intervals": lambda: pandas.Series(pandas.arrays.IntervalArray.from_tuples([(0, 1), None])),
+    "rare numbers": lambda: pandas.Series(pandas.arrays.SparseArray([0.0, float("nan")])),
+    "Arrow": lambda: pandas.Series([1, None], dtype="int64[pyarrow]"),
+    "lists of Arrow": lambda: pandas.Series(
+        [[1.0, None], [float("nan")]], dtype=pandas.ArrowDtype(pyarrow.list_(pyarrow.float64()))
+    ),
+    "a table": lambda: pandas.DataFrame({"n": pandas.array([1, None], "Int64"), "o": ["x", pandas.NA]}),
+    "a table of days": lambda: pandas.DataFrame({"n": [1, 2, 3]}, index=DAYS),
+    "two indexes": lambda: pandas.DataFrame({"n": [1, 2]}, index=pandas.MultiIndex.from_tuples([(1, "a"), (2, "b")])),
+    "an index": lambda: pandas.Index([1, None], dtype="Int64"),
+    "polars": lambda: polars.DataFrame({"n": [1.0, float("nan"), None], "l": [[None, 1], None, []]}),
+    "a table of Arrow": lambda: pyarrow.table({"n": [1.0, float("nan"), None]}),
+    "an array": lambda: numpy.array([pandas.NA, None, float("nan")], dtype=object),
+    "a large table": lambda: pandas.DataFrame({"n": pandas.array([1, None] * 40_000, "Int64")}),
+}
+
+
+NOT_COMPARED = frozenset({"rare numbers", "Arrow", "lists of Arrow", "an array"})
+"""Calls with these arguments have no digest, and are always made."""
+
+
+def read_all(table: Any) -> None:
+    """What a person looks at: it fills the caches of pandas."""
+    str(table)
+    if isinstance(table, pandas.DataFrame | pandas.Series):
+        len(table.loc[table.index[:1]])
+        table.index.is_unique, table.dtypes, table.isna().sum()
+        array = table.array if isinstance(table, pandas.Series) else table.iloc[:, 0].array
+        array.dtype.kind, getattr(array.dtype, "itemsize", 0), array.isna()
+
+
+@pytest.mark.parametrize("values", READ)
+def test_a_table_with_missing_values_that_a_call_reads_and_returns_is_stored(calls: Calls, values: str) -> None:
+    registry = agf.Registry()
+    returns = READ[values]
+
+    @agf.tool(registry=registry)
+    def make() -> Any:
+        calls.append("make")
+        return returns()
+
+    @agf.tool(registry=registry)
+    def check(table: Any) -> Any:
+        calls.append("check")
+        read_all(table)
+        return table
+
+    text = "pipeline: p\nsteps:\n- tool: {name: make, output: t}\n" + 3 * (
+        "- tool: {name: check, args: {table: !expr ctx.t}, output: t}\n"
+    )
+    first = agf.run(text, registry=registry)
+    assert first.warnings == ()
+    again = agf.run(text, registry=registry, reuse=True)
+    assert calls.made == ["make", *3 * ["check"], *(3 * ["check"] if values in NOT_COMPARED else [])]
+    assert type(again.output) is type(first.output)
+    assert str(again.output) == str(first.output)
+    read_all(again.output)

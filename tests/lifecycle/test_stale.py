@@ -798,3 +798,37 @@ def test_a_flow_that_is_not_awaited_calls_nothing(tmp_path: Path) -> None:
     calls_before = Path(path).read_text()
     agf.stale(run, registry=registry)
     assert Path(path).read_text() == calls_before
+
+
+EDITS = {
+    # a cell before and after its edit, and the reason of the step that calls `f`
+    "a name in a condition": (
+        "import pandas\nK = 1\ndef f(): return len(pandas.DataFrame({'n': [1, 2]}).query('n > @K'))",
+        "K = 1", "K = 2", "its function reads K, which changed"),
+    "a table in SQL": (
+        "import duckdb, pandas\nt = pandas.DataFrame({'n': [1]})\ndef f(): return duckdb.sql('from t').fetchall()",
+        "[1]", "[2]", "its function reads t, which changed"),
+    "a flow that it runs": (
+        "import agf_magics as agf\nK = 1\ndef f(): return agf.run('sub', {'n': 1}, registry=R).output",
+        "K = 1", "K = 1", "its function cannot be compared: it runs a flow, which may be edited"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_a_function_names_in_a_text_and_a_flow_that_it_runs_are_seen(edit: str) -> None:
+    cell, before, after, why = EDITS[edit]
+    text = "pipeline: p\nsteps:\n- tool: {name: f, output: n}\n"
+
+    def registry(cell: str) -> agf.Registry:
+        inner = agf.Registry()
+        agf.define("pipeline: sub\nsteps:\n- transform: {value: ctx.n}", registry=inner)
+        names: dict[str, Any] = {"__name__": "__main__", "R": inner}
+        exec(cell, names)
+        return tools(f=names["f"])
+
+    first = agf.run(text, registry=registry(cell))
+    edited = registry(cell.replace(before, after))
+    agf.define(text, registry=edited)
+    (row,) = agf.stale(first, registry=edited)
+    assert (row["state"], row["why"]) == ("again", why)
+    assert agf.run(text, registry=edited, reuse=True).steps["steps[0]"].earlier == 0

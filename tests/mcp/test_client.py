@@ -70,13 +70,14 @@ def test_wrong_names_are_found_before_the_run(good: Server, args: dict[str, obje
 
 
 def test_a_wrong_value_is_refused_at_its_place_before_the_server_sees_it(good: Server) -> None:
-    with pytest.raises(StepError) as caught:
+    with pytest.raises(agf.DefinitionError) as caught:
         call("good__add", args={"a": 1, "b": "two"})
     diagnostic = caught.value.diagnostic
     assert diagnostic.code == "tool.arguments"
     assert "b: needs a whole number" in diagnostic.message
     assert diagnostic.span is not None
-    with pytest.raises(StepError, match=r"text that matches \^\[a-z\]\+\$"):
+    assert diagnostic.span.text == '"two"'
+    with pytest.raises(agf.DefinitionError, match=r"text that matches \^\[a-z\]\+\$"):
         call("good__drop", args={"table": "A1"})
 
 

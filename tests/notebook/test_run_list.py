@@ -134,7 +134,9 @@ def test_a_wrong_time_is_marked(shell: Shell, text: str) -> None:
 
 @pytest.mark.parametrize("line", ["%runs --page 0", "%runs --page 2", "%runs --page 99 --status ok"])
 def test_a_missing_page_is_refused(shell: Shell, line: str) -> None:
-    assert code(shell.run(line)) == "magic.page"
+    shown = shell.run(line)
+    assert code(shown) == "magic.page"
+    assert "write --page 1" in shown.err
 
 
 def test_the_values_of_the_options_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:

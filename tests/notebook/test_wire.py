@@ -21,7 +21,7 @@ PLACES = re.compile(r'\b(\w+) = placesOf\("(\w+)"\)')
 """The name in the script for the places of a row, as in ``row[Now.corner]``."""
 VARIABLES = {"look": "StateRow"}
 """The variables that hold a row as an object, in all files."""
-FUNCTIONS = {"badgeOf": "StaleRow", "titleOf": "StaleRow"}
+FUNCTIONS = {"badgeOf": "StaleRow"}
 """The functions that take a row as an object."""
 NAMED = re.compile(r'(?:const (\S.*?) = )?named\("(\w+)", (?:[\w.]+|\[[^\]]*\]+)\)(?:\.map\(([^=]*)=>)?')
 """The forms of the script that give names to a row: the variable or the pattern, the row, and the parameters of a

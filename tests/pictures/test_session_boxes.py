@@ -139,7 +139,9 @@ def test_a_tool_that_runs_or_was_stopped_is_not_ok(registry: agf.Registry) -> No
     for event in events[: begin + 1]:
         progress.apply(event)
     assert corners(progress)[f"steps[0]/{INSIDE[1]}"] == ("running", "▶ running")
-    progress.apply(ev.StepCancelled(events[begin].at, 1.0))
+    begun = events[begin]
+    assert isinstance(begun, ev.StepStarted | ev.CallStarted)
+    progress.apply(ev.StepCancelled(begun.at, 1.0))
     assert corners(progress)[f"steps[0]/{INSIDE[1]}"] == ("cancelled", "■ cancelled")
 
 

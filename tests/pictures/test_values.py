@@ -18,6 +18,7 @@ import pydantic
 import pytest
 
 from agf_magics.journal.codec.encoding import preview
+from agf_magics.pictures.text_tables import drop_empty_columns, list_rows, table_html, table_text
 from agf_magics.pictures.value_line import cell_text
 from agf_magics.pictures.values import (
     MOST_COLUMNS,
@@ -26,11 +27,7 @@ from agf_magics.pictures.values import (
     MOST_PICTURE,
     MOST_PICTURES,
     PNG,
-    drop_empty_columns,
-    list_rows,
     shown_html,
-    table_html,
-    table_text,
     value_among,
     value_brief,
     value_html,

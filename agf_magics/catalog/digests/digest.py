@@ -12,6 +12,7 @@ import enum
 import fractions
 import functools
 import hashlib
+import ipaddress
 import pathlib
 import re
 import types
@@ -237,6 +238,11 @@ def _moment(moment: Any) -> str:
     return f"{moment!r} {zone_text(moment.tzinfo)}"
 
 
+_ADDRESSES: tuple[type, ...] = (
+    *(ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv4Interface),
+    *(ipaddress.IPv6Address, ipaddress.IPv6Network, ipaddress.IPv6Interface),
+)
+
 _TEXTS: dict[type, Callable[[Any], str | bytes]] = {
     **dict.fromkeys((int, float, complex, bool, type(None), type(Ellipsis)), repr),
     **dict.fromkeys((str, bytes), lambda value: value),
@@ -246,7 +252,7 @@ _TEXTS: dict[type, Callable[[Any], str | bytes]] = {
     datetime.timedelta: repr,
     datetime.timezone: zone_text,
     zoneinfo.ZoneInfo: zone_text,
-    decimal.Decimal: repr,
+    **dict.fromkeys((decimal.Decimal, range, *_ADDRESSES), repr),
     fractions.Fraction: repr,
     uuid.UUID: lambda value: f"{value!r} {value.is_safe}",
     re.Pattern: lambda pattern: (

@@ -17,6 +17,7 @@ from typing import Any
 from ...text.length import can_write
 from ...values.value import is_json
 from .digest import CODE, MOST_JSON, Digest, NoDigest
+from .functions import add_named_in_texts
 from .places import MISSING, Place, Places
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -82,6 +83,8 @@ def _digest_function(function: Callable[..., Any], most: int | None) -> Function
     else:  # an instance with `__call__`
         digest.add_place(Place("its object", "its object", function, "", lambda: function))
     states = _states(places, most)
+    while add_named_in_texts(digest):  # a text, or a function, may name further ones
+        states.update(_states(places, most, states))
     # Only now are all names known that the functions bind to another value.
     for place, value in places.constants:
         if place.slot in places.bound:
@@ -116,7 +119,7 @@ def _state(place: Place, places: Places, most: int | None) -> str:
     if value is not MISSING and (text := _as_json(value)) is not None:  # nearly always
         if most is not None and len(text) > most:
             raise NoDigest(f"more than {most:,} bytes")
-        return hashlib.sha256(text).hexdigest()
+        return hashlib.sha256(text + _sharing(value)).hexdigest()
     digest = Digest(most, places, is_state=True)
     with digest.part(place.name):
         if value is not MISSING:
@@ -138,6 +141,23 @@ def _as_json(value: Any) -> bytes | None:
         if is_json(value) and can_write(value, MOST_JSON):
             return b"json " + _encode(value).encode()
     return None
+
+
+def _sharing(value: Any) -> bytes:
+    """The lists and dicts of JSON that are in several places, by their numbers; empty if each is in
+    one place."""
+    numbers: dict[int, int] = {}
+    again = list[str]()
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if type(part) in (list, dict):
+            if id(part) in numbers:
+                again.append(f" {numbers[id(part)]} {len(waiting)} {len(numbers)}")
+                continue
+            numbers[id(part)] = len(numbers)
+            waiting += part if type(part) is list else part.values()
+    return "".join(again).encode()
 
 
 def _digest(thing: Any, most: int | None = None) -> Digest | None:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .code_names import CodeNames, names_of, words_in
+from .code_names import CodeNames, Text, names_of, texts_in, words_in, words_of_text
 from .digest import CODE, Digest, NoDigest, add_parts, is_constant
 from .origins import find_installed, is_ours, is_put_there, version_of
 from .places import Place, in_cell, in_names
@@ -33,12 +33,32 @@ ITS_CODE = "its code"
 _READS_ANYTHING = frozenset({"globals", "eval", "exec", "__import__"})
 """Functions that read globals without naming them."""
 
+_FRAMES = frozenset(
+    {"__globals__", "f_globals", "f_locals", "_getframe", "currentframe", "user_ns"}
+)
+"""Attributes and functions that lead to all globals."""
+
+_PACKAGE = __name__.partition(".")[0]
+
+_LAUNCHES = frozenset(
+    {
+        *("run", "arun", "start", "rerun", "resume", "evaluate", "find_flow", "registry"),
+        *("check_over", "score_over", "run_planner", "agent_tools", "launch_tools"),
+        *("run_pipeline", "run_pipeline_async"),
+        *("run_pipeline_inline", "run_pipeline_inline_async"),
+    }
+)
+"""Functions of this package that run flows, whose definitions and tools may be edited."""
+
+_RUNS_A_FLOW = "it runs a flow, which may be edited"
+
 
 @add_parts.register
 def _add_function(function: types.FunctionType, digest: Digest) -> None:
     """Add the code of a function, its defaults, and everything that it names."""
     # Take the module of the code, because a decorator may have changed ``__module__``.
     is_installed = not is_ours(str(function.__globals__.get("__name__")))
+    _check_launch(str(function.__module__), {function.__name__})
     if is_installed and _is_the_packages(function):
         add_installed(digest, function.__module__, function.__qualname__)
         return
@@ -75,11 +95,31 @@ def _add_named(digest: Digest, function: types.FunctionType, names: CodeNames) -
     """Add the globals that a function names, the modules that it imports, and the attributes that
     it reads of them."""
     words = words_in(function.__code__)
-    if "import_module" in words or not _READS_ANYTHING.isdisjoint(names.read):
+    is_hidden = not _FRAMES.isdisjoint(words) or not _READS_ANYTHING.isdisjoint(names.read)
+    if "import_module" in words or is_hidden:
         raise NoDigest("it reads globals without naming them")
-    modules = []
     variables = function.__globals__
-    for name in names.read:
+    modules = _add_globals(digest, variables, names.read)
+    modules += _add_imports(digest, names.imported)
+    if sys in modules and "modules" in words:
+        raise NoDigest("it reads globals without naming them")
+    for module in modules:
+        _check_launch(module.__name__, words)
+    _add_attributes(digest, modules, words)
+    if digest.places is not None:
+        digest.places.texts += names.texts
+        digest.places.readers |= names.readers
+        digest.places.globals[id(variables)] = variables
+    elif names.readers:
+        raise NoDigest("the words of its texts may be names")
+
+
+def _add_globals(
+    digest: Digest, variables: dict[str, Any], names: Iterable[str]
+) -> list[types.ModuleType]:
+    """Add the globals with these names, and return the modules among them."""
+    modules = []
+    for name in names:
         place = _global(variables, name, name)
         value = variables.get(name)
         if isinstance(value, types.ModuleType):
@@ -87,8 +127,42 @@ def _add_named(digest: Digest, function: types.FunctionType, names: CodeNames) -
             modules.append(value)
         elif name in variables:
             digest.add_place(place)
-    modules += _add_imports(digest, names.imported)
-    _add_attributes(digest, modules, words)
+    return modules
+
+
+def _check_launch(module: str, words: Iterable[str]) -> None:
+    """Raise NoDigest if one of ``words`` is a function of this package that runs flows."""
+    if module.partition(".")[0] == _PACKAGE and not _LAUNCHES.isdisjoint(words):
+        raise NoDigest(_RUNS_A_FLOW)
+
+
+def add_named_in_texts(digest: Digest) -> bool:
+    """Add the globals that the texts of the functions name, if a function of a library looks them
+    up. Return whether there are new ones."""
+    places = digest.places
+    if places is None or not places.readers:
+        return False
+    values = [value for _, value in places.constants]
+    values += (place.look() for place in places.objects.values())
+    words = set[str]()
+    for text in (*places.texts, *map(Text, texts_in(values))):
+        words |= words_of_text(text, places.readers)
+    is_new = False
+    for variables in list(places.globals.values()):
+        for name in sorted(words & variables.keys()):
+            if (id(variables), name) not in places.named_in_texts:
+                places.named_in_texts.add((id(variables), name))
+                if _may_be_read(variables[name]):
+                    _add_globals(digest, variables, (name,))
+                    is_new = True
+    return is_new
+
+
+def _may_be_read(value: Any) -> bool:
+    """Whether a text may mean this global: no installed module, and no object of this package."""
+    if isinstance(value, types.ModuleType):
+        return is_ours(value.__name__)
+    return type(value).__module__.partition(".")[0] != _PACKAGE
 
 
 def _is_the_packages(function: types.FunctionType) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .code_names import Text
+
 MISSING = object()
 """The value of a name that is not bound."""
 
@@ -52,6 +54,14 @@ class Places:
         """The names that the functions bind to another object."""
         self.codes: dict[int, tuple[object, str, str]] = {}
         """The names and digests of functions and classes in objects, by their identity."""
+        self.texts: list[Text] = []
+        """The texts in the code of the functions."""
+        self.readers: set[str] = set()
+        """The functions of libraries that look up the words of texts as names."""
+        self.globals: dict[int, dict[str, Any]] = {}
+        """The globals of the functions, by identity."""
+        self.named_in_texts: set[tuple[int, str]] = set()
+        """The names in texts that were added, each with the identity of the globals."""
         self._seen: set[tuple[int, str]] = set()
 
     def add(self, place: Place, value: Any, kind: str) -> None:

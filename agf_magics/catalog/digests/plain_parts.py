@@ -1,4 +1,4 @@
-"""Adds lists, dicts, sets and members of enums to a digest."""
+"""Adds lists, dicts, sets, bytes that may change and members of enums to a digest."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ def _add_set(things: Any, digest: Digest) -> None:
     if type(things) not in (set, frozenset) or None in digests:
         raise NoDigest
     digest.add_all(type(things).__name__, sorted(map(str, digests)))
+
+
+@add_parts.register
+def _add_bytes(data: bytearray, digest: Digest) -> None:
+    if type(data) is not bytearray:
+        raise NoDigest
+    digest.add("bytearray", bytes(data))
 
 
 @add_parts.register

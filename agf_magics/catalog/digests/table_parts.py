@@ -27,8 +27,27 @@ def _add_data(digest: Digest, thing: Any, package: str) -> None:
         _add_table(digest, thing, library)
     elif package == "pandas" and isinstance(thing, library.Index):
         _add_index(digest, thing, library)
+    elif package == "pandas" and _is_scalar(kind, library):
+        _add_scalar(digest, thing, library)
     else:
         add_installed_object(digest, thing)
+
+
+def _is_scalar(kind: type, pandas: Any) -> bool:
+    return kind in (pandas.Timestamp, pandas.Timedelta, pandas.Period, pandas.Interval)
+
+
+def _add_scalar(digest: Digest, thing: Any, pandas: Any) -> None:
+    """Add a moment, a duration, a period or an interval of pandas."""
+    kind = type(thing)
+    if kind is pandas.Interval:
+        digest.add_all("Interval", (thing.left, thing.right, thing.closed))
+    elif kind is pandas.Period:
+        digest.add("Period", f"{thing.ordinal} {thing.freqstr}")
+    elif kind is pandas.Timedelta:
+        digest.add("Timedelta", f"{thing.asm8!r}")
+    else:
+        digest.add("Timestamp", f"{thing.asm8!r} {thing.fold} {zone_text(thing.tzinfo)}")
 
 
 def _add_array(digest: Digest, array: Any) -> None:

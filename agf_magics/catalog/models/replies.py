@@ -263,7 +263,7 @@ def _plain(part: Any) -> bool:
 def _call(part: ai.ToolCallPart, names: ToolNames) -> ToolCall:
     """A call for the session. Arguments that are not a JSON object become its ``fault``."""
     tool = names.tool_of(part.tool_name)
-    read, why = read_json(as_text(part.args) or "{}")
+    read, why = read_json(as_text(part.args) or "{}", once_each=True)
     if read is None and not why:  # some servers write null if there are no arguments
         read = {}
     call: ToolCall = {"id": part.tool_call_id, "tool": tool, "arguments": read}

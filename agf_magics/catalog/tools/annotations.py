@@ -49,6 +49,12 @@ SCALARS = frozenset({"int", "float", "bool", "str"})
 
 CHOICES = frozenset({"literal", "enum"})
 
+OF_JSON = SCALARS | {
+    *("any", "none", "literal", "list", "set", "dict", "tuple", "nullable", "union"),
+    *("typed-dict", "typed-dict-field"),
+}
+"""The kinds of core schemas that check JSON without code of a user."""
+
 INSIDE = (
     "schema",
     "items_schema",
@@ -90,6 +96,8 @@ class ArgumentsModel(NamedTuple):
     as_is: Mapping[str, str]
     """The parameters that get an object unchanged, with the name of the class that it must have;
     empty: any class."""
+    of_json: frozenset[str]
+    """The parameters whose check runs no code of a user."""
 
 
 def build(
@@ -114,10 +122,10 @@ def build(
             else typing_extensions.NotRequired[kind]
         )
     try:
-        validator, schema = _compile(fields, more)
+        validator, schema, of_json = _compile(fields, more)
     except RAISED as error:  # the annotations can be used one by one, but not together
         errors = dict.fromkeys(parameters, error)
-        validator, schema = _compile(
+        validator, schema, of_json = _compile(
             dict.fromkeys(parameters, typing_extensions.NotRequired[Any]), more
         )
     for name, parameter in parameters.items():
@@ -130,7 +138,7 @@ def build(
     classes = {name: _class_as_is(usable.get(name, Any)) for name in parameters}
     as_is = {name: kind for name, kind in classes.items() if kind is not None}
     unresolved = any(map(_not_yet, errors.values()))
-    return ArgumentsModel(validator.validate_python, schema, doubts, unresolved, as_is)
+    return ArgumentsModel(validator.validate_python, schema, doubts, unresolved, as_is, of_json)
 
 
 _DATA = frozenset({"numpy", "pandas", "polars", "pyarrow"})
@@ -167,7 +175,7 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
     usable, errors = _usable({"it": annotation}, names)
     if errors:
         return None
-    _, whole = _compile(usable, more=False)
+    _, whole, _ = _compile(usable, more=False)
     schema = whole["properties"]["it"]
     if not schema.keys() - {"title"}:  # it has only the name of a class that is not JSON
         return None
@@ -242,8 +250,9 @@ def _resolve(annotation: object, names: dict[str, Any]) -> Any:
     return _modern(typing.get_type_hints(holder, names, include_extras=True)["it"])
 
 
-def _compile(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema]:
-    """A validator of these arguments and their JSON Schema."""
+def _compile(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema, frozenset[str]]:
+    """A validator of these arguments, their JSON Schema, and those that are checked without code of
+    a user."""
     with warnings.catch_warnings():  # pydantic warns about `x: 5`
         warnings.simplefilter("error", UserWarning)
         adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
@@ -252,7 +261,26 @@ def _compile(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schem
     if "$ref" in schema:
         raise TypeError("Self has no meaning outside of a class")
     schema.pop("title", None)
-    return validator, {"properties": {}, **schema, "additionalProperties": more}
+    core: Any = adapter.core_schema
+    of_json = {name for name, node in core.get("fields", {}).items() if _is_of_json(node)}
+    return (
+        validator,
+        {"properties": {}, **schema, "additionalProperties": more},
+        frozenset(of_json),
+    )
+
+
+def _is_of_json(node: Any) -> bool:
+    """Whether ``node`` and the core schemas inside are of the kinds `OF_JSON`."""
+    if isinstance(node, (list, tuple)):
+        return all(map(_is_of_json, node))
+    if not isinstance(node, dict):  # it is the label of a choice
+        return True
+    inside = [node[key] for key in INSIDE if key in node]
+    for key in MANY:
+        parts = node.get(key, ())
+        inside += parts.values() if isinstance(parts, dict) else parts
+    return node["type"] in OF_JSON and all(map(_is_of_json, inside))
 
 
 def _modern(annotation: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +143,18 @@ class Arguments:
         """The names of the arguments in ``error``, which `validate` raised."""
         return frozenset(str(e["loc"][0]) for e in errors_of(error) if e["loc"])
 
+    def refused_literal(self, code: str, owner: str, name: str, value: Value) -> Diagnostic | None:
+        """What is wrong with ``value`` as the argument ``name``; None: nothing that is known without
+        code of a user."""
+        if name not in self._read().of_json:
+            return None
+        try:
+            self.validate({name: value})
+        except ValueError as error:  # pydantic's; other arguments may be missing in it
+            errors = [e for e in errors_of(error) if e["loc"][:1] == (name,)]
+            return self._explain(code, owner, errors, {name: value}) if errors else None
+        return None
+
     def explain(
         self, code: str, owner: str, error: BaseException, arguments: Mapping[str, Value]
     ) -> Diagnostic:
@@ -151,6 +163,11 @@ class Arguments:
         if not errors:  # a validator in a user's class raised another error
             why = kind_of(error) if self.secret else describe_exception(error)
             return Diagnostic(code, f"{owner} cannot check its arguments: {why}")
+        return self._explain(code, owner, errors, arguments)
+
+    def _explain(
+        self, code: str, owner: str, errors: Sequence[Any], arguments: Mapping[str, Value]
+    ) -> Diagnostic:
         hints = [
             suggest(error_part["loc"][0], self.parameters)
             for error_part in errors
@@ -161,6 +178,7 @@ class Arguments:
         plain = arguments.keys() - self.secret
         hints += [
             _quote_hint(arguments[name], error_part["type"])
+            or _choice_hint(arguments[name], error_part)
             for error_part in errors
             if (name := error_part["loc"][0]) in plain
         ]
@@ -219,3 +237,11 @@ def _quote_hint(value: Value, error_kind: str) -> str | None:
     ):
         return f"write {next(iter(value))}, without braces"
     return None
+
+
+def _choice_hint(value: Value, error: Mapping[str, Any]) -> str | None:
+    """The choice of a literal or an enum that a text was probably meant as. ``error``: pydantic's."""
+    if not isinstance(value, str) or error["type"] not in ("literal_error", "enum"):
+        return None
+    choices = re.findall(r"'([^']*)'", str((error.get("ctx") or {}).get("expected", "")))
+    return suggest(value, choices) if choices else None

@@ -99,6 +99,12 @@ class SchemaArguments:
         violations = error.violations if isinstance(error, Unfit) else []
         return frozenset(str(violation.path[0]) for violation in violations if violation.path)
 
+    def refused_literal(self, code: str, who: str, name: str, value: Value) -> Diagnostic | None:
+        """What is wrong with ``value`` as the argument ``name``; None: nothing."""
+        arguments = {name: value}
+        wrong = [fault for fault in self._violations(arguments) if fault.path[:1] == (name,)]
+        return self.explain(code, who, Unfit(wrong), arguments) if wrong else None
+
     def explain(
         self, code: str, who: str, error: BaseException, arguments: Mapping[str, Value]
     ) -> Diagnostic:

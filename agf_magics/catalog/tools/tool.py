@@ -122,6 +122,11 @@ class Tool:
         step_error.arguments = self.arguments.wrong_names(failure)
         raise step_error
 
+    def refused_literal(self, name: str, value: Value) -> Diagnostic | None:
+        """What is wrong with ``value`` as the argument ``name``, as far as no code of a user decides;
+        None: nothing."""
+        return self.arguments.refused_literal("tool.arguments", f"tool {self.name!r}", name, value)
+
     def check_unread(self, arguments: dict[str, Value]) -> dict[str, Value] | None:
         """`check` for arguments of which some are unread; None: they must be read, because some do
         not fit or may be converted."""

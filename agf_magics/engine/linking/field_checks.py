@@ -11,6 +11,7 @@ from typing import Any
 
 from ...catalog import Agent, Tool
 from ...catalog.digests.code_names import words_in
+from ...flow.expressions import NamedArguments
 from ...flow.flow import Flow
 from ...flow.protocols import Name
 from ...flow.steps import Invoke, calls
@@ -113,6 +114,12 @@ def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
             message = f"tool {tool.name!r} has no argument {name!r}"
             problems.error("flow.unknown-argument", message, span, hints)
     _warn_literal_secrets(step, tool, spans, problems)
+    if isinstance(step.args, NamedArguments):
+        for name, place, value in step.args.literals():
+            # The run would say the same, but after the steps before, and on_error would hide it.
+            if name in takes.parameters and (wrong := tool.refused_literal(name, value)):
+                meant_as = wrong.hint or step.args.literal_hint(value)
+                problems.add(replace(wrong, span=place, hint=meant_as))
     # The right name of a misspelt argument is not reported as missing, too.
     misspelled = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
     for name, parameter in takes.parameters.items():

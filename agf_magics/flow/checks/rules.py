@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...text.diagnostics import Diagnostic
 from ...text.source import Span
-from ...text.suggestions import nearest, spend_comparisons, suggest
+from ...text.suggestions import slip_of, suggest
 from ..flow import Flow
 from ..protocols import Ref
 from ..step import Step
@@ -91,7 +91,7 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
         elif name and move.unwritten and name not in seen:
             seen.add(name)
             bound = [key[0] for key in move.visible if len(key) == 1]
-            near = _misspelt(name, [*written.get(name[:1].lower(), []), *bound])
+            near = slip_of(name, [*written.get(name[:1].lower(), []), *bound])
             if near is not None:
                 message = f"no step writes {name!r}"
                 hint = f"did you mean {near}?"
@@ -244,25 +244,6 @@ RULES: tuple[Rule, ...] = (
     lists,
     labels,
 )
-
-
-def _misspelt(name: str, written: list[str]) -> str | None:
-    """The written name of which ``name`` is probably a misspelling.
-
-    Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
-    """
-    # In a text with ten thousand names, each would be compared with all others.
-    if not spend_comparisons(len(written)):
-        return None
-    alike = [
-        word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)
-    ]
-    return nearest(name, alike, 0.75)
-
-
-def _same_stem(a: str, b: str) -> bool:
-    stem = min(len(a), len(b)) - 1
-    return a[:stem] == b[:stem]
 
 
 def _word(span: Span | None, name: str) -> Span | None:

@@ -20,8 +20,10 @@ from typing import Any, Literal, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import RAISED, kind_of
+from ...text.shorten import shorten
 from ...values.extent import TooDeep
 from ...values.json_text import TooLong, write_json
+from ...values.once_each import DoubleKey, read_once_each
 from ...values.times import iso_text
 from ...values.unread import read_all
 from ...values.value import Value, is_json, isolate, type_name
@@ -67,17 +69,22 @@ def strip_fence(text: str) -> str:
     return whole[opening.end() : -3].rstrip(" \t").removesuffix("\n")
 
 
-def read_json(text: str) -> tuple[Value, str]:
+def read_json(text: str, *, once_each: bool = False) -> tuple[Value, str]:
     """The JSON that ``text`` is, and the reason why it cannot be used; empty: it can be used.
+    ``once_each``: whether an object may have each key only once; default False: the last one counts.
 
     >>> read_json("[1]"), read_json("[1e999]")
     (([1], ''), ([inf], 'a number in it is not finite'))
+    >>> read_json('{"a": 1, "a": 2}', once_each=True)
+    (None, "an object in it has 'a' twice")
     """
     try:
-        read = isolate(json.loads(text))
+        read = isolate(read_once_each(text) if once_each else json.loads(text))
     except json.JSONDecodeError as error:
         message = f"{error.msg[:1].lower()}{error.msg[1:]}"
         return None, f"{message} at line {error.lineno}, column {error.colno}"
+    except DoubleKey as error:
+        return None, f"an object in it has {shorten(error.args[0])!r} twice"
     except (TooDeep, RecursionError):
         return None, "it is nested too deep"
     except ValueError:

@@ -31,6 +31,7 @@ from ...compat.imports import module_if_loaded
 from ...text.length import ATOMS
 from ...values.unread import Unread
 from ...values.value import Value
+from .pickles import without_cache
 
 MOST = 100_000_000
 """The largest number of bytes of a pickle without its arrays. A larger object has no
@@ -285,10 +286,9 @@ class _Printer(pickle.Pickler):
                 return _of_array(thing, self._print)
             case "pandas" if "_pa_array" in getattr(thing, "__dict__", ()):
                 # The usual pickle would copy the column.
-                return str, ((kind.__qualname__, _without_cache_entry(vars(thing))),)
-            case "pandas" if "_cache" in getattr(thing, "__dict__", ()):
-                return _without_cache(thing.__reduce_ex__(5))
-        return NotImplemented
+                fields = {name: part for name, part in vars(thing).items() if name != "_cache"}
+                return str, ((kind.__qualname__, fields),)
+        return without_cache(thing)
 
 
 _OF_ARROW = frozenset({"Table", "RecordBatch", "ChunkedArray"})
@@ -301,23 +301,6 @@ def _is_bound(thing: Any) -> bool:
     return isinstance(thing, types.BuiltinFunctionType) and not isinstance(
         owner, (types.ModuleType, type(None))
     )
-
-
-def _without_cache(reduced: Any) -> Any:
-    """The reduced form of a pandas column without its cache."""
-    if type(reduced) is not tuple or len(reduced) < 3:
-        return reduced
-    make, arguments, state, *others = reduced
-    if type(state) is tuple:  # the state of a class in C, perhaps with attributes
-        parts = map(_without_cache_entry, state)
-        state = tuple(part for part in parts if type(part) is not dict or part)
-    return (make, arguments, _without_cache_entry(state) or None, *others)
-
-
-def _without_cache_entry(part: Any) -> Any:
-    if type(part) is not dict:
-        return part
-    return {name: value for name, value in part.items() if name != "_cache"}
 
 
 def _of_array(array: Any, prints: ObjectFingerprint) -> Any:

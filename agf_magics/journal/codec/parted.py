@@ -29,7 +29,7 @@ from .encoding import DecodeError
 from .fingerprints import CODE, LEAST, cut
 from .json_texts import encode
 from .part_digests import digest_of
-from .pickles import NotPicklable, picklers_in_order
+from .pickles import NotPicklable, picklers_in_order, without_cache
 from .secret_search import HoldsSecret, Search
 from .type_checks import checker
 
@@ -331,6 +331,9 @@ def _with_parts(kind: Any) -> Any:
                 return _of_arrow(value)
             if package == "numpy" and type(value).__name__ == "ndarray" and _has_times(value):
                 return _as_times, (value.view("i8"), value.dtype)
+            reduced = without_cache(value)
+            if reduced is not NotImplemented:
+                return reduced
             if inherited_override is not None:
                 return inherited_override(self, value)
             return NotImplemented

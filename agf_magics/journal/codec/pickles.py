@@ -121,9 +121,56 @@ def _cloud_pickler() -> Any:
     return type("Pickler", (pickler,), {"dispatch_table": table})
 
 
+def without_cache(thing: Any) -> Any:
+    """The reduced form of a pandas object without its cache, which fills when somebody reads the
+    object; NotImplemented for anything else."""
+    if type(thing).__module__.partition(".")[0] != "pandas" or "_cache" not in _fields(thing):
+        return NotImplemented
+    if "_pa_array" in _fields(thing):  # it leaves its cache out itself
+        return NotImplemented
+    reduced = thing.__reduce_ex__(5)
+    if type(reduced) is not tuple or len(reduced) < 3:
+        return reduced
+    make, arguments, state, *others = reduced
+    if type(state) is tuple:  # the state of a class in C, perhaps with attributes
+        parts = map(_without_cache_entry, state)
+        state = tuple(part for part in parts if type(part) is not dict or part)
+    return (make, arguments, _without_cache_entry(state) or None, *others)
+
+
+def _fields(thing: Any) -> Any:
+    return getattr(thing, "__dict__", ())
+
+
+def _without_cache_entry(part: Any) -> Any:
+    if type(part) is not dict:
+        return part
+    return {name: value for name, value in part.items() if name != "_cache"}
+
+
 def _picklers(most: int) -> list[Any]:
     picklers, polars = picklers_in_order(), module_if_loaded("polars")
-    return picklers if polars is None else [_limited(pickler, most, polars) for pickler in picklers]
+    if polars is not None:
+        picklers = [_limited(pickler, most, polars) for pickler in picklers]
+    if module_if_loaded("pandas") is not None:
+        picklers = list(map(_without_caches, picklers))
+    return picklers
+
+
+@cache
+def _without_caches(kind: Any) -> Any:
+    """The pickler ``kind`` without the caches of pandas: two pickles of an unchanged table are
+    equal."""
+    before = getattr(kind, "reducer_override", None)
+
+    class Pickler(kind):  # type: ignore[misc]
+        def reducer_override(self, thing: Any) -> Any:
+            reduced = without_cache(thing)
+            if reduced is not NotImplemented or before is None:
+                return reduced
+            return before(self, thing)
+
+    return Pickler
 
 
 @cache

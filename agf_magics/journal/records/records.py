@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import NamedTuple
 
+from ...catalog import MASK
 from ...flow.step_path import StepPath, seconds_between
 from ...text.diagnostics import StepError
 from ...values.value import Value
@@ -66,6 +67,14 @@ class RecordedArguments(NamedTuple):
     """The large parts as JSON, by their digests, if the record was read for a view."""
     contents: str | None = None
     """The digest of the arguments behind the preview; None: there is none."""
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether another call can be found to have the same arguments: they are JSON, have a
+        digest, or have a masked secret."""
+        return (
+            self.whole != 0 or self.contents is not None or encode(MASK)[1:-1] in (self.text or "")
+        )
 
     @property
     def is_one_text(self) -> bool:

@@ -15,7 +15,7 @@ from ...flow.steps import Compute, own_reads
 from ...schemas.schema import first_cycle
 from ...text.diagnostics import Diagnostic
 from ...text.source import Span
-from ...text.suggestions import suggest
+from ...text.suggestions import slip_of, suggest
 from .data_flow import distances, reads_of_node, ways_from
 from .edges import ELSE, IsRoute
 from .expressions.reading import ROOT, Reader
@@ -140,6 +140,12 @@ def _read(reader: Reader, ref: Ref, names_known: Collection[str], declares: bool
         reader.warn(
             "graph.unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint
         )
+    elif not declares and names[0] not in names_known:
+        # Without `state:` any other name is an input.
+        near = slip_of(names[0], [name for name in names_known if name not in BUILT_IN])
+        if near is not None:
+            message = f"no node writes {names[0]!r}"
+            reader.warn("graph.unwritten-key", message, ref.span, f"did you mean {near}?")
 
 
 def idle_keys(reader: Reader, graph: Graph) -> None:

@@ -215,6 +215,7 @@ class _Loader:
             self.reader.chain = tuple(nodes.fields)
         for node in map(nodes.inner, nodes.fields):
             named |= {*map(node.text_at, ("state_key", "collect", "failures", "resume_key", "as"))}
+            named |= {*node.inner("output").fields, *node.inner("set").fields}
         self.reader.known_keys = named - {""}
 
     def section(self, kind: MappingSpec, node: Fields | None) -> dict[str, Any]:

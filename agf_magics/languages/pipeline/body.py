@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from ...flow.expressions import Constant
+from ...flow.expressions import Computed, Constant
+from ...flow.protocols import Frame
 from ...flow.step import Step
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.shorten import shorten
@@ -26,6 +27,7 @@ from ...text.yaml.nodes import (
     plain,
     shown,
 )
+from ...values.value import Value
 from .. import documents
 from ..foreign_keys import advice_on
 from ..keys import Key, MappingSpec
@@ -76,6 +78,8 @@ class Grammar(NamedTuple):
     doubts: list[tuple[str, Diagnostic]]
     """Problems that hold only if no expression of the pipeline reads a store, each with the name of
     the store."""
+    broken: list[Span]
+    """The expressions with errors. Their steps are built, so that the other problems are found."""
 
 
 class Reader(documents.Reader):
@@ -144,6 +148,7 @@ class Reader(documents.Reader):
             return None
         key, body = chosen
         kind = self.grammar.kinds[key.text]
+        before = len(self.grammar.broken)
         reader = Reader(self.problems, self.grammar, id, key.span, scope)
         reader.fields(kind, body, key.span, reader.values)
         if TITLE.name in node.fields:  # beside the kind, for all of them (decision P20)
@@ -153,7 +158,8 @@ class Reader(documents.Reader):
             message = "over and items exclude each other"
             span = body.keys["items"].span
             reader.error("pipeline.over-and-items", message, span, hint)
-        return None if reader.error_count else self.grammar.build(reader, key.text, body)
+        is_wrong = reader.error_count > len(self.grammar.broken) - before
+        return None if is_wrong else self.grammar.build(reader, key.text, body)
 
     def _kind(self, node: Fields) -> tuple[Scalar, Fields] | None:
         """The kind of a step and its keys; None after an error."""
@@ -262,14 +268,15 @@ class Reader(documents.Reader):
             hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text, quoted)}"
         super().wrong_type(node, key, hint)
 
-    def r1(self, node: Scalar) -> R1 | None:
-        """An expression, with or without its tag."""
+    def r1(self, node: Scalar) -> R1 | Computed:
+        """An expression, with or without its tag; after an error one of an unknown value."""
         scope = self.scope
         try:
             expr = parse(node, scope.names)
         except DefinitionError as error:
             self.problems.extend(error.diagnostics)
-            return None
+            self.grammar.broken.extend(node.span for _ in error.diagnostics)
+            return Computed(node.span, _no_value)
         # `!expr "'item'"` is the text itself, as the hints about such a text say.
         if not (node.is_expr and isinstance(expr.node, Lit)):
             self.problems.extend(lookalikes.in_expression(expr.node, node, scope))
@@ -325,6 +332,11 @@ class Reader(documents.Reader):
             self.grammar.doubts.append((store, problem))
         else:
             self.problems.add(problem)
+
+
+def _no_value(frame: Frame) -> Value:
+    """The value of a broken expression, whose pipeline never runs."""
+    return None
 
 
 def _as_branches(steps: Items) -> str:

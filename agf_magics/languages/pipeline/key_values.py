@@ -19,7 +19,6 @@ from ..documents import text_at
 from ..keys import Key
 from ..pipeline import lookalikes
 from .body import Reader, written
-from .r1 import R1
 from .r1.written import literal
 from .scope import ROOTS
 from .template import Template, parse_template
@@ -75,7 +74,7 @@ def check_name(reader: Reader, name: Name | Scalar, meaning: str, root: str) -> 
         reader.warn("pipeline.store-name", message, name.span, hint)
 
 
-def read_expression(reader: Reader, node: Node, key: Key) -> R1 | None:
+def read_expression(reader: Reader, node: Node, key: Key) -> Expr | None:
     text = reader.text(node, key)
     return reader.r1(text) if text else None
 
@@ -185,7 +184,7 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
 def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
     if is_expression(node):
         expr = reader.r1(node)
-        return Command(expr.span, expr) if expr else None
+        return Command(expr.span, expr)
     if is_text(node):
         words = reader.words(node) or []
     elif isinstance(node, Items):

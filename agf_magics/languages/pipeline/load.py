@@ -36,7 +36,8 @@ _BOUNDS = Bounds()
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
-    """The pipeline and the schemas in ``source``; errors and warnings go to ``problems``."""
+    """The pipeline and the schemas in ``source``; errors and warnings go to ``problems``. If only
+    expressions are wrong, the pipeline has the other steps as they are."""
     return load_named(source, problems, bounds, "")
 
 
@@ -51,9 +52,10 @@ def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str)
     flow = loading.flow()
     if loading.schemas:
         check_schemas(loading.schemas, problems)
-    if problems.error_count > before:
+    errors = problems.error_count - before
+    if errors > len(loading.grammar.broken):
         flow = None
-    elif not nodes:
+    elif not nodes and not errors:
         hint = "begin with pipeline: NAME"
         problems.error("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint)
     return Definition(flow, loading.schemas)
@@ -64,7 +66,7 @@ class _Loading:
         self.source = source
         self.problems = problems
         self.name = name
-        self.grammar = Grammar(STEPS, build_step, problems.error_count > 0, [])
+        self.grammar = Grammar(STEPS, build_step, problems.error_count > 0, [], [])
         self.schemas: dict[str, Schema] = {}
         self.pipelines: list[Fields] = []
 
@@ -103,7 +105,7 @@ class _Loading:
         if not self.pipelines:
             return None
         fields = self.read(self.pipelines[0])
-        if self.problems.error_count:
+        if self.problems.error_count > len(self.grammar.broken):
             return None
         name: Name = fields.get("pipeline") or Name(self.name, _head(self.pipelines[0]))
         steps: tuple[Step, ...] = fields["steps"]
@@ -124,7 +126,7 @@ class _Loading:
 
     def doubts(self, steps: tuple[Step, ...]) -> None:
         """Report the texts that are the name of a store that no step reads."""
-        if not self.grammar.doubts:
+        if not self.grammar.doubts or self.grammar.broken:  # a broken expression may read it
             return
         depth = len(STORES)
         reads = [ref.path for top in steps for step in every(top) for ref in own_reads(step)]

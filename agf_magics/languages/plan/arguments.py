@@ -6,10 +6,11 @@ A tool with parameters of these names also gets the call itself, its schema, or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from ...flow.expressions import NamedArguments
 from ...flow.protocols import Frame, Name, Ref
@@ -19,7 +20,7 @@ from ...text.names import same_name
 from ...text.source import Span
 from ...values.value import Value
 from ..foreign_keys import advice_on
-from .calls import Call, Template, reads
+from .calls import Argument, Call, Template, expressions, reads
 from .log.log import Log
 from .log.lookup import look_up
 from .log.messages import read_content, render
@@ -40,6 +41,8 @@ def fill(template: Template, log: Log, instance: str | None) -> Value:
     return look_up(template, log, instance)
 
 
+_NAMES = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
+"""A text that may be meant as the path of a value."""
 ASKED = ("_call", "_tool", "_context")
 """Parameters that a tool receives in addition to its arguments if it has them."""
 
@@ -48,17 +51,16 @@ ASKED = ("_call", "_tool", "_context")
 class Filled:
     """The value of an argument, from a template."""
 
-    name: str
     span: Span
-    value: Template
+    argument: Argument
 
     def evaluate(self, frame: Frame) -> Value:
-        return fill(self.value, frame["log"], frame["instance"])
+        return fill(self.argument.value, frame["log"], frame["instance"])
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(
-            Ref((ref.kind, *ref.path), ref.span, certain=False, into=self.name)
-            for ref in reads(self.value)
+            Ref((ref.kind, *ref.path), ref.span, certain=False, into=self.argument.name)
+            for ref in reads(self.argument.value)
         )
 
 
@@ -72,8 +74,8 @@ class Arguments(NamedArguments):
     def __init__(self, call: Call) -> None:
         super().__init__(
             tuple(
-                (Name(same_name(name), span), Filled(name, cast("Span", span), template))
-                for name, span, template in call.arguments
+                (Name(same_name(argument.name), argument.span), Filled(argument.span, argument))
+                for argument in call.arguments
             )
         )
         object.__setattr__(self, "call", call)  # the class of the value is frozen
@@ -88,13 +90,27 @@ class Arguments(NamedArguments):
                 arguments[name] = self._context_value(name, log, instance)
         return arguments
 
+    def literals(self) -> Iterator[tuple[str, Span, Value]]:
+        """The arguments that contain no reference, each with its place."""
+        for argument in self.call.arguments:
+            if not any(expressions(argument.value)):
+                yield same_name(argument.name), argument.place, argument.value
+
+    def literal_hint(self, value: Value) -> str | None:
+        """The reference that a text which does not fit was probably meant as, as far as the text of
+        the plan says."""
+        if not isinstance(value, str) or not _NAMES.fullmatch(value):
+            return None
+        known = value.partition(".")[0] in KINDS
+        return f"write ${'' if known else 'input.'}{value}: this is the text {value!r}"
+
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The reference that a text which does not fit was probably meant as."""
         text = next(
-            (template for argument, _, template in self.call.arguments if argument == name), None
+            (argument.value for argument in self.call.arguments if argument.name == name), None
         )
         if str(text).partition(".")[0] in KINDS:
-            return f"write ${text}: this is the text {text!r}"
+            return self.literal_hint(text)
         for kind in frame["log"].kinds if isinstance(text, str) else ():
             with suppress(StepError):
                 if text in frame["log"].read(Reference(kind), frame["instance"]):

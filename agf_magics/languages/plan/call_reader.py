@@ -19,7 +19,7 @@ from ...text.suggestions import misspelled_names, suggest
 from ...text.yaml.nodes import Fields, Items, Node, is_text, plain
 from ...values.value import Value
 from ..documents import is_nothing
-from .calls import Call, CallContext, Output
+from .calls import Argument, Call, CallContext, Output
 from .log.destinations import Alternatives, parse_output
 from .log.reference import KIND, canonical
 from .reader import Reader
@@ -61,7 +61,7 @@ class CallReader:
             tool=delegate or (Name(activity, node.fields["_activity"].span) if activity else tool),
             authored=authored,
             arguments=tuple(
-                (name, node.keys[name].span, reader.template(value))
+                Argument(name, node.keys[name].span, reader.template(value), value.span)
                 for name, value in node.fields.items()
                 if not name.startswith("_")
             ),

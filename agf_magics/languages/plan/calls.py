@@ -18,6 +18,17 @@ Template = Any
 """A JSON value that may contain expressions."""
 
 
+class Argument(NamedTuple):
+    """An argument of a call."""
+
+    name: str
+    span: Span
+    """The place of the name."""
+    value: Template
+    place: Span
+    """The place of the value."""
+
+
 class Output(NamedTuple):
     """The destinations of a call's result."""
 
@@ -55,8 +66,7 @@ class Call:
     tool: Name
     authored: Mapping[str, Value]
     """The call as its messages contain it, with unresolved references."""
-    arguments: tuple[tuple[str, Span | None, Template], ...]
-    """The arguments, each with the span of its name."""
+    arguments: tuple[Argument, ...]
     output: Output
     instance: str | None = None
     shared: bool = False
@@ -68,7 +78,7 @@ class Call:
     expressions: tuple[Expression, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        templates = [template for _, _, template in self.arguments]
+        templates = [argument.value for argument in self.arguments]
         object.__setattr__(self, "expressions", tuple(expressions(templates)))
 
     def authored_for(self, instance: str | None) -> dict[str, Value]:

@@ -44,7 +44,7 @@ def _output_path(call: Call, sign: str) -> Iterator[Diagnostic]:
 
 
 def _arguments(call: Call) -> Iterator[Diagnostic]:
-    for name, span, template in call.arguments:
+    for name, span, template, _ in call.arguments:
         is_reference = isinstance(template, Reference)
         if name == "output" and is_reference and not call.output.alternatives:  # G19
             message = "'output' is an ordinary argument: the result of this call is not stored"

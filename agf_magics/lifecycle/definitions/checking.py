@@ -15,7 +15,7 @@ from ...text.source import Source, Text
 from ...text.suggestions import share_suggestion_budget, suggest
 from .flow_names import refuse_two_names, without_name
 from .linking import link_flow
-from .loading import load_checked
+from .loading import load_parts
 
 
 class Defined(NamedTuple):
@@ -38,7 +38,8 @@ class WrittenText(NamedTuple):
     """A text that is still written, as far as its language alone can read it."""
 
     flow: Flow | None = None
-    """The flow; None: the text declares only schemas, or it is refused."""
+    """The flow; None: the text declares only schemas, or it is refused. A refused text has a flow if
+    only expressions are wrong."""
     schemas: Mapping[str, Schema] = {}
     problems: tuple[Diagnostic, ...] = ()
     is_refused: bool = False
@@ -52,11 +53,14 @@ def read_written(
     the cell."""
     try:
         written = name.text if name is not None and name.text.strip() else None
-        flow, schemas, problems = load_checked(source, language, latent, written)
+        flow, schemas, problems = load_parts(source, language, latent, written)
         if flow is not None and name is not None and written is not None:
             refuse_two_names(name, flow)
     except DefinitionError as error:
         return WrittenText(problems=tuple(error.diagnostics), is_refused=True)
+    if problems.error_count:
+        refusal = DefinitionError(*problems)  # it adds the hints about characters
+        return WrittenText(flow, {}, refusal.diagnostics, is_refused=True)
     return WrittenText(flow, schemas, tuple(problems))
 
 
@@ -70,7 +74,7 @@ def problems_in(
     """The problems that `register` would report for a loaded text. Nothing is registered, no file
     is read and no user code is called. ``name``: the name on the line or of the file. ``given``: as
     in `check_definition`; None: unknown."""
-    if text.is_refused:
+    if text.is_refused and text.flow is None:
         return list(text.problems)
     problems = Diagnostics()
     problems.extend(text.problems)
@@ -98,7 +102,9 @@ def check_definition(
     """Load, check and link a definition, registering nothing. ``given``: the names of the input of
     a run that follows. ``name``: the name for a text that has none. Raises DefinitionError with
     everything that is wrong."""
-    flow, schemas, problems = load_checked(source, language, latent, name)
+    flow, schemas, problems = load_parts(source, language, latent, name)
+    if flow is None:
+        problems.refuse()
     _check_refs(schemas, registry, problems)
     if flow is not None:
         for problem in link_flow(flow, registry)[1]:
@@ -122,13 +128,16 @@ def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Dia
 
 
 UNLESS_GIVEN = "pipeline.template-name"
-"""The code of a warning about the name at its place, which is void if the input has that name."""
+"""The code of a warning about the name at its place, which is void if the input has that name. It is
+not given if the input is unknown."""
+VOID_IF_GIVEN = (UNLESS_GIVEN, "flow.unwritten")
+"""The codes of all warnings about the name at their place that are void if the input has it."""
 
 
 def for_input(problems: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
     """The problems that remain when the input has these names."""
     for problem in problems:
-        if problem.code != UNLESS_GIVEN or problem.span is None:
+        if problem.code not in VOID_IF_GIVEN or problem.span is None:
             yield problem
         elif problem.span.text not in given:
             yield replace(problem, hint=suggest(problem.span.text, given) or problem.hint)

@@ -20,6 +20,16 @@ def load_checked(
 ) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
     """The flow, the schemas and the warnings of a text. ``name``: the name for a text that has
     none. Raises DefinitionError with all errors."""
+    flow, schemas, problems = load_parts(source, language, latent, name)
+    problems.refuse()
+    return flow, schemas, problems
+
+
+def load_parts(
+    source: Source, language: str, latent: Collection[str] = (), name: str | None = None
+) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
+    """As `load_checked`, with the errors among the problems. The flow of a text whose only errors are
+    in expressions has the other steps as they are, to find what else is wrong."""
     problems = Diagnostics()
     with share_suggestion_budget():
         definition = load_definition(source, language, problems, latent, name)
@@ -29,10 +39,13 @@ def load_checked(
             spans_of_language = {
                 problem.span for problem in problems
             }  # its problem at a place is the more exact one
+            # A broken expression may be what reads a value.
+            least = ("error", "warning") if problems.error_count else ("error", "warning", "note")
             problems.extend(
-                finding for finding in findings if finding.span not in spans_of_language
+                finding
+                for finding in findings
+                if finding.span not in spans_of_language and finding.severity in least
             )
-    problems.refuse()
     if flow is not None:
         # These depend only on the text. Problems that linking finds depend on the registry, which
         # later cells change.

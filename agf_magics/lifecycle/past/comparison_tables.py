@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ...pictures.difference import diff_html, diff_text, shorten_pair
 from ...pictures.plain import line, parts_html, parts_text, untypeset
-from ...pictures.values import Table
+from ...pictures.text_tables import Table
 from ..runs.trace import Trace, table_of
 
 FIRST, SECOND = "only in the first", "only in the second"

@@ -208,7 +208,7 @@ class ReplyReader:
 
     def _exposed_secrets(self, call: Call) -> Iterator[Diagnostic]:
         """The arguments that would give a secret to a tool that does not keep it secret."""
-        for name, _, template in call.arguments:
+        for name, _, template, _ in call.arguments:
             if name in self.offer.secret.get(call.tool.text, ()):
                 continue
             for ref in self._secret_refs(template):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -28,6 +29,8 @@ from ...journal.codec.type_checks import checker
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_path
 from ...journal.records.records import UNREADABLE, CallKey, Record
+from ...pictures.amounts import counted
+from ...pictures.plain import line as shown_line
 from ...text.diagnostics import DefinitionError, Diagnostic, refused
 from ...text.files import open_file
 from ...text.length import weigh
@@ -55,12 +58,23 @@ EXCERPT = 500
 """Characters of a line that an error shows."""
 
 
+COMPARED = (
+    "pass the parts of an object as texts, numbers, lists, dates or tables; for large data of a "
+    'quick call, in Python, missing="record" of agf.replay adds the call'
+)
+"""What a person may do about arguments that cannot be compared."""
+
+
 OUTCOMES = ("finished", "failed", "answered")
 """The outcomes of a call, and the answer of a person."""
 
 
 PACKAGES = ("agf-magics", "pydantic-ai-slim")
 """The packages whose versions are written, for a person who wonders why two recordings differ."""
+
+
+NOT_COMPARED = "not compared"
+"""`RecordedCall.contents` of a call that no other call is equal to."""
 
 
 Line = dict[str, Any]
@@ -85,7 +99,7 @@ class RecordedCall(NamedTuple):
     stored: StoredObject | None = None
     """The object that the call returned."""
     contents: str | None = None
-    """The digest of the arguments, if they are not JSON."""
+    """The digest of the arguments, if they are not JSON; `NOT_COMPARED` if they have none."""
     number: int = 0
     """The number of the line."""
 
@@ -115,9 +129,35 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     lines: Iterable[Line] = _lines(past)
     if redact is not None:
         lines = (redact_line(without_object(line), redact) for line in lines)
+    seen = list[str]()
+    lines = _noting(lines, seen)
     # Even if no line has an object, an earlier recording may have left some in the folder.
     write_lines(target, keep_parts(lines, target, files))
+    if seen:
+        warnings.warn(str(not_compared(target.name, seen)), stacklevel=2)
     return target
+
+
+def _noting(lines: Iterable[Line], seen: list[str]) -> Iterator[Line]:
+    """Yield the lines, and add the callees of those that no call is equal to to ``seen``."""
+    for line in lines:
+        if line.get("contents", "") is None:
+            seen.append(f"{line['kind']} {line['name']}")
+        yield line
+
+
+def not_compared(recording: str, callees: Iterable[str]) -> Diagnostic:
+    """The warning about calls that a replay never finds. ``callees``: the kind and the name of each
+    of them."""
+    counts = Counter(callees)
+    names = ", ".join(
+        f"{count:,} × {shown_line(name, 60)}" for name, count in counts.most_common(5)
+    )
+    message = (
+        f"a replay of {recording} never finds {counted(counts.total(), 'call')}, "
+        f"whose arguments have no digest: {names}"
+    )
+    return Diagnostic("replay.missing", message, hint=COMPARED, severity="warning")
 
 
 def redact_line(line: Line, redact: Redact | None) -> Line:
@@ -171,6 +211,9 @@ def _line(call: Record, past: PastRun) -> Line:
     line = asked_line(
         call.what, call.kind, call.name, call.arguments_shown, call.arguments.contents
     )
+    # The preview of an object may be equal to another argument, which is JSON.
+    if not call.arguments.is_compared:
+        line["contents"] = None
     is_object = "opaque" in outcome and call.what != "answered"
     stored = fields_of_object(call, past.run_id) if is_object else {}
     return {**line, **outcome, **stored, "at": list(call.at)}
@@ -326,7 +369,7 @@ def _call(path: Path, number: int, line: Line) -> RecordedCall:
         problem = "a call has a 'value', an 'opaque' value or, if it failed, an 'error'"
     elif not isinstance(place, list) or not is_path(tuple(place)):
         problem = "'at' must be a path: the id of a step, then ids and numbers"
-    contents = line.get("contents")
+    contents = NOT_COMPARED if line.get("contents", "") is None else line.get("contents")
     if contents is not None and (not isinstance(contents, str) or not contents):
         problem = problem or "'contents' must be the digest of the arguments"
     error = None

@@ -44,11 +44,13 @@ from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.files import read_file
 from ...values.value import Value
 from .recording import (
+    COMPARED,
     Line,
     RecordedCall,
     Redact,
     asked_line,
     header,
+    not_compared,
     outcome_line,
     read_calls,
     redact_line,
@@ -62,12 +64,6 @@ from .stored_objects import (
     store_object,
     value_of_object,
 )
-
-
-def same(arguments: Value) -> str:
-    """Arguments as a text that is equal for equal ones."""
-    return json.dumps(arguments, sort_keys=True)
-
 
 Missing = Literal["fail", "call", "record"]
 MISSING = ("fail", "call", "record")
@@ -145,6 +141,8 @@ class Replay:
             asks = call.outcome == "answered"
             key = self._key(call.step_kind, call.name, call.arguments, asks, call.contents)
             self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
+        self._not_compared: list[str] = []
+        """The calls that were made and not recorded, because none would be found again."""
         self.made_lines: list[Line] = []
         """The lines of calls that were made, with ``missing="record"``."""
 
@@ -168,15 +166,16 @@ class Replay:
         return [f"{call.step_kind} {call.name}".strip() for call in reversed(calls)]
 
     def problems(self) -> Sequence[Diagnostic]:
-        """The warnings about calls that were not used."""
+        """The warnings about calls that were not used, and about calls that are never found."""
         unused = self.unused if self._only is None else []
+        missed = [not_compared(self.name, self._not_compared)] if self._not_compared else []
         if not unused:
-            return ()
+            return missed
         counts = Counter(unused).most_common(5)
         names = ", ".join(f"{count:,} × {line(name, 60)}" for name, count in counts)
         message = f"{counted(len(unused), 'call')} of {self.name} not made again: {names}"
         hint = "the definition or its input has changed: record it again if that is meant"
-        return (Diagnostic("replay.unused", message, hint=hint, severity="warning"),)
+        return [Diagnostic("replay.unused", message, hint=hint, severity="warning"), *missed]
 
     def notes(self) -> Sequence[Diagnostic]:
         return self.problems() if self._of_run else ()
@@ -280,8 +279,10 @@ class Replay:
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
         """Note the line of a call that was made, with ``missing="record"``."""
-        # A call whose arguments cannot be compared would never be found.
-        if self._missing != "record" or not self._replays(asked.kind) or asked.contents == "":
+        if self._missing != "record" or not self._replays(asked.kind):
+            return
+        if asked.contents == "":
+            self._not_compared.append(f"{asked.step_kind} {asked.name}")
             return
         run = asked.site.run
         is_secret = asked.site.is_secret
@@ -348,7 +349,7 @@ class Replay:
     ) -> str:
         # Another model may have been asked: only the messages to the model count.
         named = "" if kind == "model" and self._match is None else name
-        key = f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
+        key = f"{'asks' if asks else ''} {kind} {encode(named)} {json.dumps(arguments, sort_keys=True)}"
         return key if contents is None else f"{key} {contents}"
 
     def absent(self, asked: AskedCall) -> StepError:
@@ -357,7 +358,9 @@ class Replay:
         nearest = self._nearest(asked, arguments)
         message = f"{self.name} has no call of {asked.kind} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
-        if nearest is not None and asked.contents is not None and nearest.arguments == arguments:
+        if asked.contents == "":
+            hint = f"its arguments cannot be compared; {COMPARED}"
+        elif nearest is not None and asked.contents is not None and nearest.arguments == arguments:
             hint = (
                 "the nearest recorded call has another object in its arguments, or one that cannot "
                 f"be compared; {hint}"

@@ -14,8 +14,8 @@ from ...journal.records.records import Record
 from ...journal.runs import once_each
 from ...pictures.plain import untypeset
 from ...pictures.row_words import listed, shown_name
+from ...pictures.text_tables import Table, table_html, table_text
 from ...pictures.value_line import cell_text
-from ...pictures.values import Table, table_html, table_text
 from ...text.diagnostics import AgfError
 from ...values.value import Value
 

@@ -16,8 +16,8 @@ from ...catalog import Registry, default
 from ...flow.flow import Flow
 from ...limits.limits import Limits
 from ...pictures.plain import html, untypeset
+from ...pictures.text_tables import table_html
 from ...pictures.value_line import cell_text
-from ...pictures.values import table_html
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ...text.source import UNUSABLE, path_error_reason
 from ...text.suggestions import suggest

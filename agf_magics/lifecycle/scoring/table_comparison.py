@@ -20,8 +20,8 @@ from ...languages.over import SAME
 from ...pictures.amounts import counted, duration
 from ...pictures.difference import diff_html, diff_text, text_difference
 from ...pictures.plain import line, parts_html, parts_text, untypeset
+from ...pictures.text_tables import table_html, table_text
 from ...pictures.value_line import cell_text
-from ...pictures.values import table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name
 from ..past.past_run import PastRun, find_past_run

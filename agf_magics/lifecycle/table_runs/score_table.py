@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...pictures.values import drop_empty_columns, table_html, table_text
+from ...pictures.text_tables import drop_empty_columns, table_html, table_text
 from ...text.diagnostics import Diagnostic
 from .scores import ScoreSummary
 

@@ -27,8 +27,8 @@ from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
 from ...pictures.problems import brief_reason
+from ...pictures.text_tables import table_html, table_text
 from ...pictures.value_line import cell_text
-from ...pictures.values import table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from ...values.tables.data_frames import in_pandas_form, in_polars_form

@@ -69,7 +69,7 @@ class Extras {
       if (found.skipped) extras.summary = extras.marks.size || extras.summary ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : "";
       else {
         const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : found.marks.length ? "Without an edit " : "No edits found: ";
-        extras.marks = new Map(isNews ? named("StaleRow", found.marks).map(({ number, ...mark }) => [number, mark]) : []);
+        extras.marks = new Map(isNews ? named("StaleRow", found.marks).map(({ number, state, why, change }) => [number, { state, why, change }]) : []);
         extras.summary = isNews ? `${begin}${found.summary}${found.new.length ? `: new ${found.new.join(", ")}` : ""}` : "";
       }
     } catch (error) {

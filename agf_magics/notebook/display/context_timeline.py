@@ -14,7 +14,7 @@ from ...languages.plan import Log, Reference, read_content
 from ...languages.plan.log.messages import PATCH
 from ...pictures.amounts import counted
 from ...pictures.plain import html, line
-from ...pictures.values import table_html, table_text
+from ...pictures.text_tables import table_html, table_text
 from ...text.diagnostics import AgfError
 from ...values.extent import dump_bounded
 from ...values.value import Value, type_name

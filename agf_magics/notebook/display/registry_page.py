@@ -6,7 +6,7 @@ from ...catalog import Agent, ModelAgent, Registry
 from ...flow.flow import outermost
 from ...pictures.amounts import counted
 from ...pictures.plain import line
-from ...pictures.values import list_rows
+from ...pictures.text_tables import list_rows
 from ..output.output import Bundle
 
 _COLUMNS = ("name", "arguments", "description", "tools", "answers")

@@ -139,7 +139,7 @@ def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
     if not 1 <= number <= pages:
         (word,) = parsed.words("--page")
         message = f"there is no page {number}: the list has {counted(pages, 'page')}"
-        raise line_error("page", message, word, f"write --page {pages}")
+        raise line_error("page", message, word, f"write --page {max(1, min(number, pages))}")
     typed = re.sub(r"(?<!\s)\s++--page[\s=]++\S++", "", parsed.source.text).rstrip()
     more = f"{typed} --page {number + 1}" if number < pages else ""
     return PageOfRuns((number - 1) * most, most, line(more, 300))

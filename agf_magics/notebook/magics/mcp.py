@@ -15,7 +15,7 @@ from ...commands.words import Token, line_error
 from ...compat.imports import module_if_loaded
 from ...pictures.amounts import counted
 from ...pictures.plain import line
-from ...pictures.values import list_rows
+from ...pictures.text_tables import list_rows
 from ...text.suggestions import suggest
 from ..output.output import Bundle, show
 from .base import NotebookMagics, takes

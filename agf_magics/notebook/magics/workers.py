@@ -11,7 +11,7 @@ from ...commands import magics
 from ...commands.line import ParsedLine
 from ...pictures.amounts import counted
 from ...pictures.plain import html, line
-from ...pictures.values import list_rows
+from ...pictures.text_tables import list_rows
 from ..output.output import Bundle, show
 from .base import NotebookMagics, takes
 

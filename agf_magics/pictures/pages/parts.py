@@ -42,7 +42,7 @@ from ..row_words import (
     tails,
     tallies,
 )
-from ..values import WRAP, bounded, whole_rows
+from ..text_tables import WRAP, bounded, whole_rows
 from .collapsed_rows import folds_html
 
 LONGEST_ARGUMENT = 20_000

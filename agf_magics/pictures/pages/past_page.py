@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from .. import theme as look
 from ..amounts import duration, moment
 from ..plain import details, html, line, padded
+from ..text_tables import WRAP
 from ..value_line import value_line
-from ..values import WRAP, value_html, value_text
+from ..values import value_html, value_text
 from .parts import chip
 from .run_page import MOST_SAVED, RunLike, fitted, run_html, run_text, short_time
 

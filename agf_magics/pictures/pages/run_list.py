@@ -12,8 +12,8 @@ from .. import theme as look
 from ..amounts import counted, duration, moment, money
 from ..plain import html, line
 from ..problems import brief_exception
+from ..text_tables import Table, drop_empty_columns, list_rows
 from ..value_line import value_line
-from ..values import Table, drop_empty_columns, list_rows
 
 MOST_RUNS = 200
 

@@ -14,7 +14,8 @@ from ..amounts import counted
 from ..plain import details, html, line, not_saved
 from ..problems import error_html, error_text, warnings_html, warnings_text
 from ..row_words import listed
-from ..values import WRAP, value_brief, value_html, value_text
+from ..text_tables import WRAP
+from ..values import value_brief, value_html, value_text
 from . import parts as page
 
 MOST_STORES = 30

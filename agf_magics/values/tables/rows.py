@@ -15,6 +15,7 @@ from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..no_json import has_no_json
+from ..once_each import DoubleKey, read_once_each
 from ..times import duration_seconds, iso_text
 from ..value import Value, settle, type_name
 
@@ -177,7 +178,7 @@ def row_object(line: bytes, number: int) -> Cells | StepError:
     """The row in a line of JSON; the error if it is not an object."""
     try:
         # The line alone is parsed, so the places in an error are places in the line.
-        row = json.loads(line.rstrip(), object_pairs_hook=_once_each)
+        row = read_once_each(line.rstrip())
     except DoubleKey as error:
         return broken_row(number, f"it has {error.args[0]!r} twice", "line")
     except (ValueError, RecursionError) as error:
@@ -186,18 +187,6 @@ def row_object(line: bytes, number: int) -> Cells | StepError:
     if not isinstance(row, dict):
         return broken_row(number, f"it is {type_name(row)}, not an object", "line")
     return {name: cell(value) for name, value in row.items()}
-
-
-class DoubleKey(ValueError):
-    """A JSON object has a key twice, and only one of the values would remain."""
-
-
-def _once_each(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        raise DoubleKey(next(name for name, count in counts.items() if count > 1))
-    return fields
 
 
 def broken_row(number: int, why: str, unit: str = "row") -> StepError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....flow.expressions import Computed, NamedArguments
+from ....flow.expressions import Computed, Constant, NamedArguments
 from ....flow.protocols import Expr, Frame, Name, Ref
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span
@@ -59,6 +59,8 @@ def complete(values: Values) -> Values:
 
 def _complete(expr: Expr) -> Expr:
     if isinstance(expr, Expression) and isinstance(expr.node, Sentence):
+        if not expr.reads():  # the text decides the value, so that the linker can check it
+            return Constant(expr.span, expr.node.of({}))
         return complete_text(expr.text, expr.span, expr.reads(), expr.evaluate)
     return expr
 
