@@ -27,7 +27,7 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
       this.canvas = element("canvas", { role: "img", on: {
         pointermove: event => this.point(event),
         pointerdown: event => this.mark(event),
-        click: event => { const bar = !this.isMarked && this.under(event); if (bar) list.view.panel.openCall(bar.number); },
+        click: event => { const bar = !this.isMarked && this.under(event); if (bar) list.view.panel.openCall(bar.id); },
       } });
       this.pen = this.canvas.getContext("2d");
       this.place = element("div", { class: "marked" }, this.canvas);
@@ -59,27 +59,32 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
     get isShown() { return this.list.laned === this && this.list.view.chosen === this.i; }
 
     load(found) {
-      const free = [], { total, bars, density, end, most } = found;
-      this.found = found;
-      this.actions.hidden = Boolean(density);
-      this.columns = named("DensityRow", density ?? []);
-      this.bars = named("BarRow", bars ?? []).map(bar => {
-        let lane = free.findIndex(until => until <= bar.start);
+      const free = [], { total, bars = [], density = [], end: last, most } = found, isDense = density.length > 0;
+      const columns = named("DensityRow", density);
+      const highest = Math.max(1, ...columns.map(({ ran }) => ran));
+      this.columns = columns.map(({ ran, failed }) => [DENSE * ran / highest, DENSE * failed / highest]);
+      this.bars = named("BarRow", bars).map(({ start, end, failed, number: id }) => {
+        let lane = free.findIndex(until => until <= start);
         if (lane < 0) lane = free.length;
-        free[lane] = bar.end;
-        return { ...bar, lane };
+        free[lane] = end;
+        return { lane, start, end, failed, id };
       });
-      this.high = density ? DENSE : Math.max(4, Math.min(14, 160 / (free.length || 1)));
-      this.height = density ? DENSE : free.length * this.high + 4;
-      const calls = `${this.state.nameOf(this.i)}: ${number(total)} call${total === 1 ? "" : "s"}`, took = duration((density ? end : Math.max(1, ...free)) / 1e3);
-      const title = density ? `${calls}, at most ${number(most)} at a time, ${took}` : `${calls} in ${number(free.length)} lane${free.length === 1 ? "" : "s"}, ${took}`;
+      this.found = found;
+      this.actions.hidden = isDense;
+      this.high = isDense ? DENSE : Math.max(4, Math.min(14, 160 / (free.length || 1)));
+      this.height = isDense ? DENSE : free.length * this.high + 4;
+      const calls = `${this.state.nameOf(this.i)}: ${number(total)} call${total === 1 ? "" : "s"}`, took = duration((isDense ? last : Math.max(1, ...free)) / 1e3);
+      const title = isDense ? `${calls}, at most ${number(most)} at a time, ${took}` : `${calls} in ${number(free.length)} lane${free.length === 1 ? "" : "s"}, ${took}`;
       setText(this.name, title);
-      const failed = density ? "" : `, ${number(this.bars.filter(bar => bar.failed).length)} failed`;
+      const failed = isDense ? "" : `, ${number(this.bars.filter(bar => bar.failed).length)} failed`;
       this.canvas.setAttribute("aria-label", `${title}${failed}; the panel lists them`);
     }
 
     // What is shown, in milliseconds after the first start.
-    get range() { return (this.part ?? this.list.times()).map(at => at * 1e3 - this.found.began); }
+    get range() {
+      const [from, to] = this.part ?? this.list.times(), { began } = this.found;
+      return [from * 1e3 - began, to * 1e3 - began];
+    }
 
     draw() {
       if (!this.isShown) return;
@@ -92,17 +97,17 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
       Object.assign(this.canvas, { width: width * scale, height: this.height * scale });
       this.canvas.style.height = `${this.height}px`;
       this.pen.scale(scale, scale);
-      this.columns.forEach(({ ran, failed }, k) => this.column(x, k, ran, failed));
+      this.columns.forEach((heights, k) => this.column(x, k, heights));
       for (const { lane, start, end, failed } of this.bars) this.paint(failed, x(start), lane * this.high + 1, Math.max(0.6, x(end) - x(start) - 0.3), this.high - 1);
       this.all.hidden = !this.part;
       const after = at => duration(Math.max(0, at) / 1e3);
       setText(this.times, `${after(low)} to ${after(high)} after the first start. Drag: zoom, click: the call`);
     }
 
-    column(x, k, ran, failed) {
-      const highest = Math.max(1, ...this.columns.map(column => column.ran)), place = count => count / this.columns.length * this.found.end, wide = x(place(1)) - x(0);
-      this.paint(false, x(place(k)), DENSE * (1 - ran / highest), wide, DENSE * ran / highest);
-      this.paint(true, x(place(k)), DENSE * (1 - failed / highest), wide, DENSE * failed / highest);
+    column(x, k, [ran, failed]) {
+      const place = count => x(count / this.columns.length * this.found.end), wide = place(1) - place(0);
+      this.paint(false, place(k), DENSE - ran, wide, ran);
+      this.paint(true, place(k), DENSE - failed, wide, failed);
     }
 
     paint(isBad, ...box) {
@@ -117,7 +122,7 @@ function drawsLanes({ named, element, button, hint, number, setText, duration, m
 
     mark(event) {
       this.isMarked = false;
-      if (this.found.density) return;
+      if (this.columns.length) return;
       const share = place => { const [low, high] = this.part ?? this.list.times(); return low + (high - low) * place; };
       marked(event, this.place, (first, last) => this.zoom([share(first), share(last)]), () => { this.isMarked = true; });
     }
