@@ -1,8 +1,9 @@
 // The lanes of a repeated step: its calls over time, below the timeline.
 
 const [PIECES, GAP] = [60, 1 / 400]; // of a bar at most; and the share of it that is too short to see
+const [DENSE, LEAST] = [80, 1000]; // pixels of the lanes of many calls; and the least milliseconds between two questions
 
-function drawsLanes({ named, element, button, number, setText, duration, marked }) {
+function drawsLanes({ named, element, button, hint, number, setText, duration, marked }) {
   // The failed calls of `found` on the lower half of a bar, or more of it if more failed; empty if no call did. The bar begins `start`
   // milliseconds after the run, and is `took` long.
   function failuresOf({ bars, density, began, end }, start, took, lost) {
@@ -17,76 +18,127 @@ function drawsLanes({ named, element, button, number, setText, duration, marked 
     return stops.length && `linear-gradient(to right, ${stops.join(", ")}, transparent ${last}%) 0 100% / 100% max(50%, ${lost * 100}%) no-repeat`;
   }
 
-  // The calls of a repeated step: each in the first lane that is free; or, if they are many, how many ran at a time.
-  // `range`: what the axis above them shows, in milliseconds after the first start.
-  function lanesOf(name, found, width, range, open) {
-    return found.density ? densityOf(name, found, width, range) : barsOf(name, found, width, range, open);
-  }
+  // The lanes of the chosen step of a list: each of its calls in the first lane that is free; or, if they are many, how many ran at
+  // a time. They follow the axis above them. While the run goes on, they ask for the calls that have ended since.
+  class Lanes {
+    constructor(list, i, step) {
+      Object.assign(this, { list, i, step, state: list.state, part: null, took: 0 }); // `part`: what a person has marked, in seconds of the run
+      this.name = element("h4");
+      this.canvas = element("canvas", { role: "img", on: {
+        pointermove: event => this.point(event),
+        pointerdown: event => this.mark(event),
+        click: event => { const bar = !this.isMarked && this.under(event); if (bar) list.view.panel.openCall(bar.id); },
+      } });
+      this.pen = this.canvas.getContext("2d");
+      this.place = element("div", { class: "marked" }, this.canvas);
+      this.times = element("span", { class: "hint" });
+      this.all = button("All", () => this.zoom(null), { title: "Show all of the time" });
+      this.actions = element("div", { class: "actions" }, this.times, this.all);
+    }
 
-  function densityOf(name, { total, end, most, density }, width, [low, high]) {
-    const parts = named("DensityRow", density), highest = Math.max(1, ...parts.map(({ ran }) => ran)), height = 80;
-    const x = k => (k / parts.length * end - low) / (high - low) * width, step = x(1) - x(0);
-    const title = `${name}: ${number(total)} calls, at most ${number(most)} at a time, ${duration(end / 1e3)}`;
-    const canvas = newCanvas(`${title}; the panel lists them`, width, height);
-    parts.forEach(({ ran, failed }, k) => {
-      canvas.pen.fillStyle = "#27894f";
-      canvas.pen.fillRect(x(k), height * (1 - ran / highest), step, height * ran / highest);
-      canvas.pen.fillStyle = "#d64545";
-      canvas.pen.fillRect(x(k), height * (1 - failed / highest), step, height * failed / highest);
-    });
-    return [element("h4", {}, title), element("div", { class: "marked" }, canvas)];
-  }
+    // Something has happened in the run since the last question.
+    get isDue() {
+      if (this.isAsking || this.news === this.state.count) return false;
+      return this.news == null || !this.state.isDeaf && !(this.state.last.live && performance.now() - this.asked < Math.max(LEAST, 10 * this.took));
+    }
 
-  function barsOf(name, { bars, total }, width, shown, open) {
-    const free = [];
-    const placed = named("BarRow", bars).map(({ start, end, failed, number: id }) => {
-      let lane = free.findIndex(until => until <= start);
-      if (lane < 0) lane = free.length;
-      free[lane] = end;
-      return { lane, start, end, failed, id };
-    });
-    const end = Math.max(1, ...placed.map(bar => bar.end)), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
-    const failed = placed.filter(bar => bar.failed).length;
-    const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} call${total === 1 ? "" : "s"} in ${lanes}, ${duration(end / 1e3)}`;
-    const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
-    let [low, high] = shown;
-    const draw = range => {
-      [low, high] = range;
-      canvas.pen.clearRect(0, 0, width, free.length * height + 4);
-      for (const { lane, start: from, end: to, failed: bad } of placed) {
-        canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
-        canvas.pen.fillRect((from - low) / (high - low) * width, lane * height + 1, Math.max(0.6, (to - from) / (high - low) * width - 0.3), height - 1);
+    async fetch() {
+      Object.assign(this, { news: this.state.count, asked: performance.now(), isAsking: true });
+      let found, why;
+      try { found = await this.state.request("spans", { step: this.step }); } catch (error) { why = error.message; }
+      Object.assign(this, { isAsking: false, took: performance.now() - this.asked });
+      if (!this.isShown) return;
+      if (why) this.list.lanes.replaceChildren(hint(why));
+      else {
+        this.load(found);
+        if (!this.name.isConnected) this.list.lanes.replaceChildren(this.name, this.place, this.actions);
       }
-      all.hidden = low === shown[0] && high === shown[1];
-      setText(times, `${after(low)} to ${after(high)} after the first start. Drag: zoom, click: the call`);
-    };
-    const times = element("span", { class: "hint" }), after = at => duration(Math.max(0, at) / 1e3), all = button("All", () => draw(shown), { title: "Show all of the time" });
-    const found = event => {
-      const at = low + event.offsetX / canvas.clientWidth * (high - low), lane = Math.floor((event.offsetY - 1) / height), near = (high - low) / width * 2;
-      return placed.find(bar => bar.lane === lane && bar.start - near <= at && at <= bar.end + near);
-    };
-    canvas.addEventListener("pointermove", event => {
-      const bar = found(event);
-      canvas.title = bar ? `${bar.failed ? "✗ failed" : "✓ ok"} · ${duration((bar.end - bar.start) / 1e3)} · began ${duration(bar.start / 1e3)} after the first` : "";
-      canvas.style.cursor = bar ? "pointer" : "";
-    });
-    const place = element("div", { class: "marked" }, canvas);
-    let isMarked = false;
-    canvas.addEventListener("pointerdown", event => {
-      isMarked = false;
-      marked(event, place, (first, last) => draw([low + (high - low) * first, low + (high - low) * last]), () => { isMarked = true; });
-    });
-    canvas.addEventListener("click", event => { const bar = !isMarked && found(event); if (bar) open(bar.id); });
-    draw(shown);
-    return [element("h4", {}, title), place, element("div", { class: "actions" }, times, all)];
-  }
+      this.draw();
+    }
 
-  function newCanvas(label, width, height) {
-    const scale = devicePixelRatio || 1;
-    const canvas = element("canvas", { role: "img", "aria-label": label, width: width * scale, height: height * scale });
-    canvas.pen = canvas.getContext("2d");
-    canvas.pen.scale(scale, scale);
-    return canvas;
+    get isShown() { return this.list.laned === this && this.list.view.chosen === this.i; }
+
+    load(found) {
+      const free = [], { total, bars = [], density = [], end: last, most } = found, isDense = density.length > 0;
+      const columns = named("DensityRow", density);
+      const highest = Math.max(1, ...columns.map(({ ran }) => ran));
+      this.columns = columns.map(({ ran, failed }) => [DENSE * ran / highest, DENSE * failed / highest]);
+      this.bars = named("BarRow", bars).map(({ start, end, failed, number: id }) => {
+        let lane = free.findIndex(until => until <= start);
+        if (lane < 0) lane = free.length;
+        free[lane] = end;
+        return { lane, start, end, failed, id };
+      });
+      this.found = found;
+      this.actions.hidden = isDense;
+      this.high = isDense ? DENSE : Math.max(4, Math.min(14, 160 / (free.length || 1)));
+      this.height = isDense ? DENSE : free.length * this.high + 4;
+      const calls = `${this.state.nameOf(this.i)}: ${number(total)} call${total === 1 ? "" : "s"}`, took = duration((isDense ? last : Math.max(1, ...free)) / 1e3);
+      const title = isDense ? `${calls}, at most ${number(most)} at a time, ${took}` : `${calls} in ${number(free.length)} lane${free.length === 1 ? "" : "s"}, ${took}`;
+      setText(this.name, title);
+      const failed = isDense ? "" : `, ${number(this.bars.filter(bar => bar.failed).length)} failed`;
+      this.canvas.setAttribute("aria-label", `${title}${failed}; the panel lists them`);
+    }
+
+    // What is shown, in milliseconds after the first start.
+    get range() {
+      const [from, to] = this.part ?? this.list.times(), { began } = this.found;
+      return [from * 1e3 - began, to * 1e3 - began];
+    }
+
+    draw() {
+      if (!this.isShown) return;
+      if (this.isDue) this.fetch();
+      if (!this.found) return;
+      if (this.axis !== this.list.range) this.part = null; // a person has chosen another time above
+      this.axis = this.list.range;
+      const scale = devicePixelRatio || 1, width = this.list.ticks.clientWidth || 600, [low, high] = this.range, x = at => (at - low) / (high - low) * width;
+      // A new size empties the canvas.
+      Object.assign(this.canvas, { width: width * scale, height: this.height * scale });
+      this.canvas.style.height = `${this.height}px`;
+      this.pen.scale(scale, scale);
+      this.columns.forEach((heights, k) => this.column(x, k, heights));
+      for (const { lane, start, end, failed } of this.bars) this.paint(failed, x(start), lane * this.high + 1, Math.max(0.6, x(end) - x(start) - 0.3), this.high - 1);
+      this.all.hidden = !this.part;
+      const after = at => duration(Math.max(0, at) / 1e3);
+      setText(this.times, `${after(low)} to ${after(high)} after the first start. Drag: zoom, click: the call`);
+    }
+
+    column(x, k, [ran, failed]) {
+      const place = count => x(count / this.columns.length * this.found.end), wide = place(1) - place(0);
+      this.paint(false, place(k), DENSE - ran, wide, ran);
+      this.paint(true, place(k), DENSE - failed, wide, failed);
+    }
+
+    paint(isBad, ...box) {
+      this.pen.fillStyle = isBad ? "#d64545" : "#27894f";
+      this.pen.fillRect(...box);
+    }
+
+    zoom(part) {
+      this.part = part;
+      this.draw();
+    }
+
+    mark(event) {
+      this.isMarked = false;
+      if (this.columns.length) return;
+      const share = place => { const [low, high] = this.part ?? this.list.times(); return low + (high - low) * place; };
+      marked(event, this.place, (first, last) => this.zoom([share(first), share(last)]), () => { this.isMarked = true; });
+    }
+
+    // The bar below the pointer.
+    under(event) {
+      const [low, high] = this.range, span = (high - low) / this.canvas.clientWidth, at = low + event.offsetX * span;
+      const lane = Math.floor((event.offsetY - 1) / this.high), near = span * 2;
+      return this.bars.find(bar => bar.lane === lane && bar.start - near <= at && at <= bar.end + near);
+    }
+
+    point(event) {
+      const bar = this.under(event);
+      this.canvas.title = bar ? `${bar.failed ? "✗ failed" : "✓ ok"} · ${duration((bar.end - bar.start) / 1e3)} · began ${duration(bar.start / 1e3)} after the first` : "";
+      this.canvas.style.cursor = bar ? "pointer" : "";
+    }
   }
 
   // Calls that follow each other, as `from`, `to` and `failed` in shares of the bar, which is `took` milliseconds long; the first
@@ -117,5 +169,5 @@ function drawsLanes({ named, element, button, number, setText, duration, marked 
     return `linear-gradient(to right, ${stops.join(", ")}, transparent ${before}%)`;
   }
 
-  return { lanesOf, failuresOf, piecesOf, piecesGradient };
+  return { lanes: (...given) => new Lanes(...given), failuresOf, piecesOf, piecesGradient };
 }

@@ -128,9 +128,6 @@ class StepList {
     marked(event, bar, (first, last) => this.show([from + (to - from) * first, from + (to - from) * last]), () => { this.isMarked = true; setTimeout(() => { this.isMarked = false; }); });
   }
 
-  // What the lanes were drawn for: while the run goes on, not each new length of its time.
-  part() { return this.state.last.live ? `${this.range}` : `${this.times()}`; }
-
   times() { return this.range ?? [0, Math.max(this.state.now(), 0.001)]; }
 
   draw() {
@@ -143,9 +140,9 @@ class StepList {
       // The names have the room that they need, and the bars at least half of what is left beside the state and the time.
       this.longest ??= Math.max(0, ...this.shown.map(i => this.wide(i)));
       this.names = bounded(100, this.longest, ((this.node.clientWidth || 616) - ENDS) / 2);
-      if (this.lanesOf !== this.part() && this.lanes.firstChild) this.drawLanes();
       for (const node of [this.node, this.axis, this.lanes]) node.style.setProperty("--names", `${Math.round(this.names)}px`);
       this.drawAxis(this.times());
+      this.laned?.draw();
     }
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
     const last = Math.min(this.shown.length, first + Math.ceil(height / ROW) + 2 * BEYOND);
@@ -300,7 +297,7 @@ class StepList {
 
   // Scrolls to a row, unless it is folded away, and draws its lanes.
   reveal(i) {
-    if (this.isTimeline) this.drawLanes();
+    if (this.isTimeline) this.drawLanes(i);
     this.scrollTo(i);
   }
 
@@ -318,15 +315,11 @@ class StepList {
     this.elements.get(i)?.scrollIntoView({ block: "nearest" });
   }
 
-  async drawLanes() {
-    const i = this.view.chosen, row = this.state.tree[i];
+  async drawLanes(i) {
+    const row = this.state.tree[i];
     if (!row?.[Step.repeats]) return this.lanes.replaceChildren();
-    let found, lanesOf;
-    this.lanesOf = this.part();
-    try { [found, { lanesOf }] = await Promise.all([this.state.request("spans", { step: row[Step.id] }), loadLater(this.state)]); }
-    catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
-    const open = number => this.view.panel.openCall(number);
-    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(this.state.nameOf(i), found, this.ticks.clientWidth || 600, this.times().map(at => at * 1e3 - found.began), open));
+    try { this.laned = (await loadLater(this.state)).lanes(this, i, row[Step.id]); } catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
+    this.laned.draw();
   }
 }
 

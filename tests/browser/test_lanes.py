@@ -1,0 +1,140 @@
+"""The lanes below the timeline: the calls of a step stand at their times on the axis."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.harness import EXPLORERS, Lab, Notebook, Open
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+%config AgfMagics.journal = "lanes.sqlite"
+import time
+from agf_magics import tool
+
+WORKS = []
+
+@tool
+def paced(n: int) -> int:
+    time.sleep(0.3 * (n + 1))
+    if n == 2 and not WORKS:
+        with open("GATE") as fifo:
+            fifo.read()
+        raise ValueError("no")
+    return n"""
+PACED = """%%pipeline
+pipeline: paced
+steps:
+- tool: {name: paced, args: {n: 0}}
+- for_each:
+    items: [0, 1, 2]
+    max_parallel: 2
+    on_error: abort
+    do: {tool: {name: paced, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}"""
+
+PLACES = """root => {
+  const unit = text => text.split(' ').reduce((sum, part, k, parts) =>
+    k % 2 ? sum + parts[k - 1] * { ms: 1, s: 1e3, min: 6e4 }[part] : sum, 0);
+  const axis = root.querySelector('.axis .bar').getBoundingClientRect();
+  const tick = [...root.querySelectorAll('.axis span')].findLast(node => unit(node.textContent));
+  const canvas = root.querySelector('.lanes canvas'), place = canvas.getBoundingClientRect();
+  const pixels = y => canvas.getContext('2d').getImageData(0, y, canvas.width, 1).data;
+  const data = pixels(Math.round(6 * canvas.height / canvas.clientHeight));
+  const kind = x => data[4 * x + 3] < 128 ? 0 : data[4 * x] > 127 ? 2 : 1;
+  const kinds = [0, ...[...Array(canvas.width).keys()].map(kind), 0];
+  const changes = kinds.slice(1).map((kind, x) => [x, kinds[x], kind]).filter(([_, before, kind]) => before !== kind);
+  const begins = changes.filter(([_, before, kind]) => kind).map(([x]) => x);
+  const ends = changes.filter(([_, before]) => before).map(([x]) => x);
+  const x = column => place.left - axis.left + column * place.width / canvas.width;
+  const bar = [...root.querySelectorAll('.row u')].at(-1).getBoundingClientRect();
+  return { scale: parseFloat(tick.style.left) / 100 * axis.width / unit(tick.textContent),
+    bars: begins.map((begin, k) => [x(begin), x(ends[k])]),
+    left: place.left, top: place.top, step: bar.left - axis.left };
+}"""
+"""Of the lanes: the pixels of a millisecond of the axis; in pixels of the axis the bars of the first lane and the begin
+of the step; and the corner of the lanes in the page."""
+
+
+def places(page: Notebook) -> Any:
+    return page.page.evaluate(f"() => ({PLACES})({EXPLORERS}.at(-1))")
+
+
+def grown(page: Notebook, scale: float) -> None:
+    """Wait until a millisecond has much fewer pixels."""
+    page.wait(f"({PLACES})({EXPLORERS}.at(-1)).scale < it", 0.6 * scale)
+
+
+def assert_on_the_axis(page: Notebook, count: int) -> None:
+    """The first lane has this many calls, each where the axis has the times that the lane says of it."""
+    canvas = page.explorer(2).locator(".lanes canvas")
+    page.wait(f"({PLACES})({EXPLORERS}.at(-1)).bars.length === it", count)
+    for k in range(count):
+        seen = places(page)
+        begin, end = seen["bars"][k]
+        page.page.mouse.move(seen["left"] + (begin + end) / 2, seen["top"] + 6)
+        page.wait(f"{EXPLORERS}.at(-1).querySelector('.lanes canvas').title")
+        times = re.findall(r"([\d.]+) (ms|s)\b", canvas.get_attribute("title") or "")
+        took, began = (float(number) * {"ms": 1, "s": 1e3}[unit] for number, unit in times)
+        seen = places(page)
+        begin, end = seen["bars"][k]
+        # A time of seconds has one digit after the point.
+        exact = 5 + 50 * seen["scale"]
+        assert begin == pytest.approx(seen["step"] + began * seen["scale"], abs=exact)
+        assert end == pytest.approx(seen["step"] + (took + began) * seen["scale"], abs=exact)
+
+
+@pytest.fixture
+def gate(lab: Lab) -> Path:
+    path = lab.folder / "lanes.gate"
+    os.mkfifo(path)
+    return path
+
+
+def test_the_lanes_follow_the_axis_of_a_run_that_goes_on_ends_and_is_resumed(opened: Open, gate: Path) -> None:
+    page = opened(SETUP.replace("GATE", gate.name), PACED, "%run_pipeline_async paced", "WORKS.append(1)")
+    for cell in range(3):
+        page.run(cell)
+    page.open_view(2, "Timeline")
+    explorer = page.explorer(2)
+    explorer.locator(".row:has(b:text-is('paced'))").last.click()
+    explorer.locator(".lanes canvas").wait_for()
+    page.wait(f"({PLACES})({EXPLORERS}.at(-1)).bars.length === 1")
+    grown(page, places(page)["scale"])
+    assert_on_the_axis(page, 1)
+    page.picture("lanes-live", 2)
+
+    canvas = explorer.locator(".lanes .marked")
+    bounds = canvas.bounding_box()
+    assert bounds is not None
+    page.page.mouse.move(bounds["x"] + 5, bounds["y"] + 6)
+    page.page.mouse.down()
+    page.page.mouse.move(bounds["x"] + bounds["width"] / 2, bounds["y"] + 6, steps=4)
+    page.page.mouse.up()
+    every, times = explorer.locator(".lanes button:text-is('All')"), explorer.locator(".lanes .hint")
+    every.wait_for()
+    zoomed = times.inner_text()
+    grown(page, places(page)["scale"])
+    assert times.inner_text() == zoomed
+    every.click()
+    assert_on_the_axis(page, 1)
+
+    gate.write_text("open")
+    explorer.locator("header >> text=failed").first.wait_for()
+    page.wait(f"{EXPLORERS}.at(-1).querySelector('.lanes h4')?.textContent.includes('3 calls')")
+    assert_on_the_axis(page, 2)
+    page.run(3)
+    explorer.locator("button:text-is('Resume')").click()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    page.wait(f"{EXPLORERS}.at(-1).querySelector('.lanes h4')?.textContent.includes('4 calls')")
+    assert_on_the_axis(page, 3)
+    page.picture("lanes-resumed", 2)
+    assert not page.errors
