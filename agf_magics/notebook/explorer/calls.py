@@ -93,7 +93,7 @@ def whole_calls(calls: RunCalls, rows: Sequence[Json]) -> dict[int, Json]:
 def _whole_call(record: Record, row: Json) -> Json:
     """The row of a call together with the call's arguments and its result or error."""
     answer = dict(row)
-    if record.arguments is not None:
+    if record.arguments.text is not None:
         answer["given"] = value_json(record.arguments_shown)
     if record.error is not None:
         answer["error"] = plain(str(error_from(record.error, ())), MOST_ERROR)
@@ -131,7 +131,7 @@ def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within
         "what": record.what,
         "attempt": attempt,
         "took": duration(record.seconds),
-        "input": line(_input(record), SHORT) if record.arguments is not None else "",
+        "input": line(_input(record), SHORT) if record.arguments.text is not None else "",
         "output": line(result, SHORT_ERROR if record.error is not None else SHORT),
     }
 
