@@ -1,8 +1,8 @@
 """Finds the tools and agents that a Python text registers, without importing or running it.
 
-A function becomes a stand-in with the same parameters. Defaults stay if they are literals,
-annotations if they are Python's own types; others are left out, so that the stand-in accepts more
-than the function, never less.
+A function becomes a stand-in with the same parameters. A default that is computed becomes None. An
+annotation that is not one of Python's own types is left out. So the stand-in accepts more than the
+function, never less.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TYPES: Mapping[str, Any] = {
 }
 """Annotations that are kept, by the names that everybody gives them."""
 
-OPEN = ("registry", "define", "mcp")
+REGISTERING = ("registry", "define", "mcp")
 """Other words of the package by which a program registers something."""
 
 READING = ("get", "keys", "values", "items")
@@ -96,7 +96,8 @@ def _scan_part(
     functions: Mapping[str, Function],
     registry: Registry,
 ) -> Iterator[Registered]:
-    """The things that the decorators and calls of a statement register."""
+    """The things that the decorators and calls of a part of the text register. An entry without a
+    kind stands for things that only the running program knows."""
     decorators = set[int]()
     for node in ast.walk(tree):
         if isinstance(node, Function):
@@ -119,8 +120,8 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Mapping[str, str]:
     words = dict[str, str]()
     for alias in node.names if node.module == "agf_magics" else ():
         if alias.name == "*":
-            words |= {word: word for word in (*DECORATORS, *OPEN)}
-        elif alias.name in DECORATORS or alias.name in OPEN:
+            words |= {word: word for word in (*DECORATORS, *REGISTERING)}
+        elif alias.name in DECORATORS or alias.name in REGISTERING:
             words[alias.asname or alias.name] = alias.name
     return words
 
@@ -133,16 +134,16 @@ def _hands_on(call: ast.Call, names: Mapping[str, str]) -> bool:
         return True
     called = call.func
     while isinstance(called, ast.Attribute | ast.Subscript):
-        if _word_of(called, names) in OPEN:
+        if _word_of(called, names) in REGISTERING:
             return isinstance(call.func, ast.Attribute) and call.func.attr not in READING
         called = called.value
-    return _word_of(called, names) in OPEN
+    return _word_of(called, names) in REGISTERING
 
 
 def _by_call(
     called: ast.expr, function: Function | None, names: Mapping[str, str], registry: Registry
 ) -> Iterator[Registered]:
-    """The thing that a decorator, or a call such as ``tool(fetch)``, registers; None if it is
+    """The thing that a decorator, or a call such as ``tool(fetch)``, registers; nothing if it is
     foreign, or registers in another registry."""
     call = called if isinstance(called, ast.Call) else None
     kind = _word_of(call.func if call else called, names)
@@ -150,8 +151,13 @@ def _by_call(
         return
     options = _options(call) if call is not None else {}
     if options is not None and kind in NAMED_FIRST and call is not None and call.args:
-        first = _literal(call.args[0])
-        options |= {"name": first} if isinstance(first, str) else {}
+        first = call.args[0]
+        is_function = isinstance(first, ast.Name) and function and first.id == function.name
+        written = _literal(first)
+        if isinstance(written, str):
+            options |= {"name": written}
+        elif not is_function:
+            options = None  # the name is computed
     if function is None and call is not None and not call.args and options == {}:
         return  # the call makes a decorator, which is found above its function
     name = _put(kind, options, function, registry) if options is not None else None
@@ -168,6 +174,7 @@ def _put(
         return None
     stand_in = _stand_in(function) if function is not None else _anything(kind)
     with suppress(TypeError, ValueError):
+        # Their other options change nothing that a check of a definition depends on.
         if kind == "model_agent":
             model_agent(name, registry=registry)
         elif kind == "policy":
@@ -205,7 +212,7 @@ def _word_of(called: ast.expr, names: Mapping[str, str]) -> str:
         case ast.Name(id=name):
             return names.get(name, "")
         case ast.Attribute(value=ast.Name(id=package), attr=name) if names.get(package) == "":
-            return name if name in DECORATORS or name in OPEN else ""
+            return name if name in DECORATORS or name in REGISTERING else ""
     return ""
 
 

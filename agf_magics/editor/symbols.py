@@ -16,6 +16,7 @@ from .problems import ReadText
 from .text_group import WrittenFile
 
 MOST_SYMBOLS = 5_000
+"""The most lines of a file that become symbols."""
 
 MOST_NAME = 60
 """Characters of the name of a symbol that is a line."""
@@ -106,6 +107,7 @@ def _steps(among: Sequence[Step], end: int, read: ReadText) -> Iterator[Symbol]:
             yield from _steps(steps.children(step), after, read)
             continue
         word_end = start + step.span.end - step.span.start
+        # On one line the next step may begin before the end of this step's word.
         inner = tuple(_steps(steps.children(step), max(after, word_end), read))
         last = max([word_end, len(read.text[:after].rstrip()), *(symbol.end for symbol in inner)])
         name = f"{step.word} {step.title or step.label}".strip()

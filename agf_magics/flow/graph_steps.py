@@ -60,8 +60,9 @@ class Walk(Step):
     """Run nodes along edges, in rounds: all nodes of a round see one frame, then `join` makes the
     next one.
 
-    After a node follow its edges without a condition and the first one whose condition is true,
-    else its ``otherwise``; a node with several incoming edges runs once per round. A node that
+    After a node follow all its edges without a condition, and the first one whose condition is
+    true; if none is true, all its edges marked ``otherwise``. A node with several incoming edges
+    runs once per round. A node that
     reached its limit is skipped, and the walk continues at its exit.
     """
 
@@ -86,7 +87,7 @@ class Walk(Step):
     called before the round."""
     failing: ClassVar[FailurePolicy] = FailurePolicy()
     gather: ClassVar[None] = None
-    """A round runs like a fan-out that ends with its first failure."""
+    """A round runs like a fan-out (`Each`) that ends with its first failure and gathers none."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The keys of the state that each node writes, as far as its text determines them."""
     feeds: tuple[tuple[str | None, str, str], ...] = ()
@@ -124,7 +125,8 @@ class Walk(Step):
         sure = frozenset[str]()
         for nodes in self.rounds_after(START):
             sure |= nodes
-            # An edge with a condition may add another node to this round.
+            # After the first round, a node of an edge with a condition may run, too. It may write
+            # keys that the text does not name, so no later node is sure to be the first writer.
             if self.writes_any:
                 break
         return sure

@@ -24,9 +24,9 @@ def session_calls(session: Repeat) -> tuple[Invoke, Invoke]:
 
 
 def offered_tools(call: Invoke, callee: Any) -> tuple[str, ...] | None:
-    """The names of the tools from which ``call`` chooses. None: they are not known, because the
-    session names none, so all registered tools are offered, and the flow is not linked. ``callee``:
-    what the call is linked to."""
+    """The names of the tools from which ``call`` chooses. None: they are not known. The session then
+    names no tools, so that all registered ones are offered, and only a linked flow knows these.
+    ``callee``: what the call is linked to."""
     linked: Mapping[str, Any] = getattr(callee, "callees", None) or {}
     among = call.pick.among if call.pick is not None else None
     if not linked:
@@ -41,7 +41,8 @@ def offered_by(session: Repeat, callees: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def drawn_tools(names: Sequence[str]) -> Sequence[str]:
-    """The tools that have a box of their own in a picture."""
+    """The tools that have a box of their own in a picture. One box of `MANY_TOOLS` is left for all
+    others: ``3 more tools``."""
     return names if len(names) <= MANY_TOOLS else names[: MANY_TOOLS - 1]
 
 
@@ -55,8 +56,9 @@ def tool_id(call: str, tool: str) -> str:
 
 
 def asks_words(step: Step, callee: Any, in_session: bool) -> str:
-    """``asks reviewer, tools: fetch, price``, without the tools if all may be used, without the
-    name if it is the label. ``in_session``: the agent's row lists the tools."""
+    """``asks reviewer, tools: fetch, price, attach: 2 files``, without the tools if all may be used,
+    without the name if it is the label. ``in_session``: the agent's row lists the tools."""
+    # What the linker found (`engine.linking.linked`): who answers, and the tools of the agent.
     answers: tuple[str, tuple[str, ...] | None] | None = getattr(callee, "answers", None)
     if answers is None or not isinstance(step, Invoke):
         return ""

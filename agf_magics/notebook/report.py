@@ -165,6 +165,7 @@ class ReportAnswers:
         answer = masked(self._run, answer)
         size = len(json.dumps(answer, ensure_ascii=False))
         if size > self._budget or (name == "text" and size > LONGEST_COPIED):
+            # A text for *Copy* that is left out is not missed: the page shows its beginning.
             self.left_out += name != "text"
             return None
         self._budget -= size
@@ -196,6 +197,7 @@ class ReportAnswers:
             order: Json = {"sort": "", "down": False, "only": only, "below": None}
             for page in self.pages("table", ROWS_SHOWN, most_pages, **order):
                 pages.append(page)
+                # The reply that is in the file is changed, not a copy.
                 page |= {"before": "", "note": ""}  # nothing is compared without a kernel
                 total = page["total"]
                 if total > MOST_LISTED_ROWS:
@@ -211,9 +213,11 @@ class ReportAnswers:
         if not moments:
             return False
         if moments["total"] > MOST_MOMENTS:
+            # The reply that is in the file is changed, not a copy.
             moments["total"] = MOST_MOMENTS
             moments["note"] += f" Only the first {MOST_MOMENTS} moments are in this report."
         for number in range(moments["total"]):
+            # The page asks for all changes since the beginning, or for those of one moment.
             for since in {0, max(0, number - 1)}:
                 self.ask("moment", at=number, since=since)
         return bool(moments["total"])
@@ -259,6 +263,7 @@ def _run_page(run: AnyRun, most: int) -> str:
     steps: list[StepRow] = tree["rows"]
     rows = [row._replace(name=masked(run, row.name), does=masked(run, row.does)) for row in steps]
     update = masked(run, Updates(run.progress).complete(clock()))
+    # The fields that `RunChannel` adds to an update, as of a run that has ended.
     update |= {"n": 0, "hears": True, "live": False, "questions": []}
     update["can"] = ["moments"] if has_moments else []
     shown = {"tree": tree | {"rows": rows}, "update": update, "hears": True, "draw": False}
@@ -316,8 +321,9 @@ def _document(title: str, body: str, data: Json | None = None) -> str:
 def _ask_for_explorer(run: AnyRun, answers: ReportAnswers) -> None:
     """Ask for all that only the explorer shows, the least important last: room may run out."""
     rows = list(run.progress.rows.values())
-    keys = dict.fromkeys(row.key[:-1] for row in rows)
-    for flow in [list(key) for key in keys] or [[]]:
+    # The key of a row without its last part is the key of the flow in which it stands.
+    flows = dict.fromkeys(row.key[:-1] for row in rows)
+    for flow in [list(key) for key in flows] or [[]]:
         answers.ask_whole_picture(flow=flow, direction="auto")
     for direction in ("TB", "LR"):
         answers.ask_whole_picture(flow=[], direction=direction)

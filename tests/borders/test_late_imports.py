@@ -46,7 +46,8 @@ def _is_foreign(name: str) -> bool:
 
 
 FOREIGN = modules()
-NAMES = sorted({name.partition(".")[0] for names in FOREIGN.values() for name in names} | {"google", "pandas", "attr"})
+# The code computes the name of the package of a model's provider. `attr` is imported by packages that ours imports.
+NAMES = sorted({name.partition(".")[0] for names in FOREIGN.values() for name in names} | {"google", "attr"})
 
 TRAP = "open('RAN.txt', 'a').write(__name__ + '\\n')\nraise ImportError('of the folder')\n"
 
@@ -97,7 +98,7 @@ for found in pkgutil.walk_packages(agf_magics.__path__, "agf_magics.", onerror=l
         try:
             importlib.import_module(found.name)
         except ImportError:
-            pass  # of a page
+            pass  # it runs in a web page only, or needs a package that is not installed
 """
     assert modules_that_ran(folder, code) == []
 

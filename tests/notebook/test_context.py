@@ -189,3 +189,4 @@ def test_a_long_log_is_shown_in_part_and_says_so() -> None:
     page = static("long", long)["text/html"]
     assert len(page) < 100_000
     assert f"the last {MOST_ROWS}" in page
+    assert f"the last {MOST_ROWS} of 5,000" in state(long).title

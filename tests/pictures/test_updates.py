@@ -42,7 +42,7 @@ def updates_of(text: str, input: dict[str, Any], every: int) -> tuple[Progress, 
         return n // 2
 
     agf.tool(half, registry=registry)
-    agf.run(defined(text, registry=registry), input, registry=registry, on_event=events.append)
+    agf.run(defined(text, registry=registry), input, registry=registry, on_event=events.append, raises=False)
     progress = Progress(defined(text, registry=registry))
     updates = Updates(progress)
     for number, event in enumerate(events):
@@ -57,9 +57,18 @@ def folded(updates: list[dict[str, Any]]) -> dict[int, list[Any]]:
     return {number: row for update in updates for number, *row in update["rows"]}
 
 
+FAILS = """\
+pipeline: p
+steps:
+- tool: {name: half, args: {n: 1}}
+- transform: {value: "1"}
+"""
+
+
+@pytest.mark.parametrize("text", [EACH, FAILS])
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 1000])
-def test_all_updates_together_give_the_complete_state(every: int) -> None:
-    progress, updates = updates_of(EACH, {"xs": list(range(9))}, every)
+def test_all_updates_together_give_the_complete_state(every: int, text: str) -> None:
+    progress, updates = updates_of(text, {"xs": list(range(9))}, every)
     assert folded(updates) == folded([Updates(progress).complete(0.0)])
 
 

@@ -2,9 +2,9 @@
 
 Only the calls are sent to workers (`Host.queue`). Everything else happens on the loop, as for any
 other step: the arguments, the events, the journal, limits, secrets, ``on_error``. An element needs
-no task of its own. Workers get more calls than the author's limit, enough to keep them busy; the
-limit counts the chunks in flight. Otherwise the behaviour is that of a `TaskFanOut`, which
-`tests/engine/test_fan_out.py` checks.
+no task of its own. Several calls travel together as a chunk, to keep the workers busy. The author's
+limit is on the chunks that run at a time, so more calls than that are with the workers. Otherwise
+the behaviour is that of a `TaskFanOut`, which `tests/engine/test_fan_out.py` checks.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ class WorkerFanOut(FanOutParts):
         calls = list[Element]()
         while self.failure is None and len(self.open) < width:
             if clock() - self.host.turned > TURN:
-                # Elements that are tried again come before the waiting ones.
                 self._hand(calls, resumes=False)
                 calls = []
                 await self.host.turn()
+            # Elements that are tried again come before the waiting ones.
             next_attempt = self.again.popleft() if self.again else next(attempts, None)
             if next_attempt is None:
                 break
@@ -151,12 +151,14 @@ class WorkerFanOut(FanOutParts):
 
     def _start(self, i: int, attempt: int) -> Element | None:
         """Build the call of an element; None: the element has ended without a call."""
+        # The event comes first, with the outer frame: an element that cannot be read has begun, too.
         inner = self._site_of(i, attempt, self.site.frame)
         self.runner.emit(ev.StepStarted(inner.path, clock(), attempt))
         call: StartedCall | tuple[Value] | None = None
         arguments: dict[str, Value] = {}
         try:
             inner = self._site_of(i, attempt)
+            # A value in brackets is known already, and no call is made.
             call = late_value(inner, self.tool, call_tool)
             if call is None:
                 arguments = permit(inner, self.tool)

@@ -143,7 +143,7 @@ class Progress:
 
 
 def _fold_step(progress: Progress, event: ev.Event) -> None:
-    """Apply an event about the begin or the end of a step."""
+    """Apply an event about a step: its begin, its end, and what happens in between."""
     match event:
         case ev.StepStarted(path, when):
             row = progress.row(path)
@@ -261,6 +261,8 @@ def _end_of(progress: Progress, row: Row, when: float) -> float:
     this session made no call in it."""
     if not progress.earlier or progress.when is None:
         return when
+    # A replayed call ends, too: `StepReplayed` has counted it in `earlier` before. The counts of
+    # ended calls do not have this one yet. So as many as `earlier` mean that it was made now.
     if _is_call(progress, row) and row.finished + row.failed + row.cancelled >= row.earlier:
         progress.has_gone_on = True
         for outer in filter(None, map(progress.rows.get, _around(row.key))):
@@ -376,7 +378,7 @@ def _settle(progress: Progress) -> None:
             row.rescues = True
         elif row.cancelled:  # a step around it failed and was rescued
             row.excused = True
-        # A node to which no edge led was skipped.
+        # A node of a graph (`again`) to which no edge led was skipped.
         elif not row.started and row.again and row.state == "pending":
             row.skipped += 1
 

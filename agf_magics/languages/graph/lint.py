@@ -279,7 +279,8 @@ def _edges_that_trap(walk: Walk, leaves: Collection[str]) -> Mapping[str, Sequen
 
 
 def routers(reader: Reader, graph: Graph) -> None:
-    """graph.router-edges: a router without an edge of type conditional."""
+    """graph.router-edges: a router without an edge of type conditional. Such edges, and one with
+    ``else``, have ``otherwise``; either follows the choice."""
     out = graph.walk.leaving
     for name, built in graph.nodes.items():
         if built.step.word == "router" and not any(edge.otherwise for edge in out.get(name, ())):
@@ -311,6 +312,7 @@ def routes_read(reader: Reader, graph: Graph) -> None:
     message = (
         f"{first!r} and {other!r} may choose in one round: {ROUTE} is the choice of the last one"
     )
+    # The first key of a router is its `state_key`, which has its answer.
     keys = " and ".join(sorted(graph.nodes[name].keys[0].name for name in together))
     hint = f"read what each has answered: {keys}"
     for ref in dict.fromkeys(refs):

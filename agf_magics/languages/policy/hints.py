@@ -14,6 +14,8 @@ from .operators import COMPARED, OPERATORS, SIGN
 from .path import CONSTANT
 
 EQUALS = frozenset({"eq", "equals", "is", "==", "="})
+"""The words that authors write for a matcher of equality: a condition has the value itself."""
+
 OPERATOR_HINTS: Mapping[str, str] = {
     **{
         name: f"use {row.name}"
@@ -51,7 +53,8 @@ OLD_NAMES: Mapping[tuple[str, str | None], str] = {
     ("tools", "agf.react"): "they are listed in a whole document: action_space: {local_tools: "
     "[{alias: NAME}]}",
 }
-"""The hints by the field and the policy whose config has it."""
+"""The hints for fields that no policy has, by the field and the policy whose config has it; None: it
+stands outside of a config."""
 
 
 TYPES: Mapping[str, str] = {
@@ -80,7 +83,7 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     "instructions": ("prompt", "system", "system_prompt", "instruction"),
     "output_from": ("output", "result"),
 }
-"""The fields that authors confuse with another field, by that field."""
+"""The wrong names that authors write, by the field that they mean."""
 
 
 OUTPUT_FROM = "write output_from: merge to get all by alias; else last, first or an alias"

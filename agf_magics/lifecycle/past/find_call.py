@@ -18,8 +18,7 @@ def find_call(records: Iterable[Record], place: str, kind: str = "") -> Record:
     def is_meant(call: Record) -> bool:
         if not kind:
             return call.what == "finished" and format_path(call.at) == place
-        is_call = call.kind == kind and call.arguments is not None
-        return is_call and place in (format_path(call.at), "/".join(key_of(call.at)))
+        return call.kind == kind and place in (format_path(call.at), "/".join(key_of(call.at)))
 
     calls = filter(is_meant, records)
     last = max(calls, key=lambda call: (call.what == "failed", call.line), default=None)

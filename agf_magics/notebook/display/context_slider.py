@@ -22,7 +22,7 @@ from ...values.value import Value
 from ..explorer.forecasts import describe_difference
 from ..explorer.request_types import Json, Refused
 from ..output.output import Bundle
-from .context_timeline import NO_MESSAGE, messages, references, state, writer
+from .context_timeline import MOST_ROWS, NO_MESSAGE, messages, references, state, writer
 
 
 def static(name: str, log: Log) -> Bundle:
@@ -73,7 +73,7 @@ def _values(log: Log) -> dict[str, Value]:
     """The values of the last references, by the texts of the references. The message of an error stands
     for a value that cannot be read."""
     values: dict[str, Value] = {}
-    for reference in references(log):
+    for reference in references(log)[-MOST_ROWS:]:
         try:
             value = log.read(reference)
         except AgfError as error:

@@ -22,6 +22,9 @@ from ...values.value import Value, type_name
 MOST_ROWS = 60
 """The most references and messages that are shown: the last ones."""
 
+MOST_WRITES = 60
+"""The most writes of one message that are shown: the first ones."""
+
 NO_MESSAGE = "before the first message"
 
 _STATE = ("reference", "value", "given by")
@@ -60,7 +63,7 @@ def messages(log: Log) -> Cells:
 def state(log: Log) -> Cells:
     """Every reference that a message of ``log`` writes, its value at the end, and the messages that
     wrote it."""
-    written = list(references(log))
+    written = references(log)
     rows = tuple(_row(log, reference) for reference in written[-MOST_ROWS:])
     title = NO_MESSAGE
     if len(log):
@@ -86,19 +89,20 @@ def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]
     if content is None:
         yield number, by, "", "", "", "", when
         return
-    for writing in content.writings[:MOST_ROWS]:
+    for writing in content.writings[:MOST_WRITES]:
         reference = Reference(content.kind, writing.path, content.instance)
         name, result, _ = _row(log, reference)
         written = _value(writing.value)
+        # A patch shows its value and the value after it, which tell all.
         method = "" if writing.method in ("set", PATCH) else writing.method
         yield number, by, name, method, written, result if result != written else "", when
 
 
 def references(log: Log) -> list[Reference]:
-    """The references that the last messages write, in the order of their first write."""
+    """The references that the messages of ``log`` write, in the order of their first write."""
     references: dict[Reference, None] = {}
-    for content in filter(None, (read_content(message) for _, message in _last(log))):
-        for writing in content.writings[:MOST_ROWS]:
+    for content in filter(None, map(read_content, log)):
+        for writing in content.writings:
             references.setdefault(Reference(content.kind, writing.path, content.instance))
     return list(references)
 

@@ -93,7 +93,7 @@ def whole_calls(calls: RunCalls, rows: Sequence[Json]) -> dict[int, Json]:
 def _whole_call(record: Record, row: Json) -> Json:
     """The row of a call together with the call's arguments and its result or error."""
     answer = dict(row)
-    if record.arguments is not None:
+    if record.arguments.text is not None:
         answer["given"] = value_json(record.arguments_shown)
     if record.error is not None:
         answer["error"] = plain(str(error_from(record.error, ())), MOST_ERROR)
@@ -154,7 +154,7 @@ def _failure(record: Record) -> str:
 
 def _input(record: Record) -> str:
     """The input of a call as a text; for a request to a model, the last message."""
-    if record.arguments is None:
+    if record.arguments.text is None:
         return ""
     arguments = record.arguments_shown
     messages = arguments.get("messages") if isinstance(arguments, Mapping) else None

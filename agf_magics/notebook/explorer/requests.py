@@ -323,7 +323,7 @@ def _values(run: AnyRun, row: Row) -> Json:
         attempts = []
         values["note"] = line(str(error.diagnostic.message), 400)
     last = next(reversed([*attempts, *_running(run, row)]), None)
-    if last is not None and last.arguments is not None:
+    if last is not None and last.arguments.text is not None:
         values["input"] = value_json(last.arguments_shown)
     if len(attempts) > 1 and calls is not None:
         values["attempts"] = call_rows(run, calls, attempts, row)

@@ -54,8 +54,8 @@ class OutputSlot:
                 self._show(first)
 
     def put(self, bundle: Bundle) -> None:
-        """Replace the output by a bundle that is not the last. Does nothing for a while after the person
-        has cleared the output."""
+        """Replace the output by a bundle that is not the last. After the person has cleared the output,
+        this does nothing until it may be shown again (`Place.is_quiet`)."""
         with self._lock:
             if self._handle is None:
                 self._show(bundle)
@@ -66,21 +66,24 @@ class OutputSlot:
 
     def end(self, bundle: Bundle) -> None:
         """Replace the output by its last bundle. Where the output cannot be replaced, the bundle is shown
-        as a new output."""
+        as a new output, unless it is what is shown already."""
         with self._lock:
             is_lost = self._place.is_gone or not self._place.is_updated
-            if self._handle is None or (is_lost and bundle != self._shown):
-                if not self._place.is_updated:
-                    self._update(EMPTY)  # an unknown front end may replace it all the same
-                self._show(bundle, is_last=True)
-            else:
+            is_news = bundle != self._shown
+            if self._handle is not None and not (is_lost and is_news):
                 self._update(bundle)
+                return
+            if not self._place.is_updated:
+                # An unknown front end may replace the old output all the same.
+                self._update(EMPTY)
+            self._show(bundle, is_last=True)
 
     def _show(self, bundle: Bundle, is_last: bool = False) -> None:
         with self._place.inside():
             self._place = Place.now()
             self._shown = bundle
             if self._place.is_captured and not is_last:
+                # A captured output has only its last bundle. The handle says that it has begun.
                 self._handle = DisplayHandle()  # type: ignore[no-untyped-call]
                 return
             self._handle = display(_as_text(bundle), raw=True, display_id=True)  # type: ignore[no-untyped-call]

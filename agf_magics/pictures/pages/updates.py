@@ -1,7 +1,8 @@
 """A run as messages for a page: the tree of its steps once, then only what changed.
 
 All words, marks and colours come from here, so that the page knows no language. An update is JSON. A
-page that applies all updates in their order has the same rows as one that gets `Updates.complete` now.
+page that applies all updates in their order has the same rows as one that gets `Updates.complete` now, except
+the rates of fan-outs, which are as old as their last element.
 """
 
 from __future__ import annotations
@@ -109,9 +110,9 @@ class Updates:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._session_tools = session_tools(progress)
-        self._counters: dict[int, tuple[Any, ...]] = {}
-        """The counters of each row at its last update, by its number: a row whose counters are the same
-        is not compared further."""
+        self._facts_sent: dict[int, tuple[Any, ...]] = {}
+        """The facts of each row at its last update, by its number: a row whose facts are the same is
+        not compared further."""
         # What the last update had, to which the next one is compared.
         self._sent: dict[int, UpdateRow] = {}
         self._head: tuple[Any, ...] = ()
@@ -120,7 +121,7 @@ class Updates:
 
     def complete(self, now: float) -> Update:
         """The update with all rows. ``now``: the time on the clock of the events."""
-        self._counters.clear()
+        self._facts_sent.clear()
         self._sent.clear()
         self._edge_count = -1
         return self.changes(now) or {}
@@ -166,13 +167,13 @@ class Updates:
         """The rows that differ from the rows that were sent last."""
         changed = []
         for number, row in enumerate(list(self._progress.rows.values())):
-            counted = _counters(row)
-            if self._counters.get(number) == counted:
+            facts = self._facts(row)
+            if self._facts_sent.get(number) == facts:
                 continue
             before = self._sent.get(number)
             if not counters and before is not None and before.state == STATE_NAMES.index(row.look):
                 continue
-            self._counters[number] = counted
+            self._facts_sent[number] = facts
             shown = self._row(number, row, tallied.get(row.key), now)
             if before != shown:
                 self._sent[number] = shown
@@ -187,7 +188,9 @@ class Updates:
             corner = tool_corner(row, tool).words
             shown = UpdateRow(number, STATE_NAMES.index(look), corner, "", "", None, None, "")
             before = self._sent.get(number)
-            if before == shown or (not counters and before is not None and before[1] == shown[1]):
+            if before == shown or (
+                not counters and before is not None and before.state == shown.state
+            ):
                 continue
             self._sent[number] = shown
             changed.append(shown.sent())
@@ -217,9 +220,33 @@ class Updates:
             failed_share=failed,
             brief=brief if brief != counted else None,
             name=line(shown_name(row), 200) if turns_of(row) and row.is_listed else None,
-            is_unused=(self._progress.ended is not None and never_ran(row)) or None,
+            is_unused=self._is_unused(row) or None,
             has_attempts=self._has_attempts(row) or None,
         )
+
+    def _facts(self, row: Row) -> tuple[Any, ...]:
+        """Everything on which the update of a row depends, except the time that passes: the rate of a
+        fan-out is sent again with its next element."""
+        return (
+            *_counts_of(row),
+            tails(row),
+            row.usage,
+            row.width,
+            row.on_workers,
+            tuple(row_words.reports(row)),
+            row.total,
+            row.why,
+            row.when,
+            row.ended,
+            self._progress.when,
+            self._is_unused(row),
+            self._has_attempts(row),
+            *map(_counts_of, row.elements),
+        )
+
+    def _is_unused(self, row: Row) -> bool:
+        """Whether the run has ended without the row."""
+        return self._progress.ended is not None and never_ran(row)
 
     def _has_attempts(self, row: Row) -> bool:
         """Whether the row had a call that was made again: in this session, or after an earlier one."""
@@ -283,23 +310,6 @@ def _question(question: Question, step: str) -> dict[str, Any]:
         "more": len(question.choices) > MOST_CHOICES,
         "change": " or ".join(f"{{{line(name, 40)}: …}}" for name in changed if name),
     }
-
-
-def _counters(row: Row) -> tuple[Any, ...]:
-    """Everything on which the update of a row depends."""
-    return (
-        *_counts_of(row),
-        tails(row),
-        row.usage,
-        row.width,
-        row.on_workers,
-        tuple(row_words.reports(row)),
-        row.total,
-        row.why,
-        row.when,
-        row.ended,
-        *map(_counts_of, row.elements),
-    )
 
 
 def _counts_of(row: Row) -> tuple[Any, ...]:
