@@ -43,6 +43,8 @@ class _LastTable:
 
     run_id = ""
     table: RowTable
+    is_final = False
+    """Whether the run had ended when the table was read."""
     order: tuple[RowOrder, int] | None = None
     places: Sequence[int] = ()
 
@@ -111,9 +113,11 @@ def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
     """The table of a run. ``is_first``: whether the first page is requested, which needs fresh rows."""
     if not has_table(run):
         raise Refused("this run has no table")
-    # A running run has more rows by now, and another page may have changed a label.
-    if _LastTable.run_id != run.run_id or (is_first and run.status == "running"):
+    # A table that was read during the run has more rows by now, and another page may have changed a
+    # label.
+    if _LastTable.run_id != run.run_id or (is_first and not _LastTable.is_final):
         _LastTable.run_id = run.run_id
+        _LastTable.is_final = run.status != "running"
         _LastTable.table = run.table
         _LastTable.order = None
     elif is_first:
