@@ -75,6 +75,7 @@ class Server(LanguageServer):
         self.group_of: dict[str, str] = {}
         """The address of the group of each open text, by the address of the text."""
         self._waiting: dict[str, asyncio.TimerHandle] = {}
+        """The check that waits for each changed group, by the address of the group."""
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """A message that cannot be read, or a failed notification, is not shown in the editor."""
