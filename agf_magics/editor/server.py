@@ -46,11 +46,13 @@ LANGUAGES = ("python", "yaml", "json")
 WATCHED = lsp.DidChangeWatchedFilesRegistrationOptions(
     [lsp.FileSystemWatcher("**/*.{py,yaml,yml,json}")]
 )
+"""The files whose changes on the disk the client reports: those of `SUFFIXES`."""
 
 CELLS = lsp.NotebookDocumentFilterWithNotebook(
     notebook="*",
     cells=[lsp.NotebookCellLanguage("python"), lsp.NotebookCellLanguage("yaml")],
 )
+"""The cells that the client sends: those of every notebook in these languages."""
 
 
 class Requested(NamedTuple):
