@@ -131,6 +131,10 @@ class ElementRow(NamedTuple):
     is_failed: bool
     """Whether the last call of the element failed."""
     took: str
+    output: str
+    """The result or the error of the call that ended last."""
+    input: str
+    """The input of the call that began first."""
 
 
 class EvaluationRow(NamedTuple):
