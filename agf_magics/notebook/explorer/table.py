@@ -41,6 +41,10 @@ RowOrder = tuple[str, bool, str, float | None]
 first, a filter (empty, failed or changed), and the number below which the column's value must be."""
 
 
+ENDED = ("ok", "error", "cancelled")
+"""The statuses of a run that has ended; ``pending``, ``running`` and ``waiting`` go on."""
+
+
 class _LastTable:
     """The table that a page asked for last, and the places of its rows in the requested order.
     ``order``: the requested order, and the number of finished rows when it was computed."""
@@ -121,7 +125,7 @@ def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
     # label.
     if _LastTable.run_id != run.run_id or (is_first and not _LastTable.is_final):
         _LastTable.run_id = run.run_id
-        _LastTable.is_final = run.status != "running"
+        _LastTable.is_final = run.status in ENDED
         _LastTable.table = run.table
         _LastTable.order = None
     elif is_first:
