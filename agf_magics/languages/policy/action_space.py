@@ -145,7 +145,8 @@ class ActionSpace:
         return None
 
     def find(self, name: Scalar) -> Delegate:
-        """The local agent that a step names (AGF-35)."""
+        """The local agent that a step names (AGF-35). One that the action space lacks is reported,
+        and has neither a file nor a permit."""
         if name.text in self.agents:
             return self.agents[name.text]
         if self.declared:
