@@ -137,7 +137,7 @@ SECONDS = Takes(
     "a number of seconds above 0",
     "30",
     {"type": "number", "exclusiveMinimum": 0},
-    number_of(int, float, least=1e-9),  # `number_of` has no bound that is itself refused
+    number_of(int, float, least=1e-9),  # above 0: the bound itself is allowed
 )
 DOLLARS = Takes(
     "a number of US dollars above 0",
