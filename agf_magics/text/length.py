@@ -23,8 +23,8 @@ DEEPEST = 200
 
 FEW = 16
 _FEW_ATOMS = 8 * FEW
-"""The largest number of atoms in a container that is weighed again in every place: to remember its
-weight would take longer."""
+"""The largest number of parts (`FEW`) and the largest weight of a container that is weighed again
+in every place: to remember its weight would take longer."""
 
 
 def weigh(value: Any) -> int:

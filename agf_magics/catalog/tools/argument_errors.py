@@ -33,6 +33,7 @@ EXPECTED = {
     "literal_error": "{expected}",
     "enum": "{expected}",
 }
+"""The words after "expects", by pydantic's type of the error. Its ``ctx`` has the fields in braces."""
 
 TYPES = {
     "string": "text",
@@ -43,6 +44,7 @@ TYPES = {
     "array": "list",
     "object": "object",
 }
+"""The words for the types of JSON Schema in a list of parameters."""
 
 
 def faults(

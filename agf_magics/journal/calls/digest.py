@@ -112,6 +112,7 @@ class CallDigest:
         if text is None:
             named = _with_names(callee, arguments)
             late = self._late(named, keyed)
+            # The empty text, and the empty digest below, stand for what `digest_late` computes.
             arguments_identity = digest_value(named, self.most) if late is None else ""
             # A secret could be guessed from the digest.
             contents = None if keyed else arguments_identity or None
