@@ -46,7 +46,7 @@ class Agent:
     where: Where | None = None
     """The place of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """The longest time of a call, in seconds; None: the step and the run limit it."""
+    """The longest time of a call, in seconds; None: only the step and the run limit it."""
     is_async: bool = False
     """Whether a call returns a coroutine."""
     only: str | None = field(init=False)

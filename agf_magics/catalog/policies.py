@@ -38,7 +38,7 @@ class Policy:
     where: Where | None = None
     """The place of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """The longest time of a call, in seconds; None: the step and the run limit it."""
+    """The longest time of a call, in seconds; None: only the step and the run limit it."""
     is_async: bool = False
 
 

@@ -34,7 +34,7 @@ limited."""
 
 
 ENDED = ("ok", "error", "cancelled")
-"""The statuses of a run that has ended."""
+"""The statuses of a run that has ended and waits for nobody."""
 
 END = "num, form, output, shown, stores, error, sign, tree"
 """The columns of a run's end, whose checksum is ``end_crc``."""
@@ -139,7 +139,7 @@ class RunRow(NamedTuple):
 
 def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[RunHead]:
     """All runs, last run first, damaged runs included. ``name``: list only the last ``most`` runs
-    of this flow. Raises JournalError."""
+    of this flow; default -1: all of them. Raises JournalError."""
     where = ""
     parameters: tuple[Any, ...] = ()
     if name is not None:

@@ -105,7 +105,9 @@ class _Writing:
 
     def __init__(self) -> None:
         self.visited: dict[int, tuple[int, Any]] = {}
+        """The characters of each counted object, and the object, by its identity."""
         self.left = self.MOST_OBJECTS
+        """The number of objects with fields that may still be looked at."""
 
     def size(self, value: Any, room: int) -> int:
         """The characters of ``value``, at most ``room`` levels deep. Raises _Endless."""

@@ -144,6 +144,7 @@ def build(
 
 
 _DATA = frozenset({"numpy", "pandas", "polars", "pyarrow"})
+"""Packages whose objects the check passes on as they are."""
 
 
 def _class_as_is(annotation: object) -> str | None:

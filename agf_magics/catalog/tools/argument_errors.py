@@ -33,7 +33,8 @@ EXPECTED = {
     "literal_error": "{expected}",
     "enum": "{expected}",
 }
-"""The words after "expects", by pydantic's type of the error. Its ``ctx`` has the fields in braces."""
+"""The words after "expects", by pydantic's type of the error, whose ``ctx`` has the
+fields in braces."""
 
 TYPES = {
     "string": "text",

@@ -31,7 +31,7 @@ class Tool:
     where: Where | None = None
     """The place of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """The longest time of a call, in seconds; None: the step and the run limit it."""
+    """The longest time of a call, in seconds; None: only the step and the run limit it."""
     reuse: bool = True
     """Whether a later run may use a result again; False: the call has an effect."""
     is_async: bool = False

@@ -177,6 +177,7 @@ class CallDigest:
         if type(value) is Unread:
             return True
         package = type(value).__module__.partition(".")[0]
+        # `digest_value` knows no tables of these two, however small they are.
         is_large = package in ("polars", "pyarrow") or bytes_of_data(value) > (self.most or 0)
         return is_large and is_data(value)
 
