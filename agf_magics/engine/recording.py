@@ -21,8 +21,9 @@ class AskedCall(NamedTuple):
     kind: str
     """``tool``, ``agent``, ``model``, ``transform``, ``policy`` or ``question``."""
     step_kind: str
-
+    """`Invoke.kind` of the step."""
     name: str
+    """The name of the callee."""
     arguments: str
     """The arguments as JSON, without secrets."""
     contents: str | None
@@ -53,7 +54,8 @@ class Recording(Protocol):
         ...
 
     def is_made(self, asked: AskedCall) -> bool:
-        """Whether the call will be made, because the recording does not cover calls of its kind."""
+        """Whether the call will be made: the recording does not cover calls of its kind, or lacks the
+        call and lets it be made."""
         ...
 
     def absent(self, asked: AskedCall) -> StepError:

@@ -62,14 +62,14 @@ async def run(
 
     A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
     the run is journaled under its manifest, and calls that earlier sessions made are not repeated.
-    ``secrets``: collects the values of secret arguments. ``progress``: the progress whose ``apply``
-    is ``emit``, if nothing else listens. ``on_frame``: is called with each frame that the outermost
+    ``secrets``: collects the values of secret arguments. ``progress``: see `Runner.progress`.
+    ``on_frame``: is called with each frame that the outermost
     flow reaches. ``shapes``: the function that runs each kind of step.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     runner = Runner(shapes, options, host, emit, journal, secrets, progress, on_frame)
-    # No line above awaits or raises, so that a RunEnded always follows this event.
+    # No line between this event and the `try` may await or raise: a RunEnded must follow.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     patience: float | None = None
@@ -106,6 +106,7 @@ def _context_of(runner: Runner, grant: Grant) -> Iterator[None]:
     outer_grant = granted.set(grant)
     outer_inside = inside.set(True)
     outer_listener = null_listener.set(lambda warning: runner.warn_once(warning, warning.message))
+    # If a tool starts a watched run, the prints of its steps are not those of the tool.
     outer_prints = printing.set(None) if runner.stream else None
     outer_extents = extents.set(runner.extents)
     try:
@@ -146,7 +147,7 @@ async def _fail(
     seconds; None: no limit."""
     stores = _stores(runner, linked)
     _warn(runner)
-    # A fan-out that ran to its end has set its results.
+    # The error of a fan-out that ran to its end has the results of the fan-out already.
     if isinstance(failure, StepError) and failure.partial is None:
         failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
     await _wait_until_recorded(runner, patience)

@@ -27,6 +27,7 @@ class RunOptions:
     limits: Limits | None = None
     """The limits; None: those of the settings, or for a resumed run its original limits."""
     on_event: Callable[[Event], None] | None = None
+    """Is called with each event; None: nobody listens."""
     stream: bool = False
     """Whether the text of models is reported while it arrives."""
     queue: bool = False
@@ -34,6 +35,7 @@ class RunOptions:
     ask: Asker | None = None
     """Puts a question to a person; None: the notebook or the terminal asks."""
     dry: bool = False
+    """Whether no call is made. The results are then made from schemas."""
     on: object = None
     """The workers for concurrent calls (see `workers.on`); None: this process."""
     reuse: bool | str = False

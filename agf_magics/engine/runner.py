@@ -165,8 +165,8 @@ class Runner:
         """Whether the run is watched, so that replies and prints are emitted as they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.progress = progress
-        """The progress of the run, if nothing else gets its events; workers then send numbers
-        instead of events. None: there are other listeners."""
+        """The progress of the run, if nothing else gets its events; None: there are other
+        listeners."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow; None: none has
         completed."""
@@ -223,7 +223,8 @@ class Runner:
         return flow.end(frame)
 
     def reach(self, scope: Scope, frame: Frame) -> None:
-        """Remember the frame of the outermost flow, for a run that ends early (decision A17)."""
+        """Remember the frame of the outermost flow, for a run that ends early (decision A17), or of a
+        called flow in `watched`."""
         if _is_outermost(scope):
             self.reached = frame
             if self.on_frame is not None:
@@ -271,7 +272,7 @@ class Runner:
         path = site.path
         step = site.step
         if isinstance(error, asyncio.CancelledError):
-            # The error passes every step around the call, but is emitted once.
+            # The error passes every step around the call. Only the innermost one is abandoned.
             if isinstance(error, StillRunning) and not error.reported:
                 error.reported = True
                 self.emit(ev.StepAbandoned(path, clock(), error.left_running))
@@ -296,6 +297,8 @@ class Runner:
 
 
 def _is_outermost(scope: Scope) -> bool:
+    """Whether the frames of ``scope`` are those of the run: not of a called flow, an element or a
+    branch."""
     return not scope.before and not scope.concurrent and not scope.depth
 
 

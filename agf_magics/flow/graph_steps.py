@@ -62,8 +62,8 @@ class Walk(Step):
 
     After a node follow all its edges without a condition, and the first one whose condition is
     true; if none is true, all its edges marked ``otherwise``. A node with several incoming edges
-    runs once per round. A node that
-    reached its limit is skipped, and the walk continues at its exit.
+    runs once per round. A node that reached its limit is skipped, and the walk continues at its
+    exit.
     """
 
     nodes: Mapping[str, Step]
@@ -72,6 +72,7 @@ class Walk(Step):
     """The frame after a round, from the outcomes of its nodes in the order of their names. May
     raise StepError."""
     limits: Mapping[str, int] = field(default_factory=dict)
+    """The number of times that a node may run in one walk, by its name; a missing node has no limit."""
     exits: Mapping[str, str] = field(default_factory=dict)
     """The node that follows when a node has reached its limit, by that node; default END."""
     over: Callable[[str], Diagnostic] | None = None

@@ -163,6 +163,8 @@ class Skip(NamedTuple):
 
 
 Ready = Literal["go", "wait"] | Skip
+"""What a node may do now: ``go``: it starts; ``wait``: it is asked again after the end of another
+node; a `Skip`: it will never run."""
 
 
 class Scheduler(Protocol):

@@ -27,6 +27,7 @@ class FailurePolicy(NamedTuple):
     on_error: OnError = "abort"
     """The reaction to a failure after the last attempt."""
     retries: int = 0
+    """The number of attempts after the first one."""
     wait: float = 0.0
     """Seconds before each further attempt."""
     keeps_failures: bool = False
@@ -57,6 +58,7 @@ class Step:
     span: Span | None = None
     """The place of the word, for errors about the whole step."""
     target: Target | None = None
+    """Stores the value of the step in the frame; None: it is not stored."""
     rescue: Callable[[StepError], Value] | None = None
     """Computes the value of a failed step from its error, so that the run continues; None: the
     parent fails, too. Never used for an exceeded limit."""

@@ -128,4 +128,6 @@ def _without_prefix(
 
 
 _NUMBERED = re.compile(r"\d+|.*\[\d+\]")
+"""The id of a part that has no name of its own."""
 _ROOT = re.compile(r"^†?(?:input|state|output)\.")
+"""The root of a path of a plan."""

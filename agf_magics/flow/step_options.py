@@ -14,7 +14,7 @@ from .protocols import Expr, Frame, Name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnLimits:
     """The limits that a definition sets for one run of it and everything that it calls. They can
-    only narrow the limits of the outer run."""
+    only narrow the limits of the outer run. None: the definition does not limit this."""
 
     tool_calls: int | None = None
     model_calls: int | None = None
@@ -25,6 +25,7 @@ class OwnLimits:
     """The largest depth of flows and agents that call each other."""
     seconds: float | None = None
     span: Span | None = None
+    """The place of the limits in the text."""
 
 
 class Uses(NamedTuple):
@@ -191,7 +192,7 @@ class Exchange(NamedTuple):
     keep_arguments: bool = False
     """Whether the step's target gets the arguments of the call."""
     pipe: Expr | None = None
-    """The pipe of a called flow."""
+    """The pipe of a called flow; None: it gets none."""
     while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
     """Returns the frame that a run shows while the called flow waits for an answer, from the frame
     of the step and the stores of that flow; None: the frame of the step is shown."""

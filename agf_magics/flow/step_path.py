@@ -9,7 +9,8 @@ that ``steps[1]`` calls."""
 
 
 def format_path(at: StepPath) -> str:
-    """
+    """The text of a path, for messages and views.
+
     >>> format_path(("steps[1]", "steps[0].do", 3))
     'steps[1]/steps[0].do#3'
     """

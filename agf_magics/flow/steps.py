@@ -144,6 +144,7 @@ class Fold(Step):
     acc: Target
     body: Step
     most: int | None = None
+    """The number of elements that are used; further ones are ignored. None: all."""
 
 
 @data
@@ -174,6 +175,7 @@ class Choose(Step):
     """Returns the possible labels of a value, best first."""
     cases: Mapping[str, Step]
     default: Step | None = None
+    """The step for a value without a case; None: such a value fails the step."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """The text of each case's condition by its label, for the picture; default: the label."""
 

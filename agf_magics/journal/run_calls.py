@@ -93,6 +93,10 @@ class CallsOfElement(NamedTuple):
     """Whether the call failed whose record is the last."""
     started: float
     ended: float
+    first: int
+    """The number of the call that began first (see `RunCalls.number`)."""
+    last: int
+    """The number of the call that ended last."""
 
 
 class RunReader:
@@ -221,14 +225,17 @@ class RunCalls(RunReader):
         elements: dict[tuple[int, ...], CallsOfElement] = {}
         with self._calls(row) as (connection, where, cells):
             sql = (
-                f"SELECT at, started, ended, what='failed' FROM records WHERE {where} "
+                f"SELECT at, started, ended, what='failed', line FROM records WHERE {where} "
                 f"ORDER BY line LIMIT {MOST_GROUPED}"
             )
-            for path_text, start, end, failed in connection.execute(sql, cells):
+            for path_text, start, end, failed, line in connection.execute(sql, cells):
                 index = numbers_in(_path(path_text), row.key, depth)
                 if index is not None and _are_times((start, end)):
-                    element = elements.get(index)
-                    elements[index] = _add(element, index, start, end, bool(failed))
+                    number = line - self._num
+                    call = CallsOfElement(
+                        index, 1, failed, bool(failed), start, end, number, number
+                    )
+                    elements[index] = _add(elements.get(index), call)
         return sorted(elements.values())
 
     @property
@@ -264,17 +271,17 @@ class RunCalls(RunReader):
             yield connection, where, cells
 
 
-def _add(
-    element: CallsOfElement | None,
-    index: tuple[int, ...],
-    start: float,
-    end: float,
-    failed: bool,
-) -> CallsOfElement:
+def _add(element: CallsOfElement | None, call: CallsOfElement) -> CallsOfElement:
     """``element`` with one more call, its last."""
-    _, calls, failures, _, first, last = element or (index, 0, 0, failed, start, end)
-    times = min(first, start), max(last, end)
-    return CallsOfElement(index, calls + 1, failures + failed, failed, *times)
+    if element is None:
+        return call
+    return call._replace(
+        calls=element.calls + 1,
+        failed=element.failed + call.failed,
+        started=min(element.started, call.started),
+        ended=max(element.ended, call.ended),
+        first=element.first if element.started <= call.started else call.first,
+    )
 
 
 def is_call_of(path: StepPath, key: Key, index: Sequence[int] = ()) -> bool:

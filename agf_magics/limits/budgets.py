@@ -24,12 +24,14 @@ class Budget:
 
     def __init__(self, limits: Limits, whole: Budget | None = None, spawns: int = 0) -> None:
         """``whole``: the budget of the run, if this is the budget of one row; default None.
-        ``spawns``: the agent sessions that this row has already used."""
+        ``spawns``: the number of agent sessions that this row may have; 0: no limit. Only a row
+        uses it."""
         self.limits = limits
         self.whole = whole
         self.spawn_limit = limits.spawns if whole is None else spawns
         """The number of agent sessions that the run or the row may have; 0: no limit."""
         self.spawned = 0
+        """The number of agent sessions so far, of this row if it is the budget of a row."""
         self.tokens = 0
         self.cost = Decimal(0)
         self.unpriced = 0

@@ -31,8 +31,8 @@ class Grant(NamedTuple):
     """Tools for a step that asks a person before the call. The code that this step calls does not
     get them: it would not ask (AMB-35, decision D160)."""
     barred: frozenset[str] = frozenset()
-    """Tools that a caller may use only in steps that ask a person. Here, too, only a step that asks
-    may use them."""
+    """Tools that a caller may use only in steps that ask a person. No step may use them here, unless
+    the flow itself names them as tools that ask (``asked`` of `narrow`)."""
 
     def allows(self, tool: str, asks: bool = False) -> bool:
         """Whether a step may call ``tool``. ``asks``: whether the step asks a person; default
@@ -51,8 +51,9 @@ class Grant(NamedTuple):
         barred: frozenset[str] = frozenset(),
     ) -> Grant:
         """This grant, limited to the tools that each of ``tools`` has (None: not limited) and
-        without ``barred``. ``identity``: the new identity; None: as before. ``asked``: the tools
+        with ``barred`` barred. ``identity``: the new identity; None: as before. ``asked``: the tools
         that only a step that asks a person may use."""
+        # Nobody asks below a step that asks, so what only that step may use is barred from here on.
         barred |= self.barred | self.only_if_asking
         allowed = self.tools
         for more in tools:
@@ -93,3 +94,4 @@ async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
 
 
 inside: ContextVar[bool] = ContextVar("inside", default=False)
+"""Whether the code runs inside a run. Read it with `rights`."""

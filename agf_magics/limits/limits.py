@@ -29,6 +29,7 @@ class LimitRow(NamedTuple, Generic[N]):
     setting: str
     """The name of the setting in ``%config AgfMagics``."""
     note: str = ""
+    """One more sentence of the description, without its full stop; empty: none."""
     flag: str = ""
     """The option of a magic's line, which takes a number above 0; empty: there is no option."""
     effect: str = ""

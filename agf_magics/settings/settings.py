@@ -2,7 +2,8 @@
 environment.
 
 Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml <
-environment variables < ``%config AgfMagics.*``. No definition reads or changes them. A
+environment variables < ``%config AgfMagics.*``. Only the settings of `OPENING`, ``on`` and
+``journal`` have an environment variable. No definition reads or changes the settings. A
 pyproject.toml may come from a stranger, so it cannot set the settings that open something
 (`OPENING`, decision D4).
 """
@@ -47,8 +48,10 @@ LARGEST_FILE = 100_000
 MOST_DOTS = 20
 """The largest number of dots in a key of a settings file."""
 _NOT_IN_A_KEY = re.compile(r"[^\w\-.\"' \t]+")
+"""The characters between two keys of a line. The parts between them are counted for `MOST_DOTS`."""
 
 UNLIMITED_BY_0 = frozenset(row.setting for row in LIMITS)
+"""The settings whose value 0 means no limit."""
 LIMITING = (*UNLIMITED_BY_0, "max_text", "max_depth", "max_aliases", "max_nodes")
 """Settings that a project's file can only lower."""
 
@@ -375,8 +378,8 @@ OPENING: Mapping[str, type] = {
 }
 """The settings that open something: a process, an import, an address that receives prompts and a
 key, or one that receives traces. An environment variable can set each of them, and a project's file
-none. (An environment variable can also set ``on``, of which a project's file sets only the words
-`FOR_PROJECTS`.)"""
+none. (An environment variable can also set ``journal``, and ``on``, of which a project's file sets
+only the words `FOR_PROJECTS`.)"""
 
 SWITCHES = {
     "1": True,
@@ -447,6 +450,7 @@ COMMAND_LINE = Phrases(
     "in Python: agf.runs({0!r}) shows it",
     "give its files: --define FOLDER and agf-magics check FOLDER read a folder",
 )
+"""The phrases for a person at a terminal."""
 
 MCP_CLIENT = COMMAND_LINE._replace(
     give="as {quoted} of the arguments",
@@ -472,6 +476,7 @@ class Current:
         self.meanwhile: Callable[[], object] = lambda: None
         """A function that a thread calls regularly while it waits for a run."""
         self.words = Phrases()
+        """The commands that hints name, for the program that runs here."""
         self.tracing: Any = None
         """The choice of `trace_to`; None: the setting decides."""
 

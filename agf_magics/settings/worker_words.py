@@ -16,6 +16,7 @@ FOR_PROJECTS = ("processes", "dask")
 address (decision D4)."""
 
 TAKES = "processes, processes:4, dask, dask:4, here, tcp://HOST:PORT or tls://HOST:PORT"
+"""The words of an error about all that ``on`` takes."""
 
 MOST_WORKERS = 1_024
 """The largest number of processes that one word may start on this machine."""
@@ -36,6 +37,7 @@ class Word(NamedTuple):
     number: int | None = None
     """The number of processes to start; None: one per core."""
     address: str = ""
+    """The address of a scheduler; empty for all other kinds."""
 
 
 def read_word(text: str) -> Word | None:

@@ -86,11 +86,17 @@ def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
     panel.locator("th:text-is('element')").wait_for()
     panel.locator("text=1–100 of 4,200").wait_for()
     row = panel.locator("tr[tabindex]").first
-    assert "✗ failed" in row.inner_text()
+    assert row.locator("td").all_inner_texts()[:4] == ["✗ failed", "#7", "1", "1"]
+    assert row.locator("td").all_inner_texts()[5:] == ["ValueError: no 7", "item: 7"]
     row.click()
     panel.locator("p:has-text('element #7')").wait_for()
     panel.locator("text=1–1 of 1").wait_for()
     both_themes(page, "elements", 4)
+    many.locator(".row", has_text="for_each").nth(1).click()
+    panel.locator("button:text-is('By element')").click()
+    panel.locator("td:text-is('Look at 1.')").wait_for()
+    assert panel.locator("td:text-is('Seen.')").count() == 3
+    both_themes(page, "elements-of-agents", 4)
     page.open_view(4, "Timeline")
     many.locator(".row:has([title*=' for_each'])").first.click()  # the timeline has names, not kinds
     many.locator("canvas[aria-label*='4,200 calls, at most']").wait_for()

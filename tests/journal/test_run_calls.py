@@ -125,6 +125,10 @@ def test_elements_are_grouped_by_their_numbers(run: agf.Run) -> None:
     calls, rows = run_calls_of(run), run.steps
     outer = elements_of(calls, rows["steps[0]"], run.flow)
     assert [(group.numbers, group.calls, group.failed) for group in outer] == [((i,), 6, 2) for i in range(4)]
+    for group in outer:
+        of_element = calls.page(rows["steps[0]"], 100, index=group.numbers)
+        assert group.first == calls.number(min(of_element, key=lambda record: record.started or 0))
+        assert group.last == calls.number(of_element[-1])
     inner = elements_of(calls, rows["steps[0].do"], run.flow)
     assert [group.numbers for group in inner] == [(i, j) for i in range(4) for j in range(2)]
     assert calls.count(rows["steps[0]"], (2,)) == (6, 2)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agf_magics.notebook.explorer.widget_model import FOLDER, LATER_SCRIPTS, SCRIPTS, script
-from agf_magics.pictures.pages.wire import BarRow, StepRow, UpdateRow
+from agf_magics.pictures.pages.wire import BarRow, ElementRow, StepRow, UpdateRow
 from tests.notebook.conftest import Cell, Kernel, started
 
 pytestmark = pytest.mark.kernel
@@ -362,6 +362,11 @@ def test_one_of_many_sessions_is_chosen_by_its_number(journaled: Kernel) -> None
     assert [message["text"] for message in first["messages"]] == ["pear", "said pear"]
     second = page.get("session", step=step, index=[1])
     assert [message["text"] for message in second["messages"]] == ["fig", "said fig"]
+    elements = [ElementRow._make(row) for row in page.get("elements", step="steps[0]")["rows"]]
+    assert [(element.calls, element.output, element.input) for element in elements] == [
+        (1, "said pear", "pear"),
+        (1, "said fig", "fig"),
+    ]
     past = Page(journaled, journaled.good("agf.runs(agf.runs()[0].run_id)"))
     assert past.start["tree"]["rows"] == page.start["tree"]["rows"]
     assert past.get("session", step=step, index=[1]) == second
@@ -378,7 +383,10 @@ def test_more_calls_than_bars_are_a_density(journaled: Kernel) -> None:
     assert sum(failed for _, failed in answer["density"]) >= 1
     elements = page.get("elements", step="steps[0]", offset=0)
     assert (elements["total"], len(elements["rows"])) == (5_000, 100)
-    assert elements["rows"][0][:4] == [[7], 1, 1, True]
+    first, second = (ElementRow._make(row) for row in elements["rows"][:2])
+    assert (first.numbers, first.calls, first.failed, first.is_failed) == ([7], 1, 1, True)
+    assert (first.output, first.input) == ("ValueError: seven", "n: 7")
+    assert (second.output, second.input) == ("0", "n: 0")
 
 
 MANY = """\

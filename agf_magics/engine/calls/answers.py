@@ -14,6 +14,7 @@ from ...text.yaml.reader import documents
 from ...values.value import Value
 
 ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+"""The texts that answer an approval, in small letters."""
 
 
 def parse_answer(question: Question, text: str) -> Value:

@@ -81,8 +81,8 @@ async def ask_permission(
     site: CallSite[Invoke], asked_about: Value, tool: Tool | None = None
 ) -> Approved:
     """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
-    StepError if the call is denied. ``asked_about``: the arguments of
-    a tool, or the input of an agent or a flow."""
+    StepError if the call is denied. ``asked_about``: the arguments of a tool, or the input of an
+    agent or a flow."""
     step = site.step
     hides = tool.secret if tool is not None else frozenset()
     assert step.permit is not None

@@ -178,7 +178,7 @@ async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCa
 
 
 def refuse_unrecorded(recording: Recording, searched_call: AskedCall) -> None:
-    """Raises StepError for a call that would be made, although only a recording approves it."""
+    """Raise StepError for a call that would be made, although only a recording approves it."""
     if recording.is_made(searched_call):
         raise recording.absent(searched_call)
 

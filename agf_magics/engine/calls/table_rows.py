@@ -25,6 +25,7 @@ from ..linking.linked import Linked
 from ..runner import CallSite, Runner, clock, is_rescuable
 
 CallFlow = Callable[[CallSite[Invoke], Linked], Awaitable[Value]]
+"""Calls a flow once: `subflows.call_flow`."""
 
 
 async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Value:

@@ -61,7 +61,7 @@ class Host:
         self.grace = grace
         """The seconds in which user code must stop before it is left running."""
         self.where = ""
-        """The end of a message about a call that is left running: `` on process 7 on host``."""
+        """The end of a message about a call that is left running and has no waiter."""
         self._calls = calls
         self.waited = calls is not None
         """Whether a thread waits for the run. If not, the place ``kernel`` means the loop between
@@ -77,7 +77,9 @@ class Host:
         """Puts questions to a person; None: there is no user."""
         self._asking = asyncio.Lock()
         self._questions = 0
+        """The number of open questions."""
         self._asked_at = 0.0
+        """When the first of the open questions was asked, by the monotonic clock."""
         self._answered_in = 0.0
         """The seconds in which questions were open, without the questions that are open now."""
         self._lock = threading.Lock()
@@ -124,8 +126,8 @@ class Host:
 
     async def _here(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
         """`make_call` in this task."""
-        # In the time limit of the call, which its context then has. A copy also here: a step must
-        # not see what the one before it has set.
+        # Copied inside the time limit of the call, so that the context has it. A copy here, too: a
+        # step must not see the variables that the one before it has set.
         context = copy_context()
         return await await_result(context.run(cross, function, arguments), self.grace, context)
 
@@ -224,7 +226,8 @@ class Host:
 
         async def ended() -> Result:
             nonlocal call
-            # In the time limit of the call, which its context then has: its questions pause it.
+            # Created inside the time limit of the call, so that the call's context has the limit, and
+            # its questions pause it.
             call = ThreadCall(function, arguments, asyncio.get_running_loop())
             call.ended = call.loop.create_future()
             try:
@@ -282,7 +285,8 @@ class Host:
     async def finish_call(self, call: ThreadCall) -> Result:
         """The result of a call that has ended. An awaitable result is awaited."""
         if call.interrupted:
-            await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
+            # The interrupt of the person also cancels the run. The cancellation ends this wait.
+            await asyncio.sleep(self.grace)
         assert call.result is not None
         return await await_result(call.result, self.grace, call.context)
 

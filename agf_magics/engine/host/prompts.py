@@ -38,6 +38,7 @@ NOBODY = (
     "nobody can type into a run in the background: give the tool a parameter with the annotation "
     "agf.ToolContext, and write call.ask_and_wait(…)"
 )
+"""The error of an `input` in a background run that may not ask."""
 
 
 class Prompt(ThreadCall):

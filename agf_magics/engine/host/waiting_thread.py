@@ -67,6 +67,7 @@ class Waiter:
         self._calls = calls
         self._lock = threading.Lock()
         self._reachable = False
+        """Whether a signal reaches the calls of this waiter now."""
 
     def interrupt(self, call: ThreadCall, force: bool = False) -> None:
         """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal

@@ -157,6 +157,7 @@ class _Linker:
         if flow.declared.uses is None:
             return None, flow.declared.asks
         names = {*self.registry.tools, *self.registry.flows}
+        # Each tool with whether it asks. A tool that is allowed in both ways does not need to ask.
         asks = {
             (alias if alias in names else registered, use.asks)
             for use in flow.declared.uses

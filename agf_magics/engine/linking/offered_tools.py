@@ -30,6 +30,7 @@ PROMPT: Mapping[str, Any] = {
     "type": "string",
     "description": "What the agent is asked, with all that it must know.",
 }
+"""The JSON Schema of the prompt with which a model calls an agent."""
 
 
 def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:

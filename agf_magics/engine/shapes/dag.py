@@ -40,6 +40,7 @@ class _Run:
         self.nodes = self.scheduler.nodes
         steps = {inner.id: inner for inner in site.step.steps}
         self.steps = [steps[node.step] for node in self.nodes]
+        # The scopes of the nodes without and with an instance number.
         self.inside = self.instanced = site.scope._replace(concurrent=True)
         # Instances are a fan-out (decision A15).
         if any(node.instance is not None for node in self.nodes):

@@ -54,6 +54,7 @@ SAMPLES, SAMPLE_BYTES = 256, 4096
 """The number and the size of the parts of a large array by which a resumed run recognizes it."""
 
 STATE = "an element must be the same each time it is read, because a resumed run reads it again"
+"""The end of the hint about a sequence that has changed."""
 
 
 @final
@@ -74,6 +75,7 @@ class Elements:
         """``source`` if it is a list, whose elements are values and which cannot change; else
         None."""
         self.is_quick = self.list is not None or is_quick(source)
+        """Whether each element can be read at once, without a user's code."""
         self.results: dict[int, Result] = {}
         """The elements in memory, or their errors, by number."""
         self.ahead: dict[int, Result] = {}
@@ -156,8 +158,8 @@ class Elements:
         )
 
     async def _read(self, number: int) -> None:
-        """Read element ``number`` and some further ones into `ahead`, whose elements are
-        forgotten."""
+        """Read element ``number`` and some further ones into `ahead`. What `ahead` had before is
+        forgotten, and read again when it is needed."""
         results, last = list[Result](), min(number + READ_AHEAD, self.count)
         arguments = {"source": self.source, "numbers": range(number, last), "results": results}
         _, error = await _call(self.site, _read_some, arguments)
@@ -228,7 +230,7 @@ def _compare(elements: Elements) -> None:
     if journal is None:
         return
     digest = None
-    # Without secrets only, because a secret could be guessed from a digest.
+    # Only in a run without secrets, because a secret could be guessed from a digest.
     if elements.is_quick and not site.run.secrets.active:
         digest = _digest(source_of(source), journal.most)
     name = type(source_of(source)).__name__

@@ -37,6 +37,7 @@ async def each(site: CallSite[Each]) -> Value:
     run = site.run
     step = site.step
     scope = site.scope
+    # `Each.scope` is a bool: the calls of a model's reply add no depth.
     inside = scope._replace(
         depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
     )

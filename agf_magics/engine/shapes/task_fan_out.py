@@ -71,6 +71,7 @@ class TaskFanOut(FanOutParts):
         async def work() -> None:
             nonlocal all_started
             try:
+                # Some more than wanted may go on, so that not each small change ends tasks.
                 if await self._work(order.rest, lambda: self.active > 1.5 * queue.wanted_calls):
                     all_started = True
             finally:
@@ -94,8 +95,8 @@ class TaskFanOut(FanOutParts):
     async def _work(
         self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None
     ) -> bool:
-        """Run parts until all have run, or until ``is_too_many()``. Returns whether all have
-        run."""
+        """Run parts until all have started, one has ended the fan-out, or ``is_too_many()``. Returns
+        False in the last case, in which other parts may be left."""
         separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # after a failure no further part starts (P15)

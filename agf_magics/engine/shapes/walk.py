@@ -22,7 +22,7 @@ from .start_order import StartOrder
 from .task_fan_out import TaskFanOut
 
 Visits = dict[str, int]
-"""The number of runs of each node."""
+"""The number of runs of each node so far, the current round included."""
 
 
 async def run_walk(site: CallSite[Walk]) -> ShapeResult:
@@ -107,7 +107,7 @@ def _nodes_to_run(
 
 def _follow_edges(run: Runner, step: Walk, path: StepPath, name: str, frame: Frame) -> list[str]:
     """Follow the edges of a node, and return their targets: all unconditional edges, and the first
-    edge whose condition is true, or else the ``otherwise`` edge. ``path``: the path of the
+    edge whose condition is true, or else all edges with ``otherwise``. ``path``: the path of the
     round."""
     edges = step.leaving.get(name, ())
     followed = list[Edge]()

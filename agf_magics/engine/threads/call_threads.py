@@ -69,8 +69,8 @@ class ThreadCall:
         self.interrupted = False
         """Whether that was the person's interrupt, which also cancels the run."""
         self.waiter: Any = None
-        """The `Waiter` whose thread makes the call, by which signals reach it; None: there is
-        none."""
+        """The `Waiter` whose thread makes the call, or the chunk with which it is on a worker. Its
+        ``interrupt`` stops the call. None: it cannot be interrupted."""
         self.context = contextvars.copy_context() if context is None else context
         self._taken = [None]
         """A list with one element until somebody takes the call."""

@@ -38,7 +38,7 @@ NO_RIGHTS = Rights(Grant(tools=frozenset()), inside=True)
 
 class _ThreadRights(threading.local):
     rights: Rights | None = None
-    """The rights of the tool that started this thread."""
+    """The rights of the tool that started this thread; None: no tool started it."""
 
 
 _thread = _ThreadRights()
@@ -52,7 +52,8 @@ def rights() -> Rights:
     """
     around = running.call.context if running.call is not None else Context()
     thread_rights = _thread.rights or PERSON
-    # The defaults differ from any set value, so a missing value means a context made by the code.
+    # A run sets both variables. Where they are not set, the code is outside of runs, or in a context
+    # that it has made itself.
     grant = around.get(granted, thread_rights.grant)
     is_inside = around.get(inside, thread_rights.inside)
     return Rights(granted.get(grant), inside.get(is_inside))

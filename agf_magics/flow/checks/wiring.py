@@ -47,6 +47,7 @@ class Wire(NamedTuple):
     dest: str
     """The id of the step that reads the value."""
     name: str
+    """The label of the edge in the picture."""
 
 
 class Write(NamedTuple):
@@ -152,7 +153,8 @@ class _Follower:
         self.repeated = False
         """Whether the walk is in a step that runs for each item of a list."""
         self.begun = frozenset[str]()
-        """The names of stores that may get a value without the input, in any order."""
+        """In a `Walk`: the names of stores that a node writes or that begin with a value. Whatever the
+        order of the nodes, the input need not have them."""
         self.so_far = SoFar()
         """The writes of the outermost steps."""
 
@@ -304,6 +306,7 @@ class _Follower:
         inner = [
             path for inner_view in view.maps[:-1] for path in inner_view if path[: len(key)] == key
         ]
+        # Only the outermost steps have written so far.
         if not inner:
             return self.so_far.view()
         below = (writes for path, writes in view.items() if path[: len(key)] == key)

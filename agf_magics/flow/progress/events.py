@@ -1,7 +1,6 @@
 """The events of a run: what its steps, calls, models and questions do, and when.
 
-They are NamedTuples, because frozen dataclasses cost three times as much. A run without a listener
-adds the start and the end of each step to its `Progress` without creating these events.
+They are NamedTuples, because frozen dataclasses cost three times as much.
 
 Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCancelled and
 StepAbandoned.
@@ -29,6 +28,7 @@ class StepStarted(NamedTuple):
     at: StepPath
     when: float
     attempt: int = 1
+    """The number of the attempt, from 1."""
 
 
 class CallStarted(NamedTuple):
@@ -52,12 +52,13 @@ class StepFinished(NamedTuple):
 
 
 class StepReplayed(NamedTuple):
-    """A call is not made again: the outcome of the same call in an earlier session of the run
-    ``run`` is used."""
+    """A call is not made: the outcome of the same call is used, from an earlier session of this run,
+    from another run, or from a recording."""
 
     at: StepPath
     when: float
     run: str
+    """The id of the run that made the call, or the name of the recording's file."""
 
 
 class StepFailed(NamedTuple):
@@ -124,6 +125,7 @@ class FanOutStarted(NamedTuple):
     at: StepPath
     when: float
     width: int
+    """The number of elements or branches."""
 
 
 class Placed(NamedTuple):
@@ -171,7 +173,8 @@ class QuestionClosed(NamedTuple):
 
 class TokensUsed(NamedTuple):
     """The tokens of a model's reply, also of a reply in an earlier session, but not of a reply in
-    another run. A fire-and-forget flow uses those of its call, perhaps after RunEnded."""
+    another run. Those of a fire-and-forget flow have the path of its call, and may come after
+    RunEnded."""
 
     at: StepPath
     when: float

@@ -82,7 +82,7 @@ class Usage(NamedTuple):
         )
 
     def as_json(self) -> dict[str, Value]:
-        """The amounts as text, because they are decimal numbers."""
+        """The amounts for JSON. The cost is a text, because it is a decimal number."""
         cost = None if self.cost is None else f"{self.cost:f}"
         amounts = {
             "requests": self.requests,
@@ -104,6 +104,7 @@ def cost_of(usage: Mapping[str, Value]) -> Decimal | None:
 
 
 PRICE = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,30})?")
+"""The text of a price. It is bounded, because a journal may have any text."""
 
 
 def one_reply(input: int, output: int, model: str, cost: Decimal | None) -> Usage:
@@ -143,16 +144,21 @@ class Row:
     elements: tuple[Row, ...] = ()
     """The rows that count the elements of a fan-out."""
     failed = cancelled = left = skipped = dropped = retried = 0
+    """Each start is counted once in ``finished``, ``failed``, ``cancelled`` or ``left`` (it still runs).
+    ``retried`` and ``dropped``: the failures after which the element was tried again or left out."""
     earlier = 0
-    """The number of calls that an outcome of an earlier session replaced."""
+    """The number of calls that a recorded outcome replaced (`StepReplayed`)."""
     is_own = False
-    """Whether ``earlier`` counts calls of the same run, not of another run."""
+    """Whether ``earlier`` counts calls of an earlier session of this run."""
     is_made = False
     """Whether this session of a resumed run made a call in the step."""
     excused = False
-    """Whether no failure or cancellation so far has ended the run."""
+    """Whether the failures and cancellations so far did not fail the run: their element was dropped
+    or tried again, or a step around it was rescued. The next failure sets it to False."""
     within: frozenset[Row] | None = None
+    """The row and the rows inside it, as far as `progress` has computed them; None: not yet."""
     fatal = False
+    """Whether the failure of the step is the failure of the run."""
     asks = False
     """Whether the step, or a step in it, waits for a person's answer."""
     width: int | None = None
@@ -325,11 +331,14 @@ class Row:
 
 
 class Tree:
+    """The rows of a flow and of the flows that it calls."""
+
     def __init__(self, flow: Flow, callees: Mapping[str, Any]) -> None:
         """``callees``: `Linked.callees`."""
         self.rows: dict[Key, Row] = {}
         """The visible rows, in the order of the definition."""
         self.unseen: dict[Key, Row] = {}
+        """The rows of steps without a box in the picture."""
         self._sessions = set[Key]()
         """The keys of the steps that an agent's session answers."""
         self._built = set[Key]()
@@ -439,7 +448,8 @@ class Tree:
                 row.elements[0].part_name = row.name
 
     def _hide(self, row: Row, reads: tuple[str, ...]) -> None:
-        """Hide the row of ``step`` if the step only hands a value on."""
+        """Hide ``row`` if its step only hands a value on. ``reads``: the names that the step may
+        read."""
         if says_nothing(row.step, reads):
             row.is_inner = self._has_inner = True
 

@@ -54,6 +54,7 @@ def find_json(text: str) -> Value:
 
 
 def _read(text: str) -> tuple[Value] | None:
+    """The value of ``text``, in a tuple, because it may be None. None: ``text`` is not JSON."""
     try:
         read = json.loads(text)
         return (isolate(read),) if is_json(read) else None
@@ -92,7 +93,7 @@ def _code_blocks(text: str) -> Iterator[str]:
         elif not fence["word"].strip() and len(fence["ticks"]) >= len(opening["ticks"]):
             yield text[opening.end() : fence.start()]
             opening = None
-    if opening is not None and text.rstrip().endswith("```"):  # [1]```
+    if opening is not None and text.rstrip().endswith("```"):  # the last fence ends a line: [1]```
         yield text[opening.end() : text.rstrip().rindex("```")]
 
 

@@ -47,6 +47,7 @@ LONGEST_WRITTEN = 10_000_000
 _FENCE = re.compile(r"```[^\n`]*\n")
 
 ANSWER_NOW = "Answer now, with what you know: no tool can be used any more."
+"""The message before the last request, unless it is also the first one."""
 
 _SILENT_HINT = (
     "ask for something else, or use another model; a model that reasons needs a larger "
@@ -54,6 +55,8 @@ _SILENT_HINT = (
 )
 
 Verdict = Literal["tools", "again", "answer"]
+"""What follows a reply: its tool calls, another request, or the end of the session. At the end the
+answer may still be one that is not valid: then the session fails with its ``fault``."""
 
 
 def strip_fence(text: str) -> str:
@@ -169,7 +172,8 @@ class Conversation:
     steps: int = 0
     """The number of replies so far."""
     repeats: int = 0
-    """The number of times that the model was asked again."""
+    """The number of times that the model was asked again. A request after a reply without content
+    does not count."""
     calls: Sequence[Value] = ()
     """The tool calls of the last reply."""
     verdict: Verdict | None = None

@@ -6,11 +6,12 @@ const SEARCHED_CALLS = 8; // calls from which there is a field to find one
 
 function callPages({ named, element, button, hint, table, number, ends, valueElement, errorElement }) {
   function elements(pages, page) {
-    const rows = named("ElementRow", page.rows).map(({ numbers, calls, failed, isFailed, took }) => ({ numbers, bad: isFailed, cells: [
-      isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took] }));
+    const rows = named("ElementRow", page.rows).map(({ numbers, calls, failed, isFailed, took, output, input }) => ({ numbers, bad: isFailed, cells: [
+      isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took, output, input] }));
     const open = row => pages.again({ byElement: false, index: row.numbers, failed: false });
-    return [element("div", { class: "actions" }, pages.pages(page), pages.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })),
-      table(["", "element", "calls", "failed", "took"], rows, open)];
+    const listed = table(["", "element", "calls", "failed", "took", "output or error", "input"], rows, open);
+    listed.classList.add("of-calls");
+    return [element("div", { class: "actions" }, pages.pages(page), pages.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })), listed];
   }
 
   function call({ name, at, error, given, result }) {
@@ -73,7 +74,9 @@ function callPages({ named, element, button, hint, table, number, ends, valueEle
       if (this.isOpen || byElement !== this.byElement) return;
       this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
       this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
-      if (byElement) this.inner.replaceChildren(...elements(this, page)); else this.showCalls(page);
+      if (!byElement) return this.showCalls(page);
+      this.inner.replaceChildren(...elements(this, page));
+      this.panel.fit(this.inner.lastChild);
     }
 
     openElement(index) {

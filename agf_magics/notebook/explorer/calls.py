@@ -118,11 +118,6 @@ def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within
     """A call as a row. ``within``: see `call_words`."""
     call = (record.kind, record.name)
     words = call_words(run.progress.rows, record.at, within=within, call=call)
-    result = record.what
-    if record.error is not None:
-        result = _failure(record)
-    elif record.result.form is not None:
-        result = value_line(record.value_shown, SHORT)
     return {
         "number": calls.number(record),
         "at": words or line(record.name, 60),
@@ -131,9 +126,24 @@ def _call_row(run: AnyRun, calls: RunCalls, record: Record, attempt: int, within
         "what": record.what,
         "attempt": attempt,
         "took": duration(record.seconds),
-        "input": line(_input(record), SHORT) if record.arguments.text is not None else "",
-        "output": line(result, SHORT_ERROR if record.error is not None else SHORT),
+        "input": _input(record),
+        "output": _output(record),
     }
+
+
+def _output(record: Record) -> str:
+    """The result of a call as a text, or its error; for an answer of a model that asks for no tools,
+    what it says."""
+    if record.error is not None:
+        return line(_failure(record), SHORT_ERROR)
+    if record.result.form is None:
+        return line(record.what, SHORT)
+    result = record.value_shown
+    if record.kind == REQUEST and isinstance(result, Mapping) and not result.get("calls"):
+        text = result.get("text")
+        if isinstance(text, str) and text:
+            return line(text, SHORT)
+    return line(value_line(result, SHORT), SHORT)
 
 
 def _failure(record: Record) -> str:
@@ -144,13 +154,15 @@ def _failure(record: Record) -> str:
 
 def _input(record: Record) -> str:
     """The input of a call as a text; for a request to a model, the last message."""
+    if record.arguments.text is None:
+        return ""
     arguments = record.arguments_shown
     messages = arguments.get("messages") if isinstance(arguments, Mapping) else None
     if record.kind == REQUEST and isinstance(messages, list) and messages:
         last = messages[-1]
         text = last.get("text") if isinstance(last, Mapping) else None
-        return text if isinstance(text, str) and text else value_line(last, SHORT)
-    return value_line(arguments, SHORT)
+        return line(text if isinstance(text, str) and text else value_line(last, SHORT), SHORT)
+    return line(value_line(arguments, SHORT), SHORT)
 
 
 def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
@@ -250,7 +262,8 @@ def _most_at_a_time(spans: Sequence[CallSpan]) -> int:
 
 
 def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
-    """The elements of a fan-out or the iterations of a loop, failed ones first, page by page."""
+    """The elements of a fan-out or the iterations of a loop, failed ones first, page by page. Each has
+    the input of its first call and the result of its last one."""
     row = row_of(run, arguments)
     calls = calls_or_refuse(run)
     offset = natural(arguments.get("offset"))
@@ -259,6 +272,8 @@ def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
         key=lambda element: (not element.last_failed, element.numbers),
     )
     page = [_clocked(run, element) for element in elements[offset : offset + PAGE]]
+    shown = calls.numbered([number for element in page for number in (element.first, element.last)])
+    texts = {calls.number(record): (_input(record), _output(record)) for record in shown}
     rows = [
         ElementRow(
             numbers=list(element.numbers),
@@ -266,6 +281,8 @@ def _elements(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
             failed=element.failed,
             is_failed=element.last_failed,
             took=duration(element.ended - element.started),
+            output=texts.get(element.last, ("", ""))[1],
+            input=texts.get(element.first, ("", ""))[0],
         )
         for element in page
     ]

@@ -124,6 +124,10 @@ class ElementRow(NamedTuple):
     """How many calls of the element failed."""
     is_failed: bool
     took: str
+    output: str
+    """The result or the error of the call that ended last."""
+    input: str
+    """The input of the call that began first."""
 
 
 class EvaluationRow(NamedTuple):

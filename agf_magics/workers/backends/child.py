@@ -119,7 +119,10 @@ class Modules:
             os.path.join(os.path.realpath(path), "") for path in (*paths, package)
         )
         self._seen: set[str] = set()
+        """The names of the modules that were looked at."""
         self._files: dict[str, tuple[int, int, float]] = {}
+        """The `_state` of each file when it was noted, and the begin of the chunk that imported it, in
+        seconds since 1970. A change after that begin may be later than the import."""
 
     def note(self, began: float) -> None:
         """Note the modules that were imported since ``began``, a time in seconds."""

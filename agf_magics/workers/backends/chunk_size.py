@@ -37,6 +37,7 @@ class ChunkSize:
 
     def __init__(self) -> None:
         self.size = 1
+        """The number of calls in a chunk, as far as it is learned."""
         # The learned cost of one call.
         self._seconds = self._argument_bytes = self._result_bytes = 0.0
 
@@ -53,6 +54,7 @@ class ChunkSize:
         self._result_bytes = _forget_slowly(self._result_bytes, returned / count)
         # The number of calls that the time of a chunk allows, and the number that its bytes allow.
         in_time = max(AIM, lanes / CHUNKS_A_SECOND) / max(self._seconds, 1e-6)
+        # Two chunks for each lane are in flight (`dispatcher.AHEAD`).
         bytes_of_chunk = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1)))
         in_bytes = bytes_of_chunk / max(self._argument_bytes, self._result_bytes, 1)
         # The last chunks of a fan-out are small: they do not reset the size.

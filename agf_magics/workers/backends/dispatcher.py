@@ -47,7 +47,8 @@ class Entry:
 
     def __init__(self) -> None:
         self.losses = 0
-        """The number of losses for which the call may be to blame."""
+        """The number of losses for which the call may be to blame; after any loss at least 1, which
+        makes the call travel alone and its chunk a suspect."""
         self.workers: list[str] = []
         """How the workers of the call were lost, one text for each loss."""
 
@@ -83,7 +84,9 @@ class Line(ABC, Generic[E]):
     """Whether the calls have an effect, so that none is sent twice."""
 
     def __init__(self, dispatcher: Dispatcher, size: ChunkSize, limit: int | None) -> None:
-        """``limit``: the most chunks in flight that the author allows; None: two for each lane."""
+        """``limit``: the most concurrent calls that the author allows, which is the most chunks in
+        flight, because the calls of a chunk run one after another. None: `Dispatcher.ahead` for each
+        lane."""
         self.dispatcher, self.backend = dispatcher, dispatcher.backend
         self.size, self.limit = size, limit
         self.waiting: deque[E] = deque()
@@ -185,6 +188,7 @@ class Dispatcher:
         self.ahead = int(getattr(backend, "ahead", AHEAD))
         """Chunks in flight for each lane."""
         self.in_flight: dict[Flight[Any], None] = {}
+        """The chunks in flight, of all lines."""
         self.listeners: dict[Callable[[], None], None] = {}
         """Functions that are called after each chunk."""
         self.warn = warn

@@ -139,7 +139,7 @@ def write_apart(value: Any, path: str, dump: Dump) -> tuple[int, list[Any]]:
             if part is None:
                 file.seek(-file.tell() % ALIGNED, os.SEEK_CUR)
                 file.write(view)
-        # The last buffer may be empty.
+        # The file ends here also if the last buffer is empty: a `seek` alone does not lengthen it.
         size = file.truncate(file.tell())
     return size, [part.whole for part in parts if part is not None]
 

@@ -113,6 +113,7 @@ def unpacked(packed: Any, results: ResultFile) -> Value:
     if type(packed) is bytes:
         return pickle.loads(packed)
     data, places = packed
+    # An empty pickle: it is itself the last part in the file.
     if not data:
         *places, last = places
         data = results.read(last)

@@ -285,6 +285,7 @@ class Dask:
             # Each chunk gets the error as its outcome: the run decides what that means.
             outcomes = [error] * len(finished)
         for flight, outcome in zip(finished, outcomes, strict=True):
+            # `tasks.run_task` returns None if Dask has moved a pinned chunk to another process.
             if outcome is None:
                 outcome = Lost(await explain_end(self.client, flight.worker))
             self._finish(flight, outcome)
@@ -317,6 +318,8 @@ class Dask:
         chunks that ended."""
         loop = asyncio.get_running_loop()
         has_warned = False
+        # Our own cluster has its workers from the start. Others may get theirs during the run, so
+        # there the first worker is waited for without a limit.
         had_workers = self.kills
         seen = loop.time()
         while self._flights and not self.closed:

@@ -109,6 +109,7 @@ def find_problems(
         can_run = any(_has(offered, need.resources) for offered in resources.values())
         if need.resources and resources and not can_run:
             problems.append(lacking_resource(need, name))
+    # Without a second address there is only the scheduler.
     if len(addresses) < 2:
         problems.append(without_workers("no worker has connected to the scheduler yet"))
     return problems

@@ -62,7 +62,7 @@ def start_cluster(count: int | None = None) -> Dask:
             )
             ends.append(cluster.close)
             client = Client(cluster, set_as_default=False)
-            ends.insert(0, client.close)
+            ends.insert(0, client.close)  # the client is closed before its cluster
             backend.grow = lambda: _grow(cluster, count)
             backend.end_worker = lambda address: _end_worker(cluster, address)
             backend.open(client)
