@@ -133,6 +133,7 @@ class Deadline:
         assert task is not None
         self._task = task
         self._before = task.cancelling()
+        """The number of the task's cancellations before the block."""
         self._loop = asyncio.get_running_loop()
         # The host pauses, too, because the watchdog counts the same time.
         around: tuple[Clock | Stoppable, ...] = (*time_limits.get(), self._host)
