@@ -210,7 +210,8 @@ class Row:
         """Whether the step may run several times in order: in iterations, visits of a node,
         instances."""
         self.around = around
-        """The row of the fan-out that runs the step for each element."""
+        """The row of the fan-out that runs the step once for each element; None: there is none, or the
+        step may run more or less often."""
         if step.rescue is not None:
             self.rescues = True
         self.reports: dict[StepPath, ev.Progressed] = {}
@@ -368,6 +369,7 @@ class Tree:
             (whole,) = flow.body.steps
             self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole, many)
         for step in shown:
+            # Whether a node runs is decided in the run, so no fan-out tells how often (`Row.total`).
             row = self._step(
                 step, callees, before, depth, many, loops or is_whole, None if is_whole else around
             )
@@ -401,6 +403,7 @@ class Tree:
         below = depth + (not is_hidden)
         fans_out = isinstance(step, (Each, Fold))
         loops_inside = loops or isinstance(step, (Repeat, Dag, Walk))
+        # In other steps, a step may run more or less often than once for each element.
         inner = around if isinstance(step, (Sequence, Branches, Invoke)) else None
         if fans_out:
             inner = row
