@@ -37,6 +37,7 @@ from .run_options import RunOptions
 from .threads.user_code import StillRunning
 
 clock = time.monotonic
+"""The clock of all events of a run."""
 
 Index = tuple[int, ...]
 """The numbers of the elements and iterations around a step, within its flow."""

@@ -126,7 +126,9 @@ class Deadline:
         self._sent = 0
         """The number of times that the task was cancelled."""
         self._clock: Clock | None = None
+        """None: there is no time limit."""
         self._timer: asyncio.TimerHandle | None = None
+        """The timer of the next cancellation; None: the clock pauses, or there is no limit."""
 
     async def __aenter__(self) -> None:
         task = asyncio.current_task()

@@ -37,6 +37,8 @@ NO_RIGHTS = Rights(Grant(tools=frozenset()), inside=True)
 
 
 class _ThreadRights(threading.local):
+    """The rights that each thread has, whatever context its code makes."""
+
     rights: Rights | None = None
     """The rights of the tool that started this thread; None: no tool started it."""
 
