@@ -197,6 +197,7 @@ class Dispatcher:
         self.lines: dict[Line[Any], None] = {}
         """The lines of which chunks are made, in the order of their turns."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        """The run's loop; None until the first call is queued."""
         self._context = contextvars.copy_context()
         self._due = False
         """Whether `send` is scheduled."""

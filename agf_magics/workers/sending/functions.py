@@ -131,6 +131,8 @@ def dumped_by_value(
 
 
 class _Bounded(io.BytesIO):
+    """The bytes of a pickle, which raises ValueError for more than ``most`` of them."""
+
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
