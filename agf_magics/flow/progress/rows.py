@@ -51,6 +51,7 @@ class Usage(NamedTuple):
     input: int = 0
     """Tokens, as the models count them; 0 for models that do not report them."""
     output: int = 0
+    """Tokens, as for ``input``."""
     known_cost: Decimal = Decimal(0)
     """US dollars for the replies whose price is known."""
     unpriced: int = 0
@@ -167,6 +168,7 @@ class Row:
     """The number of a fan-out's elements with workers, the name of the workers, and how many are
     being started; None: no element is with workers."""
     error: BaseException | None = None
+    """The last failure, also one that was excused; None: nothing has failed."""
     why = ""
     """The reason of the last skip."""
     arriving: Arriving | None = None
