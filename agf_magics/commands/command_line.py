@@ -21,7 +21,6 @@ from .options import (
 from .options import OVER as OVER_ROWS
 
 FILE = Operand("FILE", "a definition in any of the languages (YAML or JSON)", "file")
-# ALWAYS has the options of every command that reads definitions.
 ALWAYS = (
     Option(
         "--tools",
@@ -39,6 +38,7 @@ ALWAYS = (
         many=True,
     ),
 )
+"""The options of every command that reads definitions."""
 FOR_SERVERS = (
     Option(
         "--mcp",

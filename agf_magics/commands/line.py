@@ -64,6 +64,7 @@ class Option(NamedTuple):
     kind: Kind = "switch"
     metavar: str = ""
     many: bool = False
+    """Whether the option may be given more than once."""
     optional: bool = False
     """Whether the value may be left out. The next word is taken as the value only if the magic
     already has the operands that it needs."""
@@ -82,6 +83,7 @@ class Operand(NamedTuple):
     kind: Kind
     required: bool = True
     many: bool = False
+    """Whether the operand takes all words that are left."""
     is_rest: bool = False
     """Whether the operand is the whole rest of the line, with quotes and options unparsed."""
     after_dashes: bool = False
@@ -126,7 +128,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """The words of each operand (by its metavar) and of each option (by its flag)."""
+    """The words of each operand (by its metavar) and of each option (by its flag).
+
+    A switch has its own word, and so has an option whose optional value is left out.
+    """
 
     source: Source
     tokens: Mapping[str, tuple[Token, ...]]
@@ -164,6 +169,7 @@ def read_words(command: Command, source: Source, words: Sequence[Token]) -> Pars
     `as_typed`). Return None if the line asks for help."""
     tokens: dict[str, list[Token]] = {}
     words = _before_dashes(command, words, tokens)
+    # A quoted '--help' is longer in the line than its text: it is a value.
     if any(
         word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start
         for word in words
@@ -240,6 +246,7 @@ _ELSEWHERE = {
 
 
 def options_hint(flag: str, flags: Collection[str]) -> str:
+    """The hint for ``flag``, which is none of the ``flags`` of a command."""
     # Compare the names without the dashes, because with them every two options are similar.
     near = misspelled_names([flag.lstrip("-")], [name.lstrip("-") for name in flags])
     meant = "".join(f"did you mean --{name}? " for name in near) or _ELSEWHERE.get(flag, "")
@@ -296,6 +303,7 @@ def _value(option: Option, word: Token, queue: list[Token], may_take_next: bool)
         return word
     if has_equals:
         return word.part(len(flag) + 1, len(word.text))
+    # One dash may begin a value, such as -1.
     if queue and may_take_next and not queue[0].text.startswith("--"):
         return queue.pop(0)
     if option.optional:
@@ -314,7 +322,7 @@ def _refuse_pair(word: Token) -> None:
 
 def _check_pair(word: Token, rest: Sequence[Token]) -> None:
     """Refuse a ``key=value`` that a blank without quotes cuts in two."""
-    following = [token.text for token in rest[:20]]
+    following = [token.text for token in rest[:20]]  # enough for a list that a person writes
     spaced = _SPACED.match(" ".join([word.span.text, *following[:2]]))
     if spaced is not None:
         message = f"no blank may separate {spaced['key']!r} from its value"

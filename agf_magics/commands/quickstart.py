@@ -18,6 +18,7 @@ SITE = "https://agf-magics.readthedocs.io/en/stable"
 
 _PAGE = re.compile(r"\(\.\./docs/([\w/-]+)\.md\b")
 _NOTEBOOK = re.compile(r"\(([\w-]+)\.ipynb\b")
+"""The begins of relative links to a page of the documentation, and to another notebook."""
 
 
 def quickstart() -> str:

@@ -117,6 +117,7 @@ def _is_a_persons(name: str, names: Mapping[str, Any]) -> bool:
 
 
 _BRACES = re.compile(r"\{(?P<name>[^\W\d]\w*)\}")
+"""A name in braces, as in an f-string or in a line of IPython."""
 
 
 def _is_quoted(word: Token) -> bool:

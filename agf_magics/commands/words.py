@@ -38,11 +38,13 @@ class Token(NamedTuple):
     """The offset in the source of each character of ``text``, and of its end."""
 
     def locate(self, start: int, end: int) -> Span:
+        """The place in the source of the characters from ``start`` to ``end`` of ``text``."""
         return Span(
             self.span.source, self.at[min(start, len(self.text))], self.at[min(end, len(self.text))]
         )
 
     def part(self, start: int, end: int) -> Token:
+        """These characters of ``text`` as a word."""
         return Token(self.text[start:end], self.locate(start, end), self.at[start : end + 1])
 
 
@@ -55,7 +57,8 @@ def line_error(
 
 
 def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
-    """Split ``source`` into words as a POSIX shell does, from the offset ``start`` on.
+    """Split ``source`` into words as a POSIX shell does, from the offset ``start`` on. ``escapes``:
+    whether a backslash outside of quotes escapes the next character.
 
     A # at the start of a word begins a comment. A semicolon at the end of the line is dropped,
     because in IPython it only hides the value of the cell. In quotes both are text.
@@ -107,7 +110,7 @@ def _word(source: Source, start: int, escapes: bool) -> Token:
     i = start
     quote = ""
     opened = start
-    offsets: list[int] = []
+    offsets: list[int] = []  # of the characters that the word keeps
     while i < len(text) and (quote or text[i] not in BLANKS):
         char = text[i]
         if char == quote:

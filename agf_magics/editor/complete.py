@@ -34,13 +34,17 @@ from .names import EXPRESSION, NAMES, is_in_text, next_parts
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?%{1,2}(?P<name>\w+)[ \t](?P<rest>.*)$", re.DOTALL)
 """``%name rest``, ``%%name rest`` or ``target = %name rest``, with a blank after the name."""
 FILES = (".yaml", ".yml", ".json", ".svg", ".dot", ".agf")
+"""The suffixes of files that are offered; folders are offered, too."""
 _MOST_FILES = 200
+"""The most files and folders that are offered."""
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
 """A field of the input that a text of any language reads."""
 SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
+"""The names that IPython puts among the variables: they are offered last."""
 MOST_RUNS = 20
 """Runs that are offered, the latest first."""
 RESUMABLE = ("interrupted", "waiting", "error", "cancelled")
+"""The states of the runs that ``%resume`` offers first."""
 
 
 class Surroundings(NamedTuple):
@@ -65,6 +69,7 @@ def complete(text: str, line: int, column: int, surroundings: Surroundings) -> O
     before = lines[line][:column]
     first = next((number for number, text_line in enumerate(lines) if text_line.strip()), 0)
     in_body = line > first and lines[first].startswith("%%")
+    # The blank: `MAGIC` wants one after the name, and the line above a body may end with the name.
     match = MAGIC.match(lines[first] + " " if in_body else before)
     command = COMMANDS.get(match["name"]) if match else None
     if match is None or command is None or (in_body and not command.name.startswith("%%")):

@@ -19,9 +19,14 @@ FLOW = 10**6
 KEY = re.compile(
     r"""("(?>(?:[^"\\]|\\.)*)"|'(?>(?:[^']|'')*)'|(?:[^\s#{}\[\],"'&*!|>%@`-]|-\S)(?>(?:[^#:]|:(?!\s|$))*))\s*+:(?=\s|$)"""
 )
+"""A key at the beginning of a text, with its colon; the first group is the key as it is written."""
 LITERAL = re.compile(r"(?:![\w!]*\s+)?[|>][-+0-9]*\s*(?:#.*)?$")
+"""The value that begins a block scalar, such as ``|`` or ``>-``, perhaps after a tag."""
 SPECIAL = re.compile(r"""[]["'\\#{},:]""")
+"""The characters at which `_Reader._flow` stops; it skips the text between them in one step."""
 SPECIAL_STARTS = ("{", "[", '"', "'", "!", "&")
+"""The first characters of the values of keys that are read also above the cursor: only these may
+open a bracket or a quote that is still open on the next line."""
 TAG = re.compile(r"(?<![\w!])![\w!]*+(?:\s++|$)")
 
 
@@ -60,7 +65,9 @@ class _Level:
 
     column: int
     opener: Literal["", "-", "{", "["] = ""
+    """What opens the level; empty: a mapping in a block, without brackets."""
     key: str | None = None
+    """The key whose value is read; None: no key of the mapping has been read, or it is a list."""
     near: dict[str, str] = field(default_factory=dict)
 
 
@@ -271,7 +278,7 @@ class _Reader:
             if not is_value and top:
                 if top.column == self.column and not top.opener:
                     path = path[:-1]  # another key of that mapping
-                else:
+                else:  # a new mapping, which has no keys yet
                     around.insert(0, {})
         text = self.token.lstrip()
         tag = ""

@@ -27,6 +27,7 @@ LARGEST = 300_000
 """Bytes of a file that is read."""
 
 FOREIGN_FOLDERS = frozenset({"node_modules", "venv", "build", "dist", "site-packages"})
+"""Folders with files of other people or of tools, which are not read."""
 
 
 class FolderText(NamedTuple):

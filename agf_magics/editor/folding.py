@@ -12,6 +12,7 @@ def folds_of(file: WrittenFile) -> list[tuple[int, int]]:
     folds = list[tuple[int, int]]()
     open_blocks = list[tuple[int, int]]()
     last = 0
+    # A line `---` ends all blocks, so a further one is put below the text.
     for number, line in enumerate([*file.text.split("\n"), "---"]):
         bare = line.lstrip(" ")
         if not bare.strip():

@@ -43,7 +43,9 @@ _STANDS_FOR = re.compile(
 )
 """Placeholders, which stand for something else: a text with one is a form, not a text to write."""
 _SIGN = re.compile(r"'[\])}]+'")
+"""Closing brackets in quotes: they name a sign, and are no text to write."""
 _GIVEN = re.compile(r"=text\b|'[^']*'")
+"""The parts of an option that may have a word of `_STANDS_FOR` and are no placeholders."""
 
 
 def texts_of(hint: str) -> Iterator[str]:

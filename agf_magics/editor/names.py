@@ -199,6 +199,7 @@ SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
     "node": lambda context: context.keys_of("nodes"),
     "state": lambda context: context.keys_of("state"),
 }
+"""The function that gives the names of a kind, by the words in `Names.values` and `Names.keys`."""
 
 
 # --- the languages
@@ -242,6 +243,7 @@ _OPERATOR_WORD = re.compile(r"(?<![\w.])(?:and|or|not)\Z")
 
 def _fields(context: Context, schema: str) -> Iterable[str]:
     """The fields of the schema with this name, in the text or else in the registry."""
+    # Inner mappings come first, so ``fields`` stands just before its schema.
     for inner, top in pairwise(context.everywhere):
         if inner.path == ("fields",) and not top.path and top.near.get("schema") == schema:
             return inner.near

@@ -2,8 +2,7 @@
 
 JupyterLab's extension sends the text of a cell shortly after the last key. The kernel loads it, on
 a separate thread if it has subshells, and answers with places and messages. Nothing is registered,
-no file is read and no user code is called. The comm is only registered, not announced: a front end
-opens it by its target, even after it reloads its page.
+no file is read and no user code is called. The language server asks the same of its texts.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from ..text.source import Source
 LONGEST_CELL = 50_000
 """Characters of a cell that is checked while it is written."""
 MOST_PROBLEMS = 50
+"""The most problems of a text that are shown: the first ones."""
 MOST_MESSAGE = 2_000
 """Characters of a message and of a hint."""
 
@@ -61,11 +61,13 @@ class ReadText(NamedTuple):
     registry."""
 
     text: str
+    """The whole cell or file; all offsets here are offsets in it."""
     language: str
     magic_start: int
     """The begin and the end of the magic's line; for a file both are the begin of the text."""
     magic_end: int
     definition_start: int
+    """The offset where the definition begins: below the magic's line; 0 for a file."""
     written: WrittenText
     """The definition and its problems; empty for a cell without a body, or with a wrong line."""
     places: Mapping[int, int]

@@ -55,6 +55,7 @@ class Registered(NamedTuple):
     """Something that a text registers."""
 
     kind: str
+    """A word of `DECORATORS`; empty: only the running program knows what is registered."""
     name: str | None
     """The name; None: only the running program knows it."""
     line: int

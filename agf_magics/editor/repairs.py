@@ -56,7 +56,7 @@ def _repairs_of_problem(
     """The repairs of a problem: each text of its hint, in the first place where it solves the
     problem."""
     budget = max(2, min(MOST_TRIED, MOST_CHARACTERS // max(1, len(file.text))))
-    for written in texts_of(problem.hint):
+    for written in texts_of(problem.hint):  # all texts share the budget
         for edit in islice(pasted(file.text, problem.start, problem.end, written), budget):
             budget -= 1
             if _is_cured(file, problem, edit.applied(file.text), group):

@@ -46,11 +46,13 @@ LANGUAGES = ("python", "yaml", "json")
 WATCHED = lsp.DidChangeWatchedFilesRegistrationOptions(
     [lsp.FileSystemWatcher("**/*.{py,yaml,yml,json}")]
 )
+"""The files whose changes on the disk the client reports: those of `SUFFIXES`."""
 
 CELLS = lsp.NotebookDocumentFilterWithNotebook(
     notebook="*",
     cells=[lsp.NotebookCellLanguage("python"), lsp.NotebookCellLanguage("yaml")],
 )
+"""The cells that the client sends: those of every notebook in these languages."""
 
 
 class Requested(NamedTuple):
@@ -75,6 +77,7 @@ class Server(LanguageServer):
         self.group_of: dict[str, str] = {}
         """The address of the group of each open text, by the address of the text."""
         self._waiting: dict[str, asyncio.TimerHandle] = {}
+        """The check that waits for each changed group, by the address of the group."""
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """A message that cannot be read, or a failed notification, is not shown in the editor."""

@@ -66,11 +66,13 @@ class WrittenFile:
     is_open: bool = False
     """Whether the text is open in the editor. Only then are its problems reported."""
     read: ReadText | None = None
+    """The definition in the text that was read last; None: Python, foreign, too long, unread."""
     problems: list[PlacedProblem] | None = None
     """The problems of the text; None: the text must be linked again."""
     repairs: dict[PlacedProblem, Any] = field(default_factory=dict)
     """The repairs that `repairs` found, by the problem."""
     is_read: bool = False
+    """Whether `read` and `tree` belong to the present text."""
     tree: ast.Module | None = None
     """The statements of Python; if the text is invalid at the moment, the last valid statements."""
 
@@ -98,7 +100,9 @@ class TextGroup:
         self.is_complete = True
         """Whether the scan knows every name that the texts register."""
         self._offers: dict[str, object] = {}
+        """The flow or the schema of each name that the texts defined at the last check."""
         self._python: list[ast.Module] | None = None
+        """The trees of the last scan; None: all Python texts must be scanned."""
 
     def put(
         self,
@@ -245,7 +249,8 @@ class TextGroup:
         return places_of(file.read, self.registry)
 
     def is_certain(self, problem: PlacedProblem) -> bool:
-        """Whether a kernel says the same; not of a name that only a kernel knows."""
+        """Whether a kernel would report the problem, too. It might not if the running program
+        registers things that the scan cannot see, and the code is in `ONLY_A_KERNEL_KNOWS`."""
         return self.is_complete or problem.diagnostic.code not in ONLY_A_KERNEL_KNOWS
 
 

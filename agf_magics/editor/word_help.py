@@ -24,11 +24,14 @@ from .error_pages import entries
 from .problems import problems_at
 
 _LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(?P<magic>\w+)")
+"""A line that begins with a magic, or stores what one returns."""
 _CELL = re.compile(r"%%(?P<magic>\w+)")
 _WORD = re.compile(r"[\w-]+")
+"""A key, or the name of a function: without dots, unlike `NAME`."""
 NAME = re.compile(r"[\w.-]+")
 """A name with its dots."""
 _QUOTED = re.compile(r"(: |-> )'([^']{0,200})'")
+"""A postponed annotation in the text of a signature."""
 MOST_HELP = 300
 """Characters of a signature and of a description."""
 MOST_TOOLTIP = 2_000

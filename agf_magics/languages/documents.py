@@ -272,7 +272,7 @@ def number_of(*types: type, least: float | None = None) -> Read:
         if type(node.value) not in types:
             reader.wrong_type(node, key)
             return None
-        if least is not None and not node.value >= least:
+        if least is not None and not node.value >= least:  # not `<`: NaN is refused, too
             message = f"{key.name!r} must be {key.takes.says}, got {node.text}"
             reader.error(f"{reader.layer}.count", message, node.span, key.example)
             return None

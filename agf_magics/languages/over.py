@@ -75,7 +75,8 @@ class OverTerms(NamedTuple):
     table."""
 
     def number_of(self, element: int) -> int:
-        """The number by which a person knows the row of an element."""
+        """The number by which a person knows the row of an element. The repetitions of a row are
+        elements one after the other."""
         row = element // self.repeat
         row = row if self.numbers is None else self.numbers[row]
         return row if self.names is None else self.names[row]

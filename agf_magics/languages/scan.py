@@ -18,6 +18,7 @@ T = TypeVar("T")
 QUOTED: Final = re.compile(r""""(?>(?:[^"\\]|\\.)*)"|'(?>(?:[^'\\]|\\.)*)'""", re.DOTALL)
 """A text in quotes in which a backslash escapes the next character."""
 JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+"""A number as JSON writes it: without a sign ``+`` and without leading zeros."""
 LONGEST_NUMBER: Final = 1_000
 """Characters of a number."""
 
@@ -61,7 +62,7 @@ class Scanner:
         return self.at
 
     def skip(self, position: int) -> None:
-        """Move to the first character from ``at`` that is not blank."""
+        """Move to the first character from ``position`` that is not blank, or to the end."""
         self.at = skip_blanks(self.source, position, self.end)
 
     def peek(self) -> str:
@@ -74,7 +75,8 @@ class Scanner:
 
 
 def skip_blanks(source: str, position: int, end: int) -> int:
-    """The first position from ``at`` to ``end`` without a blank of any kind (decision Y13)."""
+    """The first position from ``position`` on without a blank of any kind (decision Y13); ``end``
+    if only blanks are before it."""
     while position < end and source[position].isspace():
         position += 1
     return position

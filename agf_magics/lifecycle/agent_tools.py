@@ -1,4 +1,7 @@
-"""Offers the launch of runs as tools of an agent: functions from JSON to JSON that do not raise.
+"""Offers the launch of runs as tools of an agent: functions from JSON to JSON.
+
+A run that fails, or that cannot start, does not raise: its error is in the answer. Only a call
+inside a run (`refuse_inside`), a bug and a person's interrupt raise.
 
 The tools are for an agent outside of a run, such as a user's own loop around a model, or a server.
 A model makes mistakes and needs an error as an answer. No agent inside a run gets these tools
@@ -245,6 +248,8 @@ def _describe(
 def _as_tool(flow: Flow, launcher: _Launcher) -> Callable[..., Envelope]:
     """A registered flow as a function of its inputs, with the types of its interface."""
     accepts = flow.declared.accepts or {}
+    # The names of the inputs, each with whether it is required. The certain reads come last: one of
+    # them is enough.
     fields = {ref.path[-1]: ref.certain for ref in sorted(flow.inputs, key=lambda ref: ref.certain)}
     if flow.declared.accepts is not None:
         required = accepts.get("required", ())
@@ -315,7 +320,7 @@ def _state(run: Run | PastRun) -> Envelope:
         return _start_envelope(run)
     if isinstance(run, Run):
         with suppress(StepError):
-            run.result()  # raises a bug
+            run.result()  # raises a bug, which is no failure of a step
     if run.status == "ok":
         data = {
             "run_id": run.run_id,

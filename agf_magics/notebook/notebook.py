@@ -64,6 +64,7 @@ def called_in_function() -> bool:
     while frame is not None and frame.f_code.co_name not in ("run_line_magic", "run_cell_magic"):
         frame = frame.f_back
     caller = frame.f_back if frame is not None else None
+    # The code of a cell has a name such as `<module>`.
     return caller is not None and not caller.f_code.co_name.startswith("<")
 
 
@@ -73,9 +74,11 @@ class RunRequest(NamedTuple):
     input: dict[str, Any]
     options: RunOptions
     out: str | None
+    """The variable that receives the run; None: the run is the value of the cell."""
     draw: bool
     quiet: bool
     over: object = None
+    """The rows of a run over a table; None: the flow runs once."""
     save: Token | None = None
     """The file into which the table of a run over a table is saved."""
     scores: Sequence[Any] = ()
@@ -93,6 +96,7 @@ class Notebook:
         self.registry = registry
         self.settings = config
         self.last: run_module.Run | None = None
+        """The last run that a cell waited for, even if it failed or was interrupted; None: none."""
         self.shown: tuple[run_module.Run, int] | None = None
         """The run that a view shows last, and the number of the view's cell."""
         self.followed: list[tuple[run_module.Run, view.View]] = []
@@ -128,7 +132,8 @@ class Notebook:
 
     @property
     def frame(self) -> dict[str, Any]:
-        """The last run as an expression sees it."""
+        """The last run as an expression sees it: ``ctx`` has its input and its stores, ``pipe`` its
+        output."""
         last = self.last
         if last is None:
             return {"ctx": {}, "pipe": None}
@@ -349,7 +354,8 @@ class Notebook:
     def adopt(
         self, run: run_module.Run, display: view.View, out: str | None, is_last: bool = True
     ) -> None:
-        """Note a run that was just started. It is the notebook's last run even if it is interrupted."""
+        """Note a run that was just started. It is the notebook's last run even if it is
+        interrupted. ``is_last``: False for a background run, which does not become the last run."""
         run_module.state_of(run).origin = self.cell
         if is_last:
             self.last = run

@@ -64,7 +64,9 @@ MOST_LISTED_ROWS = 200
 """The most rows of a run over a table, and the most failed rows."""
 
 MARK = "agf-report"
+"""The class of the element over which the script draws, and the name of the run in its data."""
 REPORT_FILES = Path(__file__).parent / "browser"
+"""The folder of the script and the style of a report."""
 
 
 def report(
@@ -263,7 +265,8 @@ def _run_page(run: AnyRun, most: int) -> str:
     steps: list[StepRow] = tree["rows"]
     rows = [row._replace(name=masked(run, row.name), does=masked(run, row.does)) for row in steps]
     update = masked(run, Updates(run.progress).complete(clock()))
-    # The fields that `RunChannel` adds to an update, as of a run that has ended.
+    # `Channel` adds n, hears and can to an update. A file does not change and takes no answers, so
+    # it is not live and has no questions, even if the run goes on.
     update |= {"n": 0, "hears": True, "live": False, "questions": []}
     update["can"] = ["moments"] if has_moments else []
     shown = {"tree": tree | {"rows": rows}, "update": update, "hears": True, "draw": False}
@@ -278,6 +281,7 @@ def _run_page(run: AnyRun, most: int) -> str:
 
 
 def _comparison_page(comparison: Comparison | TableComparison) -> str:
+    # A new `Secrets` masks the secrets of the environment.
     shown = Secrets().text(comparison._repr_html_()).replace("<details>", "<details open>")
     if isinstance(comparison, TableComparison):  # rows of a live run are not masked yet
         for table in (comparison.first, comparison.other):

@@ -14,6 +14,7 @@ WRAP = "overflow-wrap:break-word;word-break:normal"
 """Lines break between words, and only a word longer than a line breaks inside; JupyterLab's own
 rule is break-all."""
 LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
+"""The style of a cell."""
 
 
 _SHORT = 24

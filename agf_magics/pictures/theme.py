@@ -65,6 +65,7 @@ KINDS = {
     "input": _PLAIN._replace(glyph="→", fill="#ececec"),
 }
 OTHER = Kind("•", "#e9e9e9", "#3f3f3f", "#8a8a8a")
+"""The look of a word that is none of `KINDS`."""
 
 
 class State(NamedTuple):
@@ -153,7 +154,11 @@ def colours(look: Kind, is_dark: bool = False) -> Colours:
 
 
 def dark_rules(numbers: Iterable[int]) -> str:
-    """The style sheet that makes a picture with these looks a dark one."""
+    """The style sheet that makes a picture with these looks a dark one.
+
+    Its classes, as svg.py has them: p page, t text, d dim text, v value, c tag, w line of a value,
+    l other line, a head of a line, h border of a text on the page; and with the number of a look:
+    b box, s border, i ink, f frame, h border of a text on the frame."""
     rules = [
         f".p{{fill:{DARK.page}}}.h{{stroke:{DARK.page}}}.t{{fill:{DARK.text}}}.d{{fill:{DARK.dim}}}",
         f".v{{fill:{DARK.value}}}.c{{fill:{DARK.chip}}}.w{{stroke:{DARK.value}}}",

@@ -13,6 +13,7 @@ from .values import in_memory, value_among
 BRACKETS = {list: ("[", "]"), dict: ("{", "}")}
 
 LONGEST_TEXT = 200
+"""The most characters of a text inside a list or an object."""
 MOST_DEEP_IN_LINE = 6
 """The most levels of lists and objects that one line shows."""
 

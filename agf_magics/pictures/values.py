@@ -34,10 +34,15 @@ from .text_tables import WRAP, table_html, table_text
 MOST_BRIEF = 40
 """The most characters of a value beside its name."""
 MOST_TEXT = 4_000
+"""The most characters of a value that is a text, and of a data frame as text."""
 MOST_ITEMS = 20
+"""The most items of a list, fields of an object and rows of a table."""
 MOST_COLUMNS = 12
+"""The most columns of a table."""
 _MOST_DEEP = 6
+"""The most levels of lists and objects; deeper ones have only a title."""
 MOST_LEAVES = 300
+"""The most parts of a value, on all levels together."""
 MOST_PICTURE = 2_000_000
 """Bytes of a PNG that is embedded in a page; a larger picture is only named."""
 MOST_PICTURES = 12
@@ -237,7 +242,8 @@ def _scalar(value: Value, is_exact: bool = True) -> str:
 
 
 def _grid(rows: list[Value], is_exact: bool = False) -> Shown | None:
-    """A table, if ``rows`` are flat objects with mostly the same keys."""
+    """A table, if ``rows`` are flat objects with mostly the same keys, as far as the first ones
+    tell; else None."""
     first = rows[:MOST_ITEMS]
     if len(rows) < 2 or not all(type(row) is dict and row and len(row) <= 40 for row in first):
         return None
@@ -276,6 +282,7 @@ def _cell(value: Value, is_exact: bool) -> str:
 
 
 def _frame(value: Value) -> Shown | None:
+    """The first rows of a data frame of pandas or polars; None for any other value."""
     kind = type(value)
     for library in ("pandas", "polars"):
         # The exact class: a subclass may write any HTML.
@@ -341,10 +348,12 @@ def _png(title: str, draw: Callable[[], bytes]) -> Shown:
 
 
 BLOCK = f"{WRAP};white-space:pre-wrap;margin:0"
+"""The style of a text of several lines."""
 _LINES, _FEW, _ROOM = 16, 4, 100
 """Lines of a long text before its fold, further lines up to which there is no fold, and the characters
 of a line in a page."""
 INDENT = "list-style:none;margin:0;padding-left:1.2em"
+"""The style of the list of a group's parts."""
 
 
 def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: bool = False) -> str:

@@ -14,7 +14,8 @@ from .nodes.builder_contract import BuiltNode
 from .state import Keys
 
 MOST_VISITS = 1_000_000
-"""The bound for following writes: edges of the graph times the writes."""
+"""The bound for following writes: edges of the graph times the writes. Beyond it the flows of the
+other keys are left out."""
 
 
 def reads_of_node(step: Step) -> Iterator[Ref]:

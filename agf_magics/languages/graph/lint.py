@@ -30,9 +30,11 @@ from .words import BUILT_IN
 MOST_STEPS = 1_000_000
 """The bound for following forks: pairs of branches times the nodes that they may lead to."""
 _WORD = re.compile(r"\w+")
+"""A word of the graph's text, for `idle_keys`."""
 MOST_LOOPS = 20
 """Loops without an end that are reported."""
 _PLAIN_KEY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
+"""A key that is no number."""
 _OPERATORS = frozenset({"or", "and", "if", "else", "in", "is", "not"})
 """Words of other languages that are operators there."""
 
@@ -164,7 +166,8 @@ def idle_keys(reader: Reader, graph: Graph) -> None:
     source = next((span.source for span in idle.values() if span is not None), None)
     words = Counter(_WORD.findall(source.text if source else ""))
     for name, span in idle.items():
-        if name not in BUILT_IN and words[name] == 1:  # 0: the name is not a single word
+        # 1: the text has the name only where it is declared. 0: the name is not a single word.
+        if name not in BUILT_IN and words[name] == 1:
             message = f"no node reads or writes {name!r}"
             reader.problems.add(Diagnostic("graph.idle-key", message, span, None, "note"))
 
@@ -222,6 +225,7 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
     reported: set[str] = set()
     room = MOST_STEPS
     out = graph.walk.leaving
+    # A fork takes all its plain edges, so each pair of them is two branches that run together.
     for edges in (edges for edges in out.values() if len(edges) > 1):
         room -= len(edges) ** 2 * len(graph.nodes)
         if room < 0:

@@ -70,7 +70,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
 
 
 _CHAINED = 8
-"""Nodes of a graph whose edges a hint writes out."""
+"""The most nodes of a graph without edges for which a hint writes the edges out."""
 
 
 class _Loader:
@@ -219,6 +219,7 @@ class _Loader:
         self.reader.known_keys = named - {""}
 
     def section(self, kind: MappingSpec, node: Fields | None) -> dict[str, Any]:
+        """The values of a mapping of the document; empty, if it is not there."""
         return self.reader.fields(kind, node, node.span) if node is not None else {}
 
     def declared(self, node: Fields | None) -> dict[str, Declared]:
@@ -339,7 +340,8 @@ class _Loader:
 def _with_written(
     declared: dict[str, Declared], built: Mapping[str, BuiltNode]
 ) -> dict[str, Declared]:
-    """The keys that ``state:`` declares and those that nodes declare by naming them."""
+    """The keys that ``state:`` declares and those that nodes declare by naming them. A key to which
+    a node gives a reducer has that reducer and the node's type, also if it is declared."""
     keys = dict(declared)
     for node in built.values():
         for key in node.keys:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from ...text.diagnostics import Diagnostic
 
 PEER_KEY = re.compile(r"_map_\w+_sub")
+"""The key: ``_map_NODE_sub`` for the map NODE."""
 
 LEAVE_OUT = "leave it out: a map collects the results themselves"
 

@@ -36,6 +36,7 @@ def _variables(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr],
 
 
 def _arguments(reader: Reader, node: Node, key: Key) -> Any:
+    """The named values, or the expression of one placeholder; None after an error."""
     if is_text(node):
         whole = reader.template(node)
         if isinstance(whole, Expression) and not isinstance(whole.node, Sentence):
@@ -71,6 +72,7 @@ def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
 
 
 def _mapping(reader: Reader, node: Node, key: Key) -> Any:
+    """The pairs of names, or the word ``auto`` for all keys."""
     return "auto" if node.text in ("auto", "*") else _pairs(reader, node, key)
 
 
@@ -135,7 +137,7 @@ SECONDS = Takes(
     "a number of seconds above 0",
     "30",
     {"type": "number", "exclusiveMinimum": 0},
-    number_of(int, float, least=1e-9),
+    number_of(int, float, least=1e-9),  # above 0: the bound itself is allowed
 )
 DOLLARS = Takes(
     "a number of US dollars above 0",

@@ -63,6 +63,7 @@ PROMPT_MODEL = (
     ),
     Key("max_tokens", documents.COUNT, "The largest number of tokens of one reply."),
 )
+"""The keys of a model, which a node, a prompt, the defaults and a fallback may have."""
 _MODEL = (
     *PROMPT_MODEL,
     Key("max_iterations", documents.COUNT, "The largest number of requests; defaults to 10."),
@@ -306,6 +307,7 @@ NODES: Mapping[str, MappingSpec] = {
         ),
     )
 }
+"""The kinds of node, each with its keys."""
 
 IN_A_MAP = {name: NODES[name] for name in NODES if name not in ("map", "interrupt")}
 """The kinds of node that a map can run."""
@@ -468,6 +470,7 @@ REDUCERS: Mapping[str, str] = {
     "sorted_add": "appends to a list and sorts it by _map_index",
     "last_value": "keeps the last value",
 }
+"""The reducers that a state key may name, each with the words that say what it does."""
 
 BUILT_IN: Mapping[str, str] = {
     "messages": "a list with the reducer add",

@@ -45,8 +45,8 @@ _FORMS = {
     "pass": "pass: [{1}]",
     "target": "{0}: {{pipeline: {2}}}",
 }
-"""The meaning of a text in place of another type, by the word of the type. {2} is the text, in
-quotes if it needs them."""
+"""What to write for a text in place of another type, by the word of the type. {0} is the key, {1}
+the text, {2} the text in quotes if it needs them."""
 _MATCH = "match: {on: VALUE, cases: {true: {pipeline: NAME}}}"
 _ELSEWHERE = {
     **dict.fromkeys(
@@ -158,6 +158,7 @@ class Reader(documents.Reader):
             message = "over and items exclude each other"
             span = body.keys["items"].span
             reader.error("pipeline.over-and-items", message, span, hint)
+        # An expression with an error is in `broken`, and its step is built all the same.
         is_wrong = reader.error_count > len(self.grammar.broken) - before
         return None if is_wrong else self.grammar.build(reader, key.text, body)
 
@@ -360,7 +361,7 @@ def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
 
 
 def written(node: Node) -> frozenset[str]:
-    """The store that a step's ``output`` names; the step is not read yet."""
+    """The store that a step's ``output`` names, or none; the step is not read yet."""
     for body in node.fields.values() if isinstance(node, Fields) else ():
         output = body.scalar("output") if isinstance(body, Fields) else None
         if output:

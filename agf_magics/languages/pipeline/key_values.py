@@ -28,12 +28,15 @@ RETRY = (
     r"retry\(([0-9]{1,9})(?:, ?wait: ?([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|min))?"
     r"(, ?then: ?continue)?\)"
 )
+"""The pattern of a retry: its times, the number and the unit of the pause, and whether to continue
+after the last attempt."""
 
 
 _RETRY = re.compile(RETRY, re.ASCII)
 
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
+"""The seconds of each unit of the pause."""
 
 
 _ON_ERROR = {"abort": FailurePolicy("abort"), "continue": FailurePolicy("continue")}
@@ -152,6 +155,7 @@ def _corrected_retry(text: str) -> str | None:
         corrected += f", wait: {float(wait[1]) * factor:g}{unit}"
     end = options.pop("then", "abort")
     end = _ON_ERROR_ELSEWHERE.get(end, end)
+    # For any other end the "?" keeps the text from being a retry, so there is no correction.
     corrected += {"abort": "", "continue": ", then: continue"}.get(end, "?") + ")"
     return f"'{corrected}'" if not options and _RETRY.fullmatch(corrected) else None
 
@@ -226,9 +230,11 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
 IN_COLLECT = (
     "collect runs once, over all results: pipe is their list, for instance map(pipe, r -> r.name)"
 )
+"""The hint for ``item`` in the ``collect`` of a for_each."""
 
 
 IN_BRANCH = "a branch does not see another one; collect sees them all"
+"""The hint for the name of a branch in a branch."""
 
 
 def read_steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:

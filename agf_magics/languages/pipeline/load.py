@@ -62,6 +62,8 @@ def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str)
 
 
 class _Loading:
+    """The loading of one definition: its documents one by one, then the flow."""
+
     def __init__(self, source: Source, problems: Diagnostics, name: str) -> None:
         self.source = source
         self.problems = problems
@@ -156,6 +158,7 @@ class _Loading:
 
 
 _NO_NAME = DOCUMENTS["pipeline"].keys["pipeline"]._replace(required=False)
+"""The key of a pipeline whose name is given elsewhere: it may be absent."""
 
 
 def _head(node: Fields) -> Span:

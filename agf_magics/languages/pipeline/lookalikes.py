@@ -77,6 +77,7 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
 
 
 def _without_sign(text: str, scope: Scope) -> Lookalike | None:
+    """The lookalike of an expression without any sign of one; None for words, such as a title."""
     store = text if text not in scope.names.roots and _WORD.fullmatch(text) else ""
     is_prose = _WORDS.fullmatch(text) and not _WORD.fullmatch(text)
     return None if is_prose else Lookalike(text, "it has no !expr", store)

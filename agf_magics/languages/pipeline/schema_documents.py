@@ -19,7 +19,7 @@ from ..documents import FLAG, NAME, number_of, read_node
 from ..key_schemas import Json, reference
 from ..keys import Key, MappingSpec, Takes, mapping_spec
 
-# The names of other schema languages.
+# The names of other schema languages for our types.
 _TYPES = {
     "boolean": "bool",
     "str": "string",

@@ -253,6 +253,7 @@ def _source(step_fields: StepFields, fields: FieldValues, body: Fields) -> tuple
 
 
 def _label(body: Fields, key: str) -> str:
+    """The begin of the text of a key on one line."""
     return shorten(" ".join(body.text_at(key)[:160].split()))
 
 

@@ -184,6 +184,7 @@ STEPS: Mapping[str, MappingSpec] = {
         ),
     )
 }
+"""The kinds of steps, each with its keys."""
 
 DOCUMENTS: Mapping[str, MappingSpec] = {
     "pipeline": mapping_spec(
@@ -200,6 +201,7 @@ DOCUMENTS: Mapping[str, MappingSpec] = {
     ),
     "schema": SCHEMA,
 }
+"""The kinds of documents in a definition, by the key that tells the kind."""
 
 PLANNED: Mapping[str, str] = {
     "input": "delete it; an expression reads the input as ctx.NAME",
@@ -209,6 +211,7 @@ PLANNED: Mapping[str, str] = {
 """Keys of a pipeline document that the language reserves (decision P9), each with a hint."""
 
 FIELD_TYPES: Mapping[str, str] = {name: each.doc for name, each in TYPES.items()}
+"""The types of a field in a schema, each with its meaning."""
 
 FUNCTION_HELP: Mapping[str, str] = {name: row.help for name, row in ROWS.items()}
 """The functions of R1, each with its form and its meaning."""

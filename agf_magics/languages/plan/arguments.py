@@ -29,8 +29,10 @@ from .reader import Reader
 
 
 def fill(template: Template, log: Log, instance: str | None) -> Value:
-    """Replace each expression by its value in ``log``. Raises StepError for a value that does not
-    exist."""
+    """The value of ``template``, with each expression replaced by its value in ``log``.
+
+    Raises StepError for a value that does not exist.
+    """
     kind = type(template)
     if kind in ATOMS:
         return template

@@ -35,6 +35,7 @@ class Output(NamedTuple):
     alternatives: Alternatives = ()
     """The alternatives; empty: the call runs in the background."""
     method: str | None = None
+    """One of `METHODS`; None: the call names none."""
     span: Span | None = None
     """The place of the path in the text."""
 
@@ -74,8 +75,10 @@ class Call:
     latent: Constant | None = None
     """The answer of a latent call, which is never made."""
     delegate: bool = False
+    """Whether the call runs a flow (``_delegate``) and no tool."""
     context: CallContext = NO_CONTEXT
     expressions: tuple[Expression, ...] = field(init=False)
+    """The expressions in its arguments, in the order of the text."""
 
     def __post_init__(self) -> None:
         templates = [argument.value for argument in self.arguments]

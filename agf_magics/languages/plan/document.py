@@ -43,7 +43,7 @@ class Document:
     mode: str = "eager"
     ordered: bool = False
     confirm: frozenset[str] = frozenset()
-    """The tools whose calls a person must approve."""
+    """The tools of calls that a person must approve; with ``confirm: true`` those of all calls."""
     listed_to_confirm: frozenset[str] = frozenset()
     """The tools that ``confirm`` names, which nothing that a call runs may call. ``confirm: true``
     names none, because then a person approves everything that each call does."""

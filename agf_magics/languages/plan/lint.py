@@ -173,6 +173,7 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
                 rivals |= writers_at.get(outer, 0)
         rivals &= ~before[number]
         if rivals:
+            # The lowest bit: the first rival in the list.
             yield _race(turn.call, needs.turns[(rivals & -rivals).bit_length() - 1].call)
         for place in places(turn):
             writers_at[place] = writers_at.get(place, 0) | 1 << number

@@ -86,6 +86,7 @@ class PlanDialect(Dialect):
     messages: tuple[Mapping[str, Value], ...]
 
     def with_option(self, flow: Flow, option: str) -> Flow | None:
+        """``flow`` with an option of its cell or run; None: a plan has no such option."""
         dialect = replace(self, options=(*self.options, option))
         if option == "--ordered":
             return replace(

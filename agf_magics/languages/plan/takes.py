@@ -24,6 +24,7 @@ INSTANCE = mapping_spec(
     *(Key(name, ANYTHING) for name in ("input", "state", "data")),
 )
 
+# The code points of ① to ⑳, ㉑ to ㉟ and ㊱ to ㊿.
 _CIRCLED = [*range(0x2460, 0x2474), *range(0x3251, 0x3260), *range(0x32B1, 0x32C0)]
 
 
@@ -114,6 +115,7 @@ def _confirm(reader: Reader, node: Node, key: Key) -> bool | dict[str, Span] | N
 
 
 def _activity(reader: Reader, node: Node, key: Key) -> str | None:
+    """The tool that is called in place of ``_tool``; empty: the call is latent."""
     if node.value == "":
         return ""
     name = reader.name(node, key)

@@ -21,12 +21,14 @@ from .output_from import STRATEGIES
 from .path import PARENT, source_problem
 
 LISTS = ("local_tools", "mcp_servers", "local_agents", "remote_agents")
+"""The lists of an action space; the entries of each have an ``alias``."""
 
 _NEAR = {
     "local_tools": "{!r} is a tool: only the model of an agf.react calls tools",
     "mcp_servers": "{!r} is an MCP server, not an agent",
     "remote_agents": "{!r} is a remote agent: a policy runs only local agents",
 }
+"""The hints for an alias that is no local agent, by the list that has it."""
 
 
 class Delegate(NamedTuple):
@@ -49,6 +51,7 @@ class ActionSpace:
         self.lists: Mapping[str, dict[str, tuple[Scalar, Fields]]] = {
             name: dict(self._entries(space, name)) for name in LISTS
         }
+        """The entries of each list by alias: the alias in the text, and the entry."""
         self.agents = {
             alias: self._agent(*entry) for alias, entry in self.lists["local_agents"].items()
         }
@@ -142,7 +145,8 @@ class ActionSpace:
         return None
 
     def find(self, name: Scalar) -> Delegate:
-        """The local agent that a step names (AGF-35)."""
+        """The local agent that a step names (AGF-35). One that the action space lacks is reported,
+        and has neither a file nor a permit."""
         if name.text in self.agents:
             return self.agents[name.text]
         if self.declared:

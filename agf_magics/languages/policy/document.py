@@ -49,11 +49,12 @@ from .hints import (
 )
 
 WHOLE = "the document"
+"""The outermost mapping in messages."""
 MAJOR = "1"
 """The supported major version in ``schema_version`` (AMB-34)."""
 _POLICY = "execution_policy"
 _WHOLE = ("schema_version", "metadata")
-"""The keys that only a whole document has."""
+"""The keys that only a whole document has; with one of them the document must be complete."""
 
 
 @cache
@@ -107,7 +108,7 @@ def _check(whole: bool) -> Any:
 
 
 def _close(rule: Any) -> Any:
-    """A part of the schema that finds unknown fields, too."""
+    """``rule``, a part of the schema, so that it finds unknown fields, too."""
     if isinstance(rule, list):
         return [_close(part) for part in rule]
     if not isinstance(rule, Mapping):

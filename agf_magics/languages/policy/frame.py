@@ -33,6 +33,7 @@ def place_of(alias: str) -> str:
 
 
 def output_of(alias: str) -> tuple[str, ...]:
+    """The place of an agent's output in the frame."""
     return (place_of(alias), "output")
 
 
@@ -64,6 +65,7 @@ class AgentInput:
         return self.delivery.names if self.delivery else None
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
+        # ``alone``: what an agent's only parameter without an annotation gets (`Agent.arguments`).
         if self.delivery is None:
             return {"input": frame[PARENT]["input"], "alone": "input"}
         return {"input": self.delivery.build(frame, wanted), "alone": "field"}
@@ -131,11 +133,13 @@ def store_output(alias_of: Callable[[Frame], str | None]) -> PolicyTarget:
 
 
 RESULT = PolicyTarget(lambda frame, outcome: {**frame, OUTPUT: outcome.value}, (Ref((OUTPUT,)),))
+"""Stores the value of a step as the output of the policy."""
 EACH = Stored(lambda frame, value: {**frame, ELEMENT: value}, (Ref((ELEMENT,)),))
+"""Binds the element of a batch, from which its paths with ``.[]`` are then read."""
 
 
 class JoinParallel:
-    """The frame after parallel agents."""
+    """Makes the frame after parallel agents: their outputs by alias, and the first one."""
 
     __slots__ = ()
 
@@ -153,7 +157,7 @@ class JoinParallel:
 
 
 def outputs(frame: Frame) -> dict[str, Value]:
-    """The outputs by alias."""
+    """The outputs of the agents in a frame, by alias."""
     names_without_agent = (
         PARENT,
         FIRST,

@@ -27,6 +27,7 @@ OPERATOR_HINTS: Mapping[str, str] = {
     "exists": "remove it: a path that does not exist is an error",
     "between": "write both bounds: {gte: 1, lte: 2}",
 }
+"""The hints for words and signs of other languages in the place of a matcher."""
 
 OLD_NAMES: Mapping[tuple[str, str | None], str] = {
     (
@@ -87,6 +88,7 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
 
 
 OUTPUT_FROM = "write output_from: merge to get all by alias; else last, first or an alias"
+"""The hint for a wrong ``output_from``."""
 
 FORMS: Mapping[str, str] = {
     "source": "the file of the agent; of a registered agent write source_type: kernel, source: "
@@ -160,7 +162,9 @@ def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
 
 
 CONDITIONS = frozenset({"exit_condition", "when", "condition"})
+"""The fields whose value is a condition."""
 COMPARISON = re.compile(rf"\s*([\w.]+)\s*({SIGN})\s*(.+?)\s*", re.ASCII)
+"""A condition that is written as an expression: its path, its sign and its value."""
 
 
 def condition_hint(key: str, text: str) -> str:
@@ -195,6 +199,7 @@ def _nearest_name(text: str, alias: bool) -> str | None:
 
 
 def _of_scalar(violation: Violation, node: Scalar) -> str | None:
+    """The hint for a scalar of another type; None: the type needs no hint."""
     if violation.keyword != "type" or node.value is None or node.is_expr:
         return None
     wanted = violation.wanted if isinstance(violation.wanted, str) else ""

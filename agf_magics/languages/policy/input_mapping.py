@@ -34,7 +34,9 @@ class _Field(NamedTuple):
     """The path that the field gets its value from; None: the field is required and not mapped."""
     required: bool
     declared: bool
+    """Whether it is among the ``properties`` of the schema."""
     default: Value | Missing
+    """MISSING: it has none."""
     violations: Callable[[Value], list[Violation]]
 
 
@@ -42,8 +44,9 @@ class _Plan(NamedTuple):
     """A mapping and a schema combined."""
 
     wanted: Mapping[str, Any] | None
+    """The JSON Schema of the input; None: it is not known."""
     kind: Any
-    """The ``type`` of the field."""
+    """The ``type`` of the whole input in the schema, a word or a list of words; None: any."""
     fields: tuple[_Field, ...]
     """The fields in the order of the mapping, then required fields that are not mapped."""
 
@@ -89,6 +92,7 @@ class Delivery:
         return arguments
 
     def _deliver(self, field: _Field, frame: Frame) -> Value:
+        """The value of a field, or MISSING if it is left out. Raises StepError."""
         path = field.path
         try:
             if path is None:
@@ -142,9 +146,11 @@ class Delivery:
         )
 
     def _span(self, field: _Field | None) -> Span | None:
+        """The place of the field's path, else that of the first key of the mapping."""
         return field.path.span if field and field.path else next(iter(self.spans.values()), None)
 
     def _read(self, wanted: Mapping[str, Any] | None) -> _Plan:
+        """The mapping combined with the schema ``wanted``."""
         root = wanted or ANYTHING
         rules = resolve_reference(root, root)
         rules = rules if isinstance(rules, Mapping) else ANYTHING

@@ -13,6 +13,7 @@ from ...schemas.schema import same
 from ...values.value import Value
 
 Test = Callable[[Value], bool]
+"""Tells whether a value matches."""
 
 
 class Operator(NamedTuple):

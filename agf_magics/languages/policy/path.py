@@ -31,6 +31,7 @@ PARENT: Final = "parent"
 ELEMENT: Final = "[]"
 """The name of the current element in a frame. No alias can have this name."""
 DIRECTIONS = ("input", "output")
+"""The second names of a path: the value that its source got, or gave."""
 NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 FORM = "a path is source.direction.field: parent.input.NAME, or ALIAS.output.NAME"
 CONSTANT = (
@@ -43,6 +44,7 @@ _ITERATES = {
     "condition": "a condition",
     "route": "a route's input_mapping",
 }
+"""The places where ``.[]`` is not allowed, in words."""
 
 
 class Part(NamedTuple):
@@ -124,6 +126,7 @@ class Path:
         return value
 
     def _origin(self, frame: Frame) -> Value:
+        """The whole input or output of the source. Raises StepError if the source has not run."""
         ran = frame.get(self.source)
         if ran is None or self.direction not in ran:
             raise StepError(out_of_order(self))
@@ -263,7 +266,7 @@ def _parts(text: str) -> list[Part]:
 
 
 def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, str] | None:
-    """The message and the hint for an invalid part."""
+    """The message and the hint for an invalid part; None: the part is valid."""
     name = parts[index].name
     if len(parts) == 1 or (index == 0 and not NAME.fullmatch(name) and len(text.split()) > 1):
         message = f"{shorten(text)!r} is not a path" if text else "an empty text is not a path"

@@ -39,7 +39,9 @@ from .path import PARENT
 from .reading import Policy
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
+"""The settings of the requests to the model."""
 _WHOLE = frozenset({"top_k", "max_output_tokens"})
+"""The settings that are whole numbers: 5.0 is given as 5."""
 
 # Also the three braces of Mustache, which writes `{{{field}}}` for a text that HTML does not escape.
 _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
@@ -159,6 +161,7 @@ class Answer:
         self.interface = interface
         self.schema: Mapping[str, Any] = interface.schema or {}
         self.alone = _one_text(self.schema)
+        """The only property, which plain text becomes; None: the schema wants another form."""
 
     @property
     def asked(self) -> Mapping[str, Any] | None:

@@ -46,7 +46,9 @@ class Policy:
     config: Fields
     space: ActionSpace
     takes: Interface
+    """``interface.input``."""
     gives: Interface
+    """``interface.output``."""
     problems: Diagnostics
     result_reads: list[tuple[str, ResultRead]] = field(default_factory=list)
     """The fields that paths read of each alias's output."""
@@ -75,7 +77,8 @@ class Policy:
     def step(
         self, entry: Fields, id: str, where: Where, ran: Collection[str], target: Target | None
     ) -> Invoke | None:
-        """The call of a PolicyStep or a route."""
+        """The call of a PolicyStep or a route; None: it names no agent. ``ran``: the agents that
+        its paths may read."""
         alias = entry.scalar("agent")
         mapping = entry.fields.get("input_mapping")
         paths = self.paths(mapping, where, ran, id)
@@ -92,6 +95,8 @@ class Policy:
         target: Target | None,
         ran: tuple[str, ...] = (),
     ) -> Invoke:
+        """The call of an agent with the ``paths`` of its ``mapping``; without a mapping it gets the
+        whole input of the parent."""
         agent = self.space.find(alias)
         delivery = None
         if isinstance(mapping, Fields):

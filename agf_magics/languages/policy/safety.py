@@ -17,6 +17,7 @@ _CAPS = {
     ("limits", "max_tool_calls"): "tool_calls",
     ("limits", "max_delegation_depth"): "depth",
 }
+"""The fields of ``constraints`` that limit a run, each with its field of `OwnLimits`."""
 
 
 def caps(root: Fields, problems: Diagnostics) -> OwnLimits | None:

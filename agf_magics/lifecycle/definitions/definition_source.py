@@ -15,6 +15,7 @@ from ...values.value import type_name
 from .flow_names import TEXT
 
 _FILE_NAME = re.compile(r"[^\n:{}]+\.(?:yaml|yml|json)", re.ASCII)
+"""A text that is the name of a file and not a definition."""
 
 
 def source_of(text: str | Path | Source) -> Source:

@@ -42,6 +42,7 @@ LARGEST = 10_000_000
 """Bytes of a file that a definition names."""
 
 _KEY = re.compile(r"(?:^[ \t]*+(?:- *+)?|[{,\[][ \t]*+)\"?(\w++)\"?[ \t]*+:", re.MULTILINE)
+"""A key of a mapping in YAML or JSON, as far as that is seen without reading the text as such."""
 
 
 def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Files:

@@ -52,6 +52,7 @@ Node = tuple[Any, ...]
 something, and ``whether`` it runs."""
 
 Links = Mapping[Node, list[Node]]
+"""The nodes that a node leads to."""
 
 T = TypeVar("T")
 
@@ -153,7 +154,9 @@ class Influence:
         """The links from a value to the decisions and values that may change with it."""
         self.flows: dict[Scope, Linked] = {}
         self._fields: dict[Scope, set[str]] = defaultdict(set)
+        """The fields of the input that the calls of a flow give; none for the flow of the run."""
         self._reads: list[tuple[Scope, tuple[str, ...], Links, Node]] = []
+        """The reads of the input, with the links to which `__init__` adds them at the end."""
         queue: list[tuple[Scope, Linked]] = [((), linked) if per_call else (id(linked), linked)]
         for scope, flow in queue:  # the list grows while it is read
             if scope in self.flows:
@@ -307,7 +310,8 @@ class _Flow:
         self.graph.stores[self._store(path)] += readers
 
     def _add_messages(self, dag: Dag) -> None:
-        """The calls of a plan write messages, and read what lies at, above or below a path."""
+        """The calls of a plan write messages, and read what lies at, above or below a path. A path
+        is here the kind of a message and, unless all of that kind is meant, a name."""
         for step in every(dag):
             for ref in own_reads(step):
                 self._read_store(ref.path[:2], self._nodes_filled(step, ref))
@@ -345,6 +349,8 @@ class _Flow:
                     self._add_feeds([(walk.nodes[writer].id, dest, key)])
 
     def _add_feeds(self, feeds: Iterable[tuple[str | None, str, str]]) -> None:
+        """Add links for feeds: the id of the step that writes (None: the input), the id of the step
+        that reads, and the name of the value."""
         for source, dest, name in feeds:
             for reader in ((self.scope, "reads", dest), (self.scope, "argument", dest, ALL)):
                 if source:

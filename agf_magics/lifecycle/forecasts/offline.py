@@ -143,6 +143,7 @@ class Bounded:
     """Passes records on, up to `MOST_RECORDS` records or values of `MOST_CHARACTERS` in total."""
 
     def __init__(self) -> None:
+        # What may still be read.
         self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
         self.note = ""
         """The reason why records are missing; empty: no record is missing."""

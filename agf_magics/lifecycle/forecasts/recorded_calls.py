@@ -61,7 +61,9 @@ class Forecast(OfflineJournal):
         self.shows_edit = False
         """Whether a call is made again because of an edit."""
         self._asked: dict[CallKey, None] = {}
+        """The questions that were answered, in order, without the approvals of calls."""
         self._why_none = ""
+        """The reason why the last call without a digest has none."""
 
     def start_call(
         self,
@@ -86,6 +88,7 @@ class Forecast(OfflineJournal):
         return answer or Record(0, "answered", key.at, result=StoredValue("json", encode(True)))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, arguments: Any) -> bool:
+        """Count a fire-and-forget call. Returns False, so that it is not made."""
         self.find_reused(step, callee, self.start_call(step, callee, key, arguments, {}))
         return False
 
@@ -182,6 +185,8 @@ class RecordedCalls:
         shows an edit."""
         self._run_id = run_id
         self._read = read
+        # The forecast sets it to False when a call gets a sample value: arguments that differ from
+        # then on show no edit.
         self.is_complete = is_complete
         self.changed = changed
         self._is_ok = is_complete  # then each failure was handled; a plan handles it elsewhere

@@ -57,6 +57,7 @@ class RecordedJournal(OfflineJournal):
         self.asked_models: set[str] = set()
         """The ids of the steps for which a model was asked."""
         self._times: dict[CallKey, float] = {}
+        # Last, because it reads all records, and `_read` fills the fields above.
         super().__init__(0, run_id, EarlierOutcomes(map(self._read, records), ended=False))
 
     def _read(self, record: Record) -> Record:
@@ -100,6 +101,7 @@ class RecordedEvaluation:
             )
         self.linked = linked_flow(run) if isinstance(run, Run) else _link(order, self.journal)
         self._input = run.input
+        # The journal lacks secret fields: the mask stands for them.
         if isinstance(run, PastRun) and isinstance(run.input, dict):
             self._input = {**run.input, **dict.fromkeys(order.secret, MASK)}
 
@@ -162,6 +164,7 @@ def _any(**arguments: Value) -> Value:
 
 
 REGISTER: Mapping[str, Callable[..., Any]] = {"agent": agent, "tool": tool}
+"""The decorators that register a stand-in, by the kind of a call."""
 
 
 def _note(error: BaseException | None) -> str:

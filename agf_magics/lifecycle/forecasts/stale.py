@@ -223,6 +223,7 @@ def _table(
     edited = _edited_expressions(planned, aligned)
     depend = dependents(linked_flow(planned), {*forecast.made_again, *edited})
     names = {row.key: shown_name(row) for row in planned.progress.rows.values()}
+    # If no call is made again, a run that failed fails here as it did: that is no early end.
     is_cut = error is not None and (bool(forecast.made_again) or past.status == "ok")
     rows = list[dict[str, Any]]()
     rows_of_run = dict[str, dict[str, Any]]()

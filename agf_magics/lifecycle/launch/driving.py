@@ -158,8 +158,8 @@ async def run_here(run: Run) -> None:
 
 
 async def _outcome_of(state: RunState) -> tuple[engine.EndedRun] | BaseException:
-    """The result of a run, or its error as a value: a KeyboardInterrupt that leaves a task ends the
-    loop, too."""
+    """The result of a run, in a tuple, or its error as a value: a KeyboardInterrupt that leaves a
+    task ends the loop, too."""
     try:
         return (await here(partial(_main, state)),)
     except BaseException as error:

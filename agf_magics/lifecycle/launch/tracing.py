@@ -57,6 +57,8 @@ NAMES = {
     "tool given": "gen_ai.tool.call.arguments",
     "tool value": "gen_ai.tool.call.result",
 }
+"""The attributes of the conventions, by our words for what they tell. ``KIND given`` and
+``KIND value`` are the content of a call."""
 
 BEFORE = {"provider": "gen_ai.system", "flow": "gen_ai.workflow.name"}
 """Names of earlier conventions, written beside unless ``OTEL_SEMCONV_STABILITY_OPT_IN`` has
@@ -145,8 +147,10 @@ class _Spans:
         self._zero = time.time() - clock()
         """Seconds since 1970 at the zero of the clock of the events."""
         self._open: dict[StepPath, Any] = {}
+        """The spans of the steps that have begun and not ended."""
         self._started = self._dropped = 0
         self._root: Any = None
+        """The span of the run; None before its begin."""
 
     def __call__(self, event: Event) -> None:
         match event:

@@ -77,8 +77,10 @@ def _pairs(olds: Sequence[Row], news: Sequence[Row]) -> dict[Key, Row]:
 
 
 def _kind(row: Row) -> tuple[int, str]:
+    """The kind of a step, for example ``tool``, at its depth."""
     return row.depth, row.word
 
 
 def _looks(row: Row) -> tuple[int, str, str]:
+    """The depth, the kind and the label of a step, by which `align` compares steps."""
     return row.depth, row.word, row.label

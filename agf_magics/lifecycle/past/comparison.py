@@ -67,6 +67,7 @@ class _Call(NamedTuple):
     """The data of one call for the comparison."""
 
     what: str
+    """``finished`` or ``failed``."""
     output: int
     """The hash of the stored result or error of the call."""
     input: int
@@ -117,6 +118,7 @@ class _Side(NamedTuple):
 
     def step_of(self, at: StepPath) -> _Step:
         key = key_of(at)
+        # A step without a row, such as one of a model's session, has the same key in both runs.
         return self.steps.get(key) or _Step(key, key)
 
     def place_of(self, at: StepPath) -> _Place:
@@ -185,7 +187,7 @@ def _in_order_of_the_flow(sides: tuple[_Side, _Side], steps: Iterable[_Step]) ->
 
 
 def _uncalled(sides: tuple[_Side, _Side], names: Sequence[Mapping[Key, str]]) -> Iterator[str]:
-    """The names of the steps without calls that ran in one of the runs."""
+    """The names of the steps that ran in one of the runs, make no call and have no step inside."""
     for step in dict.fromkeys(
         side.steps[row.key]
         for side in sides
@@ -240,6 +242,7 @@ def _seconds(calls: Calls) -> float:
 
 
 def _by_step(side: _Side) -> dict[_Step, Calls]:
+    """The calls of a run by their steps; of a call with several attempts, the last outcome."""
     run, calls = side.run, defaultdict[_Step, Calls](dict)
     for record in _ended_calls(run):
         result, arguments = record.result, record.arguments
@@ -356,6 +359,7 @@ def _stores(a: ComparedRun, b: ComparedRun) -> Iterator[dict[str, Any]]:
         {name: value for name, value in run.stores.items() if name not in skipped | previews}
         for run in (a, b)
     )
+    # Not known to be the same: only parts that differ are listed, and never the stores as a whole.
     yield from _parts("stores", first, other, is_same=False)
     for name in sorted(previews - skipped):
         mine, its = (run.stores.get(name, MISSING) for run in (a, b))
@@ -379,6 +383,7 @@ def _small_records(side: _Side, places: Container[_Place]) -> Iterator[tuple[_Pl
 
 
 def _small(text: Any) -> Any:
+    """The text, or in place of a large one a JSON text that tells its size."""
     if text is None or len(text) <= LONGEST_COMPARED:
         return text
     return encode(f"{len(text):,} characters of JSON")

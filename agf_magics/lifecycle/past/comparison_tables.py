@@ -15,6 +15,7 @@ from ...pictures.text_tables import Table
 from ..runs.trace import Trace, table_of
 
 FIRST, SECOND = "only in the first", "only in the second"
+"""The words for steps and values that one run lacks."""
 NOT_COMPARED = "not compared"
 """The words for values whose stored forms do not tell whether they differ."""
 
@@ -53,7 +54,8 @@ class Comparison(Trace):
     definitions: str
     """The difference of the definitions as a unified diff; empty: they are the same."""
     uncalled: tuple[str, ...]
-    """The names of the steps that both runs only evaluated: no call of theirs is recorded."""
+    """The names of the steps that ran in one of the runs and only evaluated: no call of theirs is
+    recorded."""
 
     def _repr_html_(self) -> str:
         return untypeset(parts_html(self._parts_with_titles(Trace._repr_html_, diff_html)))

@@ -325,6 +325,7 @@ class PastRun(BaseRun):
         _add_sessions(flows, texts)
         linked = {n: Linked(flow, {}) for n, flow in enumerate(flows) if flow is not None}
         for number in linked:
+            # A step that may run one of several definitions stands for the first of them.
             callees = {
                 step: linked[first]
                 for step, (first, *_) in texts[number].calls.items()
@@ -340,6 +341,7 @@ class PastRun(BaseRun):
             self._refuse_end()
 
     def _refuse_end(self) -> NoReturn:
+        """Raise the error for damaged data from the end of the run: output, stores, tree, error."""
         raise unusable(
             JournalError("journal.damaged", f"the end of run {self.run_id!r} is damaged")
         )

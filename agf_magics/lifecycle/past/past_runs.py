@@ -185,7 +185,8 @@ def _says(run: RunLine, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=5_000)
 def _error_in_lower_case(run_id: str, *_state: object) -> str:
-    """The error of a run in a state; it is read once, because a page asks at each key."""
+    """The error of a run; it is read once, because a page asks at each key. ``_state``: what
+    changes when the run goes on, only as a part of the cache's key."""
     return error_of(openable(RunLine(run_id, "", "", 0.0, None, ""))).lower()
 
 
@@ -211,7 +212,9 @@ CANCEL = "cancel it in the kernel where it runs: %runs --cancel {}"
 
 
 def delete(run_ids: Sequence[str]) -> list[str]:
-    """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
+    """Delete these runs and return their ids. Raises DefinitionError, and deletes none, if one of
+    them is unknown or running. A run that another kernel resumes meanwhile stays, and is an error
+    after the others were deleted."""
     store = journal()
     with as_definition_errors():
         listed = {head.run_id: head for head in queries.list_runs(store)}

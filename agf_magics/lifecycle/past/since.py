@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+"""The seconds of each unit."""
 HINT = "write 2h, 3d, 18:30, 2026-11-22 or '2026-11-22 18:30'"
 
 _AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([mhdw])")

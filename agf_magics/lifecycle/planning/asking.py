@@ -39,12 +39,13 @@ class Assignment:
     """The task of a planning model, and the material that it gets."""
 
     model: Model | None
-    """``provider:model``; None: the configured one."""
+    """The model that is asked; None: the configured one."""
     task: str
     offer: PlanOffer
     instructions: str = ""
     """Added to `INSTRUCTIONS`."""
     confirm: bool | Sequence[str] = False
+    """The tools whose calls a person must approve; True: all."""
 
 
 class ModelPlanner:

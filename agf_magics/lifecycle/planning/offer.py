@@ -52,6 +52,7 @@ class PlanOffer:
     defs: Mapping[str, Any]
     """The definitions that these schemas refer to."""
     latent: frozenset[str]
+    """The names of the tools that are never executed."""
     secret: Mapping[str, frozenset[str]]
     """The secret arguments of each tool."""
     gives: Mapping[str, Any] | None = None
@@ -146,6 +147,8 @@ def _latent_call(name: str, description: str, paths: Mapping[str, str]) -> dict[
 def _call(
     name: str, callee: Tool | Flow, path: str | None, defs: dict[str, Any], prefix: str
 ) -> dict[str, Any]:
+    """The schema of a call of a tool or a flow. Its definitions are added to ``defs``, with the
+    ``prefix`` before their names."""
     interface = callee if isinstance(callee, Tool) else callee.declared
     accepts = interface.accepts or {"type": "object"}
     for definition, schema in accepts.get("$defs", {}).items():

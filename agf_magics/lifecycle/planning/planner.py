@@ -32,6 +32,7 @@ Planner = Callable[[Sequence[Mapping[str, Value]]], Any]
 """Receives the messages and returns the next plan: a list of calls, or a mapping with ``calls`` and
 ``output``."""
 THINK = {"think": "Think about the next calls. The thought is not stored."}
+"""The latent tools of a planner whose author names none, with their descriptions."""
 
 
 def run_planner(

@@ -143,6 +143,7 @@ class ReplyReader:
             )
 
     def _output_violations(self, output: Value, node: Node | None) -> Iterator[Diagnostic]:
+        """The problems of the output. The value of a reference is judged after the plan has run."""
         is_reference = isinstance(output, str) and not _REFERENCE(output)
         if output is None or self.offer.gives is None or is_reference:
             return
@@ -238,6 +239,7 @@ class ReplyReader:
 
 
 _REFERENCE: Callable[[Value], Sequence[Any]] = judge(REFERENCE)
+"""Returns why a value is not a reference; nothing for a reference."""
 
 
 def _problem(message: str, node: Node | None, hint: str | None) -> Diagnostic:

@@ -88,6 +88,7 @@ def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
         before, _, rest = head.name.partition(f"{context}-")
         if not before and (tick := _TICK.fullmatch(rest)):
             runs.append((head, int(tick[1]), tick[2] is not None))
+            # The planner began with this request; what is older is of another planner.
             if head.name == request_name(context, 1):
                 break
     if runs:

@@ -45,8 +45,8 @@ class PlannedTick(NamedTuple):
     """The JSON Schema of the plan's output; None: any output."""
 
     def output_problem(self, output: Value) -> str | None:
-        """The reasons why the output of the plan does not conform to ``gives``. A reference can
-        have any value."""
+        """The reasons why the output of the plan does not conform to ``gives``; None: it conforms.
+        It is judged after the run, because a reference can have any value."""
         violations = judge(self.gives)(output) if self.gives is not None else []
         why = f"the output does not conform to its schema: {describe_all(violations)}"
         return why if violations else None
@@ -98,7 +98,9 @@ class TickOptions:
     """The options of the ticks."""
 
     context: str
+    """The name of the context."""
     max_ticks: int
+    """The largest number of plans."""
     registry: Registry
     limits: Limits
     """The limits of all ticks together."""

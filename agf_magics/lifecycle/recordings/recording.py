@@ -95,9 +95,10 @@ class RecordedCall(NamedTuple):
     error: str | None = None
     """The failure as JSON."""
     opaque: str = ""
-    """The reason why the file has no result of the call; empty: the file has the result."""
+    """The reason why the line has no result, if ``stored`` has none either; empty: the line has the
+    result, or the error."""
     stored: StoredObject | None = None
-    """The object that the call returned."""
+    """The object that the call returned; None: its result is JSON, or was not stored."""
     contents: str | None = None
     """The digest of the arguments, if they are not JSON; `NOT_COMPARED` if they have none."""
     number: int = 0
@@ -203,6 +204,7 @@ def _outcome_of(call: Record) -> tuple[CallKey, bool]:
 
 def _line(call: Record, past: PastRun) -> Line:
     form, value = call.result.form, call.value_shown
+    # A result with a secret is not stored: its preview is the mask.
     is_masked = form == "again" and value == MASK and call.what != "answered"
     has_json = form == "json"
     if form == "parts" and (large := _large_json(call, past)) is not None:
@@ -265,6 +267,7 @@ def write_lines(path: Path, lines: Iterable[Line]) -> None:
                 weight = weigh(line)
                 text = "" if weight > MOST_BYTES else json.dumps(line, ensure_ascii=False)
                 size += max(len(text), weight if not text else 0)
+                # A character may take four bytes: what is written can be read.
                 if len(text) > MOST_LINE // 4 or size > MOST_BYTES // 4:
                     raise refused(
                         "replay.file",
@@ -361,7 +364,7 @@ _is_call_line = checker(_CallLine)
 
 def _call(path: Path, number: int, line: Line) -> RecordedCall:
     what, outcomes = line.get("what"), [key for key in ("value", "error", "opaque") if key in line]
-    place = line.get("at", [""])
+    place = line.get("at", [""])  # without a path the call is found by its arguments only
     problem = ""
     if not _is_call_line(line):
         problem = f"a call has 'what' ({', '.join(OUTCOMES)}), 'kind', 'name' and 'given'"

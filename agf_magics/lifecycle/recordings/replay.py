@@ -96,8 +96,7 @@ class NotReplayed(LimitReached):
     test must not pass because of it."""
 
     ends_run = True
-    """The error for a call that is not recorded and must not be made. It ends the whole run, even
-    if rows of a table have separate limits."""
+    """The error ends the whole run, even if rows of a table have separate limits."""
 
 
 class Replay:
@@ -132,7 +131,8 @@ class Replay:
         self._objects = KnownObjects()
         self._digests = CallDigest(current.settings.journal_value, self._objects.digest)
         self._unreadable = set[int]()
-        """The numbers of lines whose objects could not be read."""
+        """The numbers of lines that had no result to read. Their calls were made, and `write`
+        leaves the lines out."""
         self._lines = [call.at for call in calls]
         self._calls: dict[str, dict[StepPath, list[RecordedCall]]] = {}
         """The calls that no run has taken, by their keys and their paths. The last one is the next
@@ -190,7 +190,7 @@ class Replay:
 
     @cached_property
     def _ends(self) -> dict[StepPath, int]:
-        """The number of the last line of each path, and of each path around it."""
+        """The place among the calls of the last call at each path, or below it."""
         return {outer: number for number, path in enumerate(self._lines) for outer in around(path)}
 
     # --- calls ---
@@ -272,7 +272,7 @@ class Replay:
     def _read(self, stored: StoredObject) -> Value:
         """The object of a line. Raises DecodeError."""
         value = value_of_object(stored, self.path)
-        # A pickle of what is read may have other bytes.
+        # The digest is taken of the stored bytes: a pickle of what is read may have others.
         if stored.form == "parts" and is_plain(stored.data):
             self._objects.note_stored(value, stored.data)
         return value
@@ -382,6 +382,7 @@ class Replay:
     def _nearest(self, asked: AskedCall, arguments: Value) -> RecordedCall | None:
         """The recorded call of the same callee whose arguments differ in the fewest parts."""
         asks = asked.kind == "question"
+        # A key ends with its arguments: without them it is the begin of all keys of the callee.
         begin = self._key(asked.step_kind, asked.name, None, asks).removesuffix("null")
         by_callee = (
             next(iter(by_path.values()))[-1]

@@ -39,8 +39,10 @@ class StoredObject(NamedTuple):
     """The object of a line."""
 
     form: str
+    """One of `PICKLED`: ``parts`` if large buffers are files of the folder."""
     data: bytes
     sign: bytes
+    """The signature of the user who recorded it."""
 
     @property
     def parts(self) -> list[Part]:

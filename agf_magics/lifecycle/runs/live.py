@@ -23,10 +23,13 @@ class Live:
     """The running runs, and the last background runs that have ended."""
 
     MAX_ENDED = 100
+    """Ended background runs that can be found here."""
 
     def __init__(self) -> None:
         self._running: dict[str, Run] = {}
         self._ended: dict[str, Callable[[], Run | None]] = {}
+        """Weak references to the journaled runs, and functions that hold the others; the oldest
+        first."""
         self.interrupted: deque[tuple[Run, float]] = deque(maxlen=8)
         """The last runs that an interrupt cancelled, each with its end by the monotonic clock."""
 

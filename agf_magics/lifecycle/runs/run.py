@@ -135,7 +135,7 @@ class BaseRun:
         return Widgets.of(self)
 
     if not TYPE_CHECKING:
-        __iter__ = None
+        __iter__ = None  # else Python would call `__getitem__` with 0, 1, 2 …
 
         def __getattr__(self, name: str) -> Any:
             """The error for an attribute that a run does not have names the nearest one."""

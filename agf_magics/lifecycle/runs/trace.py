@@ -92,6 +92,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], columns: tuple[str, ...]) -> Tab
 
 
 TIMES = {"took": "seconds", "at": "seconds", "took in the other": "seconds of the other"}
+"""The key in a row of each column that shows seconds."""
 
 
 def _cell(row: Mapping[str, Any], column: str) -> str:

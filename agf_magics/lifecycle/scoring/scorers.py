@@ -100,6 +100,7 @@ def _by_key(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 
 
 Scorer = Callable[[Sequence[TableRow]], list[Outcome]]
+"""Computes a score for all rows, in their order."""
 
 
 def name_scorers(
@@ -149,6 +150,7 @@ def _no_score(score: object, why: str) -> DefinitionError:
 
 
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+"""The kinds of parameters that can get the output and the row."""
 
 
 def _takes_row(score: Callable[..., Value]) -> bool:
@@ -179,7 +181,7 @@ def _can_bind(signature: inspect.Signature, count: int) -> bool:
 
 def _of_row(row: TableRow, call: Callable[[TableRow], Value]) -> Outcome:
     """The score of a row, or the reason why the row has no score."""
-    if row.status != "ok":
+    if row.status != "ok":  # no fault of the score
         return None, None
     try:
         row.output, row.input  # noqa: B018 - a value that is not stored is no fault of the score

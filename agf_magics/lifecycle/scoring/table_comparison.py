@@ -104,7 +104,7 @@ class TableComparison:
         return {n: interval(groups, self.seed) for n, groups in differences.items() if groups}
 
     def _score_differences(self, name: str) -> list[list[float]]:
-        """The differences of a score, by the rows that have the same key."""
+        """The differences of a score, in one group for the repetitions of each row."""
         groups: dict[str, list[float]] = {}
         for pair in self._pairs:
             before = self.first.added[name].get(pair.place)
@@ -148,6 +148,7 @@ class TableComparison:
     def definitions(self) -> str:
         """The differences between the texts of the flows, as a unified diff; empty: no
         difference."""
+        # The first definition of such a run has the terms of the table (`OverTerms`).
         before, after = (
             {text.name: text.source.text for text in past.order.flows[1:]} for past in self._past
         )

@@ -38,7 +38,7 @@ def find_run(store: Store, run: object, flows: Collection[str] | None = None) ->
         return row
     run_id = identify(word, named_runs(store), flows=flows)
     row = read_run(store, run_id)
-    if row is None:
+    if row is None:  # a run of this process that has no row yet
         raise still_running(run_id)
     return row
 

@@ -42,6 +42,7 @@ from ...values.value import Value
 from ..runs.state import RunState
 
 FORMAT = 1
+"""The form of a manifest. One with another number is refused."""
 
 MAX_OPENED = 100_000
 """The number of definitions that a run may open, counted at each call."""
@@ -54,6 +55,7 @@ class DefinitionText(NamedTuple):
     language: str
     source: Source
     file: str | None
+    """The file of the definition; None: it is not from a file."""
     calls: Mapping[str, tuple[int, ...]]
     """The numbers of the definitions that a step may run, by step id."""
     made: bool
@@ -141,6 +143,7 @@ def _context(state: RunState, journal: Journal) -> tuple[str, str]:
     context = state.flow_input.context
     if context is None:
         return "", ""
+    # Signed without the id of the run: runs on one context share its messages.
     texts = [encode(_pack(message, "", "message")) for message in state.log_to_keep() or ()]
     journal.part = keep_parts(journal.store, texts)
     return context.name, journal.part.hex()
@@ -241,10 +244,14 @@ _Place = tuple[str, str, Annotated[int, lambda line: 0 <= line < 1 << 31]]
 
 
 class _Offered(TypedDict, total=False):
+    """The key that a `_StoredText` may lack."""
+
     offered: list[str]
 
 
 class _StoredText(_Offered):
+    """The form of a definition in a manifest. A step in ``calls`` has a definition."""
+
     name: str
     language: Annotated[str, lambda name: name in LANGUAGES]
     source: _Place
@@ -257,6 +264,9 @@ class _StoredText(_Offered):
 
 
 class _Stored(TypedDict):
+    """The form of a manifest. A session is built (``made``), and the flow of the run is not. An
+    input that is not JSON has a preview, and a signature or the reason why it is not stored."""
+
     version: str
     flows: Annotated[
         list[Annotated[_StoredText, lambda text: text["made"] or not text["session"]]],

@@ -36,6 +36,7 @@ COUNTS = (
     "retried",
     "earlier",
 )
+"""The counts of a row, in the order in which they are stored."""
 
 
 OTHERS = ("excused", "fatal", "asks", "width", "why")

@@ -26,6 +26,7 @@ def start_journal(state: RunState, path: Path) -> None:
         store = Store.at(path)
         prune_once(store)
         most = current.settings.journal_value
+        # A random multiple of `ROOM`: the numbers of the rows follow it.
         journal = Journal(store, secrets.randbits(36) * ROOM, state.run_id, most)
         connect_journal(state, journal)
         journal.manifest = write_manifest(state, journal, rights().grant)

@@ -9,7 +9,8 @@ from ...values.value import Value
 from .table_row import TableRow
 
 _KINDS: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
-"""The kinds of results, and the types of each."""
+"""The kinds of results, and the types of each. The first kind that fits counts: a boolean is an
+int, too."""
 
 
 def evaluation_report(

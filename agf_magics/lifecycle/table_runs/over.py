@@ -160,6 +160,7 @@ def _check_columns(
     declared = (flow.declared.accepts or {}).get("required", [])
     places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
     certain = {*declared, *(ref.path[-1] for ref in flow.inputs if ref.certain)}
+    # In the order of the reads. A name that only the interface or a wire has, has no place.
     read = places | dict.fromkeys((*declared, *read_names(flow))) | places
     all_of_it = "".join(flow.dialect.stores[-1:])
     if all_of_it in read and all_of_it not in certain:
@@ -233,7 +234,7 @@ def _unread_names(
 
 
 def _only_inputs(flow: Flow) -> list[str] | None:
-    """The inputs of a flow that refuses all others."""
+    """The inputs of a flow that refuses all others; None: it refuses none."""
     accepts = flow.declared.accepts or {}
     if accepts.get("additionalProperties") is not False:
         return None

@@ -33,6 +33,7 @@ _TEXTS = (decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.PurePath)
 _RUN_BY_SPREADSHEETS = tuple("=+-@\t\r\n＝＋－＠")
 """The first characters of a text that a spreadsheet runs as a formula."""
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
+"""A number, which no spreadsheet runs, even if it begins with a sign."""
 
 
 class CellsOfRun(Protocol):
@@ -123,6 +124,7 @@ def _json_part(part: Any) -> Value:
     """The JSON for an opaque value that JSON can hold completely."""
     if isinstance(part, _TEXTS):
         return str(part)
+    # Arrays of booleans, numbers ("iuf"), time spans ("m") and times ("M").
     if is_array(part) and part.dtype.kind in "biufmM" and part.shape:
         return part.tolist() if part.dtype.kind in "biuf" else list(part)
     raise TypeError(type_name(part))

@@ -59,7 +59,7 @@ class ScoreSummary(NamedTuple):
     faults: tuple[tuple[int, Diagnostic], ...] = ()
     """The first rows whose score could not be computed, each with its number."""
     seed: int = 0
-    """The seed of the interval."""
+    """The seed of the interval; 0 for a score of labels, which has none."""
 
     @property
     def equal(self) -> int:

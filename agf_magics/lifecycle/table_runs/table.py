@@ -108,7 +108,8 @@ class RowTable:
 
     The columns are ``row``, those of the input, those of the output (``output`` if it is no
     mapping), ``status``, ``error``, ``error_text``, ``seconds``, ``tokens`` and ``cost``. A name
-    that the input has already begins with ``output.`` or ``run.``.
+    that the input has already begins with ``output.`` or ``run.``. A place, as in ``table[3]``,
+    counts each repetition; the number of a row, in the column ``row``, does not.
     """
 
     def __init__(self, run: RunOfRows) -> None:
@@ -328,7 +329,7 @@ class RowTable:
         return list(self._columns(rows)), cells
 
     def _columns(self, rows: Iterable[TableRow], shown: bool = False) -> dict[str, None]:
-        """The names of all columns, given rows that have all outputs."""
+        """The names of all columns. The columns of the output are those of ``rows``."""
         outputs = chain.from_iterable(self._outputs(row, shown) for row in rows)
         about = map(self.column_of, ABOUT)
         return dict.fromkeys(
@@ -426,6 +427,7 @@ class RowTable:
         """The rows of a run without a journal."""
         run = self.run
         outcomes = {outcome["row"]: outcome for outcome in run.progress.stores.get("outcomes", ())}
+        # The path of a row is the id of the fan-out and the place.
         failures = {failure.at[1]: failure.error for failure in run.progress.failures}
         rows = []
         for place in range(len(self)):

@@ -56,9 +56,9 @@ class TableRow:
     """One row of the result."""
 
     number: int
-    """The number of the row in the table that was given."""
+    """The number by which a person knows the row (`OverTerms.number_of`)."""
     repeat: int
-    """The number of this repetition of the row."""
+    """The number of this repetition of the row, from 0 on."""
     status: str
     """``ok``, ``failed`` or ``not run``."""
     find_input: FindInput

@@ -60,7 +60,9 @@ class Elicitation:
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
+        """The calls in flight."""
         self._current: ContextVar[Call | None] = ContextVar("call", default=None)
+        """The call in whose context a question arrives; None: the protocol does not tell it."""
 
     @contextmanager
     def during(self, call: Call) -> Iterator[None]:

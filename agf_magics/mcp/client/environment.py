@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from ...text.diagnostics import DefinitionError, Diagnostic
 
 _NAMED = re.compile(r"\$(?:\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+"""A name of a variable: ``$NAME``, ``${NAME}``, or ``${env:NAME}``, as other programs write it."""
 _SECRET_NAME = re.compile(r"(?i)token|secret|password|passwd|api.?key|authorization|credential")
 _SECRET_VALUE = re.compile(
     r"(?i)^(?:bearer |basic )?(?:sk|pk|ghp|gho|xox[a-z]|glpat|eyJ)[-_A-Za-z0-9.]{12,}$"

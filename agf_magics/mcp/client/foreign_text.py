@@ -13,10 +13,12 @@ from collections.abc import Iterable
 LONGEST_ERROR = 2_000
 LONGEST_DESCRIPTION = 4_000
 LONGEST_LINE = 500
+"""Characters of the text of an error, of a description, and of any other text."""
 
 _UNSEEN = re.compile(
     "\x1b\\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
+"""Escape sequences of a terminal, and characters that are not seen or that reverse a line."""
 
 
 def clean(text: str, most: int = LONGEST_LINE) -> str:

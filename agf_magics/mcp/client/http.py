@@ -57,6 +57,7 @@ async def bounded_http(
 
 
 async def _forward(messages: Any, inbound: Any, ended: Callable[[str], None]) -> None:
+    """Hand on the messages of the SDK's transport, up to their end, which has no reason here."""
     try:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async for message in messages:
@@ -69,7 +70,7 @@ async def _forward(messages: Any, inbound: Any, ended: Callable[[str], None]) ->
 
 
 class TooLong(httpx2.TransportError):
-    """An answer exceeds its bound, and is not read to its end."""
+    """An answer exceeds its bound, or is compressed, and is not read to its end."""
 
 
 class _Bounded(httpx2.AsyncBaseTransport):

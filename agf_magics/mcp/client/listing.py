@@ -18,8 +18,11 @@ from .foreign_text import clean, first_line
 from .output_schemas import output_schema
 
 MOST_TOOLS = 256
+"""Tools of a server that are read; the others are left out."""
 MOST_PAGES = 20
+"""Pages of a listing that are read."""
 LONGEST_NAME = 64
+"""Characters of a name on the registry."""
 DEEPEST = 40
 """Levels of nesting in a schema."""
 MOST_PARTS = 5_000
@@ -73,6 +76,7 @@ async def read_pages(list_page: Callable[[str | None], Any]) -> tuple[list[Any],
     tools: list[Any] = []
     for _ in range(MOST_PAGES):
         page = await list_page(cursor)
+        # One tool more than the most, to know that there are more.
         tools += page.tools[: MOST_TOOLS + 1 - len(tools)]
         cursor = page.next_cursor
         if cursor is None or len(tools) > MOST_TOOLS:

@@ -25,6 +25,7 @@ from .tokens import Tokens
 SIGN_IN_SECONDS = 300.0
 """Seconds that a person has to sign in."""
 LONGEST_REQUEST = 20_000
+"""Bytes of the first line of a browser's request."""
 
 Paste = Callable[[str], Awaitable[str]]
 """Asks the person to paste a text."""
@@ -39,6 +40,7 @@ class SignIn:
         self._paste = paste
         self._attended = attended
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """The address to which the service sent the browser, with its answer."""
         self._listener: asyncio.Server | None = None
         self._state = ""
         """The text that the answer must repeat, because any program on this computer, and any page
@@ -73,6 +75,7 @@ class SignIn:
         self._answer.cancel()
 
     async def _open(self, address: str) -> None:
+        """Send the person to the page of the service. Raises OAuthFlowError."""
         if not self._attended():
             raise OAuthFlowError("the sign-in has expired: connect the server again")
         if urlsplit(address).scheme not in ("http", "https"):
@@ -83,6 +86,7 @@ class SignIn:
             await asyncio.to_thread(webbrowser.open, address)
 
     async def _called_back(self) -> AuthorizationCodeResult:
+        """Wait for the answer of the service. Raises OAuthFlowError if it refuses the person."""
         if _is_remote():
             text = await self._paste("paste the address of the page to which you were sent: ")
         else:

@@ -114,6 +114,7 @@ class _Turn:
         name = hashlib.sha256(address.encode()).hexdigest()[:16]
         self._path = settings.parent / "sign-in" / f"{name}.lock" if settings else None
         self._file = -1
+        """The descriptor of the open file; -1: it is not open."""
 
     async def begin(self) -> None:
         """Wait for the lock. If the file cannot be made, go on without a lock."""

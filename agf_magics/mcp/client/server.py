@@ -39,11 +39,15 @@ FAILURES = 3
 REST = 30.0
 """Seconds."""
 MOST_NOTES = 50
+"""Different warnings and notes about a server; further ones are lost."""
 MOST_LINKS = 10_000
+"""Addresses in results that may be read; further ones cannot."""
 LONGEST_LINK = 8_000
 """Characters of an address of a resource; a longer one cannot be read."""
 LOG_LINES = 100
+"""The last messages of the server's log that are kept."""
 STDERR_PIECES = 200
+"""The last pieces of stderr that are kept, as they were read."""
 CLOSING = 8.0
 """Seconds that closing may take."""
 
@@ -71,23 +75,31 @@ class Server:
         self._throttle = throttle
         self._target = target
         self._only = only
+        """The names of the tools to register; None: all."""
         self._timeout = timeout
+        """The seconds that a call may take."""
         self._wait = wait
+        """The seconds that connecting may take."""
         self._mode = mode
         self.registry = registry
         self._state: State = "closed"
         self._session: Session | None = None
         self._masked = Masked()
         self._listed: dict[str, Listed] = {}
+        """The tools of the last list, by their names at the server."""
         self._problems = {warning.message: warning for warning in target.warnings(self._who)}
         self._stderr = deque[str](maxlen=STDERR_PIECES)
         self._links = set[str]()
         """The addresses of resources that results have linked to."""
         self._reads_links = False
+        """Whether the tool `READER` is among the tools."""
         self._log = deque[str](maxlen=LOG_LINES)
         self._failures = 0
+        """The failed starts in a row."""
         self._rests_until = 0.0
+        """The end of the rest, on the monotonic clock; 0: no rest."""
         self._lock = asyncio.Lock()
+        """Held while a session is opened, so that calls at the same time open only one."""
         self.was_closed = False
         """Whether a person has closed the server: no call starts it again."""
         self.protocol = ""
@@ -266,6 +278,7 @@ class Server:
                 message = f"{self._who} has changed its tool {older.registered!r}"
                 self._note(Diagnostic("mcp.tool-changed", message, severity="note"))
         self._listed = fresh
+        # The first list is read before the session is open: then `_open` registers the tools.
         if self._session is not None and self._session.is_open:
             self._register(self._session.version)
 

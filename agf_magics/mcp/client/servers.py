@@ -27,6 +27,7 @@ SIGNING_IN = 300.0
 """Seconds that connecting may take if a person signs in."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+"""The name of a server, which begins the names of its tools."""
 
 
 class Servers(Mapping[str, Server]):

@@ -45,10 +45,13 @@ class Session:
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the list of tools was read; an exception: the session could not be opened."""
         self._over = asyncio.Event()
+        """Set when the session ends, for whatever reason."""
         self.why = ""
         """The reason why this package ended the connection; empty if the server ended it."""
         self._is_stale = asyncio.Event()
+        """Set when the server says that its list of tools has changed."""
         self.elicitation = Elicitation()
         self.on_listing: Callable[[list[Any], bool], None] = lambda tools, more: None
         self.has_resources = False
@@ -56,6 +59,7 @@ class Session:
         self.on_log: Callable[[str], None] = lambda text: None
         self.on_noise: Callable[[str], None] = lambda text: None
         self.on_end: Callable[[], None] = lambda: None
+        """Called at the end of a session that was open."""
 
     # --- its life ---
 
@@ -133,6 +137,7 @@ class Session:
             self.on_end()
 
     def _end(self, why: str) -> None:
+        """Note the end of the transport. The first reason stays."""
         self.why = self.why or why
         self._over.set()
 

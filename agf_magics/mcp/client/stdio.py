@@ -37,6 +37,7 @@ UNREADABLE = "it is no message of the protocol"
 """The reason for an answer that cannot be used."""
 
 _ANSWER = re.compile(rb'"(?:result|error)"\s*:')
+"""The key that only an answer has."""
 
 Streams = tuple[Any, Any]
 """The stream from which the SDK reads messages, and the stream to which it writes them."""

@@ -20,6 +20,7 @@ Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
 
 MOST_ERRORS = 20
+"""Problems that the text of an error lists."""
 MOST_MESSAGE = 4_000
 """Characters of the text of one problem."""
 

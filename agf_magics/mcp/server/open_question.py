@@ -21,8 +21,8 @@ TRIES = 5
 
 
 class OpenQuestion:
-    """Puts the questions of one run to a client. Runs on the engine's loop; `current` is read by any
-    thread."""
+    """Puts the questions of one run to a client. `ask` runs on the engine's loop; the client
+    answers on that of the server."""
 
     def __init__(self, tell: Callable[[], None], patience: float = PATIENCE) -> None:
         """``tell``: called when a question is open; never blocks. ``patience``: in seconds."""

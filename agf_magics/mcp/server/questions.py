@@ -16,6 +16,7 @@ LONGEST = 4_000
 """Characters of the text of a question, and of each argument of the call that it is about."""
 
 MOST_CHOICES = 100
+"""Choices that a client is offered; further ones are left out."""
 
 
 def question_text(question: Question) -> str:

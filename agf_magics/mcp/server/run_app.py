@@ -11,6 +11,7 @@ from ...lifecycle.runs.run import Run
 from ...pictures.pages.run_page import MOST_SAVED
 
 URI = "ui://agf-magics/run.html"
+"""The address under which a client reads the page."""
 TITLE = "A run"
 
 RUN_ID = "agf-magics/run_id"

@@ -45,7 +45,9 @@ class ServedRuns:
         self._most = most
         self._most_waiting = most_waiting
         self._running: dict[str, ServedRun] = {}
+        """The runs that have begun and not ended, by their ids."""
         self._starting = 0
+        """The runs that are being started, and the calls whose turn has come."""
         self._waiting: list[asyncio.Future[None]] = []
         """The calls that wait for their turn, in the order in which they came."""
 

@@ -30,6 +30,7 @@ def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
         return
     import comm
 
+    # Not announced (`primary`): a front end opens the comm by its target, also after a reload.
     channel = comm.create_comm(target_name=TARGET, primary=False)
     channel.on_msg(_answerer(channel.send, registry))
     receive_while_busy(channel)

@@ -10,6 +10,7 @@ from ...pictures.text_tables import list_rows
 from ..output.output import Bundle
 
 _COLUMNS = ("name", "arguments", "description", "tools", "answers")
+"""The columns of the table of agents."""
 
 
 def flows(registry: Registry) -> Bundle:

@@ -93,7 +93,9 @@ class Page(View):
         self._has_page = False
         """Whether the output has the page. Before that, the picture is shown alone."""
         self._started = self._drawn = time.monotonic()
+        """When the view was made, and when its page was rendered last."""
         self._seen = -1
+        """`Progress.changes` of the rendered page; -1: the page must be rendered again."""
 
     def reserve(self, run: Run) -> None:
         self.slot.reserve(self._first(run))

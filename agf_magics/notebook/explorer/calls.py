@@ -199,7 +199,8 @@ def _spans(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
 
 
 def _open_since(run: AnyRun, row: Row) -> float | None:
-    """Milliseconds from the begin of the run to the begin of the step's first call that still runs."""
+    """Milliseconds from the begin of the run to the begin of the step's first call that still runs;
+    None if no call runs."""
     running = running_calls(run, row, most=1)
     if not running or running[0].started is None:
         return None

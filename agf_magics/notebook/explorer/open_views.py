@@ -14,6 +14,7 @@ from .replies import reply_to
 from .request_types import Json, Requests
 
 MOST_OPEN = 10
+"""The most views that stay open."""
 
 
 class Answers:
@@ -84,6 +85,7 @@ def new_mark() -> str:
 E = TypeVar("E", bound=Answers)
 
 _open: deque[Answers] = deque()
+"""The open views, the oldest first."""
 
 
 def open_explorer(make: Callable[[], E]) -> E:

@@ -59,6 +59,7 @@ from .table import has_table, label_row, table_page
 MOST_UNFOLDED = 25
 """Boxes above which a picture starts with outermost frames folded."""
 MOST_ATTEMPTS = 20
+"""The most attempts of a step that the page gets."""
 MOST_PRINTED = 20_000
 """The most characters of what a step printed, and of each part of a reply that arrives."""
 MOST_LINES = 60

@@ -79,13 +79,17 @@ class Channel(Answers):
         self._lock = threading.RLock()
         self._updates = Updates(run.progress)
         self._seen = -1
+        """`Progress.changes` up to which updates told all, also counters; -1: none was sent."""
         self._sent = 0
         """The number of the last update: a page that misses one asks for everything."""
         self._opened = self._completed = time.monotonic()
+        """When the run was shown first, and when an update had all rows last."""
         self._counted = 0.0
+        """When an update had the changes of counters last."""
         self._head: Update = {}
         """The facts that the open pages know, by name: an update has only the facts that changed."""
         self._context = contextvars.copy_context()
+        """The context of the cell: an output of another thread belongs to the cell by it."""
         super().__init__({}, {}, alone, mark)  # last: it sends `start` to the page
 
     def start(self) -> Json:
@@ -112,6 +116,7 @@ class Channel(Answers):
             now = time.monotonic()
             pause = COUNTERS if now - self._opened <= LONG else 2 * COUNTERS
             with_counters = now - self._counted >= pause
+            # Without the counters the page lacks something, so the next tick must look again.
             if with_counters:
                 self._seen = changes
                 self._counted = now
@@ -157,6 +162,7 @@ class Channel(Answers):
         changed = {
             name: value for name, value in described.items() if self._head.get(name, ...) != value
         }
+        # `...` equals no value: rows and edges are changes already, and are always sent.
         self._head = {**described, "rows": ..., "edges": ...}
         self.send({"type": "update", "n": self._sent, **changed})
 

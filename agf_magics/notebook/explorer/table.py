@@ -1,8 +1,9 @@
 """The result of a run over a table, for the page: its rows sorted, filtered and labelled by a
 person.
 
-The rows are sorted once for each order, and the order is remembered for the next pages. Only an order by
-a column of the input or output reads all rows.
+The rows are sorted once for each order, and the order is remembered for the next pages. All rows
+are read for an order by a column that was not added (scores and labels are), and for the filter
+``changed``.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 50
 """Rows on one page."""
 MOST_COLUMNS = 40
+"""The most columns of a page, besides the column of labels."""
 
 CHANGED = "changed"
+"""The filter of rows whose outcome differs from that in the run before."""
 FAILED = "failed"
+"""The filter of rows that failed."""
 
 RowOrder = tuple[str, bool, str, float | None]
 """The column by which rows are sorted (empty: the order of the table), whether the largest value comes

@@ -45,8 +45,11 @@ class Lesson(NamedTuple):
 
 
 TEXTS = ("title", "task", "language", "flow", "options")
+"""The keys of a lesson in a teacher's file whose value is a text."""
 KEYS = (*TEXTS, "uses", "gives")
+"""All keys of a lesson in a teacher's file."""
 REQUIRED = ("task", "gives")
+"""The keys that a lesson must have."""
 
 
 def lessons() -> Mapping[str, Lesson]:

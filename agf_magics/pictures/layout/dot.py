@@ -112,6 +112,7 @@ def laid_out(
             size = text.sizes[box.id]
             stack = STACK * box.many
             pill = PILL * bool(box.case)
+            # Graphviz has room for the stack at the right and above, and for the case above.
             left = x - (size.width + stack) / 2
             top = y - (size.height - stack - pill) / 2
             boxes[box.id] = Rectangle(left, top, size.width, size.height)

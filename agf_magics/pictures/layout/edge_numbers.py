@@ -15,7 +15,7 @@ PLACES = (
     *(0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85),
     *(0.44, 0.56, 0.32, 0.68, 0.2, 0.8, 0.1, 0.9),
 )
-"""Fractions of an edge's length, the best first."""
+"""Fractions of an edge, counted in the pieces of its curve, the best first."""
 HEIGHT = 15.0
 """Pixels of the height of a number."""
 WAYS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1))
@@ -124,7 +124,8 @@ def placed(text: str, curve: Sequence[Point], taken: Covered, picture: Area) -> 
 
 
 def _on(curve: Sequence[Point], part: float) -> Point:
-    """The point of the curve after the fraction ``part`` of its length."""
+    """The point of the curve after the fraction ``part`` of its pieces: n cubic Béziers have
+    3n + 1 points."""
     pieces = (len(curve) - 1) // 3
     piece = min(int(part * pieces), pieces - 1)
     t = part * pieces - piece

@@ -37,7 +37,7 @@ from .graphviz import Point
 from .label_places import obstacles
 
 EDGE = 10.0
-"""The margin of the picture; a state stands above the border of its box."""
+"""Pixels of the margin of the picture: a state stands above the border of its box."""
 ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10", "1")
 """Texts for which a place at an edge is sought, the longest first: the explorer needs the places
 before a run has the numbers."""
@@ -401,6 +401,7 @@ def _case(case: str, place: Rectangle) -> Iterator[str]:
 
 
 def _bar(place: Rectangle, corner: Corner | None) -> Iterator[str]:
+    """The shares that are ok and that failed, as a bar above the lower border of a box."""
     if corner is None or corner.shares is None:
         return
     room = place.width - 2 * PADDING

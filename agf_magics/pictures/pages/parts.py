@@ -63,6 +63,7 @@ OWN_SHARE = 45
 DIM = "opacity:0.75"
 """The style of text that matters less; fainter text has too little contrast on white."""
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
+"""The style of a cell in the table of steps."""
 
 QUIET = frozenset({"ok", "pending", "skipped"})
 """States of rows that need no attention."""
@@ -122,6 +123,7 @@ class LiveLine:
     cleared when the run asks a question or ends: others write the question and the end."""
 
     SECONDS = 0.25
+    """Seconds between two calls of `show`; the caller waits for them."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

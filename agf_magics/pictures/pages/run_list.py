@@ -16,6 +16,7 @@ from ..text_tables import Table, drop_empty_columns, list_rows
 from ..value_line import value_line
 
 MOST_RUNS = 200
+"""The most runs of a list that says no other number."""
 
 _NO_RUNS = (
     "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
@@ -36,6 +37,7 @@ class PageOfRuns(NamedTuple):
 
 
 ALL = PageOfRuns()
+"""The first `MOST_RUNS` runs."""
 
 
 def runs_page(runs: Sequence[RunLine], listed: PageOfRuns = ALL) -> dict[str, str]:

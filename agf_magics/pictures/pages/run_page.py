@@ -19,6 +19,7 @@ from ..values import value_brief, value_html, value_text
 from . import parts as page
 
 MOST_STORES = 30
+"""The most stores of a page."""
 MOST_SAVED = 240_000
 """The most characters of the HTML of a page: a cell saves at most 300 kB (decision D58)."""
 MOST_BODY = 120_000

@@ -158,7 +158,8 @@ class Updates:
         }
 
     def _state(self, counters: bool) -> tuple[Any, ...]:
-        """The facts on which the head of an update depends; with ``counters`` also its counts."""
+        """The facts on which the head of an update depends; with ``counters`` its counts follow at
+        the end, so that both lengths can be compared."""
         progress = self._progress
         state = shown_status(progress), len(progress.open_questions), progress.ended
         return (*state, progress.failed, progress.usage) if counters else state

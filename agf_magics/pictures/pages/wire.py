@@ -21,6 +21,7 @@ class StateRow(NamedTuple):
     color: str
     ink: str
     ring: float
+    """The width of the border of a box."""
 
 
 class StepRow(NamedTuple):
@@ -33,6 +34,7 @@ class StepRow(NamedTuple):
     does: str
     """What the step does, beside its name."""
     repeats: bool
+    """Whether the step may run several times, in a fan-out, a loop or a graph."""
     is_inner: bool
     """Whether the list leaves the step out until an update has a name for it."""
 
@@ -81,6 +83,7 @@ class EdgeRow(NamedTuple):
     """An edge in a picture, and the place for its numbers."""
 
     key: str
+    """The key of the edge (see `scene.way`), as in the ``edges`` of an update."""
     line: int
     """The number of the edge's line among the paths of the SVG without a fill."""
     room: int
@@ -105,7 +108,9 @@ class BarRow(NamedTuple):
     start: float
     end: float
     failed: int
+    """1 if the call failed, else 0."""
     number: int
+    """The number of the call in its run."""
 
 
 class DensityRow(NamedTuple):
@@ -119,10 +124,12 @@ class ElementRow(NamedTuple):
     """An element of a fan-out, or an iteration."""
 
     numbers: list[int]
+    """The number of the element, after the numbers of the elements around it."""
     calls: int
     failed: int
     """How many calls of the element failed."""
     is_failed: bool
+    """Whether the last call of the element failed."""
     took: str
     output: str
     """The result or the error of the call that ended last."""
@@ -145,7 +152,9 @@ class SessionRow(NamedTuple):
     """One of several sessions of a step with a model."""
 
     numbers: list[int]
+    """The numbers of the elements that lead to the session."""
     failed: int
+    """How many calls of the session failed."""
 
 
 class StaleRow(NamedTuple):
@@ -197,6 +206,7 @@ class TableRow(NamedTuple):
     """A row of the table of a run over a table."""
 
     place: int
+    """The number of the row in the whole table, from 0."""
     is_failed: bool
     cells: list[str]
     label: str

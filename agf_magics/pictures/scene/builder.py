@@ -62,7 +62,7 @@ MANY_RANKS = 220
 NEAR_NODES = 3
 """Ranks that an edge of a dense graph may pass without becoming a tag."""
 MANY_ENDS = 3
-"""Edges to END above which they are tags of their sources."""
+"""Edges to END above which they are tags of their sources, in a graph without a frame."""
 DOES = 80
 """The most characters of what a box does."""
 
@@ -324,7 +324,7 @@ class _Builder:
         return tuple(self.step(call, False, names[call.id]) for call in step.steps)
 
     def walked(self, step: Walk, head: Box | None) -> tuple[Box, ...]:
-        """The nodes of a graph; without a frame also its two terminals, as far as lines reach them."""
+        """The nodes of a graph; without a frame also START, and END if a line reaches it."""
         nodes = {name: self.step(node, False, name) for name, node in step.nodes.items()}
         for name, most in step.limits.items():
             if name in nodes:
@@ -358,6 +358,7 @@ class _Builder:
                 self.leaving.setdefault(source.id, []).append(f"{label} ▸ {edge.target}".strip())
                 continue
             pair = (edge.source, edge.target)
+            # A run knows only the ends of a taken edge: of several such edges, one has the key.
             key = "" if pair in linked else way(f"{self.before}{step.id}", *pair)
             linked.add(pair)
             self.links.append(
@@ -475,7 +476,8 @@ def _without_fields(names: Iterable[str]) -> Iterable[str]:
 
 
 def _common_prefix(data: DataFlow, step: Dag) -> str:
-    """The beginning that all paths of a plan share, to its last dot."""
+    """The beginning that all paths of a plan's state share, to its last dot; empty for fewer than
+    two paths."""
     fed = [name for _, _, name in step.feeds]
     outputs = [name for call in step.steps for name in data.writes(call).split(", ")] + fed
     paths = [name for name in outputs if name.startswith("†state")]

@@ -243,7 +243,8 @@ class _Parser(Scanner):
 
     def check_text(self, text: str, start: int) -> None:
         """Refuse signs in a text without quotes that mean something in other languages."""
-        # Everything after a quote that is not closed is text.
+        # Everything after a quote that is not closed is text. For a text without the quote, `find`
+        # gives -1, which the remainder turns into the length of the text.
         first_quote = min(text.find(quote) % (len(text) + 1) for quote in QUOTES)
         if odd := _NOT_TEXT.search(text, 0, first_quote):
             sign = odd[0].strip()

@@ -1,4 +1,4 @@
-"""Advises about unknown keys of a graph's state: names the intended key, or what to write."""
+"""Advises about unknown keys of a graph and its parts: names the intended key, or what to write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("options", "answers"), ("choices",)),
     **dict.fromkeys(("merge", "reduce"), ("reducer",)),
 }
-"""Words of other languages for keys of graphs."""
+"""Words of other languages, each with the keys of a graph, a node or an edge that it may mean."""
 
 ADVICE: Mapping[str, str] = {
     "next": "edges say what follows: edges: [{from: NODE, to: NEXT}]",
@@ -48,4 +48,5 @@ ADVICE: Mapping[str, str] = {
     ),
     **dict.fromkeys(("state", "args"), "state and variables stand at the top of the graph"),
 }
-"""The advice for keys of other programs to which no key of a graph corresponds."""
+"""The advice for keys of other programs to which no key of a graph corresponds, by the meaning of
+the key in `foreign_keys.ELSEWHERE`, or by the key."""

@@ -25,6 +25,7 @@ from .values import Arithmetic, Expression, Sentence, Unfilled, atoms, parse_tem
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _STATE_INSIDE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
+"""A path behind the begin of braces: ``{2 * state.n}``."""
 _CHOICE = re.compile(r"\bif\b.*\belse\b")
 _BARE_PATH = re.compile(r"(?<![\w.$])\$?(state\.([A-Za-z_]\w*)(?>(?:\.\w++)*))")
 _COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
@@ -67,7 +68,8 @@ class Reader(documents.Reader):
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
 
         self.chain: tuple[str, ...] = ()
-        """The nodes of the graph, in order."""
+        """The nodes of the graph in order, for the hint about missing edges; empty: there are too
+        many, or an odd name is among them."""
 
     def missing(self, spec: MappingSpec, key: Key, span: Span | None) -> None:
         if key.name == "edges" and self.chain:
@@ -171,6 +173,7 @@ class Reader(documents.Reader):
                 warn("graph.literal-braces", message, match, 0, hint)
         bare = _BRACES.sub(lambda match: " " * len(match[0]), part)
         for match in _BARE_PATH.finditer(bare):
+            # Only a whole text that begins with the path may become one expression.
             whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
             starts = whole.startswith(match[0]) and not prompt
             expression = _in_braces(whole.lstrip("$")) if starts else None

@@ -33,8 +33,11 @@ from .tokens import (
 from .written_text import format_value
 
 _OPENING = re.compile(r"\{\s*(?=state\.)")
+"""The begin of a placeholder; what follows begins with ``state.``."""
 _LEFT = re.compile(r"state\.([a-zA-Z_][\w.]*)\s*([+\-*/])")
+"""The left side of an operation, and its operator."""
 _PLAIN = re.compile(r"[^{}+\-*/]+")
+"""The path of a placeholder inside a text: no operator, because nothing is computed there."""
 _OPERATOR = re.compile(r"[+\-*/]")
 # In a text without quotes: an operator after a number or path, before a path, between blanks, at
 # the end; any + or *.
@@ -152,7 +155,8 @@ def parse_template(source: str) -> Template:
 
 
 def _parse_whole(source: str, start: int) -> Value | None:
-    """The placeholder that ``source`` consists of; None if there is more text."""
+    """The placeholder that ``source`` consists of; None if there is more text. ``start``: where its
+    ``state.`` begins."""
     last = len(source) - 1
     left = _LEFT.match(source, start, last)
     if left is None:
@@ -292,6 +296,7 @@ class _Operand(Scanner):
         return Pairs(tuple(pairs))
 
     def key(self) -> str:
+        """The key of a pair; the colon after it is skipped."""
         start = self.skip_blanks()
         source = self.source
         if source[start] in QUOTES:

@@ -33,6 +33,7 @@ class WrittenKey(NamedTuple):
     not."""
     type: str = "any"
     reducer: str | None = None
+    """The reducer that the node gives the key, whatever ``state:`` declares; None: none."""
     option: str = ""
     """The option of the node that names the key; empty: no option names it."""
     sure: bool = True
@@ -64,9 +65,12 @@ class NodeSite(NamedTuple):
 
     name: str
     id: str
+    """The id of its step; a builder that makes several steps gives them longer ids."""
     kind: str
+    """Its kind, a key of `words.NODES`; `node_kinds.build` sets it before it calls a builder."""
     span: Span
     defaults: FieldValues
+    """The values of ``defaults:``."""
     tools: Tools
     config: Mapping[str, Any]
     """The keys of ``config:``."""

@@ -27,7 +27,9 @@ from ..prompts.slots import Slot, no_value, read_text
 from ..state import OF_THE_RUN
 
 Values = tuple[tuple[Name, Expr], ...]
+"""The variables of a node: the name and the expression of each."""
 Wanted = Mapping[str, Any] | None
+"""The JSON Schema of what the callee takes; None: it is not known."""
 
 
 def state_ref(names: tuple[str, ...], span: Span | None, certain: bool = True) -> Ref:
@@ -113,9 +115,9 @@ def check_required(requires: Sequence[Name], state: Mapping[str, Value]) -> None
 class WithState:
     """The arguments of the function of a python node.
 
-    A parameter named ``state``, or the only parameter, gets the state with the variables added. Any
-    other parameter gets the variable or the key of its name. A flow gets the state with the
-    variables.
+    A parameter named ``state`` gets the state with the variables added, and so does the only
+    parameter if no variable and no key has its name. Any other parameter gets the variable or the
+    key of its name. A flow gets the state with the variables.
     """
 
     values: Values
@@ -137,6 +139,7 @@ class WithState:
             return dict.fromkeys(takes, state)
         if not takes and wanted.get("additionalProperties"):
             return state
+        # Variables without a parameter stay, so that the check of the arguments reports them.
         return {
             **arguments,
             **{name: value for name, value in variables.items() if name not in takes},

@@ -33,6 +33,7 @@ class Command:
 
     words: tuple[Prompt, ...]
     values: Values | None
+    """The variables; None: the keys of the state are the variables."""
     options: Mapping[str, Value]
     """The options ``timeout`` and ``success_codes``, as far as the text has them."""
     names: tuple[tuple[str, Span | None], ...]
@@ -111,9 +112,12 @@ class Tools:
 
     functions: tuple[Name, ...] = ()
     files: Mapping[str, Name] = field(default_factory=dict)
+    """The file or the module of a function, with the function: ``tools.py:add``."""
     commands: Mapping[str, ShellTool] = field(default_factory=dict)
     declared: bool = False
+    """Whether the graph has ``tools:``."""
     spans: Mapping[str, Span] = field(default_factory=dict)
+    """The places of the names of all tools, as they are written."""
     used: set[str] = field(default_factory=set)
     """The names that nodes use; the builders of nodes add to it."""
 

@@ -52,12 +52,14 @@ def _elements(
         hint = why_no_sequence(items) or (
             "the node runs for each item of a list; a node before this one can make the list"
         )
+        # The cause is the kind of the failure (`StepError.kind`), as ``error_type`` notes it.
         raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
 
     return Computed(span, evaluate, reads)
 
 
 def _lay_over(frame: Frame, element: Value) -> Frame:
+    """The frame of the inner node: the state with the item and its number."""
     return {**frame, "state": {**frame["state"], **element}}
 
 
@@ -69,9 +71,11 @@ class Gather:
     collect: str
     failures: str
     least: int | float
+    """``min_success``: an int is a count of items, a float a share of them."""
     key: str | None
     """The key of the object that a function returns; None: the whole value."""
     tolerated: bool
+    """Whether ``on_error: skip`` is set, so that failed items count as accepted."""
     span: Span
 
     def __call__(self, ran: FanOutResult) -> Value:
@@ -104,6 +108,7 @@ class Gather:
             value = value[self.key]
         if type(value) is not dict:
             return {"_map_index": index, "value": value}
+        # Twice: the number comes first, and an own `_map_index` of the value does not replace it.
         return {"_map_index": index, **value} | {"_map_index": index}
 
     def enough(self, accepted: int, width: int, ran: FanOutResult) -> None:

@@ -23,6 +23,8 @@ class Failed:
 
 
 def on_error(fields: FieldValues, site: NodeSite, built: BuiltNode) -> BuiltNode:
+    """``built`` with the ``on_error`` of its node. ``fallback`` is not done here: it is part of the
+    step of a session."""
     how = fields.get("on_error")
     if how == "retry":
         return repeat_failures(fields, built)

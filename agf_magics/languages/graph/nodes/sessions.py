@@ -61,7 +61,9 @@ class Prompted:
 
     prompts: NodePrompt
     values: Values | None
+    """The variables; None: the node has none, and the keys of the state are the variables."""
     requires: tuple[Name, ...] = ()
+    """The keys without which the call fails."""
     declared: frozenset[str] = frozenset()
     """The keys of the state. Any other name in braces may be text."""
     names: tuple[tuple[str, Span | None], ...] = ()
@@ -283,6 +285,7 @@ def _with_calls(write: Write, key: str) -> Write:
     """``write`` for the value of a session that keeps its tool calls, which go to ``key``."""
 
     def write_both(state: State, value: Value) -> Mapping[str, Value]:
+        # None: the calls are not known, so the key keeps its value.
         calls = {} if value["calls"] is None else {key: value["calls"]}
         return {**write(state, value["answer"]), **calls}
 
@@ -333,6 +336,7 @@ def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNo
     default: Name = fields.get("default_route") or next(iter(routes.values()))
     inner = built.write
     answer = f"{built.keys[0].name}_answer"
+    # Reversed: of labels that differ only in case the first one counts.
     by_label = {word.lower(): word for word in reversed(routes)}
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
@@ -344,8 +348,10 @@ def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNo
         answer_text = format_value(label).strip() if label is not None else ""
         label = by_label.get(answer_text.lower(), answer_text or None)
         chosen = {"_route": routes.get(label or "", default).text}
-        if site.inside:
+        if site.inside:  # in a map no edge follows: the choice is part of the collected value
             return {**(value if isinstance(value, dict) else {"value": value}), **chosen}
+        # The label goes to the node's key. With skip_if_exists `inner` may write nothing, and then
+        # the answer is not new.
         written = inner(state, label)
         return {**written, **({answer: value} if written else {}), **chosen}
 

@@ -33,6 +33,7 @@ def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
     name: Expr = reader.template(written)
     if not name.reads():  # without a placeholder it is the name itself
         name = Constant(name.span, name.evaluate({"state": {}}))
+    # None: only the run knows the name, so every tool of the graph counts as used.
     fixed = name.value if isinstance(name, Constant) else None
     tools.used.update(tools.spans if fixed is None else (fixed,))
     if fixed in tools.commands:
@@ -42,6 +43,7 @@ def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
     args = fields.get("args") or ()
     key = name_at(fields, "state_key", Name("result"))
     result = key.text
+    # The name of a command is chosen, too: it is not among the functions, which the result says.
     is_chosen = fixed is None or fixed in tools.commands
     label = name.text if isinstance(name, Expression) else str(fixed)
     step = Invoke(

@@ -44,7 +44,7 @@ def write_as_subgraph(state: State, value: Value) -> Mapping[str, SubgraphState]
 
 
 def write_changed(state: State, value: Value) -> Mapping[str, Value]:
-    """The written values as plain values, for a map that collects them."""
+    """The keys of another flow's output that the state lacks or has with another value."""
     fields = value if isinstance(value, dict) else {"output": value}
     return {
         name: inner

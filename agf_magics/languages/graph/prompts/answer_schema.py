@@ -94,6 +94,7 @@ _NESTED = (
 )
 """The types that name the type of their elements, each with the keyword for it."""
 _LONGEST = 200
+"""Characters of a type, which bound how deep types nest."""
 _EXAMPLE = "schema: {name: Review, fields: {score: {type: int, description: From 1 to 5}}}"
 
 

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from jinja2 import nodes
 
 SYNTAX = re.compile(r"\{[{%#]")
+"""What makes a prompt a template."""
 INSTALL = 'pip install "agf-magics[graphs]"'
 MOST_CHARACTERS = 200_000
+"""Characters of a template."""
 NEAR = 200
-"""Characters before the last word in which the next one is searched."""
+"""Characters before the last word in which the next one is searched; behind it ten times this."""
 DEEPEST = 10
 """The keys of a path that are distinguished; what is read below them does not matter."""
 _LINES = re.compile(r"\r\n|\r|\n")
@@ -75,7 +77,7 @@ class JinjaPrompt(NamedTuple):
         values: dict[str, Value] = {"state": {}}
         for slot in self.slots:
             source, target = (state, values["state"]) if slot.in_state else (variables, values)
-            for name in slot.names[:1] or source:
+            for name in slot.names[:1] or source:  # without a name the template reads all of them
                 if name in source and name not in target:
                     target[name] = self._check_value(name, source[name], slot.span)
         return values
@@ -176,6 +178,7 @@ class _Template:
 
     def slots(self, tree: nodes.Template) -> Iterator[Slot]:
         """The variables and the keys of the state that it reads, in the order of the text."""
+        # A list: `stored` is complete only after the whole walk.
         for names, line, certain in [*self.reads(tree)]:
             if names[0] not in self.stored:
                 in_state = names[0] == "state"
@@ -188,6 +191,8 @@ class _Template:
         and whether the template fails without a value."""
         from jinja2 import nodes
 
+        # A node, the keys that are read of its value (b and c for the node a of ``a.b.c``), and
+        # whether it is certain.
         queue: list[tuple[nodes.Node, tuple[str, ...], bool]] = [(tree, (), True)]
         while queue:
             node, after, certain = queue.pop()
@@ -201,6 +206,7 @@ class _Template:
                     self.stored.add(node.name)
                 case nodes.Getattr():
                     inner = (node.attr, *after)[:DEEPEST]
+                # The name of a called method is no key of the value.
                 case nodes.Call() if isinstance(node.node, nodes.Getattr):
                     self.check(node.node)
                     children[0] = node.node.node

@@ -22,6 +22,7 @@ from ..expressions.reading import Reader
 NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
 FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
 ENDINGS = (".yaml", ".yml", ".txt", ".md")
+"""The endings of prompt files; a name without one is tried with the first two."""
 MOST_FILES = 1_000
 """Files of a folder that are compared with a name that leads to none."""
 
@@ -77,7 +78,7 @@ def find_file(reader: Reader, node: Scalar, folders: Folders) -> Path | None:
     near = _near(node.text, root, tried)
     if "/" not in node.text and not FILE.fullmatch(node.text):
         message = f"{shorten(node.text)!r} is sent as the prompt itself"
-        files = " or ".join(list(tried)[:4:2])
+        files = " or ".join(list(tried)[:4:2])  # two files: each is tried with two endings
         hint = join_hints(near, f"a prompt file is {files}; a prompt of several words is text")
         reader.warn("graph.prompt-word", message, node.span, hint)
         return None

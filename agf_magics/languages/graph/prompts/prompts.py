@@ -66,8 +66,8 @@ def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Node
 
 
 def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> Filled:
-    """A text of a prompt: a Jinja2 template as a whole, or a text with slots; after an error one
-    without slots."""
+    """A text of a prompt: a Jinja2 template as a whole, or a text with slots; after an error in a
+    template the text with the slots of its single braces."""
     if SYNTAX.search(text.text) is None:
         return read_text(reader, text)._replace(joins=in_file)
     slotted = Prompt(split_slots(text.text, text), text.locate(0, len(text.text)), in_file)

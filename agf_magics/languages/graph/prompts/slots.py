@@ -67,7 +67,8 @@ class Prompt(NamedTuple):
     ) -> str:
         value = find(state if slot.in_state else variables, slot.names)
         if type(value) is list and self.joins:
-            format_value(value, repr(slot.text))  # the parts of the value are counted
+            # Only for its errors and warnings: the list as a whole may be too long for a text.
+            format_value(value, repr(slot.text))
             return ", ".join(map(format_value, value))
         if value is not MISSING and value is not None:
             return format_value(value, repr(slot.text))

@@ -49,9 +49,11 @@ BinaryOperation = Callable[[Value, Value, Env], Value]
 NOTHING: dict[Any, Value] = {}
 """The names of a value that is not an object."""
 NUMBERS = frozenset({int, float})
+"""The classes of numbers; bool is a class of its own and no number."""
 
 
 _NAME = re.compile("[A-Za-z0-9_]+")
+"""A name in the text of a path; `Failure.part` counts them."""
 
 
 def evaluator(node: Node, text: Text) -> Callable[[Frame], Value]:
@@ -304,6 +306,7 @@ def _step(op: str, offset: int, *names: str) -> BinaryOperation:
         if op == "+":
             charge(len(left) + len(right), offset, 1, env)
         value = compute(left, right)  # never in place: a list may belong to the frame
+        # The run's counts of parts: that of the whole follows from those of the two sides.
         if kind is list and len(value) > REMEMBERED and (counts := extents.get()) is not None:
             counts.joined(value, left, right)
         return value
@@ -353,7 +356,7 @@ def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
         return run
     offset = node.offset
     name = node.name
-    (kind,) = _TYPES[wanted.kind]
+    (kind,) = _TYPES[wanted.kind]  # one class: an argument is never a number (`row.Kind`)
 
     def checked(env: Env) -> Value:
         value = run(env)

@@ -73,6 +73,7 @@ _CHOICES = {
     "else": "there is no 'else'",
 }
 _CAPITALS = ("AND", "And", "OR", "Or", "NOT", "Not")
+"""The words of the language in other letters."""
 _WORDS = {*filter(str.isalpha, _OPERATORS), "if", "then", "else", "for", "in", *_CAPITALS}
 
 ELSEWHERE = {

@@ -36,12 +36,19 @@ from .nodes import (
 )
 
 KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
+"""The kinds that each arithmetic operator takes; both operands must be of one of them."""
 ORDERED = ("number", "text")
+"""The kinds that have an order."""
 NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two texts"}
+"""The operands of an operator in messages; ``<`` stands for all orders, any other operator needs
+two numbers."""
 
 
 class Split(NamedTuple):
-    """The shapes of a value that is true and of one that is false: `and` and `or` select one."""
+    """The shapes of a value that is true and of one that is false: `and` and `or` select one.
+
+    An empty side: the value is never true, or never false.
+    """
 
     yes: tuple[Shape | None, ...]
     no: tuple[Shape | None, ...]
@@ -245,7 +252,7 @@ class Inference:
 
 
 def kinds_of(shape: Shape | None) -> frozenset[str]:
-    """The kinds of a value that an operator may take."""
+    """The kinds of a value of ``shape``; of an unknown one all that an operator may take."""
     return frozenset(KINDS["+"]) if shape is None else shape.kinds
 
 

@@ -37,11 +37,13 @@ class Names:
     """
 
     def read(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """The path in the frame of the dotted path ``parts``."""
         root = self.roots.get(parts[0])
         return (*self.stores, *parts) if root is None else root + parts[1:]
 
 
 NO_NAMES = Names({}, ())
+"""The names of an expression alone: every name is one of the frame."""
 
 
 class Lit(NamedTuple):
@@ -150,8 +152,11 @@ class Get(NamedTuple):
     function: Function
     base: Node
     key: str
+    """The dotted path."""
     key_at: tuple[int, int]
+    """The begin and the end of the text literal with the path."""
     default: Node | None
+    """None: the default is null."""
 
     @property
     def name(self) -> str:
@@ -229,5 +234,6 @@ def reads(node: Node, certain: bool = True) -> Iterator[Read]:
 
 
 def _in_frame(path: Path) -> tuple[str, ...] | None:
+    """The path in the frame; None for a path from the parameter of a lambda."""
     # Only the first name of a path can be the parameter of a lambda, which is a number.
     return None if isinstance(path.read[0], int) else path.read  # type: ignore[return-value]

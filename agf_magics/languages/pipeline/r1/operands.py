@@ -24,6 +24,7 @@ def two_needed(op: str, needs: str, left: Value, right: Value, offset: int) -> F
 
 
 def _about(op: str, kinds: set[type]) -> str | None:
+    """The hint for operands of the classes ``kinds``."""
     if kinds in ({str, int}, {str, float}):
         return ELSEWHERE["str" if op == "+" else "number"]
     return next((hint for kind, hint in _OPERANDS.items() if kind in kinds), None)

@@ -62,6 +62,7 @@ POWER = {
 most tightly."""
 NOT = 3
 COMPARING = 4
+"""The precedence of the comparisons, which do not chain."""
 SIGN = 7
 
 T = TypeVar("T")
@@ -144,7 +145,7 @@ def _tokens(source: str) -> list[Token]:
         if not (kind := match.lastindex):
             break
         tokens.append(Token(kind, match[kind], match.start(kind)))
-        if kind == FOREIGN:
+        if kind == FOREIGN:  # the parser refuses it or a token before it, so the rest is not read
             break
     tokens.append(Token(END, "", len(source)))
     return tokens
@@ -176,8 +177,10 @@ class _Parser:
         self.index = 1
         self.token = self.tokens[1]
         self.opened: list[Token] = []
+        """The brackets that are open here, the innermost last."""
         self.depth = 0
         self.params: dict[str, int] = {}
+        """The parameters of the lambdas around, each with its lambda's level (`Each.level`)."""
 
     def whole(self) -> Node:
         """The node of the whole source."""
@@ -318,6 +321,7 @@ class _Parser:
             or "." in param
             or param in nodes.KEYWORDS
         ):
+            # The text of the first argument, for the hint.
             comma = self.tokens[self.index - 1].offset
             first = self.source[offset:comma].partition("(")[2].strip()
             after = self.tokens[self.index + 1]
@@ -365,6 +369,7 @@ class _Parser:
         return name, self.expression(0)
 
     def listed(self, closing: str, part: Callable[[], T]) -> list[T]:
+        """The parts between commas up to the bracket ``closing``. ``part``: parses one."""
         parts: list[T] = []
         if not self.sees(closing):
             parts.append(part())
@@ -380,7 +385,7 @@ class _Parser:
                 "r1.too-long",
                 f"a number of {len(text):,} characters; {MOST_DIGITS:,} are allowed",
                 offset,
-                offset + 20,
+                offset + 20,  # the error points at its first 20 characters
             )
         value = float(text) if "." in text else int(text)
         if value == float("inf"):
@@ -411,6 +416,7 @@ class _Parser:
         self.next()
 
     def comma(self, function: Function) -> None:
+        """Skip the comma before an argument; the call is refused if it has no more arguments."""
         if self.sees(","):
             self.next()
         elif not self.sees(")"):

@@ -35,6 +35,7 @@ class _Index:
         """Whether the messages were read from text, so that some values may have been lost."""
         self.messages: list[Mapping[str, Value]] = []
         self.writings: list[Writing] = []
+        """The writes of all messages, in order; `PathIndex` knows them by their numbers here."""
         self.wrote: list[int] = []
         """The number of the message of each writing."""
         self.layers: dict[Layer, PathIndex] = {}
@@ -157,7 +158,7 @@ class Log(Sequence[Mapping[str, Value]]):
         raise StepError(Diagnostic(code, f"cannot read {place}: {why}", reference.span))
 
     def _value(self, reference: Reference, instance: str | None) -> Value:
-        """Raises Conflict."""
+        """The value of ``reference`` for a reader of ``instance``, or MISSING. Raises Conflict."""
         place = reference.kind, reference.path, instance
         if place not in self._values:
             writings = self._writes_of(reference, instance).values()
@@ -217,7 +218,7 @@ def remove_secrets(
 
 
 def _may_list(writing: Writing, path: tuple[str, ...]) -> bool:
-    """Whether a write at ``path`` or above may create a list there."""
+    """Whether a write at ``path`` or above may create a list at ``path``."""
     if writing.method in ("push", "concat", *SOUGHT):
         return True
     return type(find(writing.value, path[len(writing.path) :])) is list

@@ -22,7 +22,7 @@ def look_up(expression: Expression, log: Log, instance: str | None) -> Value:
 
 def not_found(expression: Expression, log: Log, instance: str | None = None) -> Diagnostic:
     """The problem that an expression has no value."""
-    first = next(references(expression))
+    first = next(references(expression))  # there is one: a literal always has a value
     hint = None
     if first.kind not in log.kinds:
         hint = suggest(first.kind, log.kinds, "kinds in this context")

@@ -39,8 +39,11 @@ HIDDEN: Final = ("_call", "_date", "_outputMethod")
 """The fields of a message that a model does not see."""
 
 _INLINE: Final = ("state", "input")
+"""The types of messages whose data may be directly in the message, beside its other fields."""
 _TYPES: Final = (*_INLINE, "output", "error")
+"""The types of messages that are a kind themselves; the type ``data`` has its kind in ``kind``."""
 _NOT_DATA: Final = frozenset({"type", "kind", "role", "schema", "description"})
+"""Fields of a message that are no data, besides those that begin with ``_``."""
 
 
 class Writing(NamedTuple):
@@ -76,6 +79,7 @@ def read_content(message: Mapping[str, Any]) -> Content | None:
     written = _destinations_in(kind, payload, path) if isinstance(path, str) else []
     if written:
         addressed = [Writing(where, str(method), value) for where, value in written]
+        # What the path does not name becomes a patch, which comes before what it names.
         rest = payload
         for where, _ in written:
             rest = _without(rest, where)
@@ -114,6 +118,7 @@ def as_message(returned: Value, alternatives: Alternatives) -> dict[str, Value] 
 
 
 def _has(data: Value, path: tuple[str, ...]) -> bool:
+    """Whether ``data`` has a value at ``path``; the empty path, a whole kind, tells nothing."""
     for name in path:
         if type(data) is not dict or name not in data:
             return False

@@ -16,6 +16,7 @@ class PathIndex:
         self.numbers: list[int] = []
 
     def add(self, path: tuple[str, ...], number: int) -> None:
+        """Note the writing ``number`` at ``path``."""
         place = self
         for segment in path:
             place = place.below[segment]

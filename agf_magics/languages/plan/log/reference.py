@@ -25,8 +25,10 @@ SIGNS: Final = (DAGGER, "$")
 DEEPEST: Final = 50
 """The deepest nesting of parentheses."""
 MOST_SEGMENTS: Final = 100
+"""The most parts of a path."""
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+"""The name of a kind of messages."""
 
 KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
 """The kinds that ``$`` may precede, besides the kinds of the document's own messages."""
@@ -43,6 +45,7 @@ _WORDS: dict[str, Callable[[], Value]] = {
     "[]": list,
     "{}": dict,
 }
+"""The literals that are words; functions, so that no two expressions share a list."""
 
 
 EVERY: Final = "*"
@@ -149,7 +152,8 @@ def parse(text: Text) -> Expression:
 
 
 def canonical(text: Text) -> str:
-    """The text of an expression with ``†`` for each ``$``, as logs contain it."""
+    """The text of an expression with ``†`` for each ``$``, as logs contain it. Text after the
+    expression is kept: only `parse` refuses it."""
     parser = _Parser(text)
     parse_at(text, lambda source: parser.either(0))
     letters = list(text.text)

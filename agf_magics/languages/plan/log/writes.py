@@ -79,6 +79,7 @@ class _Replay:
         return items
 
     def effect(self, value: Value, writing: Writing) -> Value:
+        """The value at the path of ``writing`` after it. Raises Conflict for an unknown method."""
         method = writing.method
         payload = writing.value
         if method in EFFECTS:
@@ -130,6 +131,7 @@ class _Replay:
         return fields
 
     def own_copy(self, value: Any) -> Any:
+        """A container that may be changed: ``value`` if it was made here, else a copy."""
         return value if id(value) in self.own_containers else self.owned(value.copy())
 
     def owned(self, container: Any) -> Any:
@@ -138,6 +140,7 @@ class _Replay:
 
 
 Effect = Callable[[_Replay, Value, Value, tuple[str, ...]], Value]
+"""Computes the new value from the old one (or MISSING), the payload and the path of a write."""
 
 EFFECTS: dict[str, Effect] = {
     "set": lambda replay, value, payload, path: payload,

@@ -73,6 +73,7 @@ class Dependencies:
         self.nodes = tuple(Node(turn.call.id, turn.number) for turn in turns)
         self.layers = layers_of(turns, range(len(turns)))
         self.needs: list[dict[Reference, Dependency]] = []
+        """The references of each turn, each with the turns that it depends on."""
         self.assumed: list[tuple[int, Reference, bool]] = []
         """The references whose existence in the log decides a dependency."""
         self.after: list[set[int]] = [set() for _ in turns]
@@ -101,9 +102,11 @@ class Dependencies:
                     yield writer, number, str(reference)
 
     def need(self, number: int, reference: Reference) -> Dependency:
+        """The turns that a reference of turn ``number`` depends on."""
         turn = self.turns[number]
         overlapping = (layer.overlapping(reference.path) for layer in self.visible(reference, turn))
         writers = tuple(sorted(set(chain.from_iterable(overlapping)) - {number}))
+        # The first turn of the same call: turns of one call for other instances are not earlier.
         listed = bisect_left(self.turns, turn.call.index, key=lambda turn: turn.call.index)
         awaited = writers[: bisect_left(writers, listed)][::-1]
         if writers and not awaited:
@@ -196,6 +199,7 @@ Layers = dict[tuple[str, str | None], PathIndex]
 
 
 def layers_of(turns: Sequence[Turn], numbers: Iterable[int]) -> Layers:
+    """The places that the turns ``numbers`` write to."""
     layers: Layers = {}
     for number in numbers:
         for kind, path in turns[number].call.output.destinations:

@@ -33,8 +33,11 @@ class Plan:
     """The dependencies of its calls in a context without instances."""
     output: Template = None
     has_output: bool = False
+    """Whether the document has the key ``output``, which may be null."""
     lazy: bool = False
+    """Whether no call is made (``mode: lazy``)."""
     ordered: bool = False
+    """Whether results are stored in the order of the list (`StoringOrder`)."""
 
 
 class TurnOutcome(NamedTuple):
@@ -44,9 +47,11 @@ class TurnOutcome(NamedTuple):
     """``failed``, ``blocked``, ``cancelled``, ``upstream_failed``, ``branch_not_taken``,
     ``lazy``."""
     why: str = ""
+    """The reason in words, as the skipped step and the Error message say it."""
     diagnostic: Diagnostic | None = None
     """The problem that is reported at the end of the run; None: nothing is reported."""
     error: StepError | None = None
+    """The failure; None: the call was never made."""
 
 
 class PlanScheduler:
@@ -58,15 +63,18 @@ class PlanScheduler:
         self.turns = self.needs.turns
         self.nodes = self.needs.nodes
         self.outcomes: dict[int, TurnOutcome] = {}
+        """The turns that have ended without a result."""
         self.changed: dict[int, Call] = {}
         """Calls of which a person changed the arguments or gave the result."""
         self.stored: set[int] = set()
+        """The turns that have ended and whose messages, if any, are in the log."""
         self.chose = {
             number
             for number, turn in enumerate(self.turns)
             if len(turn.call.output.alternatives) > 1
         }
-        """The turns whose call has alternative destinations, one of which its result selects."""
+        """The turns whose call has alternative destinations, one of which its result selects, and
+        those that returned a message, which selects its own place."""
 
     @cached_property
     def order(self) -> StoringOrder:
@@ -91,6 +99,7 @@ class PlanScheduler:
         log = frame["log"]
         waits = list[Reference]()
 
+        # Only the existence of values counts here, so the words "go" and "wait" stand for them.
         def look(reference: Reference, instance: str | None) -> Value:
             verdict = self.look(number, reference, log)
             if verdict == "wait":
@@ -176,7 +185,9 @@ class PlanScheduler:
         """The messages that the end of a turn adds."""
         call = self.call(number)
         if outcome.status == "skipped":
-            why = "upstream failed: a value was not written"  # and no running turn can write it
+            # `skip` has set the outcome of most turns. A turn without one still waits when no other
+            # turn runs, so nothing can write its value.
+            why = "upstream failed: a value was not written"
             self.outcomes.setdefault(number, TurnOutcome("upstream_failed", why))
             return ()
         error = outcome.error
@@ -218,6 +229,7 @@ class PlanScheduler:
 
 
 def _failed_turn(status: str, error: StepError) -> TurnOutcome:
+    """The outcome ``status`` of a turn that ended with ``error``."""
     return TurnOutcome(status, error.diagnostic.message, error.diagnostic, error)
 
 

@@ -65,7 +65,8 @@ class StoringOrder:
             heappush(self._next, (self._finished[number], number))
 
     def next_to_store(self) -> int | None:
-        """The first finished turn that waits for no other; None: another one must finish first."""
+        """The first finished turn that waits for no other; None: another one must finish first. The
+        turn is taken out of the heap, so the caller must store it."""
         while self._next:
             _, number = heappop(self._next)
             if number not in self._stored:
@@ -73,6 +74,7 @@ class StoringOrder:
         return None
 
     def stored(self, number: int) -> None:
+        """Note that a turn is stored. A skipped one is stored at once, even if it waits."""
         self._stored.add(number)
         inherited = layers_of(self._turns, self._waits.pop(number, ()))
         for other in self._frees[number]:
