@@ -224,8 +224,8 @@ class Runner:
         return flow.end(frame)
 
     def reach(self, scope: Scope, frame: Frame) -> None:
-        """Remember the frame of the outermost flow, for a run that ends early (decision A17), or of a
-        called flow in `watched`."""
+        """Remember the frame of the outermost flow, for a run that ends early (decision A17), or of
+        a called flow in `watched`."""
         if _is_outermost(scope):
             self.reached = frame
             if self.on_frame is not None:
