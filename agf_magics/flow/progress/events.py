@@ -52,8 +52,8 @@ class StepFinished(NamedTuple):
 
 
 class StepReplayed(NamedTuple):
-    """A call is not made: the outcome of the same call is used, from an earlier session of this run,
-    from another run, or from a recording."""
+    """A call is not made: the outcome of the same call is used, from an earlier session of this
+    run, from another run, or from a recording."""
 
     at: StepPath
     when: float

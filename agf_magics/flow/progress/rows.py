@@ -145,8 +145,9 @@ class Row:
     elements: tuple[Row, ...] = ()
     """The rows that count the elements of a fan-out."""
     failed = cancelled = left = skipped = dropped = retried = 0
-    """Each start is counted once in ``finished``, ``failed``, ``cancelled`` or ``left`` (it still runs).
-    ``retried`` and ``dropped``: the failures after which the element was tried again or left out."""
+    """Each start is counted once in ``finished``, ``failed``, ``cancelled`` or ``left`` (it still
+    runs). ``retried`` and ``dropped``: the failures after which the element was tried again or left
+    out."""
     earlier = 0
     """The number of calls that a recorded outcome replaced (`StepReplayed`)."""
     is_own = False
@@ -212,8 +213,8 @@ class Row:
         """Whether the step may run several times in order: in iterations, visits of a node,
         instances."""
         self.around = around
-        """The row of the fan-out that runs the step once for each element; None: there is none, or the
-        step may run more or less often."""
+        """The row of the fan-out that runs the step once for each element; None: there is none, or
+        the step may run more or less often."""
         if step.rescue is not None:
             self.rescues = True
         self.reports: dict[StepPath, ev.Progressed] = {}
@@ -371,7 +372,8 @@ class Tree:
             (whole,) = flow.body.steps
             self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole, many)
         for step in shown:
-            # Whether a node runs is decided in the run, so no fan-out tells how often (`Row.total`).
+            # Whether a node runs is decided in the run, so no fan-out tells how often
+            # (`Row.total`).
             row = self._step(
                 step, callees, before, depth, many, loops or is_whole, None if is_whole else around
             )
