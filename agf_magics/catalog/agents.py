@@ -44,9 +44,9 @@ class Agent:
     default: bool = False
     """Whether the agent answers steps that name no identity."""
     where: Where | None = None
-    """The thread of its calls; None: decided from the flow."""
+    """The place of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """The longest time of a call, in seconds; None: no limit."""
+    """The longest time of a call, in seconds; None: only the step and the run limit it."""
     is_async: bool = False
     """Whether a call returns a coroutine."""
     only: str | None = field(init=False)

@@ -24,7 +24,7 @@ class ModelAgent:
 
     name: str
     model: Model | None = None
-    """``provider:model``; None: the configured model."""
+    """The model; None: the configured one."""
     instructions: str = ""
     description: str = ""
     tools: tuple[str, ...] | None = None
@@ -34,6 +34,7 @@ class ModelAgent:
     gives: Mapping[str, Any] | None = None
     """The JSON Schema of the answer if the step has none; None: the answer is text."""
     steps: int = STEPS
+    """The largest number of requests of a session."""
     settings: Mapping[str, Value] = field(default_factory=dict)
     read_answer: Callable[[Value], Value] | None = None
     """Converts an answer to its value, or raises StepError with the reason to ask again. None:

@@ -16,6 +16,7 @@ from typing import Any
 from .tools.callables import Where, check_limits, description_of, is_async, name_of, signature_of
 
 ID = re.compile(r"x-[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+", re.ASCII)
+"""The pattern of an id."""
 
 TAKES = {False: ("config", "input", "agents"), True: ("config",)}
 """The parameters that a policy, and a builder (True), may have; they are filled by name."""
@@ -35,9 +36,9 @@ class Policy:
     """Whether the function returns the Step to run."""
     description: str = ""
     where: Where | None = None
-    """The thread of its calls; None: decided from the flow."""
+    """The place of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """Seconds."""
+    """The longest time of a call, in seconds; None: only the step and the run limit it."""
     is_async: bool = False
 
 

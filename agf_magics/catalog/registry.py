@@ -28,6 +28,8 @@ class Agents(Functions[Agent | ModelAgent]):
     def __init__(self) -> None:
         super().__init__("agent", "write @agent above its def")
         self._chosen = ""
+        """The key of the last agent that was added with ``default=True``; empty: none was. An agent
+        that has replaced it under this name may be no default."""
 
     def add(self, thing: Agent | ModelAgent) -> None:
         if thing.default:
@@ -86,6 +88,7 @@ class Registry:
         """Returns the model and the server's address from the settings, for the registry of the
         process."""
         self._chosen: tuple[Any, str] | None = None
+        """The model and the server's address that `choose` has set; None: the settings decide."""
 
     def choose(self, model: Any = None, base_url: str = "") -> None:
         """Use one model wherever a definition names a model (decision B2), and for agent steps that

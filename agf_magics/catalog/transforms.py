@@ -22,9 +22,9 @@ class Transform:
     function: Callable[[Any], Any]
     description: str = ""
     where: Where | None = None
-    """The thread of its calls; None: decided from the flow."""
+    """The place of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """Seconds."""
+    """The longest time of a call, in seconds; None: only the step and the run limit it."""
     is_async: bool = False
 
 

@@ -29,6 +29,7 @@ def module_if_loaded(name: str) -> Any:
 
 
 OURS = __name__.partition(".")[0]
+"""The name of this package."""
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def _is_ours() -> bool:
     """Whether this package makes the current import."""
     if rule := _rule.get():
         return rule == "installed"
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)  # the caller of `find_spec`
     while frame is not None:
         names = frame.f_globals
         name = names.get("__name__")
@@ -118,5 +119,6 @@ _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-
 _START = ""
 with suppress(OSError):
     _START = os.path.realpath(os.getcwd())
+"""The working folder in which the process started; empty: it had been removed."""
 
 watch_imports()

@@ -7,9 +7,11 @@ import re
 from typing import Any
 
 DEEPEST_JSON = 1_000
+"""The largest number of levels of JSON that a browser parses."""
 
 
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+"""A bracket, or a text with its brackets, which do not count."""
 
 
 def bound_json(decoder: type[json.JSONDecoder] = json.JSONDecoder) -> None:

@@ -24,5 +24,5 @@ def memory_by_program(pid: int) -> int | None:
     windows = ["tasklist", "/FI", f"PID eq {pid}", "/FO", "CSV", "/NH"]
     command = windows if sys.platform == "win32" else ["ps", "-o", "rss=", "-p", str(pid)]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
-    # The last column of tasklist is "12,345 K".
+    # The last column of tasklist is "12,345 K"; ps prints such kilobytes, too.
     return int("".join(filter(str.isdigit, printed.rpartition(',"')[2]))) << 10

@@ -122,7 +122,8 @@ def shrink(store: Store) -> int:
 
 
 def _release_pages(store: Store, pages: int) -> int:
-    """Release some pages, and return the number of pages that are still free."""
+    """Release some pages, and return the number of pages that are still free; 0 also if none could
+    be released, so that `shrink` ends."""
     with store.writing() as connection:
         (free_before,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(min(free_before, pages)):
@@ -143,7 +144,8 @@ def size_of_file(path: Path) -> int:
 
 
 def sizes(store: Store) -> dict[int, int]:
-    """The approximate bytes of each run. Raises JournalError."""
+    """The approximate bytes of each run. The short cells of a record count 80. Raises
+    JournalError."""
     sql = f"""SELECT r.num, length(r.work) + coalesce(length(r.output),
     0) + coalesce(length(r.stores), 0) + coalesce(
         (SELECT sum(80 + length(at) + coalesce(length(given), 0) + coalesce(length(value),

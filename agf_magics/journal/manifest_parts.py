@@ -25,6 +25,7 @@ def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
         before, last = last, part_digest(last, text)
         rows.append((last, before, text, now))
     with store.writing() as connection:
+        # From the last text back: the parts before a part that is stored are stored, too.
         exists = "SELECT 1 FROM parts WHERE digest=?"
         while rows and connection.execute(exists, rows[-1][:1]).fetchone() is None:
             connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", rows.pop())

@@ -15,7 +15,7 @@ from .records.records import RECORDS, Record, decoded
 from .run_calls import RunReader
 
 AT_ONCE = 500
-"""The number of records that are read in one statement."""
+"""The number of rows of the table whose records, at most two each, are read in one statement."""
 
 
 class RowOutcome(NamedTuple):

@@ -27,13 +27,15 @@ from .records.record_reader import read_records
 from .records.records import RECORDS, Record, RecordedArguments
 
 CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
-"""The calls of a run; marks have no kind, and a row of a table is not a call."""
+"""The calls of a run: marks (but for ``fired`` and ``answered``) have no kind, and a row of a table
+is not a call."""
 
 _NUMBERS = ", ".join(
     f"CASE json_type(at, '$[{place}]') WHEN 'integer' THEN json_extract(at, '$[{place}]') ELSE 0 END"
     for place in range(1, 7)
 )
-"""The first numbers of a path: of the element, then of the turn of a model's session."""
+"""The parts 1 to 6 of a path as numbers: of the element, then of the turn of a model's session. The
+id of a step, and a part that the path does not have, count as 0."""
 
 ORDERS = {
     "ended": "line",
@@ -88,6 +90,7 @@ class CallsOfElement(NamedTuple):
     failed: int
     """The number of failed calls; retried ones count."""
     last_failed: bool
+    """Whether the call failed whose record is the last."""
     started: float
     ended: float
     first: int

@@ -34,6 +34,7 @@ limited."""
 
 
 ENDED = ("ok", "error", "cancelled")
+"""The statuses of a run that has ended and waits for nobody."""
 
 END = "num, form, output, shown, stores, error, sign, tree"
 """The columns of a run's end, whose checksum is ``end_crc``."""
@@ -64,9 +65,12 @@ class ListedRow(NamedTuple):
 LISTED = ", ".join(ListedRow._fields)
 
 OF_RUN = "line>? AND line<?"
+"""The condition for the records of a run. Its values are the run's number, and that plus `ROOM`."""
 REUSABLE = "what='finished' AND form!='again' AND typeof(digest)='blob' AND length(digest)>0"
+"""The condition for results that another run may reuse."""
 
 STATUSES = (*ENDED, "waiting", "running")
+"""The statuses that a row may have."""
 
 
 class RunHead(NamedTuple):
@@ -118,11 +122,13 @@ class RunRow(NamedTuple):
     work_sign: bytes | None
     """The signature of the manifest, because a person may resume only their own runs."""
     form: str | None
+    """The form of the output, as in `StoredValue`; None: no end was written."""
     output: str | bytes | None
     shown: str | None
     stores: str | None
     error: str | None
     sign: bytes | None
+    """The signature of an output that is a pickle; else None."""
     tree: str | None
     parts: tuple[str, ...] = ()
     """The texts to which the manifest refers, as `keep_parts` stored them; empty if one is
@@ -133,7 +139,7 @@ class RunRow(NamedTuple):
 
 def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[RunHead]:
     """All runs, last run first, damaged runs included. ``name``: list only the last ``most`` runs
-    of this flow. Raises JournalError."""
+    of this flow; default -1: all of them. Raises JournalError."""
     where = ""
     parameters: tuple[Any, ...] = ()
     if name is not None:

@@ -21,6 +21,7 @@ from .records.records import Record, decoded
 from .runs import ENDED, RunRow, records
 
 COPY_FORMAT = 2
+"""The format of a copy; `paste` reads no other."""
 
 PRIVATE = {"folder": "", "notebook": ""}
 """The keys of a manifest that name folders of a computer, with their values in a copy."""
@@ -42,7 +43,10 @@ _HEAD = (
     "dropped",
     "lost",
 )
+"""The fields of a `RunHead` in a copy, in the order in which `paste` takes them."""
 _END = ("form", "output", "shown", "stores", "error", "tree")
+"""The fields of a `RunRow` in a copy, in the order of the columns. ``sign``, which a copy lacks,
+stands before the last."""
 
 
 def copied(store: Store, row: RunRow) -> Iterator[str]:
@@ -52,6 +56,7 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
     status = head.status if head.status in ENDED else "running"
     end = {name: getattr(row, name) for name in _END}
     if row.previews:
+        # In the form of `CallRows.stores`: the names of the previews, and a single piece.
         end["stores"] = encode([list(row.previews), row.stores])
     if row.form in PICKLED:
         end |= {"form": "again", "output": None}

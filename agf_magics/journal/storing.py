@@ -33,7 +33,8 @@ class Storing:
         write: Callable[[Outcome, OrderedRows | Writer], Awaitable[bool]],
     ) -> None:
         """``is_for_parts``: whether a value must be stored now. ``write``: writes the row of an
-        outcome, after or before the held rows, and returns whether it is durable."""
+        outcome (by `OrderedRows` after the held rows, by the `Writer` before them), and returns
+        whether it is durable."""
         self._rows = rows
         self._out = out
         self._is_for_parts = is_for_parts
@@ -60,6 +61,7 @@ class Storing:
         await self.before()
         if snapshot_of_value is not None and self._is_for_parts(outcome):
             self._out.hold()
+            # The number is taken now, so that the rows that are made meanwhile have larger ones.
             outcome = outcome._replace(line=self._rows.next_line(), ended=time.time())
             self._behind = asyncio.ensure_future(self._store_behind(outcome, snapshot_of_value))
         else:

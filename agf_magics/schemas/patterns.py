@@ -83,8 +83,9 @@ def searcher(pattern: str) -> Callable[[str], bool]:
 
 @cache
 def our_patterns() -> dict[str, re.Pattern[str]]:
-    """The patterns of ``agf.schema.json``, for `re`. A test checks that their cost is linear. ``$``
-    is replaced, because in Python it also matches before a final newline."""
+    """The patterns of ``agf.schema.json``, for `re`. A test checks that their cost is linear. They
+    have no ``$``, which in Python also matches before a final newline: `searcher` matches the whole
+    text."""
     return {
         r"^[0-9]+\.[0-9]+\.[0-9]+$": re.compile(r"\A[0-9]+\.[0-9]+\.[0-9]+"),
         "^[a-zA-Z_][a-zA-Z0-9_]*$": re.compile(r"\A[a-zA-Z_][a-zA-Z0-9_]*"),

@@ -42,5 +42,6 @@ TYPES = {
     "object": dict[str, Any],
     "null": None,
 }
+"""The Python types for the types of JSON Schema, except arrays."""
 DEEPEST = 20
 """The number of levels of a schema that are converted."""

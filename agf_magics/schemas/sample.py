@@ -138,6 +138,7 @@ FORMATS: Mapping[str, str] = {
     "uri": "https://example.org/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
+"""A text of each format."""
 
 
 def _text(schema: Mapping[str, Any]) -> str:
@@ -154,6 +155,7 @@ _BOUNDS: Mapping[str, Callable[[float, float], bool]] = {
     "exclusiveMinimum": operator.gt,
     "exclusiveMaximum": operator.lt,
 }
+"""The tests of a number by these keywords, as ``test(number, bound)``."""
 
 
 def _number(schema: Mapping[str, Any], whole: bool) -> int | float:

@@ -29,6 +29,7 @@ _KINDS: Mapping[type, str] = {
     list: "list",
     dict: "object",
 }
+"""The kind of a value, by its class."""
 _WORDS = {
     "text": "text",
     "number": "a number",
@@ -37,6 +38,7 @@ _WORDS = {
     "list": "a list",
     "object": "an object",
 }
+"""The words for each kind, in the order in which a message lists them."""
 _OF_FIELD = {"string": "text", "number": "number", "list": "list", "object": "object"}
 
 
@@ -45,10 +47,11 @@ class Shape(NamedTuple):
     thousands."""
 
     kinds: frozenset[str]
+    """The kinds that the value may have, keys of `_WORDS`."""
     values: tuple[Value, ...] | None = None
     """All possible values; None: they are many or unknown."""
     of: Shape | None = None
-    """The shape of a list's elements."""
+    """The shape of a list's elements; None: it is unknown, or the value is no list."""
     fields: Mapping[str, Shape | None] = MappingProxyType({})
     """The fields of an object."""
     closed: bool = False

@@ -60,7 +60,7 @@ def meant_by(char: str) -> str | None:
     if category == "Cf":
         return ""
     if "！" <= char <= "～" and not char.isalnum():
-        return chr(ord(char) - 0xFEE0)
+        return chr(ord(char) - 0xFEE0)  # the full-width signs have the order of ASCII
     return None
 
 
@@ -109,6 +109,7 @@ def hint_near(span: Span) -> str | None:
 
 
 _BLOCK = re.compile(r"(?:^|[\s:])[|>][-+0-9]*\s*(?:#.*)?$")
+"""The end of a line below which a block text begins."""
 
 
 def _in_block_text(source: Source, line: int) -> bool:
@@ -128,7 +129,9 @@ def _indent(line: str) -> int:
 
 
 _KEY = re.compile(r"(?:^|[,{\[｛［，])\s*(?:- )*[\w.\-$]+ ?$")
+"""A key at the end of the text before a colon: first on its line, or after a comma or a bracket."""
 _BEFORE_VALUE = (":", "-", ",", "{", "[", "(", "=", "：", "｛", "［", "，")
+"""The signs after which a value may begin, full-width ones included."""
 
 
 def _of_syntax(line: str) -> Iterator[str]:

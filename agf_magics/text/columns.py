@@ -10,6 +10,7 @@ import textwrap
 import unicodedata
 
 WIDTH = 78
+"""The largest number of columns of a line."""
 LONGEST = 2_000
 """The number of characters of a message or a hint that are shown. The text of a foreign exception
 may be a page."""
@@ -35,6 +36,7 @@ _WRAPPER = textwrap.TextWrapper(
     break_on_hyphens=False,
 )
 _EXCERPT = re.compile(r"  -->| *[0-9]* \| ")
+"""The beginning of a line of an excerpt of source."""
 
 
 def wrap(paragraph: str) -> str:

@@ -23,8 +23,8 @@ DEEPEST = 200
 
 FEW = 16
 _FEW_ATOMS = 8 * FEW
-"""The largest number of atoms in a container that is weighed again in every place: to remember its
-weight would take longer."""
+"""The largest number of parts (`FEW`) and the largest weight of a container that is weighed again
+in every place: to remember its weight would take longer."""
 
 
 def weigh(value: Any) -> int:
@@ -105,7 +105,9 @@ class _Writing:
 
     def __init__(self) -> None:
         self.visited: dict[int, tuple[int, Any]] = {}
+        """The characters of each counted object, and the object, by its identity."""
         self.left = self.MOST_OBJECTS
+        """The number of objects with fields that may still be looked at."""
 
     def size(self, value: Any, room: int) -> int:
         """The characters of ``value``, at most ``room`` levels deep. Raises _Endless."""

@@ -21,6 +21,8 @@ PLACES = 100
 
 
 _budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)
+"""The number of names that may still be compared, in a list of one item, which `spend_comparisons`
+counts down; None: no block shares a budget."""
 
 
 @contextmanager

@@ -208,8 +208,9 @@ class Extents(_Counter):
             self.counted.clear()
 
     def joined(self, whole: list[Any], first: list[Any], second: list[Any]) -> None:
-        """Remember the count of ``whole``, which is ``left + right``, if one side is remembered. So
-        a list that grows element by element is not counted from its beginning each time."""
+        """Remember the count of ``whole``, which is ``first + second``, if that of the longer one
+        is remembered. So a list that grows element by element is not counted from its beginning
+        each time."""
         long, short = (first, second) if len(first) >= len(second) else (second, first)
         counted = self.remembered(long)
         if counted is None or len(short) > REMEMBERED:

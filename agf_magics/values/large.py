@@ -65,7 +65,7 @@ class KnownValue:
         assert not IS_CHECKED or copy == read_all(self.value), (
             "a value of a frame was changed in place"
         )
-        if self.copies == 2:
+        if self.copies == 2:  # this is the third one, so there are several readers
             self._again = _copier(self.value, copy)
         self.copies += 1
         return copy

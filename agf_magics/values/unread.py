@@ -40,6 +40,7 @@ class ReadAtOnce:
 
 
 _NOTHING: Any = object()
+"""In place of a value that is not in memory."""
 
 
 @final

@@ -160,6 +160,7 @@ _PLAIN: tuple[tuple[type, Callable[[Any], Value]], ...] = (
     (int, int),
     (float, float),
 )
+"""The types whose subclasses are converted to them, and the function that does it."""
 
 
 def is_json(value: Value) -> bool:
@@ -195,6 +196,7 @@ NAMES = {
     list: "a list",
     dict: "an object",
 }
+"""The words for the types of JSON."""
 
 
 OTHER_KEYS = "an opaque dict with keys that are not text"

@@ -37,6 +37,7 @@ _TYPES = {
     ".webp": "image/webp",
     ".pdf": "application/pdf",
 }
+"""The media type that a file with this suffix must have."""
 
 
 class Attachment(NamedTuple):

@@ -51,6 +51,7 @@ CONFIGURES = _words("""
 configuration."""
 
 FOLDERS = _words("__pycache__ node_modules site-packages")
+"""Folders whose files are loaded as code."""
 FOLDER_SUFFIXES = _words("app workflow scptd framework pkg bundle dist-info egg-info egg")
 """The suffixes of folders from which a system or Python runs something."""
 
@@ -114,9 +115,9 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
 
 
 def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
-    """Raises StepError ``tool.file-path`` for a file that Python would import or a program would run or
-    be configured by, and for a file in a folder with the name of an installed package (decisions D3,
-    D165)."""
+    """Raise StepError ``tool.file-path`` for a file that Python would import or a program would run
+    or be configured by, and for a file in a folder with the name of an installed package (decisions
+    D3, D165)."""
     for as_written in parts[:-1]:
         name = fold(as_written)
         if name in FOLDERS or _suffix(name) in RUNNABLE | FOLDER_SUFFIXES:

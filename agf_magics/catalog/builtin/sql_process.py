@@ -27,11 +27,13 @@ from .sql_child import MEMORY, SPARE
 
 PROGRAM = str(Path(__file__).with_name("sql_child.py"))
 START_SECONDS = 60.0
+"""The longest time of the start of a process, in seconds."""
 TURN = 0.05
 """The seconds between two checks of a running query."""
 LOOK = 0.5
 """The seconds between two checks of a process's memory, if the system sets no limit."""
 LONGEST_LINE = 1_000_000
+"""The largest number of bytes of the line of JSON in an answer."""
 _INHERITED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "TMPDIR", "TEMP", "TMP", "LANG")
 """The environment variables that the process gets: Python and the libraries need them. Keys and
 tokens are not among them."""
@@ -111,7 +113,7 @@ def _start() -> subprocess.Popen[bytes]:
         finally:
             if not answer.done():
                 _end(process)
-    if answer.result() != b"{}\n":
+    if answer.result() != b"{}\n":  # the program writes it when it is ready
         _end(process)
         raise NoProcess("it ended when it started")
     return process
@@ -167,6 +169,7 @@ def _ask(process: subprocess.Popen[bytes], query: str, frames: Mapping[str, Any]
     answer = answers.readline(LONGEST_LINE)
     if not answer.endswith(b"\n"):
         raise OSError("the process has ended")
+    # An empty object: there is no error, and the table follows.
     return json.loads(answer) or ipc.open_stream(answers).read_all()
 
 

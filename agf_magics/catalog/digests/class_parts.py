@@ -91,5 +91,6 @@ def _field(field: dataclasses.Field, digest: Digest) -> None:  # type: ignore[ty
     compared."""
     parts = (getattr(field, name) for name in _OF_A_FIELD)
     missing = dataclasses.MISSING
+    # In a list, so that a text "missing" is another part.
     digest.add_all("field", ("missing" if part is missing else [part] for part in parts))
     digest.add_value(dict(field.metadata))

@@ -76,6 +76,7 @@ def names_of(function: types.FunctionType) -> CodeNames:
             elif step.opname in _STORES or step.opname in _SETS:
                 names.bound.add(step.argval)
             elif step.opname == "IMPORT_NAME":
+                # Python loads the level and the imported names just before.
                 level = steps[at - 2].argval
                 within = function.__globals__.get("__package__")
                 module = resolve_name("." * level + step.argval, within) if level else step.argval
@@ -96,6 +97,7 @@ def _reader_names(value: Any) -> Iterator[str]:
     if isinstance(value, _FUNCTIONS):
         package = sys.modules.get(str(getattr(value, "__module__", "")).partition(".")[0])
         for name in TEXT_READERS:
+            # `types` has none of these names: it stands for a package that is not loaded.
             if name == value.__name__ or vars(package or types).get(name) is value:
                 yield name
 

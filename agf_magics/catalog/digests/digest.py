@@ -65,6 +65,7 @@ class Digest:
         self.digests_by_name: dict[str, str] = {}
         """The digests of the named parts of the outermost function."""
         self._depth = 0
+        """The number of parts that are open now (see `part`)."""
         self._room = most
         """The number of bytes that may still be added; None: no limit."""
         self._seen: dict[int, int] = {}
@@ -80,6 +81,7 @@ class Digest:
         self.add_reserved(kind, raw)
 
     def add_reserved(self, kind: str, raw: bytes) -> None:
+        """Add bytes for which `reserve` was called."""
         self.hash.update(f"{kind}:{len(raw)}:".encode())
         self.hash.update(raw)
 

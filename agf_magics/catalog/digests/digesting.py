@@ -37,6 +37,7 @@ class FunctionDigest:
     two versions of the function."""
     places: Places = field(compare=False)
     most: int | None = field(compare=False)
+    """The largest number of bytes of a named object; None: no limit."""
 
     def state(self, place: Place) -> str | None:
         """The digest of the object that is at ``place`` now; None if the object has no digest."""

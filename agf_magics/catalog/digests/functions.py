@@ -215,7 +215,7 @@ def _add_annotations(digest: Digest, function: types.FunctionType) -> None:
 
 
 def _add_imports(digest: Digest, names: Iterable[str]) -> Iterator[types.ModuleType]:
-    """The modules that a function's body imports."""
+    """Add the modules that a function's body imports, and yield those that are loaded."""
     for name in names:
         module = sys.modules.get(name)
         with digest.part(name):
@@ -228,7 +228,8 @@ def _add_imports(digest: Digest, names: Iterable[str]) -> Iterator[types.ModuleT
 
 
 def _add_attributes(digest: Digest, modules: list[types.ModuleType], words: frozenset[str]) -> None:
-    """The attributes of the notebook's modules that a function names, with their current values."""
+    """Add the attributes of the notebook's modules that a function names, with their current
+    values."""
     seen = set[int]()
     while modules:
         module = modules.pop()
@@ -272,7 +273,7 @@ def _add_module(module: types.ModuleType, digest: Digest) -> None:
 
 
 def _add_named_module(digest: Digest, module: types.ModuleType) -> None:
-    """A module that a function names; `_add_attributes` adds what the function reads of it."""
+    """Add a module that a function names; `_add_attributes` adds what the function reads of it."""
     if sys.modules.get(module.__name__) is not module:
         raise NoDigest
     if add_installed(digest, module.__name__, ""):

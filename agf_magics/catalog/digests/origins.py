@@ -30,8 +30,10 @@ _INSTALLED = tuple(
         sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
     }
 )
+"""The folders of the standard library and of the packages of this Python."""
 
 _SITES = frozenset({"site-packages", "dist-packages"})
+"""The names of the folders into which an installer puts packages."""
 
 _NEVER_OURS = frozenset({"builtins", __name__.partition(".")[0]})
 """Packages that never belong to the notebook: Python's builtins, and this package even if it is

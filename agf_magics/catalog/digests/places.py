@@ -26,6 +26,7 @@ class Place:
     key: str
     """The name that is the same in all processes."""
     holder: object = field(repr=False)
+    """The globals, the cell, the function, the class or another object that has the object."""
     slot: str
     """The attribute or the name in ``holder`` under which the object is."""
     look: Callable[[], Any]
@@ -49,7 +50,8 @@ class Places:
         self.constants: list[tuple[Place, Any]] = []
         """The places of values that cannot change."""
         self.bindings: list[tuple[Place, Any]] = []
-        """The places of functions, classes and modules."""
+        """The places of functions, classes and modules, and in the end of the constants whose names
+        no function binds (`_digest_function`), each with its value."""
         self.bound: set[str] = set()
         """The names that the functions bind to another object."""
         self.codes: dict[int, tuple[object, str, str]] = {}
@@ -63,6 +65,7 @@ class Places:
         self.named_in_texts: set[tuple[int, str]] = set()
         """The names in texts that were added, each with the identity of the globals."""
         self._seen: set[tuple[int, str]] = set()
+        """The identities of the places that were added."""
 
     def add(self, place: Place, value: Any, kind: str) -> None:
         """Add a place once. ``kind``: ``code``, ``constant`` or ``object``."""

@@ -79,6 +79,7 @@ def _add_dtype(digest: Digest, dtype: Any) -> None:
 _OF_A_TABLE = frozenset(
     {"_mgr", "_attrs", "_flags", "_name", "_item_cache", "_cacher", "_typ", "_metadata"}
 )
+"""The attributes that every table of pandas may have."""
 
 
 def _add_table(digest: Digest, table: Any, pandas: Any) -> None:
@@ -160,6 +161,7 @@ _MASKED = frozenset(
         *(f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)),
     }
 )
+"""The types of columns that keep their missing values in a mask."""
 
 
 def _add_objects(digest: Digest, values: list[Any]) -> None:

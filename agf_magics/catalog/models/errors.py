@@ -126,7 +126,8 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
     ),
 )
 """The causes of a failed request: the class of the library's error, the HTTP statuses, then the
-code, the message and the hint of our error. The first fitting row counts."""
+code, the message and the hint of our error. The first fitting row counts; an empty class fits no
+error."""
 
 
 def _broken_off(error: BaseException, model: str) -> ModelFault:

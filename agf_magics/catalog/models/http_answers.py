@@ -51,6 +51,7 @@ class Heard:
     """The text of a reply of the Chat protocol in one piece, as it was sent: the library removes
     tags of reasoning from any place. None: it is another kind of reply."""
     calls: CallNumbers = field(default_factory=CallNumbers)
+    """The numbers of the calls in a stream, repaired."""
 
 
 _heard: ContextVar[Heard | None] = ContextVar("heard", default=None)

@@ -95,6 +95,7 @@ def _repair_completion(reply: Json) -> bool:
 
 
 _HEAD = {"id": "", "object": "chat.completion", "created": 0, "model": ""}
+"""The fields that each reply of the Chat protocol has, and the values that a missing one gets."""
 
 
 class CallNumbers:

@@ -36,13 +36,16 @@ _GUESSED = {
     "claude": "anthropic",
     "gemini": "google",
 }
+"""The provider of a model that is named without one, by the beginning of its name."""
 _PACKAGES = {
     "openai": "openai",
     "anthropic": "anthropic",
     "google": "google.genai",
     "ollama": "openai",
 }
+"""The package that pydantic-ai needs for each provider."""
 _OLLAMA = "http://localhost:11434/v1"
+"""The address of Ollama, unless OLLAMA_BASE_URL sets another one."""
 
 
 class Loop(Protocol):
@@ -276,7 +279,8 @@ def _environment() -> int:
 
 
 def _split(name: str, served: bool) -> tuple[str, str]:
-    """The provider, and the provider's name for the model. Raises ModelFault."""
+    """The provider, and the provider's name for the model. ``served``: whether a server's address
+    is set, so that a name without a provider is one of OpenAI's protocol. Raises ModelFault."""
     provider, colon, model = name.partition(":")
     if not name.strip():
         raise fault("model.none", "no model is chosen", CHOOSE)

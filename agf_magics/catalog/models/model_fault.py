@@ -15,6 +15,7 @@ from .messages import Tokens
 _SECRET = re.compile(
     r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+|(?<=//)[^/\s@]+@"
 )
+"""A text that looks like a key, or the user and the password in an address."""
 _PARAMETER = re.compile(
     r"([?&][\w.-]*(?:key|token|secret|password|sig|auth)[\w.-]*=)[^&\s#'\"]*[^&\s#'\":,;]",
     re.IGNORECASE,
@@ -22,6 +23,7 @@ _PARAMETER = re.compile(
 """A parameter of an address whose name says that it is a key."""
 
 _VARIABLE = re.compile(r"(?:_KEY|_TOKEN|_SECRET|_PASSWORD)$")
+"""The end of the name of a variable whose value is a secret."""
 
 
 class ModelFault(StepError):

@@ -60,6 +60,7 @@ _ARGUMENTS = frozenset({"arguments", "parameters", "args"})
 """The keys of the arguments in a call that a model writes as text."""
 
 _NOT_ENDED = frozenset({"in_progress", "queued", "incomplete"})
+"""The reasons of an end that mean that the reply has not ended."""
 _FILTERED = frozenset(
     [
         "content_filter",
@@ -128,6 +129,7 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
         fault.used = usage
         raise fault
     reply: Reply = {"text": _unwrap_text(text, request.schema), "calls": calls, "usage": usage}
+    # The answer is the call without the name of a tool.
     answer_call = next((call for call in calls if call["tool"] == ""), None)
     if answer_call is not None and "fault" not in answer_call:
         reply["answer"] = _unwrap(answer_call["arguments"], request.schema)

@@ -39,6 +39,7 @@ _SETTINGS = {
     "max_output_tokens": "max_tokens",
     "stop_sequences": "stop_sequences",
 }
+"""pydantic-ai's names of the settings, by ours."""
 
 
 def library_model(provider: str, model: str, base_url: str) -> LibraryModel:

@@ -7,6 +7,7 @@ import re
 from .messages import NAMELESS, Request
 
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+"""A character that no sent name has. A sent name has at most 64 characters."""
 
 
 class ToolNames:
@@ -14,10 +15,12 @@ class ToolNames:
 
     def __init__(self, request: Request) -> None:
         self.sent_names: dict[str, str] = {}
+        """The names that are sent, by ours; `ours` is the reverse."""
         for tool in request.tools:
             self.sent_names[tool.name] = self._free(_REFUSED.sub("_", tool.name)[:64])
         self.ours = {sent: name for name, sent in self.sent_names.items()}
         self.answer = self._free("final_answer")
+        """The name that is sent for the structured answer."""
         self.offers_answer = False
         """Whether the structured answer is offered as a call."""
 
@@ -38,4 +41,5 @@ class ToolNames:
         return self.ours.get(sent, sent)
 
     def of(self, name: str) -> str:
+        """The name that is sent for our ``name``, even if the request does not offer that tool."""
         return self.sent_names.get(name, _REFUSED.sub("_", name)[:64] or "_")

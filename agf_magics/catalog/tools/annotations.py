@@ -46,8 +46,10 @@ Schema = dict[str, Any]
 CONFIG = ConfigDict(arbitrary_types_allowed=True)
 
 SCALARS = frozenset({"int", "float", "bool", "str"})
+"""The kinds of core schemas that are made strict."""
 
 CHOICES = frozenset({"literal", "enum"})
+"""The kinds of core schemas whose values are compared as `_exact` does."""
 
 OF_JSON = SCALARS | {
     *("any", "none", "literal", "list", "set", "dict", "tuple", "nullable", "union"),
@@ -142,6 +144,7 @@ def build(
 
 
 _DATA = frozenset({"numpy", "pandas", "polars", "pyarrow"})
+"""Packages whose objects the check passes on as they are."""
 
 
 def _class_as_is(annotation: object) -> str | None:

@@ -33,6 +33,8 @@ EXPECTED = {
     "literal_error": "{expected}",
     "enum": "{expected}",
 }
+"""The words after "expects", by pydantic's type of the error, whose ``ctx`` has the
+fields in braces."""
 
 TYPES = {
     "string": "text",
@@ -43,6 +45,7 @@ TYPES = {
     "array": "list",
     "object": "object",
 }
+"""The words for the types of JSON Schema in a list of parameters."""
 
 
 def faults(

@@ -48,6 +48,7 @@ class Arguments:
         self._owner = owner
         self._routine = routine_of(function)
         self._code = getattr(self._routine, "__code__", None)
+        """The code of the function when its parameters were read; None: it has none."""
         self._refused: tuple[Diagnostic, ...] = ()
         self._model: ArgumentsModel | None = None
         self.signature = signature_of(function)

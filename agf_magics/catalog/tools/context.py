@@ -148,7 +148,8 @@ def no_user(question: Question, why: str, hint: str) -> StepError:
 
 
 def check_report(done: Any, total: Any, text: Any) -> Report:
-    """The report of these values. Raises StepError ``tool.progress`` for wrong values."""
+    """The report of these values; a total of 0 counts as unknown. Raises StepError
+    ``tool.progress`` for wrong values."""
     for name, value in (("done", done), ("total", total)):
         # NaN is refused, because it is not in the range.
         if value is not None and not (is_number(value) and 0 <= value <= LARGEST):
@@ -184,7 +185,8 @@ def _are_texts(choices: Any) -> bool:
 
 
 def check_answer(question: Question, answer: Value, place: Span | None = None) -> str:
-    """``answer``, if it is a text and one of the choices. Raises WrongAnswer otherwise."""
+    """``answer``, if it is a text and one of the choices. Otherwise raises StepError
+    ``step.question-failed``."""
     if isinstance(answer, str) and (not question.choices or answer in question.choices):
         return answer
     expected = " or ".join(map(repr, question.choices[:5])) or "a text"

@@ -38,3 +38,4 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
 
 
 _CONTEXT = "_tool_context"
+"""The parameter of a derived tool that gets the `ToolContext`, if its base has such parameters."""

@@ -51,6 +51,7 @@ class SchemaArguments:
     are_current = True
     """Always True, because the schema of a tool never changes."""
     function: Callable[..., Any] | None = None
+    """None: there is no Python function, so `secret`, `problems` and `refused` are empty, too."""
 
     def __init__(
         self, schema: Mapping[str, Any], gives: Mapping[str, Any] | None, context: Collection[str]

@@ -176,6 +176,7 @@ class Gate:
         """Set the limits. Raises TypeError or ValueError."""
         if rate is not None and not isinstance(rate, str):
             raise TypeError(f'rate must be a text such as "20/s", got {rate!r}')
+        # "1/s" only makes the match succeed: without a rate its numbers are not used.
         written = _RATE.fullmatch("1/s" if rate is None else rate)
         if written is None:
             forms = '"20/s", "100/min" or "1000/h", with a number from 1'

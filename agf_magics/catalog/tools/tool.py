@@ -16,6 +16,7 @@ from .schema_arguments import SchemaArguments
 from .throttle import Throttle, is_number
 
 MASK = "•••"
+"""The text in place of a secret."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -28,9 +29,9 @@ class Tool:
     arguments: Arguments | SchemaArguments
     description: str = ""
     where: Where | None = None
-    """The thread of its calls; None: decided from the flow."""
+    """The place of its calls; None: decided from the flow."""
     timeout: float | None = None
-    """The longest time of a call, in seconds; None: no limit."""
+    """The longest time of a call, in seconds; None: only the step and the run limit it."""
     reuse: bool = True
     """Whether a later run may use a result again; False: the call has an effect."""
     is_async: bool = False
@@ -105,6 +106,7 @@ class Tool:
             tool = make_tool(function, name, self.where, self.timeout, self.reuse, secret)
         except (TypeError, ValueError):  # the next registration reports it
             return self
+        # What follows from the function is new; all other options stay.
         same = {"function", "arguments", "description", "is_async"}
         return replace(self, **{option: getattr(tool, option) for option in same})
 

@@ -406,7 +406,7 @@ class CallRows:
         Any thread may call this."""
         if outcome.must_be_stored:
             return None
-        copy = snapshot(outcome.value, outcome.packed.is_json)
+        copy = snapshot(outcome.value, outcome.packed.is_json)  # in a tuple
         return self._copy_with_fingerprint(outcome, copy[0]) if copy is not None else None
 
     def store(self, outcome: Outcome, to_store: CopyToStore | None = None) -> Outcome:
@@ -476,7 +476,7 @@ class CallRows:
             return None
         text = json_text(value, LONGEST_JSON)
         if text is not None:
-            halves = [b"", essence(EncodedValue("json", text)).digest]
+            halves = [b"", essence(EncodedValue("json", text)).digest]  # no sizes of arrays
         else:
             seen = to_store.fingerprint if to_store is not None else None
             seen = seen or print_of(value)
@@ -593,7 +593,7 @@ class CallRows:
 
     def changes(self) -> Insert | None:
         """The row, at the end of the run, of the objects that its calls changed and that no other row
-        names; None: there are none."""
+        names; None: there are none. It belongs to no call, so zeros stand before the entries."""
         entries = self.digests.objects.at_end()
         cells = ("changed", encode(["changed"]), "", "", "", *[None] * 3, 0, *[None] * 5)
         return self.row(*cells, bytes(CALL) + entries) if entries else None

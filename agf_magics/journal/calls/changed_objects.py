@@ -66,7 +66,7 @@ class _Tracked:
         self.state: bytes | None = b""
         """The last digest; None if the object cannot be digested any more."""
         self.stamp = -1
-        """The stamp of that digest, a number that grows."""
+        """The stamp of that digest, a number that grows; -1: there was no digest yet."""
         self.value: Any = None
         """The object of that digest."""
         self.rests_until = 0.0
@@ -218,6 +218,7 @@ class Objects:
             return
         digest = tracked.digest.state(tracked.place)
         state = bytes.fromhex(digest)[:_STATE] if digest is not None else None
+        # If no call names the object now and no look was left out, a cell has changed it.
         was_changed = is_same and (tracked.skipped or tracked.open) and state != tracked.state
         ended = time.monotonic()
         tracked.skipped = False

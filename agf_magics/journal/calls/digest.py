@@ -112,6 +112,7 @@ class CallDigest:
         if text is None:
             named = _with_names(callee, arguments)
             late = self._late(named, keyed)
+            # The empty text, and the empty digest below, stand for what `digest_late` computes.
             arguments_identity = digest_value(named, self.most) if late is None else ""
             # A secret could be guessed from the digest.
             contents = None if keyed else arguments_identity or None
@@ -176,6 +177,7 @@ class CallDigest:
         if type(value) is Unread:
             return True
         package = type(value).__module__.partition(".")[0]
+        # `digest_value` knows no tables of these two, however small they are.
         is_large = package in ("polars", "pyarrow") or bytes_of_data(value) > (self.most or 0)
         return is_large and is_data(value)
 

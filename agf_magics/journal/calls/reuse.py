@@ -87,8 +87,9 @@ class Reuse:
         return len(self._results.get(digest[:CALL], ()))
 
     def add(self, run: EarlierRun, records: Iterable[Record]) -> None:
-        """Add the results of a run. The n-th result of a digest is added if every newer run has
-        fewer than n results."""
+        """Add the results of a run that no newer run has. The caller has left out the others, as
+        `_missing` and `missing_results` do: the n-th result of a digest is added if every newer run
+        has fewer than n results."""
         for record in filter(_is_reusable, records):
             form, data, *_ = record.result
             assert record.digest, "it is reusable"

@@ -44,6 +44,8 @@ class EncodedValue(NamedTuple):
 
     form: Form
     data: str | bytes | None = None
+    """The JSON text, or the pickle. For ``again`` the bytes by which the value can be compared
+    (`ObjectFingerprint.contents`), or None."""
     shown: str | None = None
     """A preview as JSON, if the form is not JSON."""
     why: str | None = None

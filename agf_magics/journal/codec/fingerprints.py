@@ -58,6 +58,7 @@ MANY = 10_000
 identity."""
 
 CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
+"""Classes of code: a function, a module or a class is not data that a call changes."""
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 """Classes whose objects have no state for later steps."""
 

@@ -47,7 +47,8 @@ class _Known(NamedTuple):
     name: bytes
     """The name, without the bits of a place."""
     state: bytes | None
-    """A hash of the last pickle; None: a repeated call has changed the object since."""
+    """A hash of the last pickle. None: the object was never a whole result, or a call that is to be
+    repeated has changed it since."""
     is_changed: bool = False
     """Whether a call has changed the object in this session."""
 
@@ -150,7 +151,8 @@ class Identities:
         return look() if look is not None else None
 
     def changed(self, thing: Any) -> None:
-        """Note that a repeated call has changed this object."""
+        """Note that a call has changed this object. A resumed run repeats the call for that
+        reason."""
         entry = self._find(thing)
         if entry is not None:
             self._known[id(thing)] = entry._replace(state=None, is_changed=True)

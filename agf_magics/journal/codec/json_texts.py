@@ -16,6 +16,8 @@ def _encoder() -> Callable[[Any], str]:
     journaled element of a fan-out would take 42 µs instead of 33."""
     plain = json.JSONEncoder(check_circular=False, separators=(",", ":"))
     make, quoted = json.encoder.c_make_encoder, json.encoder.c_encode_basestring_ascii  # type: ignore[attr-defined]
+    # In this order: markers of a check for cycles, default, encoder of texts, indent, separators of
+    # keys and items, sort_keys, skipkeys, allow_nan.
     chunks = make(None, plain.default, quoted, None, ":", ",", False, False, True)
     return lambda value: "".join(chunks(value, 0))
 

@@ -121,6 +121,7 @@ def take_apart(
             return Parted(buffers, rest.in_memory, rest.file, not foreign, kind)
         except (HoldsSecret, OSError, KeyboardInterrupt) as error:
             rest.drop()
+            # An OSError that the file did not raise is that of a user's __reduce__.
             if not isinstance(error, OSError) or rest.is_broken:
                 raise
             why = why or describe_exception(error, longest=300)
@@ -288,7 +289,8 @@ class _Rest:
 def _taker(
     buffers: list[TakenBuffer], search: Search, digest: Callable[[memoryview], str]
 ) -> Callable[[pickle.PickleBuffer], bool]:
-    """The callback for pickle that takes large buffers."""
+    """The callback for pickle that takes large buffers. If it returns True, pickle copies the
+    buffer into the rest."""
 
     def take(buffer: pickle.PickleBuffer) -> bool:
         raw = buffer.raw()

@@ -28,7 +28,7 @@ MEMORY = 256_000_000
 """The largest number of bytes that RE2 may use."""
 
 _NUMBERS = frozenset("?hHiIlLqQnNefdg")
-"""The formats of buffers that cannot contain text."""
+"""The formats of buffers that cannot contain text. Those of complex numbers begin with Z."""
 
 
 class HoldsSecret(Exception):

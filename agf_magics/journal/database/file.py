@@ -140,6 +140,7 @@ def _is_begun(data: bytes) -> bool:
 
 
 def _number_at(data: bytes, offset: int) -> int:
+    """The number at an offset of SQLite's header."""
     (number,) = struct.unpack(">i", data[offset : offset + 4])
     return int(number)
 

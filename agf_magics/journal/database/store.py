@@ -94,6 +94,7 @@ class Store:
         self.path = path
         self.pid = os.getpid()
         self.journals: weakref.WeakSet[StoreUser] = weakref.WeakSet()
+        """The journals that use this store, as long as they are in memory."""
         self.unended: dict[int, int] = {}
         """The runs of this process whose end could not be written, with the numbers of unwritten
         calls."""

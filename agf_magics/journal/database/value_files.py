@@ -34,6 +34,7 @@ MEASURED = 50_000_000
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _TEMPORARY = re.compile(rf"({OWNER.pattern})-[0-9]+\.part")
+"""The name of a file that is being written: it begins with the name of its process's lock."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _READ = (

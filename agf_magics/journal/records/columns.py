@@ -25,7 +25,8 @@ def read_columns(store: Store, num: int) -> dict[str, dict[int, Value]]:
 
 def write_column(store: Store, num: int, name: str, values: Mapping[int, Value], new: bool) -> None:
     """Store values of an added column by the places of the rows. ``new``: whether they replace the
-    column; otherwise values from other processes stay. Raises JournalError."""
+    column; otherwise values from other processes stay. A value None removes that of its row. Raises
+    JournalError."""
     key = COLUMN + name
     with store.writing() as connection:
         sql = "SELECT text FROM large WHERE num=? AND digest=?"

@@ -50,7 +50,8 @@ _Said = tuple[str, str, Text, tuple[str, int, int] | None, Literal["error", "war
 
 
 class _Failure(TypedDict):
-    """A failure as JSON: the path of its step (None: unknown), and its diagnostics."""
+    """A failure as JSON: the path of its step (None: unknown), and its diagnostics, at least one
+    (the condition `bool`)."""
 
     at: Annotated[list[object], lambda path: is_path(tuple(path))] | None
     said: Annotated[list[_Said], bool]

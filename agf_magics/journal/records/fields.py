@@ -18,7 +18,8 @@ FORMS: dict[Any, tuple[type, ...]] = {
     "again": (bytes, type(None)),
     None: (type(None),),
 }
-"""The types in which a value of each form is stored."""
+"""The types in which a value of each form is stored. The bytes of ``again`` are not the value: by
+them it can be compared."""
 
 
 LATEST = 32_503_680_000.0

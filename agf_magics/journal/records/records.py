@@ -88,7 +88,8 @@ class StoredValue(NamedTuple):
     form: str | None = None
     """The form in which it is stored, one of `FORMS`; None: the record has no value."""
     data: str | bytes | None = None
-    """The value in this form; None: there is none, or JSON's null."""
+    """The value in this form; None: there is none. For the form ``again`` the bytes by which the
+    value can be compared, or None."""
     shown: str | None = None
     """A preview as JSON, if the form is not JSON."""
     sign: bytes | None = None
@@ -114,17 +115,17 @@ class Record(NamedTuple):
     """The number of the row in the file, which grows."""
     what: str
     """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect),
-    fired, asked, answered, dropped, rescued, retried, ended, started, stored, sequence, taken (from
-    another run)."""
+    fired, asked, answered, dropped, rescued, retried, ended, stored, sequence, used, changed
+    (objects, at the end of the run), taken (from another run)."""
     at: StepPath
     tries: str = ""
     """The repeated attempts around the call, as in `CallKey`."""
     kind: str = ""
-    """The kind of the callee; empty for a mark."""
+    """The kind of the callee; empty for a mark, except ``fired`` and ``answered``."""
     name: str = ""
     """The name of the callee."""
     started: float | None = None
-    """Seconds since 1970, as is ``ended``; both are None for a mark."""
+    """Seconds since 1970, as is ``ended``; both are None for a mark without a kind."""
     ended: float | None = None
     arguments: RecordedArguments = RecordedArguments()
     result: StoredValue = StoredValue()

@@ -319,6 +319,7 @@ def _number_bytes(number: int | float) -> Iterator[bytes]:
     if isinstance(number, int) or number.is_integer():
         for integer in (int(number), -int(number)):
             if 0 <= integer < 1 << 16:
+                # `M` is pickle's opcode for these two bytes, which alone would be found everywhere.
                 yield b"M" + struct.pack("<H", integer)
             for form, bits in (("<i", 32), (">i", 32), ("<q", 64), (">q", 64)):
                 if -(1 << bits - 1) <= integer < 1 << bits - 1:
@@ -333,7 +334,7 @@ def _number_bytes(number: int | float) -> Iterator[bytes]:
         return
     for value in (double, -double):
         yield from (struct.pack(form, value) for form in ("<d", ">d"))
-        if abs(value) < 3e38:
+        if abs(value) < 3e38:  # a float of four bytes holds no more
             yield struct.pack("<f", value)
 
 

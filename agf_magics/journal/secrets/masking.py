@@ -280,7 +280,8 @@ class Secrets:
     def _why_not(
         self, packed: EncodedValue, value: Value, received: Received, secret: bool
     ) -> str | None:
-        """The reason why a value must not be stored; None: there is none."""
+        """The reason why a value must not be stored; None: there is none. In the result of a call
+        that received a secret (``received.any``), a short secret counts anywhere."""
         if secret:
             return "it is secret"
         if self.blind:

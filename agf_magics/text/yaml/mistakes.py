@@ -20,6 +20,7 @@ LONGEST_KEY = 1024
 
 _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)
+"""``//`` as a word of its own, which begins a comment of JavaScript."""
 _IN_FLOW = re.compile(
     r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?:(?<=\S)|(?<=[|&+*/=<>-]\s))\[[^][]*\][^,\[\]{}]*)[,}\]]"""
 )

@@ -22,6 +22,7 @@ _PIECE = re.compile(
     r"\\(?:x(..)|u([dD][89abAB]..)\\u(....)|u(....)|U(.{8})|(\r\n?|\n)|(.))|\r\n?|.", re.DOTALL
 )
 PIECES = {"'": re.compile(r"''|\r\n?|.", re.DOTALL), '"': _PIECE}
+"""The pattern of a piece of a quoted scalar, by its quote."""
 _UNQUOTED_PIECE = re.compile(r"\r\n?|.", re.DOTALL)
 _BLANK = " \t\n"
 
@@ -73,7 +74,7 @@ def reread(raw: str, tamed: str, style: str, expected: str) -> str:
     true = {start: letter for letter, start, _ in _pieces(raw, style)}
     return "".join(
         letter if raw[start:end] == tamed[start:end] else true.get(start, "")
-        for letter, (start, end) in zip(expected, places, strict=False)
+        for letter, (start, end) in zip(expected, places, strict=False)  # the last place is the end
     )
 
 

@@ -69,11 +69,12 @@ class _Open:
     def __init__(self, start: int, is_list: bool, depth: int) -> None:
         self.start = start
         self.deepest = depth
+        """The depth of the deepest node in it so far."""
         self.tag: str | None = None
         self.anchor: str | None = None
         self.room = self.aliases = 0
-        """The numbers of nodes and aliases that were read before this node, to count those in an
-        anchor."""
+        """If it has an anchor: the number of nodes that were still allowed when it began, and the
+        number of aliases so far. At its end they tell how many are in it."""
         self.items: list[Node] | None = None
         if is_list:
             self.items = []
@@ -81,6 +82,7 @@ class _Open:
         self.fields: dict[str, Node] = {}
         self.keys: dict[str, Scalar] = {}
         self.key: Scalar | None = None
+        """The key that waits for its value; None: a key comes next."""
 
 
 class _Anchor(NamedTuple):
@@ -118,7 +120,8 @@ _new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields]
 
 
 def _tame(match: re.Match[str]) -> str:
-    """A replacement of the same length for text that the C parser cannot read."""
+    """A replacement of the same length for text that the C parser cannot read: for one letter or
+    for two escapes. Any other escape stays; it matches so that its second sign begins no match."""
     return {1: "·", 12: r"\u005f\u005f"}.get(len(match[0]), match[0])
 
 
@@ -130,9 +133,12 @@ class _Reading:
         self.problems = problems
         self.bounds = bounds
         self.base = int(source.text.startswith("\ufeff"))
+        """The number of characters before the parser's text: 1 for a byte order mark, else 0."""
         self.tamed = source.text
+        """The text with the replacements of `_readable`."""
         self.open = [_Open(0, is_list=True, depth=0)]  # the list of the documents
         self.anchors: dict[str, _Anchor | None] = {}
+        """The anchors of the document by name; None: the node is still being read."""
         self.room = bounds.nodes
         """The number of nodes that are still allowed. Each alias counts the nodes of its anchor
         again."""

@@ -114,6 +114,7 @@ def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
     if kinds == {bool}:
         return pandas.Series(values, dtype="bool" if is_full else "boolean")
     if kinds == {int} and (size := _integer_type(values)) is not None:
+        # `Int64` and `UInt64` are the types with missing values.
         return pandas.Series(
             values, dtype=size if is_full else size.replace("i", "I").replace("u", "U")
         )

@@ -36,6 +36,7 @@ class FrameRows(Rows):
         self.records = records
         self.length = len(frame)
         self.columns, self.names = tuple(map(str, columns)), list(columns)
+        """The names of the columns as text, and as the frame has them."""
 
     def read(self, page: int) -> list[Cells | StepError]:
         start = page * PAGE

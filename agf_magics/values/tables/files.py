@@ -72,6 +72,7 @@ class JsonLines(FileRows):
     def open(self) -> None:
         self._starts, columns = array("Q"), dict[str, None]()
         self._lines = array("Q")
+        """The number of the first line of each page; `_starts` has its offset in the file."""
         broken: StepError | None = None
         has_row = False
         with open_file(self.path) as file:
@@ -107,6 +108,7 @@ class CsvFile(FileRows):
 
     def open(self) -> None:
         self._starts, self._lines = array("Q"), array("Q")
+        """The offset in the file of each page, and the number of its first line."""
         with open_file(self.path) as file:
             reader = _CsvReader(file, 0, 1)
             header = next(reader.rows, [])
@@ -166,7 +168,7 @@ class _CsvReader:
         self.rows = self._rows(csv.reader(self._texts(file), strict=False))
 
     def _rows(self, reader: Iterator[list[str]]) -> Iterator[list[str]]:
-        self._first = self.line
+        self._first = self.line  # the first line of the row that is being read
         try:
             for row in reader:
                 yield row
@@ -184,6 +186,7 @@ class _CsvReader:
         for line in _lines(file):
             self.place += len(line)
             self.line += 1
+            # `line` is already that of the next line: 2 after the first one, which may have a mark.
             yield line.decode("utf-8-sig" if self.line == 2 else "utf-8")
         # The reader asks for one more line of the same row. After an open quote it would read all
         # further rows into one cell.
@@ -212,6 +215,7 @@ class Parquet(FileRows):
         self.length = about.num_rows
         groups = map(about.row_group, range(about.num_row_groups))
         self._starts = [0, *accumulate(group.num_rows for group in groups)]
+        """The number of the first row of each row group, and the number of all rows."""
         self._open: list[tuple[int, Iterator[Any]]] = []
         """The number of the next row, and the iterator of batches from there on. Pages are mostly
         read in order, so a row group, which may be the whole file, is decoded once. It is a list of

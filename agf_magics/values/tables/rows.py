@@ -30,6 +30,7 @@ LONGEST_LINE = 50_000_000
 """The largest number of bytes of one row of a file."""
 
 Cells = dict[str, Value]
+"""A row: its values by the names of the columns."""
 
 
 class Rows(Sequence[Cells]):

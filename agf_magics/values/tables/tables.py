@@ -44,6 +44,8 @@ class Picked(Sequence[Cells]):
     """A selection of rows of a table. A row may be selected several times."""
 
     def __init__(self, rows: Sequence[Cells], numbers: Sequence[int], repeat: int = 1) -> None:
+        """``numbers``: the numbers of the rows. ``repeat``: how often each row stands, one after
+        another; default 1."""
         self.source = rows
         self.numbers = numbers
         self.repeat = repeat
