@@ -29,7 +29,7 @@ def import_tools(word: Token) -> Mapping[str, Any]:
         raise line_error("file", f"{module!r} is {description}: {_NAME_A_FILE}", word)
     try:
         if not module.endswith(".py"):
-            sys.path.insert(0, "")  # the current folder, as ``python -m`` does
+            sys.path.insert(0, "")  # the current folder: the module is the user's own
             with for_the_person():
                 imported = importlib.import_module(module)
             if getattr(imported, "__file__", "") is not None:

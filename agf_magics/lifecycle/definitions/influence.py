@@ -86,7 +86,8 @@ def dependents(linked: Linked, changed: Collection[Key]) -> dict[Key, Dependence
 
 
 def _dependence(reader: Node, before: Mapping[Node, Node | None]) -> Dependence:
-    """Follows the way from a reader back to the changed step."""
+    """Follows the way from a reader back to the changed step. The first value on it is the one that
+    the reader reads itself, unless a decision comes before."""
     direct: Key | None = None
     is_decided = False
     node, last = before[reader], reader

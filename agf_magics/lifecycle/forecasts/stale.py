@@ -194,7 +194,7 @@ def _forecast(past: PastRun, planned: Run, unpickles: bool) -> tuple[Forecast, B
         calls = RecordedCalls(
             past.run_id,
             past.order.functions,
-            Bounded().read(records(store, num)),
+            Bounded().read(records(store, num)),  # a bound of its own, for this run
             read_again,
             past.status == "ok",
             changed_here,

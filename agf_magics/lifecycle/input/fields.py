@@ -178,7 +178,7 @@ def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic
     if input.keys() == {ref.path[-1] for ref in flow.inputs}:
         return
     read = set(read_names(flow))
-    reads_all = "".join(flow.dialect.stores[-1:]) in read
+    reads_all = "".join(flow.dialect.stores[-1:]) in read  # such as `ctx` without a name
     absent = sorted(read - input.keys())
     # If a warning of the definition names the misspelt word, a second warning would suggest the
     # opposite correction.

@@ -211,6 +211,7 @@ def _both(first: str, other: str) -> str:
 def _row(step: _Step, name: str, first: Calls, other: Calls, sames: Sames) -> dict[str, Any]:
     labels = [next(iter(calls.values())).label if calls else "" for calls in (first, other)]
     pairs = [sames[place] for place in first.keys() & other.keys()]
+    # How often the outputs are the same (True), differ (False), or cannot be compared (None).
     outputs = Counter(output for output, _ in pairs)
     only = ""
     if not other:

@@ -65,6 +65,7 @@ class PastRun(BaseRun):
     """
 
     warnings: tuple[Diagnostic, ...] = ()
+    """Always empty: the journal stores no warnings."""
 
     def __init__(self, store: Store, row: RunRow, imported: str = "") -> None:
         """``imported``: the name of the file that the run is from; empty: the run is in the

@@ -197,6 +197,7 @@ class Ticks:
             # a person refused a call is not.
             problems = self.error.diagnostics
             self._tell(*(problem.message for problem in problems if problem.code == "step.denied"))
+            # A run that was cancelled or waits ends the planner, and so does a limit of all ticks.
             return run.status != "error" or isinstance(self.error, LimitReached)
         if not tick.has_output:
             return False

@@ -133,7 +133,7 @@ class Replay:
         self._unreadable = set[int]()
         """The numbers of lines that had no result to read. Their calls were made, and `write`
         leaves the lines out."""
-        self._lines = [call.at for call in calls]
+        self._lines = [call.at for call in calls]  # in the order of the file
         self._calls: dict[str, dict[StepPath, list[RecordedCall]]] = {}
         """The calls that no run has taken, by their keys and their paths. The last one is the next
         one: a dict and a list are taken apart from their ends."""

@@ -208,12 +208,13 @@ class Run(BaseRun):
 
     @property
     def calls(self) -> int:
-        """The number of tool calls; for a dry run, the least number that a real run makes."""
+        """The number of tool calls; for a dry run, the least number that a real run makes. 0 before
+        the end, and for a run that failed or was cancelled."""
         return self._state.calls
 
     @property
     def sessions(self) -> int:
-        """The number of agent sessions."""
+        """The number of agent sessions; 0 where `calls` is."""
         return self._state.sessions
 
     @property

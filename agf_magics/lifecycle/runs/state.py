@@ -84,12 +84,14 @@ class RunState:
         self.reason: str | None = None
         """The reason of a cancellation before the run had a job."""
         self.place: host.Host | None = None
+        """The host that makes the calls; None: the run has not come to its loop."""
         self.output: Value = None
         self.error: StepError | None = None
         self.bug: BaseException | None = None
         """The error that ended the run, if it is not a failure of a step."""
         self.calls = 0
         self.sessions = 0
+        """The tool calls and the agent sessions. The end of a run that succeeds sets both."""
         self.origin = ""
         """The cell that started the run and shows its result: ``In[6]``; empty: no cell started
         it."""

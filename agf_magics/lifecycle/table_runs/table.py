@@ -433,7 +433,7 @@ class RowTable:
         for place in range(len(self)):
             error = failures.get(place)
             outcome = outcomes.get(place)
-            used = {**outcome["used"]} if outcome else {}
+            used = {**outcome["used"]} if outcome else {}  # seconds, tokens, cost
             if used.get("cost") is not None:
                 used["cost"] = float(used["cost"])
             if outcome:

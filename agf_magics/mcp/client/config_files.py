@@ -21,7 +21,7 @@ from ...text.yaml.reader import documents
 from .connecting import Address, Command, Target
 
 LISTS = ("mcpServers", "servers")
-"""The keys of the mapping of servers; the first one in a file counts."""
+"""The keys of the mapping of servers. The first of them that a file has counts."""
 OTHERS = frozenset({"type", "disabled", "description", "alwaysAllow", "autoApprove", "timeout"})
 """Keys of other programs that do not say how a server is reached: they are ignored."""
 

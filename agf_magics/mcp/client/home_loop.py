@@ -34,7 +34,9 @@ class HomeLoop:
         self.loop = asyncio.new_event_loop()
         self._pid = os.getpid()
         self._waiting = 0
+        """The threads that are in `wait`."""
         self._prompts = SimpleQueue[tuple[str, Future[str]]]()
+        """The questions of `ask`, each with its answer."""
         self._thread = threading.Thread(target=self._live, name="agf-mcp", daemon=True)
         self._thread.start()
 

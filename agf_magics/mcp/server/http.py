@@ -45,6 +45,7 @@ class HttpServer:
         self.url = _address(self._socket)
         self._uvicorn = uvicorn.Server(_config(flows, token))
         self._started = Event()
+        """Set when the loop of the server runs, or its thread has ended."""
         self._thread = Thread(target=self._serve, name="agf-mcp-server", daemon=True)
         self._thread.start()
         self._started.wait()

@@ -33,6 +33,7 @@ class ServedRun:
         self._reported = 0.0
         """The time of the last report, on the monotonic clock."""
         self.run: Run | None = None
+        """The run; None before `begin`."""
         self.ended: asyncio.Future[None] | None = None
 
     def begin(self, run: Run, at_end: Callable[[], None]) -> None:
