@@ -352,6 +352,7 @@ def _parts_until_closed(parts: Sequence[str]) -> int:
 
 
 _OF_A_FILE = re.compile(r".+\.(?:ya?ml|json|py)")
+"""The name of a definition or of a file of tools."""
 
 
 def _extra_hint(command: Command, word: Token, tokens: Mapping[str, Sequence[Token]]) -> str:

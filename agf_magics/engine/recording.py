@@ -54,8 +54,8 @@ class Recording(Protocol):
         ...
 
     def is_made(self, asked: AskedCall) -> bool:
-        """Whether the call will be made: the recording does not cover calls of its kind, or lacks the
-        call and lets it be made."""
+        """Whether the call will be made: the recording does not cover calls of its kind, or lacks
+        the call and lets it be made."""
         ...
 
     def absent(self, asked: AskedCall) -> StepError:

@@ -57,8 +57,8 @@ async def run(
     on_frame: Callable[[Frame], None] | None = None,
     shapes: Mapping[type[Step], Shape],
 ) -> EndedRun:
-    """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
-    event.
+    """Run ``linked`` to its end and emit everything that happens. RunEnded is the last event, but
+    for the events of background calls that go on.
 
     A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
     the run is journaled under its manifest, and calls that earlier sessions made are not repeated.
@@ -178,7 +178,7 @@ def _end(
     stores: Mapping[str, Value],
     error: BaseException | None = None,
 ) -> None:
-    """Close the journal, and emit the last event of the run."""
+    """Close the journal, and emit the end of the run."""
     if runner.journal is not None:
         # Closed before the event, because its listeners may resume or read the run.
         runner.journal.end(status, output, stores, error)

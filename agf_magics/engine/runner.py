@@ -37,6 +37,7 @@ from .run_options import RunOptions
 from .threads.user_code import StillRunning
 
 clock = time.monotonic
+"""The clock of all events of a run."""
 
 Index = tuple[int, ...]
 """The numbers of the elements and iterations around a step, within its flow."""
@@ -223,8 +224,8 @@ class Runner:
         return flow.end(frame)
 
     def reach(self, scope: Scope, frame: Frame) -> None:
-        """Remember the frame of the outermost flow, for a run that ends early (decision A17), or of a
-        called flow in `watched`."""
+        """Remember the frame of the outermost flow, for a run that ends early (decision A17), or of
+        a called flow in `watched`."""
         if _is_outermost(scope):
             self.reached = frame
             if self.on_frame is not None:

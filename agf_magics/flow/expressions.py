@@ -111,6 +111,7 @@ class Stored(NamedTuple):
 
     write: Callable[[Frame, Value], Frame]
     places: tuple[Ref, ...] = ()
+    """The paths that ``write`` writes, for the checks and pictures."""
 
     def bind(self, frame: Frame, value: Value) -> Frame:
         return self.write(frame, value)

@@ -78,6 +78,7 @@ class Declarations(NamedTuple):
     result_reads: tuple[ResultRead, ...] = ()
     """The fields that the text reads of results of calls."""
     own_limits: OwnLimits | None = None
+    """The limits in the definition; None: it has none."""
     uses: tuple[Uses, ...] | None = None
     """The tools that the definition allows for itself and everything that it calls; None: the tools
     of its invoker (decision B1)."""
@@ -113,6 +114,7 @@ class Flow:
     source: Source
     body: Sequence
     start: Callable[[FlowInput], Frame]
+    """Returns the first frame for an input. Raises StepError if the input does not fit."""
     end: Callable[[Frame], FlowResult]
     """Returns the result for the last frame. Raises StepError if the output does not conform, or if
     some calls failed."""

@@ -72,7 +72,8 @@ class Walk(Step):
     """The frame after a round, from the outcomes of its nodes in the order of their names. May
     raise StepError."""
     limits: Mapping[str, int] = field(default_factory=dict)
-    """The number of times that a node may run in one walk, by its name; a missing node has no limit."""
+    """The number of times that a node may run in one walk, by its name; a missing node has no
+    limit."""
     exits: Mapping[str, str] = field(default_factory=dict)
     """The node that follows when a node has reached its limit, by that node; default END."""
     over: Callable[[str], Diagnostic] | None = None

@@ -31,6 +31,8 @@ MOST_NAMED = 50
 """The largest number of arguments in the text of a question."""
 
 _WORD = re.compile(r"[\w.@+•-]{1,40}", re.ASCII)
+"""A word that is shown as it is. All other texts are shown as JSON, so that their end is
+visible."""
 
 
 def value_line(value: Value, longest: int | None = None) -> str:

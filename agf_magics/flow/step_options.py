@@ -24,6 +24,7 @@ class OwnLimits:
     depth: int | None = None
     """The largest depth of flows and agents that call each other."""
     seconds: float | None = None
+    """The longest duration of one run of the definition."""
     span: Span | None = None
     """The place of the limits in the text."""
 

@@ -87,6 +87,7 @@ class Branches(Step):
 
     branches: Mapping[str, Step]
     join: Join | None = None
+    """Stores the values for ``collect``; None: ``collect`` does not run."""
     collect: Step | None = None
     """The step that computes the value from those of the branches; None: `gather` does it."""
     gather: Callable[[FanOutResult], Value] | None = None
@@ -111,6 +112,7 @@ class Each(Step):
     element: Binding
     body: Step
     join: Join | None = None
+    """Stores the values for ``collect``; None: ``collect`` does not run."""
     collect: Step | None = None
     """The step that computes the value from those of the elements; None: `gather` does it."""
     gather: Callable[[FanOutResult], Value] | None = None

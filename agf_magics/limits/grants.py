@@ -31,8 +31,8 @@ class Grant(NamedTuple):
     """Tools for a step that asks a person before the call. The code that this step calls does not
     get them: it would not ask (AMB-35, decision D160)."""
     barred: frozenset[str] = frozenset()
-    """Tools that a caller may use only in steps that ask a person. No step may use them here, unless
-    the flow itself names them as tools that ask (``asked`` of `narrow`)."""
+    """Tools that a caller may use only in steps that ask a person. No step may use them here,
+    unless the flow itself names them as tools that ask (``asked`` of `narrow`)."""
 
     def allows(self, tool: str, asks: bool = False) -> bool:
         """Whether a step may call ``tool``. ``asks``: whether the step asks a person; default
@@ -50,8 +50,8 @@ class Grant(NamedTuple):
         asked: frozenset[str] = frozenset(),
         barred: frozenset[str] = frozenset(),
     ) -> Grant:
-        """This grant, limited to the tools that each of ``tools`` has (None: not limited) and
-        with ``barred`` barred. ``identity``: the new identity; None: as before. ``asked``: the tools
+        """This grant, limited to the tools that each of ``tools`` has (None: not limited) and with
+        ``barred`` barred. ``identity``: the new identity; None: as before. ``asked``: the tools
         that only a step that asks a person may use."""
         # Nobody asks below a step that asks, so what only that step may use is barred from here on.
         barred |= self.barred | self.only_if_asking

@@ -64,6 +64,7 @@ class BackendWithOptions:
             "effect": chunk_options.get("effect", False),
             "timeout": chunk_options.get("timeout"),
             "resources": {**self.resources, **chunk_options.get("resources", {})},
+            # The setup, its digest, and the function that then runs the chunk.
             "setup": (*self._setup, loadable(run)),
         }
         return self.backend.submit(

@@ -149,6 +149,7 @@ async def call(
 async def _make_journaled(ready: ReadyCall, journal: Journal, started: StartedCall) -> Value:
     """Make a call and write its outcome, which is durable before the step continues."""
     site, callee = ready.site, ready.callee
+    # Then no other call of the run can end at the same time: the row waits for no other rows.
     is_alone = not site.scope.concurrent
     if choose_place(callee, site.scope.concurrent, site.run.host) == "worker":
         started = started._replace(is_apart=True)

@@ -154,6 +154,7 @@ class _ModelCall:
     """The tokens of an unusable reply; None: there was none."""
     where: Where | None = "loop"
     timeout: float | None = None
+    """None: `ask_model` limits the time of each attempt."""
     is_async: bool = True
 
     @property

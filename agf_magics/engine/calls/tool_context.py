@@ -39,6 +39,7 @@ EVERY_REMOTE = 1.0
 """The seconds between two reports of a call on a worker."""
 
 STAY = "@tool(where='thread') makes the calls of the tool in the kernel, where it can ask"
+"""The hint for a question from a worker."""
 
 
 class RunContact:
@@ -59,6 +60,7 @@ class RunContact:
         """The answers that are not there yet."""
 
     def __reduce__(self) -> Any:
+        """Pickled for a worker, which gets the contact that `on_worker` returns there."""
         SENT[id(self)] = self
         return on_worker, (id(self), os.getpid())
 

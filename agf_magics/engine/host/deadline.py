@@ -126,13 +126,16 @@ class Deadline:
         self._sent = 0
         """The number of times that the task was cancelled."""
         self._clock: Clock | None = None
+        """None: there is no time limit."""
         self._timer: asyncio.TimerHandle | None = None
+        """The timer of the next cancellation; None: the clock pauses, or there is no limit."""
 
     async def __aenter__(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
         self._before = task.cancelling()
+        """The number of the task's cancellations before the block."""
         self._loop = asyncio.get_running_loop()
         # The host pauses, too, because the watchdog counts the same time.
         around: tuple[Clock | Stoppable, ...] = (*time_limits.get(), self._host)

@@ -226,8 +226,8 @@ class Host:
 
         async def ended() -> Result:
             nonlocal call
-            # Created inside the time limit of the call, so that the call's context has the limit, and
-            # its questions pause it.
+            # Created inside the time limit of the call, so that the call's context has the limit,
+            # and its questions pause it.
             call = ThreadCall(function, arguments, asyncio.get_running_loop())
             call.ended = call.loop.create_future()
             try:

@@ -93,11 +93,12 @@ class Job(Generic[T]):
         """The time from which on the job is ended from outside, by the monotonic clock."""
         self.started = False
         self._calls: SimpleQueue[ThreadCall | None] = SimpleQueue()
+        """The calls for the thread that waits; None only wakes it."""
         self._host = Host(self._calls if waited else None, in_background=not waited)
         self._ended = OnceSet()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
-        """The value in a tuple, or the error, once the job has ended. Until then: the error of a job
-        that is cancelled before its first step."""
+        """The value in a tuple, or the error, once the job has ended. Until then: the error of a
+        job that is cancelled before its first step."""
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
         """Functions that are called at the end."""

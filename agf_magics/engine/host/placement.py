@@ -13,8 +13,8 @@ from .host import Host
 def runs_on_workers(callee: object) -> bool:
     """True if the run's workers make the concurrent calls of ``callee``.
 
-    These are plain tools without a ``where`` and without a secret (which must stay in the kernel),
-    and all callees with ``where="worker"``.
+    These are plain functions of tools without a ``where``, unless they have a secret (which must
+    stay in the kernel) or are `Tool.kernel_only`, and all callees with ``where="worker"``.
     """
     wished = getattr(callee, "where", None)
     if wished is not None:

@@ -77,6 +77,7 @@ class Prompts:
     _waited: ClassVar[list[Prompts]] = []
     """The prompts of the runs that a thread waits for."""
     _one_at_a_time: ClassVar[threading.Lock] = threading.Lock()
+    """Held while a background run, for which no thread waits, asks on the thread of its call."""
 
     def __init__(self, host: Host) -> None:
         self._host, self._loop = host, asyncio.get_running_loop()

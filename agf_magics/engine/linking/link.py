@@ -346,7 +346,8 @@ class _Linker:
             self.brought[id(step)] = brought
         self.check_tools(step, [*self.registry.tools, *brought, *step.lookup.files])
         name = step.name.text
-        # For a policy `user` is a name like any other, not an alias of the default agent.
+        # In policies and plans, whose arguments need a schema, `user` is a name like any other, not
+        # an alias of the default agent.
         if name and (name != USER or step.exchange.with_schema):
             return self.named_agent(step, around)
         return self.default_agent(step, around)

@@ -27,6 +27,7 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     a step. ``inside``: the scope of the elements."""
     run = site.run
     body = site.step.body
+    # A wait before another attempt needs the tasks of a `TaskFanOut`, which can sleep.
     if type(body) is not Invoke or run.options.dry or site.step.failing.wait:
         return None
     if body.permit is not None or not body.awaited:

@@ -26,7 +26,8 @@ class StartOrder:
         """The parts that start one by one before all others."""
         first_parts = {*ended, *first}
         self.rest: Iterator[int] = chain(first, (i for i in range(count) if i not in first_parts))
-        """The other parts, in order. All tasks of the fan-out take their parts from this iterator."""
+        """The other parts, in order. All tasks of the fan-out take their parts from this
+        iterator."""
 
     def begin(self, count: int) -> StartOrder:
         """Split off the order of the first ``count`` parts of `rest`, and of the ended ones. This

@@ -95,8 +95,8 @@ class TaskFanOut(FanOutParts):
     async def _work(
         self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None
     ) -> bool:
-        """Run parts until all have started, one has ended the fan-out, or ``is_too_many()``. Returns
-        False in the last case, in which other parts may be left."""
+        """Run parts until all have started, one has ended the fan-out, or ``is_too_many()``.
+        Returns False in the last case, in which other parts may be left."""
         separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # after a failure no further part starts (P15)

@@ -111,8 +111,8 @@ class WorkerFanOut(FanOutParts):
         attempts."""
         calls = list[Element]()
         while self.failure is None and len(self.open) < width:
-            # Before each wait the started calls go to the workers. Calls that are held after a failure
-            # do not: a failure that is reported during the wait is not handled yet.
+            # Before each wait the started calls go to the workers. Calls that are held after a
+            # failure do not: a failure that is reported during the wait is not handled yet.
             if clock() - self.host.turned > TURN:
                 self._hand(calls, resumes=False)
                 calls = []

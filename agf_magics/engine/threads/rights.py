@@ -37,6 +37,8 @@ NO_RIGHTS = Rights(Grant(tools=frozenset()), inside=True)
 
 
 class _ThreadRights(threading.local):
+    """The rights that each thread has, whatever context its code makes."""
+
     rights: Rights | None = None
     """The rights of the tool that started this thread; None: no tool started it."""
 
@@ -52,8 +54,8 @@ def rights() -> Rights:
     """
     around = running.call.context if running.call is not None else Context()
     thread_rights = _thread.rights or PERSON
-    # A run sets both variables. Where they are not set, the code is outside of runs, or in a context
-    # that it has made itself.
+    # A run sets both variables. Where they are not set, the code is outside of runs, or in a
+    # context that it has made itself.
     grant = around.get(granted, thread_rights.grant)
     is_inside = around.get(inside, thread_rights.inside)
     return Rights(granted.get(grant), inside.get(is_inside))

@@ -25,6 +25,7 @@ OTHER_LOOP = (
     "it returned a task of another event loop than the one that would await it: return the "
     "coroutine itself, or make it `async def` and await"
 )
+"""The error of a tool that returns a future of a foreign loop."""
 
 
 class TimedOut(TimeoutError):

@@ -35,6 +35,7 @@ class Facts(NamedTuple):
 
 
 Rule = Callable[[Facts], Iterator[Diagnostic]]
+"""Finds the problems of some codes, which its docstring names."""
 
 
 def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:

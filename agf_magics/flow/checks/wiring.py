@@ -153,8 +153,8 @@ class _Follower:
         self.repeated = False
         """Whether the walk is in a step that runs for each item of a list."""
         self.begun = frozenset[str]()
-        """In a `Walk`: the names of stores that a node writes or that begin with a value. Whatever the
-        order of the nodes, the input need not have them."""
+        """In a `Walk`: the names of stores that a node writes or that begin with a value. Whatever
+        the order of the nodes, the input need not have them."""
         self.so_far = SoFar()
         """The writes of the outermost steps."""
 

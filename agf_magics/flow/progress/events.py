@@ -52,8 +52,8 @@ class StepFinished(NamedTuple):
 
 
 class StepReplayed(NamedTuple):
-    """A call is not made: the outcome of the same call is used, from an earlier session of this run,
-    from another run, or from a recording."""
+    """A call is not made: the outcome of the same call is used, from an earlier session of this
+    run, from another run, or from a recording."""
 
     at: StepPath
     when: float
@@ -96,6 +96,7 @@ class Progressed(NamedTuple):
     at: StepPath
     when: float
     done: float | None = None
+    """How much of ``total`` is done; None: the report has no number."""
     total: float | None = None
     """The number that ``done`` will reach; None: unknown."""
     text: str = ""
@@ -216,6 +217,7 @@ class BackgroundCallEnded(NamedTuple):
     at: StepPath
     when: float
     error: StepError | None = None
+    """The failure of the call; None: it has succeeded."""
 
 
 class Warned(NamedTuple):

@@ -51,6 +51,7 @@ class Usage(NamedTuple):
     input: int = 0
     """Tokens, as the models count them; 0 for models that do not report them."""
     output: int = 0
+    """Tokens, as for ``input``."""
     known_cost: Decimal = Decimal(0)
     """US dollars for the replies whose price is known."""
     unpriced: int = 0
@@ -144,8 +145,9 @@ class Row:
     elements: tuple[Row, ...] = ()
     """The rows that count the elements of a fan-out."""
     failed = cancelled = left = skipped = dropped = retried = 0
-    """Each start is counted once in ``finished``, ``failed``, ``cancelled`` or ``left`` (it still runs).
-    ``retried`` and ``dropped``: the failures after which the element was tried again or left out."""
+    """Each start is counted once in ``finished``, ``failed``, ``cancelled`` or ``left`` (it still
+    runs). ``retried`` and ``dropped``: the failures after which the element was tried again or left
+    out."""
     earlier = 0
     """The number of calls that a recorded outcome replaced (`StepReplayed`)."""
     is_own = False
@@ -167,6 +169,7 @@ class Row:
     """The number of a fan-out's elements with workers, the name of the workers, and how many are
     being started; None: no element is with workers."""
     error: BaseException | None = None
+    """The last failure, also one that was excused; None: nothing has failed."""
     why = ""
     """The reason of the last skip."""
     arriving: Arriving | None = None
@@ -210,7 +213,8 @@ class Row:
         """Whether the step may run several times in order: in iterations, visits of a node,
         instances."""
         self.around = around
-        """The row of the fan-out that runs the step for each element."""
+        """The row of the fan-out that runs the step once for each element; None: there is none, or
+        the step may run more or less often."""
         if step.rescue is not None:
             self.rescues = True
         self.reports: dict[StepPath, ev.Progressed] = {}
@@ -368,6 +372,8 @@ class Tree:
             (whole,) = flow.body.steps
             self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole, many)
         for step in shown:
+            # Whether a node runs is decided in the run, so no fan-out tells how often
+            # (`Row.total`).
             row = self._step(
                 step, callees, before, depth, many, loops or is_whole, None if is_whole else around
             )
@@ -401,6 +407,7 @@ class Tree:
         below = depth + (not is_hidden)
         fans_out = isinstance(step, (Each, Fold))
         loops_inside = loops or isinstance(step, (Repeat, Dag, Walk))
+        # In other steps, a step may run more or less often than once for each element.
         inner = around if isinstance(step, (Sequence, Branches, Invoke)) else None
         if fans_out:
             inner = row

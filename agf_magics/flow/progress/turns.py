@@ -41,8 +41,8 @@ class Turns:
         self.open: dict[str, int] = {}
         """The number of calls of each tool that have no outcome yet, by its name."""
         self._calls: dict[StepPath, tuple[str, int, bool]] = {}
-        """The last `KEPT` calls: the tool (empty: a request), the number of the request (1 for a tool),
-        whether the call failed."""
+        """The last `KEPT` calls: the tool (empty: a request), the number of the request (1 for a
+        tool), whether the call failed."""
 
     def begin(self, at: StepPath, kind: str, name: str) -> None:
         """Note that a request (``kind`` ``model``) or a tool call begins. A retry is not a new

@@ -45,6 +45,7 @@ LONGEST_WRITTEN = 10_000_000
 """The largest number of characters of a result that are written at all."""
 
 _FENCE = re.compile(r"```[^\n`]*\n")
+"""The first line of a code block."""
 
 ANSWER_NOW = "Answer now, with what you know: no tool can be used any more."
 """The message before the last request, unless it is also the first one."""

@@ -93,6 +93,7 @@ class Edges:
             self.conditional(source, targets, written)
 
     def name(self, node: Scalar, names: Collection[str], key: str) -> Scalar | None:
+        """``node`` if it is one of ``names``; None after an error. ``key``: ``from`` or ``to``."""
         if node.text in (START, END) and node.text not in names:
             message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
             self.reader.error(
@@ -125,6 +126,7 @@ class Edges:
         )
 
     def conditional(self, source: Scalar, targets: list[Scalar], node: Scalar) -> None:
+        """An edge with the condition ``node``, or edges for the case that no condition is true."""
         if node.text.strip() == ELSE:
             self.edges += [
                 Edge(source.text, target.text, otherwise=True, span=target.span, label=ELSE)

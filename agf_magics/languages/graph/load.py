@@ -310,6 +310,7 @@ class _Loader:
                 self.reader.error("graph.same-key", message, key.span or node.span, hint)
 
     def check_start(self, fields: dict[str, Any], edges: tuple[Edge, ...]) -> None:
+        """Report that no edge begins at START."""
         node = fields.get("edges")
         starts_nowhere = not any(edge.source == "START" for edge in edges)
         # After another error the edge from START may be there, but could not be read.

@@ -143,6 +143,7 @@ class Keys:
             raise StepError(Diagnostic("graph.reducer", message, self.place(name), hint)) from error
 
     def place(self, name: str) -> Span | None:
+        """The declaration of a key; None: nothing declares it, or it has no place in the text."""
         return self.declared.get(name, Declared(name)).span
 
 
@@ -164,6 +165,7 @@ class Joining:
         self.counts = counts
 
     def written(self, name: str, state: State, value: Value) -> Mapping[str, Value]:
+        """The keys that the node ``name`` writes for its ``value``. Raises StepError."""
         try:
             return self.writes[name](state, value)
         except (TypeError, ValueError) as error:  # an object without a text
@@ -195,6 +197,7 @@ def _routes(round: Sequence[tuple[str, Mapping[str, Value]]]) -> Iterator[tuple[
 
 
 def _reduce(reducer: str, before: Value, value: Value) -> Value:
+    """``before`` with ``value`` added. Raises TypeError or ValueError."""
     if type(before) is list and type(value) is not list:
         raise TypeError(f"it is a list, and the new value is {describe(value)}")
     added = combine("+", before, value)

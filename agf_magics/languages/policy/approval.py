@@ -52,6 +52,7 @@ def approval(
 
 
 def _placeholder(path: str) -> str | None:
+    """``path`` if it surely names an argument or a field of the input; None: it may be text."""
     return (
         path
         if path.startswith("tool_args.") or (path.startswith("parent.") and input_field(path, None))

@@ -236,6 +236,7 @@ def _earlier(
         unpickle(call, head.run_id, trust, store.files, identities, is_late=True)
         for call in believed
     )
+    # An interrupted run did not end: no failure of a call was the one that ended it.
     return EarlierOutcomes(calls, head.status != "interrupted", identities), times
 
 

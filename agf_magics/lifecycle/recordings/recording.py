@@ -182,6 +182,7 @@ def header(name: str, language: str, texts: Sequence[str], input: Value) -> Line
 
 
 def _lines(past: PastRun) -> Iterator[Line]:
+    """The lines of a run: the header, then its calls in the order of their ends."""
     texts = [text.source.text for text in past.order.flows if not text.made]
     yield header(past.name, past.language, texts, past.input)
     # A resumed run made some calls twice: the last outcome counts, as for the run itself.
@@ -203,6 +204,7 @@ def _outcome_of(call: Record) -> tuple[CallKey, bool]:
 
 
 def _line(call: Record, past: PastRun) -> Line:
+    """The line of a call: which one it is, its outcome, its object if it returned one, its path."""
     form, value = call.result.form, call.value_shown
     # A result with a secret is not stored: its preview is the mask.
     is_masked = form == "again" and value == MASK and call.what != "answered"
@@ -295,6 +297,7 @@ def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
 
 
 def _parse_lines(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
+    """The lines of a file with their numbers, within the limits. Raises DefinitionError."""
     size = 0
     for number in itertools.count(1):
         raw = file.readline(MOST_LINE + 1)
@@ -342,6 +345,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _head(path: Path, line: Line) -> Line:
+    """The first line, if this version reads its format. Raises DefinitionError."""
     text, format = encode(line), line.get("agf")
     if type(format) is not int:
         raise _wrong(path, 1, text, "the first line of a recording has the key 'agf'")
@@ -363,6 +367,7 @@ _is_call_line = checker(_CallLine)
 
 
 def _call(path: Path, number: int, line: Line) -> RecordedCall:
+    """The call of a line, which a person may have written. Raises DefinitionError."""
     what, outcomes = line.get("what"), [key for key in ("value", "error", "opaque") if key in line]
     place = line.get("at", [""])  # without a path the call is found by its arguments only
     problem = ""

@@ -121,8 +121,8 @@ class Modules:
         self._seen: set[str] = set()
         """The names of the modules that were looked at."""
         self._files: dict[str, tuple[int, int, float]] = {}
-        """The `_state` of each file when it was noted, and the begin of the chunk that imported it, in
-        seconds since 1970. A change after that begin may be later than the import."""
+        """The `_state` of each file when it was noted, and the begin of the chunk that imported it,
+        in seconds since 1970. A change after that begin may be later than the import."""
 
     def note(self, began: float) -> None:
         """Note the modules that were imported since ``began``, a time in seconds."""

@@ -85,8 +85,8 @@ class Line(ABC, Generic[E]):
 
     def __init__(self, dispatcher: Dispatcher, size: ChunkSize, limit: int | None) -> None:
         """``limit``: the most concurrent calls that the author allows, which is the most chunks in
-        flight, because the calls of a chunk run one after another. None: `Dispatcher.ahead` for each
-        lane."""
+        flight, because the calls of a chunk run one after another. None: `Dispatcher.ahead` for
+        each lane."""
         self.dispatcher, self.backend = dispatcher, dispatcher.backend
         self.size, self.limit = size, limit
         self.waiting: deque[E] = deque()
@@ -197,6 +197,7 @@ class Dispatcher:
         self.lines: dict[Line[Any], None] = {}
         """The lines of which chunks are made, in the order of their turns."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        """The run's loop; None until the first call is queued."""
         self._context = contextvars.copy_context()
         self._due = False
         """Whether `send` is scheduled."""

@@ -33,6 +33,7 @@ class BackendStatus(NamedTuple):
     in_flight: int | None
     """Chunks that were sent and have not ended; None: not known."""
     workers: tuple[WorkerStatus, ...] = ()
+    """The workers that run now, as far as the backend knows them."""
     dashboard: str = ""
     """The address of a page about the workers; empty if there is no such page."""
     restarts: bool = False

@@ -20,6 +20,7 @@ from ...journal.database.locks import NAME, ProcessLock, alive
 ROOM = 2_000_000_000
 """Bytes that must be free in the memory file system, as joblib asks: a container often has only 64 MB."""
 IN_MEMORY = "/dev/shm"
+"""The folder of Linux whose files are in memory."""
 PREFIX, FILES = "agf-workers-", "files"
 """The beginning of a folder's name, and the name of the folder in it that has the files. Beside it is the
 lock of the process."""

@@ -131,6 +131,8 @@ def dumped_by_value(
 
 
 class _Bounded(io.BytesIO):
+    """The bytes of a pickle, which raises ValueError for more than ``most`` of them."""
+
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
@@ -140,8 +142,8 @@ class _Bounded(io.BytesIO):
         return super().write(data)
 
     def has_room(self, data: Any) -> bool:
-        """Return True, or raise ValueError. Pickle calls this before it copies the data of an array,
-        and True means: into the pickle."""
+        """Return True, or raise ValueError. Pickle calls this before it copies the data of an
+        array, and True means: into the pickle."""
         if self.tell() + memoryview(data).nbytes > self._most:
             raise ValueError(f"it has more than {self._most:,} bytes")
         return True

@@ -112,8 +112,8 @@ def _is_sendable(
 
 
 def _part(value: Any, modules: Sequence[str], most: int = 200) -> tuple[str, Any]:
-    """The smallest part of a value that cannot be pickled, and its path: ``.rows[2].lock``. ``most``:
-    the number of parts to try, after which the smallest one so far is returned."""
+    """The smallest part of a value that cannot be pickled, and its path: ``.rows[2].lock``.
+    ``most``: the number of parts to try, after which the smallest one so far is returned."""
     path, seen = "", 0
     while True:
         for key, inner in _parts(value):

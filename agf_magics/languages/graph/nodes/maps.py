@@ -94,6 +94,7 @@ class Gather:
         return {self.collect: results, self.failures: failed}
 
     def failure(self, index: int, kind: str) -> Value:
+        """The note of the failed item ``index``. ``kind``: its ``error_type``."""
         return {
             "map": self.node,
             "index": index,
@@ -221,6 +222,7 @@ def _element_limit(limit: int, truncate: bool, span: Span) -> ElementLimit:
 
 
 _BRACES = re.compile(r"\{(.+)\}", re.DOTALL)
+"""A text that is one placeholder."""
 
 
 def _over(reader: Reader, node: Node, name: str) -> Computed:

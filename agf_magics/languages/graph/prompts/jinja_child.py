@@ -89,6 +89,7 @@ class NoNumber(float):
 
 
 def is_odd(value: Any) -> bool:
+    """Whether ``value`` is NaN or an infinity."""
     return isinstance(value, float) and value - value != 0
 
 
@@ -116,6 +117,7 @@ def tojson(value: Any, indent: int | None = None) -> str:
 
 
 def without_odd(value: Any) -> Any:
+    """``value`` with None in the place of each NaN and infinity."""
     match value:
         case dict():
             return {key: without_odd(inner) for key, inner in value.items()}
@@ -129,6 +131,8 @@ ENVIRONMENT.filters["tojson"] = tojson
 
 @lru_cache(maxsize=32)
 def compile_template(text: str) -> Template:
+    """The template of ``text``. Each ``a.b()`` becomes a call of the filter ``__method``, because a
+    key ``b`` of ``a`` would otherwise come before the method (`Environment.getattr`)."""
     tree = ENVIRONMENT.parse(text)
     for call in tree.find_all(nodes.Call):
         if isinstance(call.node, nodes.Getattr):
@@ -151,6 +155,7 @@ def answer(text: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def render(template: Template, values: dict[str, Any]) -> str:
+    """The rendered text. Raises TooLong, and whatever the template raises."""
     parts = list[str]()
     size = 0
     for part in template.root_render_func(template.new_context(values)):
@@ -162,6 +167,7 @@ def render(template: Template, values: dict[str, Any]) -> str:
 
 
 def failure(error: Exception) -> tuple[str, str]:
+    """The ``why`` of an answer (``limit``, ``undefined`` or ``failed``) and its message."""
     match error:
         case TooLong():
             return "limit", str(error)
@@ -215,6 +221,8 @@ def end_with(parent: int) -> None:
 
 
 def main() -> None:
+    """Answer requests until standard input ends. The arguments of the program are the bytes of
+    memory, the seconds of a rendering, the id of the kernel's process, and folders for the path."""
     memory, seconds, parent = map(int, sys.argv[1:4])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C in a terminal is for the kernel
     threading.Thread(target=end_with, args=(parent,), daemon=True).start()

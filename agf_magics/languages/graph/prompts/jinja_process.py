@@ -111,6 +111,8 @@ class Renderer:
             raise NoProcess("it ended when it started") from error
 
     def _ask(self, process: subprocess.Popen[bytes], line: bytes, seconds: float) -> dict[str, Any]:
+        """The answer to the request in ``line``. Raises Killed if none comes in time, or if the
+        process ends."""
         watch = _Watch(process, seconds, self.memory)
         requests = cast("IO[bytes]", process.stdin)
         answers = cast("IO[bytes]", process.stdout)
@@ -145,10 +147,12 @@ class _Watch:
         self.until = time.monotonic() + seconds
         self.limit = seconds
         self.reason = ""
+        """Why it was killed, as `Killed` says it; empty: it was not."""
         self.done = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
+        # The memory is looked at four times a second, and the time when it is over.
         while not self.done.wait(min(0.25, max(self.until - time.monotonic(), 0.01))):
             if time.monotonic() > self.until:
                 self.reason = f"takes longer than {self.limit:g} s"
