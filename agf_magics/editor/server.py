@@ -162,6 +162,8 @@ class Server(LanguageServer):
             group.files[uri].is_open = False
         if group is not None and not any(file.is_open for file in group.files.values()):
             self._forget(key)
+        # What the editor had not saved is gone, so other files see what is on disk.
+        self.take_from_disk(uri, is_there=True)
         self._publish(uri, [])
 
     def close_notebook(self, key: str, cells: list[str]) -> None:

@@ -99,6 +99,8 @@ def paste(store: Store, copy: Mapping[str, Any]) -> str:
     num = ROOM
     status = copy["status"]
     run_id, name, language, started, ended, times, *used = (copy[key] for key in _HEAD)
+    if not isinstance(run_id, str):
+        raise TypeError("a run's id is text")
     pauses = encode(times)
     end = tuple(copy[key] for key in _END)
     *before_sign, tree = end
@@ -122,6 +124,4 @@ def paste(store: Store, copy: Mapping[str, Any]) -> str:
         connection.execute("COMMIT")
     for column, values in copy["columns"].items():
         write_column(store, num, column, {int(place): v for place, v in values.items()}, new=True)
-    if not isinstance(run_id, str):
-        raise TypeError("a run's id is text")
     return run_id

@@ -271,6 +271,13 @@ def test_what_is_wrong_with_a_name_is_known_before_anybody_is_asked(name: str, c
     assert problem.hint
 
 
+def test_a_server_for_the_api_of_openai_replaces_only_the_key_of_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:9/v1")
+    assert model_of("openai:m").problem() is None
+    assert model_of("anthropic:claude-sonnet-4-5").problem().code == "model.no-key"
+    assert model_of("google:gemini-2.5-pro").problem().code == "model.no-key"
+
+
 @pytest.mark.parametrize(
     ("name", "code", "word"),
     [("opnai:gpt-4o", "model.unknown-provider", "openai"), ("groq:m", "model.not-installed", "pydantic-ai-slim[groq]")],

@@ -79,6 +79,20 @@ def test_what_another_program_does_with_a_file_is_known(editor: Editor) -> None:
     assert editor.wait_for(uri) == []
 
 
+def test_what_was_not_saved_is_gone_when_its_file_is_closed(editor: Editor) -> None:
+    folder = editor.folder / "unsaved"
+    folder.mkdir()
+    (folder / "tools.py").write_text(TOOLS)
+    uri = editor.open("unsaved/p.yaml", RIGHT)
+    assert editor.wait_for(uri) == []
+    editor.problems.clear()
+    tools = editor.open("unsaved/tools.py", TOOLS.replace("fetch", "gather"), "python")
+    assert [problem["code"] for problem in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    editor.problems.clear()
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": tools}})
+    assert editor.wait_for(uri) == []
+
+
 def test_a_deleted_file_registers_nothing(editor: Editor) -> None:
     folder = editor.folder / "other"
     folder.mkdir()

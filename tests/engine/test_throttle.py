@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.catalog.tools.throttle import Gate, asked_pause, status_of
+from agf_magics.catalog.tools.throttle import Gate, asked_pause, pause_after, status_of
 from agf_magics.flow.progress.events import Progressed, StepStarted
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.pictures.row_words import activity
@@ -121,6 +121,12 @@ def test_a_server_that_asks_for_a_pause_gets_it_from_all_calls() -> None:
     assert run.output == {"ok": list(range(40)), "failed": []}
     first, *later_starts = now.starts
     assert (first, min(later_starts)) == (0.0, 7.0)
+
+
+def test_no_pause_is_longer_than_the_longest() -> None:
+    retry = agf.Retry(9, first=28, most=30)
+    pauses = [pause_after(retry, attempt) for attempt in (1, 2, 70) for _ in range(300)]
+    assert max(pauses) <= 30
 
 
 def test_a_pause_that_is_too_long_fails_now() -> None:

@@ -280,3 +280,11 @@ def test_an_error_has_the_sign_of_the_text(text: str, message: str) -> None:
         resolve([{"type": "data", "kind": "state", "data": {"x": 1}}], text)
     assert message in caught.value.diagnostic.message
     assert message[0] in (caught.value.diagnostic.hint or "")
+
+
+def test_a_value_of_all_instances_depends_on_the_messages_of_each() -> None:
+    log = Log([{"type": "data", "kind": "state", "_instance": name, "data": {"x": x}} for x, name in enumerate("ab")])
+    assert resolve(log, "†state[*].x") == [0, 1]
+    expression = parse(Source("<test>", "†state[*].x").span())
+    assert isinstance(expression, Reference)
+    assert log.used(expression) == (0, 1)

@@ -131,6 +131,13 @@ def test_the_values_of_a_called_plan_are_lines(registry: Registry) -> None:
     assert {("steps[0]/calls[0]", "steps[0]/calls[2]"), ("steps[0]/calls[1]", "steps[0]/calls[2]")} <= lines
 
 
+def test_a_called_plan_begins_with_its_first_calls_and_ends_with_its_last(registry: Registry) -> None:
+    """Its calls feed one another, so not each of them is first and last."""
+    (plan,) = (frame for frame in agf.draw("outer", registry=registry)._scene.frames if frame.id == "steps[0]")
+    assert [box.id for box in plan.first] == ["steps[0]/calls[0]", "steps[0]/calls[1]"]
+    assert [box.id for box in plan.last] == ["steps[0]/calls[2]"]
+
+
 def test_called_flows_are_opened_as_long_as_there_is_room(registry: Registry) -> None:
     steps = "\n".join(
         f"- call: {{pipeline: deeper, pass: {{w: '{number}'}}, output: o{number}}}" for number in range(20)

@@ -203,7 +203,9 @@ class Model:
         if wrong := environment_fault(provider, self._base_url):
             raise wrong
         variables = KEYS.get(provider, ())
-        has_key = any(map(os.environ.get, (*variables, "OPENAI_BASE_URL")))
+        # A server of one's own for the API of OpenAI needs no key.
+        may_lack_key = ("OPENAI_BASE_URL",) if provider.startswith("openai") else ()
+        has_key = any(map(os.environ.get, (*variables, *may_lack_key)))
         if variables and not self._base_url and not has_key:
             hint = (
                 f"set {' or '.join(variables)} in the environment (os.environ), not in a saved cell"

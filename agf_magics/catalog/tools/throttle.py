@@ -109,7 +109,7 @@ def pause_after(retry: Retry, attempt: int) -> float:
     """The seconds before the attempt after ``attempt``, which counts from 1."""
     # The exponent is bounded, because a large power of a float is an error.
     grown = min(retry.first * retry.factor ** min(attempt - 1, 60), retry.most)
-    return grown * random.uniform(0.75, 1.25)
+    return min(grown * random.uniform(0.75, 1.25), retry.most)
 
 
 def status_of(error: BaseException) -> int | None:

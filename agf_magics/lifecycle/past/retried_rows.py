@@ -21,7 +21,8 @@ def choose_rows(table: object, retried: str | None = None, **options: Any) -> Ov
         return Over(table=table, **options)
     run = find_past_run(retried)
     earlier = run.table
-    failed = [row for row in earlier.rows(earlier.failed) if not row.repeat]
+    # A row that ran several times runs again if one of the times failed.
+    failed = list({row.number: row for row in earlier.rows(earlier.failed)}.values())
     if not failed:
         hint = "%runs lists the runs; --over runs all rows"
         message = f"no row of {run.run_id!r} failed"

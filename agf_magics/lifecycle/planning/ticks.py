@@ -25,7 +25,7 @@ from ...limits.budgets import Budget, LimitReached
 from ...limits.limits import Limits
 from ...schemas.json_schema import judge
 from ...schemas.violations import describe_all
-from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from ...values.value import Value
 from ..launch.driving import wait_for
 from ..launch.launch import start_run
@@ -271,6 +271,8 @@ class Ticks:
     def _warn(self) -> None:
         count = self.options.max_ticks
         message = f"none of the first {count} plans had an output"
+        if not self.runs:  # a resumed planner that had used all its ticks
+            raise DefinitionError(Diagnostic("run.max-ticks", message, hint="raise max_ticks"))
         texts = [run.flow.source.text for run in self.runs[-2:]]
         hint = "raise max_ticks"
         if len(texts) == 2 and texts[0] == texts[1]:

@@ -169,6 +169,7 @@ class Run(BaseRun):
         self._state = state
         self.progress = state.progress  # an attribute: views read it at every beat
         self._table: RowTable | None = None
+        self._table_is_final = False
 
     @property
     def run_id(self) -> str:  # type: ignore[override]
@@ -330,7 +331,8 @@ class Run(BaseRun):
         for another run."""
         from ..table_runs.table import RowTable
 
-        if self._table is None or not self.done:  # a snapshot, if the run still goes on
+        if self._table is None or not self._table_is_final:
+            self._table_is_final = self.done  # else it is a snapshot of a run that goes on
             self._table = RowTable(self)
         self._table.refresh()
         return self._table

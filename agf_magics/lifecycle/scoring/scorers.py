@@ -94,8 +94,8 @@ def _by_key(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
         for value, why in outcomes
     ]
     keys = dict.fromkeys(chain.from_iterable(mapping for mapping, _ in mappings))
-    if len(keys) > 1:
-        keys.pop("", None)  # only rows that failed have it
+    if len(keys) > 1 and all(mapping.get("") is None for mapping, _ in mappings):
+        keys.pop("", None)  # only rows without a value have it
     return {key: [(mapping.get(key), why) for mapping, why in mappings] for key in keys}
 
 

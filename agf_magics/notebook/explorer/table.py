@@ -41,12 +41,18 @@ RowOrder = tuple[str, bool, str, float | None]
 first, a filter (empty, failed or changed), and the number below which the column's value must be."""
 
 
+ENDED = ("ok", "error", "cancelled")
+"""The statuses of a run that has ended; ``pending``, ``running`` and ``waiting`` go on."""
+
+
 class _LastTable:
     """The table that a page asked for last, and the places of its rows in the requested order.
     ``order``: the requested order, and the number of finished rows when it was computed."""
 
     run_id = ""
     table: RowTable
+    is_final = False
+    """Whether the run had ended when the table was read."""
     order: tuple[RowOrder, int] | None = None
     places: Sequence[int] = ()
 
@@ -115,9 +121,11 @@ def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
     """The table of a run. ``is_first``: whether the first page is requested, which needs fresh rows."""
     if not has_table(run):
         raise Refused("this run has no table")
-    # A running run has more rows by now, and another page may have changed a label.
-    if _LastTable.run_id != run.run_id or (is_first and run.status == "running"):
+    # A table that was read during the run has more rows by now, and another page may have changed a
+    # label.
+    if _LastTable.run_id != run.run_id or (is_first and not _LastTable.is_final):
         _LastTable.run_id = run.run_id
+        _LastTable.is_final = run.status in ENDED
         _LastTable.table = run.table
         _LastTable.order = None
     elif is_first:

@@ -381,8 +381,9 @@ class _Builder:
     def ends_of(self, step: Dag | Walk, parts: tuple[Box, ...]) -> tuple[list[Box], list[Box]]:
         """The boxes with which the frame of a plan or a graph begins and ends."""
         if isinstance(step, Dag):
-            fed = {reader for _, reader, _ in step.feeds}
-            feeding = {writer for writer, _, _ in step.feeds}
+            # The ids of boxes begin with the path of the caller, those of `feeds` do not.
+            fed = {f"{self.before}{reader}" for _, reader, _ in step.feeds}
+            feeding = {f"{self.before}{writer}" for writer, _, _ in step.feeds if writer}
             return (
                 [box for box in parts if box.id not in fed],
                 [box for box in parts if box.id not in feeding],

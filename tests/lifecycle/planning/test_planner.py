@@ -452,6 +452,15 @@ def test_a_reply_that_has_not_run_yet_is_not_requested_again(
     assert (planned.output, later.asked, len(calls_made)) == (7.0, [], 2)
 
 
+def test_a_planner_that_has_used_all_its_ticks_says_so_when_it_is_resumed(
+    registry: agf.Registry, tmp_path: Path
+) -> None:
+    with kept.journal_in(tmp_path):
+        run(Planner(plan(PRICE), plan(TOTAL)), registry, max_ticks=2)
+        problem = refusal(Planner(DONE), registry, resume=True, max_ticks=2)
+    assert (problem.code, problem.diagnostic.hint) == ("run.max-ticks", "raise max_ticks")
+
+
 def test_a_planner_without_a_past_cannot_be_resumed(registry: agf.Registry, tmp_path: Path) -> None:
     with kept.journal_in(tmp_path):
         assert refusal(Planner(DONE), registry, resume=True).code == "planner.resume"

@@ -232,6 +232,23 @@ def test_a_row_can_be_repeated_and_an_input_mapped(registry: agf.Registry, calls
     assert sorted(calls) == [1, 1, 2, 2]
 
 
+def test_a_row_that_failed_in_a_later_repetition_runs_again(registry: agf.Registry) -> None:
+    times: list[int] = []
+
+    @agf.tool(registry=registry, where="loop")
+    async def once(n: int) -> int:
+        times.append(n)
+        if len(times) == 2:
+            raise ValueError("the second time")
+        return n
+
+    agf.define("pipeline: one\nsteps:\n- tool: {name: once, args: {n: !expr ctx.n}}\n", registry=registry)
+    run = over(registry, agf.Over(table=[{"n": 7}], repeat=2), "one")
+    assert run.table.failed == [1]
+    again = over(registry, choose_rows(None, run.run_id), "one")
+    assert [(row["row"], row["output"]) for row in again.table] == [(0, 7)]
+
+
 def test_a_flow_that_reads_its_whole_input_reads_each_mapped_name(registry: agf.Registry) -> None:
     agf.define("pipeline: whole\nsteps:\n- transform: {value: '{all: ctx}'}\n", registry=registry)
     run = over(registry, agf.Over(table=[{"a": 1}], map={"b": "a"}), "whole")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,29 @@ def test_numbers_come_before_texts_and_rows_without_a_value_are_last(run: agf.Ru
     down = [row[0] for row in requests_of(run)["table"]({"sort": "value", "down": True, "offset": 50})["rows"]]
     assert down[-3:] == [1, 4, 7]
     assert places(run, sort="value", down=True)[:2] == [3, 2]
+
+
+@pytest.mark.parametrize("with_journal", [True, False])
+def test_a_table_that_was_read_during_the_run_is_whole_after_its_end(tmp_path: Path, with_journal: bool) -> None:
+    registry = Registry()
+    gate = threading.Event()
+
+    @agf.tool(registry=registry)
+    def size(name: str) -> int:
+        assert gate.wait(60)
+        return 10 // int(name[1:])
+
+    flow = agf.define(FLOW, "pipeline", registry=registry)
+    rows = [{"name": f"n{number}"} for number in range(3)]
+    with kept.journal_in(tmp_path) if with_journal else nullcontext():
+        run = agf.start(flow, over=rows, registry=registry)
+        assert run.table.counts == {"not run": 3}
+        assert requests_of(run)["table"]({})["failed"] == 0
+        gate.set()
+        run.wait()
+        assert requests_of(run)["table"]({})["failed"] == 1
+        assert requests_of(run)["table"]({"only": "failed"})["total"] == 1
+        assert run.table.counts == {"ok": 2, "failed": 1}
 
 
 def test_rows_are_filtered(run: agf.Run) -> None:

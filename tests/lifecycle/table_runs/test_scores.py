@@ -33,6 +33,15 @@ def table(registry: agf.Registry) -> Any:
     return agf.run("doubled", over=agf.Over(table=ROWS, repeat=2), registry=registry).table
 
 
+def test_a_score_that_is_a_mapping_for_some_rows_and_a_value_for_others_keeps_both(table: Any) -> None:
+    def mixed(output: Any, row: Any) -> Any:
+        return {"even": 1} if row["n"] % 2 == 0 else 2
+
+    scores = agf.score_over(table, mixed)
+    assert set(scores) == {"mixed", "mixed.even"}
+    assert {row["mixed"] for row in table} == {2, None}
+
+
 def test_numbers_have_a_mean_with_an_interval_and_labels_are_counted(table: Any) -> None:
     scores = agf.score_over(table, right, size, parity, against="kind", seed=1)
     assert scores["right"].mean == (1.0, 1.0, 1.0)

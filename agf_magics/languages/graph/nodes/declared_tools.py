@@ -145,9 +145,11 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
     functions = list[Name]()
     files = dict[str, Name]()
     commands = dict[str, ShellTool]()
+    spans = dict[str, Span]()
     for key, value in reader.named_entries(node):
         name = key.text
         span = key.span
+        spans[name] = span
         if not isinstance(value, Fields):
             hint = f"{name}: {{type: python, path: tools.py, function: {name}}}"
             reader.error(
@@ -165,7 +167,6 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
         functions.append(Name(name, span))
         if (file := _file(name, fields)) is not None:
             files[name] = file
-    spans = {name: key.span for name, key in node.keys.items()}
     return Tools(tuple(functions), files, commands, declared=True, spans=spans)
 
 

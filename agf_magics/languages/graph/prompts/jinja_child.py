@@ -18,14 +18,20 @@ import time
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, UndefinedError, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
 if __name__ == "__main__":
     # This comes before the import of jinja2, which may be among the user's own packages: `-I`
     # leaves these out. At the end of the path the folders hide no module of the standard library.
     sys.path += sys.argv[4:]
 
+from jinja2 import (
+    StrictUndefined,
+    Template,
+    TemplateSyntaxError,
+    Undefined,
+    UndefinedError,
+    nodes,
+)
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 LONGEST_RENDERED = 1_000_000
 """Characters of a rendered text."""

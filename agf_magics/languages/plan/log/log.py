@@ -140,7 +140,10 @@ class Log(Sequence[Mapping[str, Value]]):
     def used(self, reference: Reference, instance: str | None = None) -> tuple[int, ...]:
         """The numbers of the messages that the value of ``reference`` depends on, in the order of
         their effect."""
-        writings = self._writes_of(reference, reference.instance or instance)
+        instances: tuple[str | None, ...] = (reference.instance or instance,)
+        if reference.instance == EVERY:
+            instances = self.instances
+        writings = (number for name in instances for number in self._writes_of(reference, name))
         return tuple(dict.fromkeys(self._index.wrote[number] for number in writings))
 
     def _read(self, reference: Reference, instance: str | None) -> Value:
