@@ -98,8 +98,9 @@ class NamedArguments:
 
     def written_out(self, name: str) -> bool:
         """Whether the argument ``name`` reads nothing and is not empty."""
+        literals = {literal: value for literal, _, value in self.literals()}
         texts = (
-            getattr(expr, "value", getattr(expr, "text", name))
+            literals.get(name, getattr(expr, "value", getattr(expr, "text", name)))
             for argument, expr in self.values
             if argument.text == name
         )

@@ -91,14 +91,18 @@ def slip_of(word: str, names: Collection[str]) -> str | None:
     >>> slip_of("doc", ["docs"]), slip_of("max_price", ["min_price"]), slip_of("states", ["stats"])
     (None, None, None)
     """
-    if len(word) > LONGEST_WORD or not spend_comparisons(len(names)):
+    # A comparison looks at the numbers, the letters and the parts: it costs four simple ones.
+    if len(word) > LONGEST_WORD or not spend_comparisons(4 * len(names)):
         return None
-    core, numbers = _core(word), _NUMBERS.findall(word)
-    same = [name for name in names if _core(name) == core and _NUMBERS.findall(name) == numbers]
+    # A slip changes no number.
+    numbers = _NUMBERS.findall(word)
+    near = [name for name in names if _NUMBERS.findall(name) == numbers]
+    core = _core(word)
+    same = [name for name in near if _core(name) == core]
     if same and len(core) > 1:
         return same[0]
     parts = _PARTS.findall(word.lower())
-    return next((name for name in names if _is_slip(parts, _PARTS.findall(name.lower()))), None)
+    return next((name for name in near if _is_slip(parts, _PARTS.findall(name.lower()))), None)
 
 
 _NUMBERS = re.compile(r"\d+")

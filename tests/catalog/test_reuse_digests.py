@@ -380,7 +380,6 @@ NOT_IN_A_TEXT = {
 }  # fmt: skip
 HIDDEN = {
     "its globals": "h = 1\ndef f(): return f.__globals__['h']",
-    "sys.modules": "import sys\nh = 1\ndef f(): return sys.modules[__name__].h",
     "the frame": "import sys\nh = 1\ndef f(): return sys._getframe().f_globals['h']",
     "run": "import agf_magics as agf\ndef f(): return agf.run('sub').output",
     "arun": "import agf_magics as agf\nasync def f(): return await agf.arun('sub')",

@@ -136,7 +136,7 @@ def test_a_wrong_time_is_marked(shell: Shell, text: str) -> None:
 def test_a_missing_page_is_refused(shell: Shell, line: str) -> None:
     shown = shell.run(line)
     assert code(shown) == "magic.page"
-    assert "write --page 1" in shown.err
+    assert shown.error.diagnostic.hint == "write --page 1"
 
 
 def test_the_values_of_the_options_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:

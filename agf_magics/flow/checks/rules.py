@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...text.diagnostics import Diagnostic
 from ...text.source import Span
-from ...text.suggestions import slip_of, suggest
+from ...text.suggestions import slip_of, spend_comparisons, suggest
 from ..flow import Flow
 from ..protocols import Ref
 from ..step import Step
@@ -91,7 +91,9 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
                 written.setdefault(name[:1].lower(), []).append(name)
         elif name and move.unwritten and name not in seen:
             seen.add(name)
-            bound = [key[0] for key in move.visible if len(key) == 1]
+            bound = list[str]()
+            if spend_comparisons(len(move.visible)):
+                bound = [key[0] for key in move.visible if len(key) == 1]
             near = slip_of(name, [*written.get(name[:1].lower(), []), *bound])
             if near is not None:
                 message = f"no step writes {name!r}"

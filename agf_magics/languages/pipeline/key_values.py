@@ -123,7 +123,7 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     return None
 
 
-_RETRY_PARTS = re.compile(r"retry ?\( ?([0-9]{1,9})((?: ?, ?[a-z]+ ?: ?[^,()]{1,20})+)\)", re.ASCII)
+_RETRY_PARTS = re.compile(r"retry ?\( ?([0-9]{1,9})((?:,[^,()]{1,40})+)\)", re.ASCII)
 _WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([a-z]*)", re.ASCII)
 _UNITS = {
     "": (1, "s"),
@@ -144,8 +144,10 @@ def _corrected_retry(text: str) -> str | None:
     retry = _RETRY_PARTS.fullmatch(text.strip())
     if retry is None:
         return None
-    options = dict(part.strip().split(":") for part in retry[2].split(",")[1:])
-    options = {name.strip(): option.strip() for name, option in options.items()}
+    options = dict[str, str]()
+    for written_option in retry[2].split(",")[1:]:
+        name, _, option = written_option.partition(":")
+        options[name.strip()] = option.strip()
     corrected = f"retry({retry[1]}"
     if "wait" in options:
         wait = _WAIT.fullmatch(options.pop("wait"))
