@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
+from agf_magics.catalog.digests.digest import MAX_PARTS
 from agf_magics.catalog.digests.digesting import digest_function, digest_value, why_no_digest
 from agf_magics.journal.codec.encoding import encode_value
 
@@ -545,6 +546,10 @@ def test_a_value_above_the_limit_is_not_stored_and_not_copied(name: str) -> None
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_function_may_refer_to_json_of_any_number_of_parts() -> None:
+    assert digest_function(cell("def f(): return numbers", numbers=[0] * (MAX_PARTS + 1))) is not None
 
 
 def test_a_function_that_refers_to_a_large_table_has_no_fingerprint() -> None:

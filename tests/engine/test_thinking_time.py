@@ -11,6 +11,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.host import job
+from agf_magics.engine.host.deadline import Deadline, time_limits
 from agf_magics.flow.flow import Declarations
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.question import Question
@@ -118,6 +119,24 @@ def test_several_questions_pause_a_limit_until_the_last_answer() -> None:
     run, events = run_thinking(flow(Branches(id="all", word="all", branches=questions)), timeout=10.0)
     assert run.status == "ok"
     assert sum(isinstance(event, ev.QuestionAnswered) for event in events) == 3
+
+
+def test_an_answer_after_the_end_does_not_start_the_time_limit_again() -> None:
+    class Host:
+        grace = 0.0
+
+        def stop(self, late: bool = False) -> None: ...
+        def pause(self) -> None: ...
+        def resume(self) -> None: ...
+
+    async def ended() -> None:
+        async with Deadline(10.0, Host()):
+            *_, clock = time_limits.get()
+            clock.pause()
+        clock.resume()
+        await asyncio.sleep(HOUR)  # would be cancelled
+
+    run_virtual(ended())
 
 
 def test_a_question_that_nobody_can_answer_closes() -> None:

@@ -107,6 +107,18 @@ def test_a_failed_call_is_raised_at_the_end_and_everything_else_is_done_first(re
     assert agf.run("p", registry=registry, raises=False).status == "error"
 
 
+def test_a_hint_is_about_the_argument_that_does_not_fit(registry: agf.Registry) -> None:
+    @agf.tool(registry=registry)
+    def order(count: int, item: str) -> str:
+        return item * count
+
+    flow = agf.define("{name: p, calls: [{_tool: order, count: $input.n, item: n}]}", "plan", registry=registry)
+    assert flow is not None
+    failed = agf.run(flow, {"n": "x"}, registry=registry, raises=False)
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.diagnostic.hint) == ("tool.arguments", None)
+
+
 def test_all_failures_are_reported_together(registry: agf.Registry) -> None:
     text = (
         "name: p\ncalls:\n- {_tool: boom, _outputPath: †state.a}\n- {_tool: inc, n: †state.z, _outputPath: †state.b}\n"

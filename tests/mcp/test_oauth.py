@@ -67,6 +67,15 @@ def test_an_expired_token_is_renewed_without_the_user(service: State, opened_pag
     assert set(service.grants[1:]) == {"refresh_token"}
 
 
+def test_a_token_that_another_connection_renewed_can_be_renewed(service: State, opened_pages: list[str]) -> None:
+    server = agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
+    for token in ("another", "a third"):
+        server.restart()
+        service.token = token  # ends the token of the connection
+        assert call("web__who").output == "you"
+    assert len(opened_pages) == 1
+
+
 def test_a_redirect_of_the_token_to_another_origin_is_not_followed(service: State) -> None:
     service.elsewhere = "http://localhost:9/token"
     with pytest.raises(DefinitionError) as caught:

@@ -254,6 +254,7 @@ def test_a_background_run_asks_in_one_explorer_and_the_document_has_only_text(pa
     while not (waiting(messages) and asking(messages)):
         messages.append(page_kernel.next())
     ((comm, mark, _),) = started(messages)
+    assert mark in str(contents_of(messages, "display_data"))
     mark_match = re.search(r"'mark': '([0-9a-f]{16})'", str(messages))
     assert mark_match is not None
     reply = {"where": "steps[0]", "mark": mark_match[1], "text": "yes"}

@@ -301,6 +301,14 @@ def test_a_list_of_runs_is_current_when_the_page_asks_again(journaled: Kernel) -
     assert not any(answer["goes_on"] for answer in answers)
 
 
+def test_an_open_list_of_runs_hears_that_a_cell_ran(journaled: Kernel) -> None:
+    journaled.good("%%pipeline --run --quiet\npipeline: listed\nsteps:\n- transform: {value: 1 + 1}")
+    journaled.good("from agf_magics.notebook.explorer.open_views import close_explorers\nclose_explorers()")
+    Page(journaled, journaled.good("%runs"))
+    messages = journaled.good("1").of("comm_msg")
+    assert {"type": "edited"} in [content["data"].get("content") for content in messages]
+
+
 def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:
     journaled.good(CHOOSY)
     journaled.good(EACH)

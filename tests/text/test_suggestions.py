@@ -13,6 +13,7 @@ from agf_magics.text.suggestions import (
     misspelled_names,
     nearest,
     share_suggestion_budget,
+    slip_of,
     spend_comparisons,
     suggest,
 )
@@ -81,6 +82,11 @@ def test_a_choice_that_is_there_already_is_not_meant() -> None:
 )
 def test_all_choices_are_named_with_their_kind(word: str, choices: list[str], hint: str | None) -> None:
     assert suggest(word, choices, "kinds") == hint
+
+
+def test_names_that_differ_in_their_last_letter_are_two_names() -> None:
+    assert slip_of("solution", ["solutios"]) is None
+    assert slip_of("solution", ["solxtion"]) == "solxtion"
 
 
 def test_a_name_that_is_misspelled_is_not_missing_too() -> None:
