@@ -76,7 +76,8 @@ SMALL = 10
 """
 
 
-FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+# A line of a log may begin with ERROR, too; it names no file.
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 RUNNING = re.compile(r"^(\S+::.+?)(?: (?:PASSED|FAILED|SKIPPED|XFAIL).*)?$", re.MULTILINE)
 
 MAP = ROOT / "build" / "mutants" / "map"

@@ -185,15 +185,18 @@ def test_a_dropped_element_marks_its_step_and_each_step_around_it(registry: agf.
     assert Updates(run.progress).complete(0.0)["status"] == "dropped"
 
 
-def test_a_step_of_a_called_flow_has_the_same_number_of_drops_in_a_past_run(registry: agf.Registry) -> None:
+@pytest.mark.parametrize(("items", "drops"), [([2, 3], 1), ([2, 3, 5, 4], 2)])
+def test_a_step_of_a_called_flow_has_the_same_number_of_drops_in_a_past_run(
+    items: list[int], drops: int, registry: agf.Registry
+) -> None:
     each = (
         "pipeline: p\nsteps: [{for_each: {items: [2, 3], on_error: continue, "
         "do: {call: {pipeline: one, pass: {n: item}}}, collect: {transform: {value: pipe}}}}]"
-    )
+    ).replace("[2, 3]", str(items))
     agf.define("pipeline: one\nsteps: [{tool: {name: half, args: {n: !expr ctx.n}, output: n}}]", registry=registry)
     run = agf.run(each, registry=registry)
     for progress in (run.progress, agf.runs(run.run_id).progress):
-        assert [state_words(row) for row in listed(progress)] == ["! ok, 1 dropped"] * 3
+        assert [state_words(row) for row in listed(progress)] == [f"! ok, {drops} dropped"] * 3
 
 
 def test_header_row_and_box_have_one_number_at_each_moment(registry: agf.Registry) -> None:

@@ -4,6 +4,7 @@ express."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml as pyyaml
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
@@ -103,6 +104,8 @@ def print_yaml(value: Any, style: str, width: int, unicode: bool) -> str:
 
 @given(TREE.filter(same_in_both), st.sampled_from(STYLES), st.sampled_from([8, 80]), st.booleans())
 def test_what_a_yaml_printer_writes_reads_as_itself(value: Any, style: str, width: int, unicode: bool) -> None:
+    # PyYAML breaks a folded line that begins with a blank. Every reader, PyYAML too, keeps this break.
+    assume(style != ">" or not re.search(r'(?:"|\\n) |\\t', json.dumps(value)))
     values, problems = read_yaml(print_yaml(value, style, width, unicode))
     assert not problems
     assert values == ([] if value is None else [value])

@@ -409,8 +409,10 @@ def restore_end(progress: Progress) -> None:
         for outer in filter(None, map(progress.rows.get, _around(row.key))):
             outer.lost += row.dropped
         for inner in _within(progress, row):
-            if inner is not row and inner.excused and inner.failed > inner.retried:
-                inner.lost = max(inner.lost, 1)
+            # The counts do not tell which failure belongs to which drop, but there are at most so many.
+            failures = min(row.dropped, inner.failed - inner.retried)
+            if inner is not row and inner.excused and failures > 0:
+                inner.lost = max(inner.lost, failures)
 
 
 def _within(progress: Progress, outer: Row) -> frozenset[Row]:
