@@ -92,10 +92,10 @@ class Searches:
         """A `Search` for ``forms``."""
         searched = frozenset(forms), in_numbers
         # Set as one value, because another thread may search for more texts at the same time.
-        known = self._last
-        if known[0] != searched:
-            known = self._last = searched, set()
-        return Search(searched[0], in_numbers, known[1])
+        last_search = self._last
+        if last_search[0] != searched:
+            last_search = self._last = searched, set()
+        return Search(searched[0], in_numbers, last_search[1])
 
 
 def _pieces(view: memoryview, overlap: int) -> Iterator[memoryview]:

@@ -103,8 +103,8 @@ class Arguments(NamedArguments):
         the plan says."""
         if not isinstance(value, str) or not _NAMES.fullmatch(value):
             return None
-        known = value.partition(".")[0] in KINDS
-        return f"write ${'' if known else 'input.'}{value}: this is the text {value!r}"
+        begins_with_kind = value.partition(".")[0] in KINDS
+        return f"write ${'' if begins_with_kind else 'input.'}{value}: this is the text {value!r}"
 
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The reference that a text which does not fit was probably meant as."""

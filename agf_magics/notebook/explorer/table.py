@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...journal.runs import ENDED
 from ...languages.over import OVER
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.run_internals import definition_of, place_in_journal
@@ -39,10 +40,6 @@ FAILED = "failed"
 RowOrder = tuple[str, bool, str, float | None]
 """The column by which rows are sorted (empty: the order of the table), whether the largest value comes
 first, a filter (empty, failed or changed), and the number below which the column's value must be."""
-
-
-ENDED = ("ok", "error", "cancelled")
-"""The statuses of a run that has ended; ``pending``, ``running`` and ``waiting`` go on."""
 
 
 class _LastTable:
