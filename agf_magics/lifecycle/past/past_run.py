@@ -27,7 +27,14 @@ from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
-from ...journal.records.records import UNREADABLE, CallKey, Record, StoredValue, decode_stored, decoded
+from ...journal.records.records import (
+    UNREADABLE,
+    CallKey,
+    Record,
+    StoredValue,
+    decode_stored,
+    decoded,
+)
 from ...journal.runs import RunRow
 from ...journal.secrets.masking import Secrets
 from ...journal.shared_runs import copied
