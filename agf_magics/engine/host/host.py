@@ -22,7 +22,7 @@ from ...compat.browser import IN_BROWSER
 from ...flow.progress.question import Question
 from ..threads.call_threads import CallThreads, ThreadCall
 from ..threads.prints import Streams
-from ..threads.user_code import Result, StillRunning, TimedOut, await_result, cross
+from ..threads.user_code import Result, StillRunning, TimedOut, await_result, call_here
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
 from .remote_calls import RemoteCalls, Terms
 
@@ -129,7 +129,7 @@ class Host:
         # Copied inside the time limit of the call, so that the context has it. A copy here, too: a
         # step must not see the variables that the one before it has set.
         context = copy_context()
-        return await await_result(context.run(cross, function, arguments), self.grace, context)
+        return await call_here(function, arguments, self.grace, context)
 
     async def ask(self, question: Question, is_busy: bool = False) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where
