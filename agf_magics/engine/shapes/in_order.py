@@ -46,7 +46,7 @@ async def fold(site: CallSite[Fold]) -> Value:
     items = await read_elements(site)
     if step.most is not None:
         items = first_of(items, step.most)
-    site.run.emit(ev.FanOutStarted(site.path, clock(), len(items)))
+    site.run.emit(ev.FanOutStarted(site.path, clock(), len(items), items.source))
     value = await when_read(partial(step.init.evaluate, frame))
     for i in range(len(items)):
         item = await items.take(i)
