@@ -26,9 +26,13 @@ from .records.large_parts import large_parts
 from .records.record_reader import read_records
 from .records.records import RECORDS, Record, RecordedArguments
 
-CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
-"""The calls of a run: marks (but for ``fired`` and ``answered``) have no kind, and a row of a table
-is not a call."""
+CALLS_OF_RUN = (
+    "line>?1 AND line<?2 AND kind NOT IN ('', 'row') AND NOT (what='fired' AND (at, tries) IN "
+    "(SELECT at, tries FROM records WHERE line>?1 AND line<?2 AND what IN ('finished', 'failed')))"
+)
+"""The calls of a run, whose lines are between the first two values of a statement: marks (but for
+``fired`` and ``answered``) have no kind, and a row of a table is not a call. The start of a
+fire-and-forget call stands for it until it has an outcome."""
 
 _NUMBERS = ", ".join(
     f"CASE json_type(at, '$[{place}]') WHEN 'integer' THEN json_extract(at, '$[{place}]') ELSE 0 END"

@@ -91,7 +91,7 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
 async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
     """The result of an agent step in a dry run, if no agent is registered."""
     assert site.run.options.dry, "only a dry run needs no agent"
-    site.run.budget.spawn(site.step.span)
+    site.run.open_session(site.step.span)
     return dry.result(site.step, callee, site.scope.linked)
 
 
@@ -179,7 +179,7 @@ def _agent_arguments(site: CallSite[Invoke]) -> tuple[dict[str, Value], dict[str
 def _open_agent(site: CallSite[Invoke]) -> None:
     """Count an agent that is a function as a session of the run and as an open call."""
     if site.step.asking.counts_as_session:
-        site.run.budget.spawn(site.step.span)
+        site.run.open_session(site.step.span)
     for meter in site.scope.meters:
         meter.open(site.scope.calls + 1)
 

@@ -60,8 +60,6 @@ class Host:
         """``in_background``: whether other code of the person runs beside the run."""
         self.grace = grace
         """The seconds in which user code must stop before it is left running."""
-        self.where = ""
-        """The end of a message about a call that is left running and has no waiter."""
         self._calls = calls
         self.waited = calls is not None
         """Whether a thread waits for the run. If not, the place ``kernel`` means the loop between
@@ -311,7 +309,7 @@ class Host:
             is_cancelled = True
         if call.result is not None:
             return None, is_cancelled
-        where = self.where if call.waiter is None else call.waiter.where
+        where = "" if call.waiter is None else call.waiter.where
         return f"left running: {call.name}{where}", is_cancelled
 
     async def _repeat(self, call: ThreadCall, stop: Callable[[], None], seconds: float) -> None:

@@ -73,7 +73,7 @@ async def repeat(site: CallSite[Repeat]) -> ShapeResult:
     frame = site.frame
     if step.session:
         # Checked before the prompt is built: a refused session costs nothing.
-        run.budget.spawn(step.span)
+        run.open_session(step.span)
     value: Value = None
     for i in range(step.limit):
         value, frame = await run.run_step(step.body, frame, site.scope, (*site.index, i))
