@@ -91,6 +91,15 @@ class Diagnostics:
         for diagnostic in diagnostics:
             self.add(diagnostic)
 
+    def __len__(self) -> int:
+        return len(self._problems)
+
+    def take_back(self, count: int) -> None:
+        """Forget all problems but the first ``count`` ones."""
+        forgotten = self._problems[count:]
+        del self._problems[count:]
+        self.error_count -= sum(problem.severity == "error" for problem in forgotten)
+
     def without(self, *codes: str) -> Diagnostics:
         """The problems whose code is not among ``codes``."""
         remaining = Diagnostics()

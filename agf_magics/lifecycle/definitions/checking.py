@@ -38,8 +38,8 @@ class WrittenText(NamedTuple):
     """A text that is still written, as far as its language alone can read it."""
 
     flow: Flow | None = None
-    """The flow; None: the text declares only schemas, or it is refused. A refused text has a flow if
-    only expressions are wrong."""
+    """The flow; None: the text declares only schemas, or it is refused. The flow of a
+    refused text has what could be read."""
     schemas: Mapping[str, Schema] = {}
     problems: tuple[Diagnostic, ...] = ()
     is_refused: bool = False
