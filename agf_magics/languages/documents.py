@@ -40,6 +40,7 @@ class Reader(ABC):
     def __init__(self, problems: Diagnostics) -> None:
         self.problems = problems
         self._before = problems.error_count
+        self._slips = 0
         self.unread: set[str] = set()
         """The keys whose values the text has, needs or may have, and that could not be read."""
         self.error = problems.error
@@ -49,6 +50,12 @@ class Reader(ABC):
     def error_count(self) -> int:
         """The number of errors since the reading began."""
         return self.problems.error_count - self._before
+
+    @property
+    def lost(self) -> int:
+        """The number of errors since the reading began that make something unknown: all but those
+        of keys that are read as what they mean."""
+        return self.error_count - self._slips
 
     def fields(
         self, spec: MappingSpec, node: Fields, span: Span | None, into: dict[str, Any] | None = None
@@ -63,18 +70,21 @@ class Reader(ABC):
         values = {} if into is None else into
         meant = self.unknown(spec, node)
         # A key without a meaning may be any of those that are absent.
-        is_stray = len(node.fields.keys() - spec.keys.keys()) > len(meant)
+        known = len(node.fields.keys() & spec.keys.keys()) + len(meant)
+        is_stray = known < sum(name.startswith(spec.prefix) for name in node.fields)
+        self._slips += len(meant)
+        for right, slip in meant.items():  # whoever looks into the node finds the right key, too
+            node.fields[right], node.keys[right] = node.fields[slip], node.keys[slip]
         for name, key in spec.keys.items():
-            word = name if name in node.fields else meant.get(name)
-            value = node.fields[word] if word is not None else None
-            if word is None or value is None:
+            value = node.fields.get(name)
+            if value is None:
                 if key.required:
                     self.missing(spec, key, span)
                 if key.required or is_stray:
                     self.unread.add(name)
             elif value.value is None and not key.takes.null:
                 if not key.null or (key.explicit and is_nothing(value)):
-                    if word == name:
+                    if name not in meant:
                         self.empty(key, value, node.keys[name])
                     self.unread.add(name)
             else:
@@ -82,8 +92,9 @@ class Reader(ABC):
                 values[name] = key.takes.read(self, value, key)
                 if values[name] is None and not key.takes.null:
                     self.unread.add(name)
-                    if word != name:  # it means something else
+                    if name in meant:  # it means something else
                         self.problems.take_back(before)
+                        self._slips -= 1
         return values
 
     def unknown(self, spec: MappingSpec, node: Fields) -> dict[str, str]:

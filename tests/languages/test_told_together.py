@@ -6,8 +6,8 @@ text are exactly these two problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import permutations
+from collections.abc import Callable, Iterator
+from itertools import pairwise, permutations
 from typing import Any, NamedTuple
 
 import pytest
@@ -83,17 +83,103 @@ PIPELINE: dict[str, tuple[str, str, str]] = {
 }
 """A step with one mistake for each kind of mistake, and its problem."""
 
-MAY_WRITE_ANY = {
-    "pipeline": {
-        "a key that nothing resembles",
-        "an unknown kind",
-        "two kinds",
-        "a step that is a text",
-        "a step without keys",
-        "a wrong store",
-    }
+PLAN: dict[str, tuple[str, str, str]] = {
+    "a misspelt key": ("{_tool: use, x: 1, _outputPth: $state.a}", "plan.unknown-key", "_outputPth"),
+    "a misspelt tool key": ("{_tol: use, x: 1}", "plan.unknown-key", "_tol"),
+    "a key that nothing resembles": ("{_tool: use, x: 1, _zebra: 1}", "plan.unknown-key", "_zebra"),
+    "a call that is a text": ("use", "plan.bad-call", "use"),
+    "a call without a tool": ("{x: 1}", "plan.bad-call", "{x: 1}"),
+    "a wrong type": ("{_tool: [use]}", "plan.bad-call", "[use]"),
+    "a wrong path": ("{_tool: use, x: 1, _outputPath: 5}", "plan.bad-output-path", "5"),
+    "a broken path": ("{_tool: use, x: 1, _outputPath: state.a}", "plan.bad-output-path", "state.a"),
+    "a broken reference": ("{_tool: use, x: $state..a}", "plan.bad-reference", "."),
+    "an unknown method": (
+        "{_tool: use, x: 1, _outputPath: $state.b, _outputMethod: ad}",
+        "plan.unknown-method",
+        "ad",
+    ),
+    "an unknown tool": ("{_tool: nope}", "flow.unknown-tool", "nope"),
+    "an unknown argument": ("{_tool: use, x: 1, zebra: 2}", "flow.unknown-argument", "zebra"),
+    "a missing argument": ("{_tool: use}", "flow.missing-argument", "use"),
+    "an unknown flow": ("{_delegate: nowhere}", "flow.unknown-flow", "nowhere"),
 }
-"""The mistakes after which no reference is wrong: the step may have written what a later one reads."""
+"""A call with one mistake for each kind of mistake."""
+
+GRAPH: dict[str, tuple[str, str, str]] = {
+    "a misspelt key": ("{type: python, tool: take, state_ky: a}", "graph.unknown-key", "state_ky"),
+    "a misspelt type key": ("{tpye: python, tool: take, state_key: a}", "graph.unknown-key", "tpye"),
+    "a key that nothing resembles": ("{type: python, tool: take, zebra: 1}", "graph.unknown-key", "zebra"),
+    "an unknown type": ("{type: zebra}", "graph.node-type", "zebra"),
+    "a misspelt type": ("{type: pyton, tool: take}", "graph.node-type", "pyton"),
+    "a node that is a text": ("take", "graph.node-shape", "take"),
+    "a missing key": ("{type: tool}", "graph.missing-key", "NODE"),
+    "a wrong type": ("{type: tool, tool: [use]}", "graph.wrong-type", "[use]"),
+    "wrong variables": ("{type: tool, tool: use, variables: [1]}", "graph.wrong-type", "[1]"),
+    "a wrong limit": ("{type: python, tool: take, timeout: soon}", "graph.wrong-type", "soon"),
+    "a broken expression": (
+        '{type: tool, tool: use, variables: {x: "{state.n +}"}, state_key: b}',
+        "graph.unfinished",
+        "}",
+    ),
+    "an unknown tool": ("{type: tool, tool: nope, state_key: c}", "flow.unknown-tool", "nope"),
+    "an unknown argument": (
+        "{type: tool, tool: use, variables: {x: 1, zebra: 2}, state_key: d}",
+        "flow.unknown-argument",
+        "zebra",
+    ),
+    "a missing argument": ("{type: tool, tool: use, state_key: e}", "flow.missing-argument", "use"),
+    "an unknown graph": (
+        "{type: subgraph, graph: nowhere, input_mapping: {n: n}, output_mapping: {g: n}}",
+        "flow.unknown-flow",
+        "nowhere",
+    ),
+}
+"""A node with one mistake for each kind of mistake."""
+
+POLICY: dict[str, tuple[str, str, str]] = {
+    "a misspelt key": ("{agnt: writer}", "policy.schema", "agnt"),
+    "a key that nothing resembles": ("{agent: writer, zebra: 1}", "policy.unknown-field", "zebra"),
+    "a misspelt mapping": (
+        "{agent: writer, input_maping: {topic: parent.input.topic}}",
+        "policy.unknown-field",
+        "input_maping",
+    ),
+    "a step that is a text": ("writer", "policy.schema", "writer"),
+    "a step without an agent": (
+        "{input_mapping: {topic: parent.input.topic}}",
+        "policy.schema",
+        "{input_mapping: {topic: parent.input.topic}}",
+    ),
+    "a wrong type": ("{agent: [writer]}", "policy.schema", "[writer]"),
+    "a wrong mapping": ("{agent: writer, input_mapping: [1]}", "policy.schema", "[1]"),
+    "a path that is no text": ("{agent: writer, input_mapping: {topic: 5}}", "policy.schema", "5"),
+    "a broken path": ("{agent: writer, input_mapping: {topic: parent.input..a}}", "policy.path-syntax", "."),
+    "an unknown source": ("{agent: writer, input_mapping: {topic: zebra.output.a}}", "policy.unknown-alias", "zebra"),
+    "an unknown agent": ("{agent: nobody}", "flow.unknown-agent", "nobody"),
+    "an unknown field": (
+        "{agent: writer, input_mapping: {tpic: parent.input.topic}}",
+        "flow.unknown-field-given",
+        "tpic",
+    ),
+}
+"""A step of an agf.sequential with one mistake for each kind of mistake."""
+
+VOID: dict[str, tuple[str, set[str]]] = {
+    "pipeline": (
+        "flow.unwritten",
+        {
+            "a key that nothing resembles",
+            "an unknown kind",
+            "two kinds",
+            "a step that is a text",
+            "a step without keys",
+            "a wrong store",
+        },
+    ),
+    "policy": ("policy.unknown-alias", {"a misspelt key", "a step without an agent", "a wrong type"}),
+}
+"""For each language the code of a wrong reference, and the mistakes before which, or after which in a pipeline, no
+reference is wrong: what cannot be read may have the name."""
 
 
 def registry() -> agf.Registry:
@@ -106,6 +192,14 @@ def registry() -> agf.Registry:
     @agf.agent(registry=shelf, default=True)
     def bot(prompt: str) -> str:
         return prompt
+
+    @agf.tool(registry=shelf)
+    def take(state: dict[str, Any]) -> Any:
+        return state
+
+    @agf.agent(registry=shelf)
+    def writer(topic: str) -> str:
+        return topic
 
     agf.define("pipeline: q\nsteps:\n- transform: {value: '1'}\n", registry=shelf)
     return shelf
@@ -129,7 +223,26 @@ def pipeline(*steps: str) -> str:
     return "\n".join(["pipeline: p", "steps:", *(f"- {step}" for step in steps)])
 
 
-TEXTS = {"pipeline": (PIPELINE, pipeline)}
+def plan(*calls: str) -> str:
+    return "\n".join(["calls:", *(f"- {call}" for call in calls)])
+
+
+def graph(*nodes: str) -> str:
+    names = ("START", *(f"n{number}" for number, _ in enumerate(nodes)), "END")
+    edges = (f"- {{from: {first}, to: {second}}}" for first, second in pairwise(names))
+    return "\n".join(["nodes:", *(f"  n{number}: {node}" for number, node in enumerate(nodes)), "edges:", *edges])
+
+
+def policy(*steps: str) -> str:
+    return "\n".join(["id: agf.sequential", "config:", "  steps:", *(f"  - {step}" for step in steps)])
+
+
+TEXTS: dict[str, tuple[dict[str, tuple[str, str, str]], Callable[..., str]]] = {
+    "pipeline": (PIPELINE, pipeline),
+    "plan": (PLAN, plan),
+    "graph": (GRAPH, graph),
+    "policy": (POLICY, policy),
+}
 
 
 class Case(NamedTuple):
@@ -145,8 +258,13 @@ def cases(language: str, count: int) -> Iterator[Case]:
     table, text = TEXTS[language]
     for names in permutations(table, count):
         rows = [table[name] for name in names]
-        is_unsure = names[0] in MAY_WRITE_ANY[language]
-        problems = [(code, at) for _, code, at in rows if not (is_unsure and code == "flow.unwritten")]
+        code_of_reference, unsure = VOID.get(language, ("", set()))
+        is_unsure = not unsure.isdisjoint(names[:1] if language == "pipeline" else names)
+        problems = [
+            (code, at.replace("NODE", f"n{number}"))
+            for number, (_, code, at) in enumerate(rows)
+            if not (is_unsure and code == code_of_reference)
+        ]
         yield Case(names, language, text(*(row[0] for row in rows)), problems)
 
 

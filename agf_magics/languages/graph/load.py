@@ -23,6 +23,7 @@ from ...text.yaml.reader import Bounds
 from ...values.value import Value
 from ..documents import DocumentProblem, name_at, one_document, text_at
 from ..keys import MappingSpec
+from ..refused import refused_flow
 from .clashes import Clashes, refuse_clashes
 from .data_flow import feeds, reads_of_node
 from .edges import Edges
@@ -105,19 +106,24 @@ class _Loader:
         self.check_start(fields, edges)
         self.check_targets(built)
         exports = tuple(read_exports(self.reader, fields.get("exports")))
-        if self.reader.error_count:
-            return None
+        if self.reader.lost:
+            return self.refused(fields, built)
         keys = Keys(_with_written(declared, built))
         walk = self.walk(fields, built, edges, keys, config)
         refuse_clashes(self.reader, walk)
-        if self.reader.error_count:
-            return None
+        if self.reader.lost:
+            return self.refused(fields, built)
         named = (
             *(name for name, _ in self.variables),
             *(Name(export.name, export.span) for export in exports),
         )
         lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
         return self.around(walk, fields, keys, config, exports)
+
+    def refused(self, fields: Mapping[str, Any], built: Mapping[str, BuiltNode]) -> Flow | None:
+        """The nodes of a graph with errors, for the linker."""
+        name = name_at(fields, "name", Name(""))
+        return refused_flow(self.source, "graph", name, (node.step for node in built.values()))
 
     def around(
         self,
@@ -314,7 +320,7 @@ class _Loader:
         node = fields.get("edges")
         starts_nowhere = not any(edge.source == "START" for edge in edges)
         # After another error the edge from START may be there, but could not be read.
-        if isinstance(node, Items) and starts_nowhere and not self.reader.error_count:
+        if isinstance(node, Items) and starts_nowhere and not self.reader.lost:
             hint = f"add {{from: START, to: {next(iter(self.named), 'first')}}}"
             self.reader.error("graph.no-start", "no edge begins at START", node.span, hint)
 
