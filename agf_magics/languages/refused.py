@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ..flow.expressions import Computed
 from ..flow.flow import Declarations, Flow
@@ -18,13 +18,15 @@ from ..flow.step import Step
 from ..flow.steps import Invoke, Sequence
 from ..text.source import Source, Span
 
+S = TypeVar("S", bound=Step)
+
 
 def refused_flow(
     source: Source,
     language: str,
     name: Name,
     steps: Iterable[Step],
-    declared: Declarations = Declarations(),
+    declared: Declarations | None = None,
 ) -> Flow | None:
     """The flow of a refused text, which never runs; None: no step could be read."""
     whole = Dag(id="refused", word=language, span=name.span, steps=tuple(steps), open=_never)
@@ -37,15 +39,17 @@ def refused_flow(
         body=Sequence(id=language, word=language, span=name.span, steps=(whole,)),
         start=_never,
         end=_never,
-        declared=declared,
+        declared=declared or Declarations(),
     )
 
 
-def with_unread_arguments(step: Step) -> Step:
-    """``step`` with arguments of which nothing is known, if it is a call."""
+def with_unread_arguments(step: S, names: tuple[tuple[str, Span | None], ...] | None = None) -> S:
+    """``step`` with arguments of which only the ``names`` are known, if it is a call; default None:
+    nothing is known of them."""
     if not isinstance(step, Invoke):
         return step
-    return replace(step, args=Computed(step.place or Span(Source("", ""), 0, 0), _never))
+    span = step.place or Span(Source("", ""), 0, 0)
+    return replace(step, args=Computed(span, _never, names=names))
 
 
 def _never(frame: Any) -> Any:

@@ -106,6 +106,12 @@ class Diagnostics:
         remaining.extend(problem for problem in self._problems if problem.code not in codes)
         return remaining
 
+    def without_notes(self) -> Diagnostics:
+        """The errors and warnings."""
+        remaining = Diagnostics()
+        remaining.extend(problem for problem in self._problems if problem.severity != "note")
+        return remaining
+
     def __iter__(self) -> Iterator[Diagnostic]:
         return iter(sort_by_place(self._problems))
 

@@ -14,7 +14,7 @@ from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.graph_steps import Edge, Walk
 from ...flow.protocols import Expr, Name
 from ...flow.step_options import Export, OwnLimits
-from ...flow.steps import Sequence, part
+from ...flow.steps import Invoke, Sequence, part
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
@@ -86,6 +86,8 @@ class _Loader:
         """``loop_exits``."""
         self.variables: tuple[tuple[Name, Expr], ...] = ()
         """``variables``, with their first values."""
+        self.tools: frozenset[str] = frozenset()
+        """The names of all tools that the graph declares, also of those that cannot be read."""
         self.named: list[str] = []
         """The names of all nodes, also of those that cannot be read. `nodes` fills it."""
 
@@ -121,9 +123,15 @@ class _Loader:
         return self.around(walk, fields, keys, config, exports)
 
     def refused(self, fields: Mapping[str, Any], built: Mapping[str, BuiltNode]) -> Flow | None:
-        """The nodes of a graph with errors, for the linker."""
+        """The nodes of a graph with errors, for the linker, without those whose tool the graph
+        declares itself: its declaration may have the errors."""
         name = name_at(fields, "name", Name(""))
-        return refused_flow(self.source, "graph", name, (node.step for node in built.values()))
+        steps = (
+            node.step
+            for node in built.values()
+            if not (isinstance(node.step, Invoke) and node.step.name.text in self.tools)
+        )
+        return refused_flow(self.source, "graph", name, steps)
 
     def around(
         self,
@@ -211,6 +219,7 @@ class _Loader:
     def collect_names(self, document: Fields) -> None:
         """Give the reader, before it reads the first expression, the names that one may use, and for
         its hints the nodes in their order."""
+        self.tools = frozenset(document.inner("tools").fields)
         state = document.fields.get("state")
         nodes = document.inner("nodes")
         named = set(BUILT_IN)

@@ -29,6 +29,31 @@ def build(reader: Reader, node: Node, site: NodeSite) -> BuiltNode | None:
             "graph.node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint
         )
         return None
+    kind = _kind(reader, node, site)
+    if kind is None:
+        return None
+    spec = NODES[kind]
+    before = reader.lost
+    fields = reader.fields(spec, node, site.span)
+    count = len(reader.problems)
+    is_lost = reader.lost > before
+    if is_lost:
+        fields = {name: value for name, value in fields.items() if value is not None}
+        if any(key.required and name not in fields for name, key in spec.keys.items()):
+            return None
+    try:
+        built = BUILD[kind](reader, fields, site._replace(kind=kind))
+    except NotBuilt:
+        if is_lost:  # what the builder misses may be what could not be read
+            reader.problems.take_back(count)
+        return None
+    if reader.lost == before:
+        return built
+    return built._replace(step=with_unread_arguments(built.step))
+
+
+def _kind(reader: Reader, node: Fields, site: NodeSite) -> str | None:
+    """The kind of a node, also if its key is misspelt; None after an error."""
     written = node.fields.get("type") or _misspelt_type(node)
     kind = written or Name("llm", site.span)
     allowed = IN_A_MAP if site.inside else NODES
@@ -47,24 +72,7 @@ def build(reader: Reader, node: Node, site: NodeSite) -> BuiltNode | None:
             hint = f"add {', or '.join(f'type: {name}' for name in fitting)}"
             reader.error("graph.missing-key", message, place.span, hint)
             return None
-    spec = NODES[kind.text]
-    before = reader.lost
-    fields = reader.fields(spec, node, site.span)
-    count = len(reader.problems)
-    is_lost = reader.lost > before
-    if is_lost:
-        fields = {name: value for name, value in fields.items() if value is not None}
-        if any(key.required and name not in fields for name, key in spec.keys.items()):
-            return None
-    try:
-        built = BUILD[kind.text](reader, fields, site._replace(kind=kind.text))
-    except NotBuilt:
-        if is_lost:  # what the builder misses may be what could not be read
-            reader.problems.take_back(count)
-        return None
-    if reader.lost == before:
-        return built
-    return built._replace(step=with_unread_arguments(built.step))
+    return kind.text
 
 
 def _misspelt_type(node: Fields) -> Node | None:

@@ -300,8 +300,9 @@ class Reader(documents.Reader):
             message = f"{name!r} is not visible here: this reads a store of that name"
             self.warn("pipeline.hidden-name", message, span, self.scope.names.hidden[name])
 
-    def literal(self, node: Node, key: Key) -> Constant:
+    def literal(self, node: Node, key: Key) -> Constant | Computed:
         """A literal value. Text in it that looks like an expression is reported (decision P21)."""
+        before = self.error_count
         for inner in every_node(node):
             if inner.is_expr:
                 hint = (
@@ -325,7 +326,7 @@ class Reader(documents.Reader):
                 )
                 store = "" if inner is node and key.name == lookalike.store else lookalike.store
                 self.literal_path(message, inner.span, hint, store)
-        return Constant(node.span, plain(node))
+        return Constant(node.span, plain(node)) if self.error_count == before else unread(node.span)
 
     def literal_path(self, message: str, span: Span, hint: str, store: str) -> None:
         """Warn of a text that is meant as an expression; with ``store``, once it is known that

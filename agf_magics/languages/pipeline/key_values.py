@@ -101,7 +101,7 @@ def read_schema_name(reader: Reader, node: Node, key: Key) -> Name | None:
     return None if name is None or name.text in reader.grammar.unread else name
 
 
-def read_literals(reader: Reader, node: Node, key: Key) -> Constant | None:
+def read_literals(reader: Reader, node: Node, key: Key) -> Expr | None:
     return None if reader.items(node, key) is None else reader.literal(node, key)
 
 
@@ -158,9 +158,10 @@ def _corrected_retry(text: str) -> str | None:
     if "wait" in options:
         wait = _WAIT.fullmatch(options.pop("wait"))
         if wait is None or wait[2] not in _UNITS:
-            return None
-        factor, unit = _UNITS[wait[2]]
-        corrected += f", wait: {float(wait[1]) * factor:g}{unit}"
+            corrected += ", wait: 3s"  # an example, since nobody knows the time
+        else:
+            factor, unit = _UNITS[wait[2]]
+            corrected += f", wait: {float(wait[1]) * factor:g}{unit}"
     end = options.pop("then", "abort")
     end = _ON_ERROR_ELSEWHERE.get(end, end)
     # For any other end the "?" keeps the text from being a retry, so there is no correction.

@@ -77,7 +77,7 @@ class Reader(documents.Reader):
         """An expression, or any other scalar as its value."""
         if node.is_expr:
             self.refuse_tag(node)
-            return None
+            return Reference("", span=node.span)
         if type(node.value) is not str:
             return node.value
         begins = self.begins(node.text)

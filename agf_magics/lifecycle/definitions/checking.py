@@ -83,7 +83,7 @@ def problems_in(
         # The flow gets its name here, so that a call of the flow by itself is reported at the call.
         flow = replace(text.flow, name=text.flow.name or name or "")
         with share_suggestion_budget():
-            problems.extend(link(flow, registry, passive=True)[1])
+            problems.extend(_besides(problems, link(flow, registry, passive=True)[1]))
         if name is None and not flow.name:
             problems.add(without_name(text.flow))
     return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
@@ -107,7 +107,7 @@ def check_definition(
         problems.refuse()
     _check_refs(schemas, registry, problems)
     if flow is not None:
-        for problem in link_flow(flow, registry)[1]:
+        for problem in _besides(problems, link_flow(flow, registry)[1]):
             problems.add(
                 replace(problem, severity="warning") if problem.severity == "error" else problem
             )
@@ -115,6 +115,15 @@ def check_definition(
     remaining.extend(for_input(problems, given))
     remaining.refuse(strict)
     return Defined(flow, schemas, tuple(remaining))
+
+
+def _besides(problems: Diagnostics, linking: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """What linking found in a text with ``problems``. If they have errors, it is without notes, and
+    without what stands where an error stands."""
+    if not problems.error_count:
+        return list(linking)
+    wrong = {error.span for error in problems.errors}
+    return [found for found in linking if found.severity != "note" and found.span not in wrong]
 
 
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:

@@ -39,13 +39,11 @@ def load_parts(
             spans_of_language = {
                 problem.span for problem in problems
             }  # its problem at a place is the more exact one
-            # What is wrong may be what reads a value.
-            least = ("error", "warning") if problems.error_count else ("error", "warning", "note")
             problems.extend(
-                finding
-                for finding in findings
-                if finding.span not in spans_of_language and finding.severity in least
+                finding for finding in findings if finding.span not in spans_of_language
             )
+    if problems.error_count:  # what is wrong may be what reads a value that nothing seems to read
+        problems = problems.without_notes()
     if flow is not None:
         # These depend only on the text. Problems that linking finds depend on the registry, which
         # later cells change.
