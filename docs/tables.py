@@ -248,7 +248,8 @@ EVENTS: Mapping[str, str] = {
     "StepFinished": "The attempt ended with this value.",
     "StepFailed": "The attempt failed.",
     "StepCancelled": "The attempt was cancelled.",
-    "FanOutStarted": "A `for_each`, `fold`, `parallel` or `map` starts; `width` is its number of items or branches.",
+    "FanOutStarted": "A `for_each`, `fold`, `parallel` or `map` starts; `width` is its number of items or branches, "
+    "and `over` the sequence of the items.",
     "QuestionAnswered": "A question has its answer, from a person or from `ask=`.",
     "Warned": "The run has a warning.",
     "RunEnded": "The last event; `status` is `ok`, `error`, `cancelled` or `waiting`.",

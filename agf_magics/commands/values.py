@@ -235,8 +235,16 @@ _NUMBERS = {
 a number."""
 
 
-_TIMED = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>s|sec|m|min|h)")
-_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+_WITH_UNIT = re.compile(r"(?P<sign>\$?)(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[a-z$%]*)", re.I)
+_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "seconds": _SECONDS,
+    "days": {**{unit: seconds / 86_400 for unit, seconds in _SECONDS.items()}, "w": 7},
+    "dollars": dict.fromkeys(("", "$", "usd"), 1),
+    "count": {"%": 0.01},
+}
+"""What a person may write behind a number, and how much of the option's own unit it is, by the code
+of the error."""
 
 
 def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
@@ -248,8 +256,10 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
     with suppress(ValueError):
         if least <= (size := float(word.text)) < math.inf:  # never NaN
             return size
-    if timed := _TIMED.fullmatch(word.text):
-        example = f"{float(timed['number']) * _SECONDS[timed['unit']]:g}"
+    if written := _WITH_UNIT.fullmatch(word.text):
+        size = float(written["number"]) * _UNITS.get(code, {}).get(written["unit"].lower(), 0)
+        if size >= least and (code == "dollars" or not written["sign"]):
+            example = f"{size:g}"
     raise line_error(code, f"{word.text!r} is not {about}", word, f"write {flag} {example}")
 
 

@@ -30,7 +30,7 @@ the line."""
 
 class Token(NamedTuple):
     """A word of the line without its quotes, with the place of each character. It conforms to the
-    protocol `text.diagnostics.Text`."""
+    protocol `text.source.Text`."""
 
     text: str
     span: Span

@@ -15,28 +15,39 @@ _NAME_BEFORE_MARK = re.compile(r"(?P<name>[^\n]+?)\?(?=[ ?\"]|$)", re.M)
 
 _LEAD = re.compile(
     r"(?:(?:^|[;,:] |so |else |, or )(?:"
+    # "write 1", "to compare write: ==", "add a: any to state", "use gte", "give it: --set n=3"
     r"(?:to compare )?write(?: it| the value)?:?|add(?: a default:)?|use|give it:|"
+    # "quote it: "5"", "close the list: ]", "name it if it is text: 'a'"
     r"(?:declare|quote|close|name|set|put|wrap) [a-z ]{0,60}?(?: if it is text)?:|"
+    # "If it is text, write "'word'"", "build the list: [1, 2]"
     r"If it is text, write|(?:build|compute) [a-z ]{0,60}: )|"
+    # "the first element is written: find(…)", "a condition compares: n == true"
     r"\b(?:is written:|compares:|has only this:|without a matcher:))"
+    # not "write the value of a call", "use another name"
     r" (?!the |it |one |a |another )"
 )
 """The words before a text, at the beginning of a clause or at its end."""
 
 _TAIL = re.compile(
-    r"\?|\.$|; | \(for the text| \(in Python: | when | alone\b|,? without |, or the name of |"
-    r" in user_prompt|, or remove| to (?!\w{1,60}:)[a-z]{1,60}\b|: (?:the|its|this) |\. |$"
+    r"\?|\.$|; | \(for the text| \(in Python: | when | alone\b|, or the name of |, or remove|\. |$|"
+    # "write 1, without quotes", "write {{topic}} in user_prompt_template"
+    r",? without | in user_prompt|"
+    # "write == to compare", but not "write to: END"; "write $input.n: this is the text 'n'"
+    r" to (?!\w{1,60}:)[a-z]{1,60}\b|: (?:the|its|this) "
 )
 """The words after a text, where it ends."""
 
 _BARE = re.compile(
     r"(?P<text>(?!searched|write)(?:\w+: (?!of the |from )\S.*?|\{\w+: .*?\}))(?=; |$)"
 )
-"""A hint that is a text and no sentence."""
+"""A hint that is a text and no sentence: ``on_error: abort``."""
 
 _PROSE = re.compile(r"[a-z]+(?:,? [a-z]+\b(?!\())+(?: |,|$)")
+"""Several words in small letters, none of them with a bracket behind it."""
 _TWO_WORDS = re.compile(r"\w+ (?:or|and) \w+$")
+"""An expression that looks like prose: ``ready or done``."""
 _OR_CLAUSE = re.compile(r", or (?:(?:write|add)(?: a default)?:? )?(?=[-\w]+[:( ])")
+"""The words between two texts: ``x: 1, or write y: 2``."""
 _STANDS_FOR = re.compile(
     r"…|\.\.\.|\$variable|\$model\b|\bindent\b|\b[A-Z]{3,}\b(?!T?:|_|\")|"
     r"(?<![\w.{\[])(?<!\{ )(?:list|condition|expression|separator|base|default|value|text)\b(?!\(|:)"
@@ -72,6 +83,7 @@ def is_form(text: str) -> bool:
     """Whether a text has placeholders: ``%run_pipeline NAME``."""
     if _SIGN.fullmatch(text):
         return True
+    # The words for the ends of a graph are written as they are.
     text = text.replace("START", "").replace("END", "")
     if text.startswith("--"):
         text = _GIVEN.sub("", text)

@@ -62,7 +62,7 @@ def late_value(
     if type(callee) is Tool:
         for meter in site.scope.meters:
             meter.tool()
-        run.calls += 1
+        run.counts.calls += 1
     run.emit(ev.StepReplayed(site.path, clock(), source))
     allow_repetition(site, callee, value[0], call)
     return value

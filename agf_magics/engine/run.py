@@ -6,12 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from ..flow.flow import Flow, stores_in
 from ..flow.null_warnings import null_listener
 from ..flow.progress import events as ev
-from ..flow.progress.progress import Progress
 from ..flow.progress.question import Unanswered
 from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
@@ -29,19 +27,9 @@ from .host.host import Host
 from .late_values import when_read
 from .linking.linked import Linked
 from .run_options import RunOptions
-from .runner import Runner, Scope, Shape, clock
+from .runner import RunCounts, Runner, Scope, Shape, clock
 from .threads.prints import printing
 from .threads.rights import rights, watch_threads
-
-
-class EndedRun(NamedTuple):
-    """A run that has ended with a result."""
-
-    result: FlowResult
-    calls: int
-    """The number of tool calls; in a dry run, of the calls that a real run would make at least."""
-    sessions: int
-    """The number of agent sessions; in a dry run, of those that a real run would open at least."""
 
 
 async def run(
@@ -53,22 +41,22 @@ async def run(
     emit: Callable[[ev.Event], None],
     journal: Journal | None = None,
     secrets: Secrets | None = None,
-    progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
+    counts: RunCounts | None = None,
     shapes: Mapping[type[Step], Shape],
-) -> EndedRun:
+) -> FlowResult:
     """Run ``linked`` to its end and emit everything that happens. RunEnded is the last event, but
     for the events of background calls that go on.
 
     A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
     the run is journaled under its manifest, and calls that earlier sessions made are not repeated.
-    ``secrets``: collects the values of secret arguments. ``progress``: see `Runner.progress`.
-    ``on_frame``: is called with each frame that the outermost
-    flow reaches. ``shapes``: the function that runs each kind of step.
+    ``secrets``: collects the values of secret arguments. ``on_frame``: is called with each frame
+    that the outermost flow reaches. ``counts``: counts what the run does. ``shapes``: the function
+    that runs each kind of step.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
-    runner = Runner(shapes, options, host, emit, journal, secrets, progress, on_frame)
+    runner = Runner(shapes, options, host, emit, journal, secrets, on_frame, counts)
     # No line between this event and the `try` may await or raise: a RunEnded must follow.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
@@ -97,7 +85,7 @@ async def run(
         raise failure
     _warn(runner, result.notes)
     _end(runner, "ok", result.output, result.stores)
-    return EndedRun(result, runner.calls, runner.budget.spawned)
+    return result
 
 
 @contextlib.contextmanager

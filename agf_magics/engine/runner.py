@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from ..flow.progress import events as ev
-from ..flow.progress.progress import Progress
 from ..flow.progress.question import Unanswered, WrongAnswer
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
@@ -27,6 +26,7 @@ from ..limits.budgets import Budget, LimitReached, Meter
 from ..limits.grants import ANYTHING, Grant
 from ..limits.limits import Limits
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
 from ..values.extent import CONTAINERS, Extents, TooDeep
 from ..values.large import LargeValues
 from ..values.unread import LostError
@@ -141,6 +141,17 @@ class Models:
     """The secrets in the models' replies, by placeholder."""
 
 
+@dataclass(slots=True, eq=False)
+class RunCounts:
+    """What a run has done so far, all rows of a table together."""
+
+    calls: int = 0
+    """The number of tool calls, with those of its earlier sessions; in a dry run, of the calls that
+    a real run would make at least."""
+    sessions: int = 0
+    """The number of agent sessions; in a dry run, of those that a real run would open at least."""
+
+
 class Runner:
     """One run: its shapes, its host, its listener and its counters."""
 
@@ -152,8 +163,8 @@ class Runner:
         emit: Callable[[ev.Event], None],
         journal: Journal | None = None,
         secrets: Secrets | None = None,
-        progress: Progress | None = None,
         on_frame: Callable[[Frame], None] | None = None,
+        counts: RunCounts | None = None,
     ) -> None:
         self.shapes = shapes
         self.options = options
@@ -165,9 +176,6 @@ class Runner:
         self.stream = options.stream
         """Whether the run is watched, so that replies and prints are emitted as they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
-        self.progress = progress
-        """The progress of the run, if nothing else gets its events; None: there are other
-        listeners."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow; None: none has
         completed."""
@@ -185,8 +193,7 @@ class Runner:
             journal.rows.large = self.large
         self.warned: set[object] = set()
         """The keys of the warnings that `warn_once` has emitted."""
-        self.calls = 0
-        """The number of tool calls; in a dry run, of the calls that a real run would make."""
+        self.counts = counts if counts is not None else RunCounts()
 
     @property
     def log(self) -> EarlierOutcomes:
@@ -202,6 +209,11 @@ class Runner:
         """Journal the event ``mark``, if the run has a journal (see `Journal.mark`)."""
         if self.journal is not None:
             self.journal.mark(mark, key, error)
+
+    def open_session(self, span: Span | None) -> None:
+        """Count an agent session. Raises LimitReached if the run or the row may have no more."""
+        self.budget.spawn(span)
+        self.counts.sessions += 1
 
     def warn_once(self, warning: Diagnostic, about: object) -> None:
         """Emit a warning once in a run. ``about``: the key of the warning, because its text may

@@ -1,4 +1,9 @@
-"""Deletes runs from a journal, and shrinks its file."""
+"""Deletes runs from a journal, shrinks its file, and tells how large runs are.
+
+A run consists of rows in the journal's file. A large value of a run is cut into pieces, which are
+files beside the journal. A long text that many runs have in common, such as the source of a
+definition, is a chain of rows in the table ``parts``: each row names the one before it.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +27,13 @@ PAGES = 1024
 """The number of pages that are released in one commit, if the disk has room for the log."""
 
 UNUSED = 60.0
-"""The seconds that a part without a run stays: a process stores it just before the run that names
-it."""
+"""The seconds that a row of a common text stays without a run: a process stores it just before the
+run that names it."""
 
 
 def _forget_parts(store: Store) -> None:
-    """Delete the parts that neither a run nor a run that is being written names. Raises
-    JournalError."""
+    """Delete the rows of common texts that no run needs, directly or because a later row of its text
+    continues them. Raises JournalError."""
     since = time.time() - UNUSED
     with store.writing() as connection:
         connection.execute("PRAGMA secure_delete=FAST")
@@ -43,12 +48,12 @@ def _forget_parts(store: Store) -> None:
 
 
 def clean_files(store: Store) -> Freed:
-    """Delete the parts of large values that no run needs, and temporary files of processes that have
-    ended; returns what was deleted. Raises JournalError."""
+    """Delete the files with pieces of large values that no run needs, and temporary files of processes
+    that have ended; returns what was deleted. Raises JournalError."""
     if store.files is None:
         return Freed()
-    # Meanwhile nobody can note that a run needs a part. A later note is followed by a check whether
-    # the part exists.
+    # Meanwhile nobody can note that a run needs a file. A later note is followed by a check whether
+    # the file exists.
     with store.writing() as connection:
         connection.execute("DELETE FROM files WHERE num NOT IN (SELECT num FROM runs)")
         rows = connection.execute("SELECT DISTINCT digest FROM files")
@@ -156,7 +161,8 @@ def sizes(store: Store) -> dict[int, int]:
 
 
 def files_of_runs(store: Store) -> dict[int, list[tuple[str, int]]]:
-    """The digests and the sizes of the parts that each run needs. Raises JournalError."""
+    """The digests and the sizes of the files with pieces of large values that each run needs. Raises
+    JournalError."""
     files: dict[int, list[tuple[str, int]]] = {}
     with store.reading() as connection:
         for num, *file in connection.execute("SELECT num, digest, size FROM files"):

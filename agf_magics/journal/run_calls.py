@@ -26,9 +26,13 @@ from .records.large_parts import large_parts
 from .records.record_reader import read_records
 from .records.records import RECORDS, Record, RecordedArguments
 
-CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
-"""The calls of a run: marks (but for ``fired`` and ``answered``) have no kind, and a row of a table
-is not a call."""
+CALLS_OF_RUN = (
+    "line>?1 AND line<?2 AND kind NOT IN ('', 'row') AND NOT (what='fired' AND (at, tries) IN "
+    "(SELECT at, tries FROM records WHERE line>?1 AND line<?2 AND what IN ('finished', 'failed')))"
+)
+"""The calls of a run, whose lines are between the first two values of a statement: marks (but for
+``fired`` and ``answered``) have no kind, and a row of a table is not a call. The start of a
+fire-and-forget call stands for it until it has an outcome."""
 
 _NUMBERS = ", ".join(
     f"CASE json_type(at, '$[{place}]') WHEN 'integer' THEN json_extract(at, '$[{place}]') ELSE 0 END"
@@ -140,11 +144,13 @@ class RunCalls(RunReader):
         order: str = "ended",
         index: Sequence[int] = (),
         text: str = "",
+        in_flow: bool = False,
     ) -> list[Record]:
         """At most ``limit`` calls of a step after the first ``offset``, in one of the `ORDERS`.
-        ``failed``: only failed calls; ``index``, ``text``: see `count`."""
+        ``failed``: only failed calls; ``index``, ``text``: see `count`. ``in_flow``: only calls in
+        the step's own flow, without those of flows that it calls."""
         only = " AND what='failed'" if failed else ""
-        with self._calls(row, index, text) as (connection, where, cells):
+        with self._calls(row, index, text, in_flow) as (connection, where, cells):
             sql = f"{RECORDS} WHERE {where}{only} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?"
             return list(read_records(connection.execute(sql, (*cells, limit, offset))))
 
@@ -244,7 +250,7 @@ class RunCalls(RunReader):
 
     @contextmanager
     def _calls(
-        self, row: Row, index: Sequence[int] = (), text: str = ""
+        self, row: Row, index: Sequence[int] = (), text: str = "", in_flow: bool = False
     ) -> Iterator[tuple[sqlite3.Connection, str, tuple[Any, ...]]]:
         """A connection, the SQL condition for the calls of a step, and the condition's values."""
         key = row.key
@@ -258,10 +264,12 @@ class RunCalls(RunReader):
         where = f"{CALLS_OF_RUN} AND substr(at, 1, ?) IN ({','.join('?' * len(begins))})"
         cells: tuple[Any, ...] = (*self._lines, len(begins[0]), *begins)
         with self._reading() as connection:
-            if len(key) > 1 or index:
+            if len(key) > 1 or index or in_flow:
 
                 def is_of_step(path_text: Any) -> bool:
-                    return is_call_of(_path(path_text), key, numbers)
+                    path = _path(path_text)
+                    is_near = not in_flow or len(key_of(path)) == len(key)
+                    return is_near and is_call_of(path, key, numbers)
 
                 connection.create_function("agf_is_of", 1, is_of_step, deterministic=True)
                 where += " AND agf_is_of(at)"

@@ -1,4 +1,10 @@
-"""`UnreadValues`, the stored values of a resumed run that nobody has needed yet."""
+"""`UnreadValues`, the opaque results of a resumed run that nobody has read from the journal yet.
+
+A result that is a table or another opaque value may be large, so a resumed run does not read it
+before a call or a person needs it. Until then an `Unread` stands for it. The journal gives each
+opaque object a name (see `codec.identities`), so that two results that hold one object are one
+object again after the resume.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +25,8 @@ from .records.records import CallKey, decoded
 
 
 class UnreadValues:
-    """The values of earlier sessions. Each is one object, however many calls have returned it."""
+    """The opaque values of earlier sessions. A value with a name is one object, however many calls
+    have returned it."""
 
     def __init__(
         self, log: EarlierOutcomes, rows: CallRows, lost: Callable[[CallKey, LostValue], None]
@@ -27,7 +34,7 @@ class UnreadValues:
         """``lost``: is called for a value that cannot be read, if its call is made again."""
         self._log = log
         self._rows = rows
-        self._lost = lost
+        self._note_lost = lost
         self._unread = weakref.WeakValueDictionary[bytes, Unread]()
         """The unread values by the names of their objects. The references are weak, because an
         `Unread` holds its value after reading, and the run must keep only the values in frames."""
@@ -36,11 +43,12 @@ class UnreadValues:
         return bool(self._unread)
 
     def has(self, key: CallKey) -> bool:
-        """Whether this call returned a value of parts whose outcome was not taken."""
+        """Whether this call returned a value that is still unread."""
         return self._log.late(key) is not None
 
     def take(self, key: CallKey) -> Unread | None:
-        """Take the value that this call returned; None: expressions can look into it, or it is
+        """Take the opaque value that this call returned as the call's outcome. None: the value is
+        not opaque, so that expressions can look into it and must read it at once, or it is
         damaged."""
         late = self._log.late(key)
         try:
@@ -69,7 +77,12 @@ class UnreadValues:
         self, key: CallKey, late: LateValue, theirs: Identities | None
     ) -> tuple[Unread, bytes]:
         """The opaque value of a call of another run, and the data of its row in this run.
-        ``theirs``: the objects of this run by their names in the other run."""
+        ``theirs``: the objects of this run by their names in the other run.
+
+        The value gets a new name in this run. Another result of the other run that holds the same
+        object finds this value by its name there, so it is announced in ``theirs`` until it is
+        read.
+        """
         ours = self._rows.identities
         data = ours.fresh(bare(late.data))
 
@@ -95,7 +108,7 @@ class UnreadValues:
         except DecodeError as error:
             self._log.lose(key)
             lost = LostValue(str(error), late.data)
-            raise CannotRead(str(error), partial(self._lost, key, lost)) from None
+            raise CannotRead(str(error), partial(self._note_lost, key, lost)) from None
         self._rows.objects.note_stored(value, bare(late.data))
         return value
 

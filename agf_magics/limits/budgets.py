@@ -74,9 +74,10 @@ class Budget:
         (decision A15)."""
         remaining = self.spawn_limit - self.spawned
         if self.spawn_limit and sessions > remaining:
+            owner = "run" if self.whole is None else "row"
             message = (
-                f"this step needs at least {sessions} of the run's agent sessions, and {remaining} "
-                "are left"
+                f"this step needs at least {sessions} of the {owner}'s agent sessions, and "
+                f"{remaining} are left"
             )
             raise LimitReached(Diagnostic("limit.spawns", message, span, SPAWNS.how_to_set))
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-_ASCII = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SHAPELESS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 """Characters that Unicode counts as letters or signs, but that show nothing."""
 
@@ -24,7 +24,7 @@ def visible(text: str) -> str:
     '"to\\\\u202edo\\\\u009b2J"'
     """
     if text.isascii():
-        return _ASCII.sub(lambda match: _escape(match[0]), text)
+        return _CONTROL.sub(lambda match: _escape(match[0]), text)
     seen = str.isprintable
     return "".join(
         letter

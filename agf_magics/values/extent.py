@@ -24,8 +24,8 @@ CONTAINERS = frozenset({dict, list})
 LARGEST = 5_000_000
 """The largest number of parts of a value; a part counts in every place where it stands."""
 MANY = 250_000
-"""The number of parts that are copied before all parts are counted. Nearly all values are smaller.
-"""
+"""The number of parts that code which copies a value visits before it lets this module count all of
+them. Nearly all values are smaller."""
 REMEMBERED = 64
 """The number of visited parts from which on a run remembers the count of a container."""
 MOST_REMEMBERED = 32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import decimal
 import threading
@@ -284,3 +285,173 @@ def test_a_resumed_run_sees_the_same_context_as_an_uninterrupted_one(tmp_path: A
         failed = agf.run(flow, registry=registry, raises=False)
         is_open[0] = True
         assert agf.resume(failed.run_id, registry=registry).output == whole == CLEAN
+
+
+# --- calls that cancel their own task ---
+
+
+async def waits() -> None:
+    current_task().cancel()
+    await asyncio.sleep(30)
+
+
+async def returns() -> str:
+    current_task().cancel()
+    return "returned before the cancellation reached it"
+
+
+async def raises() -> None:
+    current_task().cancel()
+    raise ValueError("of its own")
+
+
+async def catches() -> str:
+    current_task().cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(30)
+    await asyncio.sleep(0)
+    return "went on"
+
+
+async def in_a_timeout() -> None:
+    async with asyncio.timeout(30):
+        await waits()
+
+
+async def in_a_scope() -> None:
+    with anyio.move_on_after(30):
+        await waits()
+
+
+def plain() -> str:
+    current_task().cancel()
+    return "returned before the cancellation reached it"
+
+
+async def only_raises() -> None:
+    raise asyncio.CancelledError("nobody wants it")
+
+
+async def awaits_a_cancelled_task() -> None:
+    task = asyncio.create_task(asyncio.sleep(30))
+    task.cancel()
+    await task
+
+
+def current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+OWN = "CancelledError (it cancelled its own task)"
+
+CANCELS_ITSELF = {
+    waits: OWN,
+    returns: OWN,
+    raises: "ValueError: of its own",
+    catches: None,
+    in_a_timeout: OWN,
+    in_a_scope: OWN,
+    plain: OWN,
+    only_raises: "CancelledError: nobody wants it",
+    awaits_a_cancelled_task: "CancelledError",
+}
+"""Functions that cancel the task that they run in, or raise as if they had, with the failure of their calls: None: they
+return."""
+
+CALLS = {
+    "tool": ("pipeline", "{pipeline: p, steps: [{tool: {name: it}}, {tool: {name: doze}}]}"),
+    "fan-out": (
+        "pipeline",
+        "{pipeline: p, steps: [{for_each: {items: [1, 2], on_error: abort, do: {tool: {name: it}},"
+        " collect: {transform: {value: pipe}}}}, {tool: {name: doze}}]}",
+    ),
+    "agent": ("pipeline", "{pipeline: p, steps: [{agent: {prompt: Hi, identity: it}}, {tool: {name: doze}}]}"),
+    "plan": (
+        "plan",
+        "{calls: [{_tool: it, _outputPath: $state.a}, {_tool: doze, after: $state.a, _outputPath: $state.b}],"
+        " output: $state.b}",
+    ),
+    "graph": (
+        "graph",
+        "{state: {a: any, b: any}, nodes: {a: {type: python, tool: it, state_key: a},"
+        " b: {type: python, tool: doze, state_key: b}}, edges: [{from: START, to: a}, {from: a, to: b}]}",
+    ),
+    "policy": ("policy", "{id: agf.sequential, config: {steps: [{agent: it}, {agent: doze}]}}"),
+}
+
+
+@pytest.mark.parametrize("language", CALLS)
+@pytest.mark.parametrize("function", CANCELS_ITSELF)
+def test_a_call_that_cancels_its_own_task_fails_and_the_run_is_not_cancelled(function: Any, language: str) -> None:
+    registry = agf.Registry()
+
+    async def it(input: Any = None) -> Any:
+        return await function()
+
+    def it_plain(input: Any = None) -> Any:
+        return function()
+
+    async def doze(input: Any = None, after: Any = None) -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    called = it_plain if function is plain else it
+    agf.tool(called, name="it", where="loop" if function is plain else None, registry=registry)
+    agf.tool(doze, registry=registry)
+    agf.agent(called, name="it", where="loop" if function is plain else None, registry=registry)
+    agf.agent(doze, registry=registry)
+    kind, text = CALLS[language]
+    flow = agf.load(text, kind, name="p", registry=registry)
+
+    async def awaited() -> Any:
+        run = await agf.arun(flow, {} if language == "policy" else None, registry=registry, raises=False)
+        assert not current_task().cancelling()
+        return run
+
+    for run in (
+        agf.run(flow, {} if language == "policy" else None, registry=registry, raises=False),
+        asyncio.run(awaited()),
+    ):
+        expected = CANCELS_ITSELF[function]
+        if expected is None:
+            assert (run.status, run.error) == ("ok", None)
+            continue
+        assert run.error is not None
+        problem = run.error.diagnostic
+        hint = f" ({problem.hint})" if problem.hint else ""
+        word = "agent" if language in ("agent", "policy") else "tool"
+        assert (run.status, problem.code) == ("error", f"step.{word}-failed")
+        assert problem.message + hint == f"{word} 'it' failed: {expected}"
+
+
+def test_the_failure_of_a_call_that_cancels_itself_is_rescued_like_any_other() -> None:
+    registry = agf.Registry()
+    agf.tool(waits, name="it", registry=registry)
+    text = (
+        "{pipeline: p, steps: [{for_each: {items: [1, 2], on_error: continue, do: {tool: {name: it}},"
+        " collect: {transform: {value: pipe}}}}]}"
+    )
+    run = agf.run(text, registry=registry)
+    assert (run.status, run.output) == ("ok", [])
+
+
+def test_a_call_that_has_cancelled_itself_can_still_be_cancelled() -> None:
+    registry = agf.Registry()
+    begun = asyncio.Event()
+
+    @agf.tool(registry=registry)
+    async def it() -> None:
+        await catches()
+        begun.set()
+        await asyncio.sleep(30)
+
+    async def main() -> None:
+        task = asyncio.create_task(agf.arun("{pipeline: p, steps: [{tool: {name: it}}]}", registry=registry))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())

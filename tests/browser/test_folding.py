@@ -1,4 +1,5 @@
-"""A frame of the picture that is folded or unfolded stays below the pointer, and the picture keeps its layout."""
+"""A frame of the picture that is folded or unfolded stays below the pointer, and the picture keeps its layout. What a
+click shows is in sight."""
 
 from __future__ import annotations
 
@@ -105,3 +106,57 @@ def test_a_group_of_a_long_chain_is_unfolded_where_it_is(opened: Open) -> None:
     failed.wait_for()
     assert [corner(boxes.filter(has_text="x61 …")), corner(failed)] == [pytest.approx(place, abs=1) for place in before]
     assert not [error for error in page.errors if "the hundred" not in error]
+
+
+IN_SIGHT = """node => {
+  const bounds = part => part.getBoundingClientRect(), frame = bounds(node.querySelector("rect"));
+  const isIn = (one, of) => one.left >= of.left && one.right <= of.right
+    && one.top >= of.top && one.bottom <= of.bottom;
+  const boxes = [...node.closest("svg").querySelectorAll("g.box")].map(box => bounds(box.querySelector("rect")));
+  return boxes.filter(box => isIn(box, frame) && isIn(box, bounds(node.closest(".picture")))).length;
+}"""
+"""The number of boxes in a frame that are in sight."""
+
+
+@pytest.mark.parametrize("group", [0, 7, 19])
+def test_all_boxes_of_an_unfolded_group_are_in_sight(opened: Open, group: int) -> None:
+    page = opened(SETUP.replace("== 123", "< 0"), "%run_pipeline two_hundred --set x0=1")
+    page.page.set_viewport_size({"width": 1200, "height": 900})
+    page.run(0)
+    page.run(1)
+    picture = picture_of(page, 1)
+    name = f"steps[{10 * group}] … steps[{10 * group + 9}]"
+    picture.locator(f"g.box[data-step='{name}']").click()
+    frame = picture.locator(f"g.frame[data-step='{name}']")
+    frame.wait_for()
+    assert frame.evaluate(IN_SIGHT) == 10
+
+
+BRANCH = "      b%d%d: {tool: {name: step, args: {x: !expr ctx.x0, n: 1}}}\n"
+FAN = "".join(
+    "- parallel:\n    branches:\n"
+    + "".join(BRANCH % (part, n) for n in range(6))
+    + f"    collect: {{transform: {{value: pipe}}}}\n    output: all{part}\n"
+    for part in range(4)
+)
+
+
+@pytest.mark.parametrize("height", [768, 900])
+def test_a_click_on_a_box_shows_the_first_lines_of_its_panel(opened: Open, height: int) -> None:
+    page = opened(SETUP, f"%%pipeline fan --run --set x0=1\nsteps:\n{FAN}")
+    page.page.set_viewport_size({"width": 1200, "height": height})
+    page.run(0)
+    page.run(1)
+    picture = picture_of(page, 1)
+    for box in ("b00", "b20"):
+        picture.locator("g.box", has_text=box).click()
+        heading = page.explorer(1).locator(".panel h3", has_text=box)
+        heading.wait_for()
+        for part in (
+            heading,
+            page.explorer(1).locator(".panel button", has_text="Run from here"),
+            picture.locator("g.box", has_text=box),
+        ):
+            place = part.bounding_box()
+            assert place is not None
+            assert 95 <= place["y"] < height - 60, (box, place)

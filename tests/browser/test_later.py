@@ -220,6 +220,28 @@ def test_no_notice_repeats_what_is_in_sight(opened: Open, lab: Lab) -> None:
     assert page.page.evaluate(f"({NOTICES})()") == ""
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_the_views_of_a_run_have_one_notice_which_goes_when_one_of_them_is_seen(
+    opened: Open, lab: Lab, is_seen: bool
+) -> None:
+    name = f"views-fails-{is_seen}"
+    page = opened(SETUP, HOLD, BACKGROUND, run_held(name), FILL, "handle", FILL)
+    for cell in range(7):
+        page.run(cell)
+    page.explorer(3)
+    title = page.explorer(5).locator(".title")
+    last = page.cell(6).locator(".jp-Cell-outputArea")
+    (title if is_seen else last).evaluate("node => node.scrollIntoView({ block: 'end' })")
+    (lab.folder / name).touch()
+    if not is_seen:
+        page.wait(f"({NOTICES})().includes(it)", "slow · ✗ failed · ")
+    page.says(3, "✗ failed")
+    page.says(5, "✗ failed")
+    assert page.page.locator(".Toastify__toast").count() == (not is_seen)
+    title.evaluate("node => node.scrollIntoView({ block: 'center' })")
+    page.wait(f"({NOTICES})() === ''")
+
+
 def test_a_cell_that_runs_again_leaves_one_notice(opened: Open, lab: Lab) -> None:
     page = opened(SETUP, HOLD, ASK.replace("UNTIL", "twice-asks"), "asking = %run_pipeline_async asks", FILL)
     for cell in range(5):
@@ -373,7 +395,7 @@ def test_a_removed_step_and_a_kernel_that_was_shut_down_are_named(opened: Open) 
     page.run_all()
     page.explorer(1).locator(".row .badge", has_text="removed").first.wait_for()
     page.open_step(1, "report")
-    page.says(1, "removed: the definition no longer has it")
+    page.says(1, "removed: The definition no longer has it")
     page.command("notebook:shutdown-kernel")
     page.wait(f"!{PANEL}.sessionContext.session?.kernel")
     page.explorer(1).locator("button", has_text="Run from here").click()

@@ -59,18 +59,20 @@ def is_inside(page: Notebook, cell: int) -> bool:
     return bool(page.page.evaluate(f"it => (area => {wide})({OUTPUT})", [cell]))
 
 
-def test_cancel_is_beside_the_status_of_a_run_of_many_steps_which_stays_low(opened: Open) -> None:
+def test_cancel_is_near_the_status_of_a_run_of_many_steps_which_stays_low(opened: Open) -> None:
     page = opened(SETUP, LONG, "%run_pipeline long")
     page.run_all(wait=False)
     page.output(2).locator(CANCEL).wait_for()
     page.says(2, "running", "80 of 161 steps")
     status, cancel = box(page, 2, ".explorer >> text=running"), box(page, 2, f".explorer >> {CANCEL}")
-    assert abs(status["y"] - cancel["y"]) < 20
-    assert box(page, 2, ".jp-OutputArea-child >> nth=0")["height"] < 600
+    assert abs(status["y"] - cancel["y"]) < 40  # beside it, or in the line below
+    assert (
+        box(page, 2, ".jp-OutputArea-child >> nth=0")["height"] < 0.7 * 1400
+    )  # the list is at most 60 % of the window
     page.output(2).locator(CANCEL).click()
     page.finished()
     page.says(2, "RunCancelled", "steps[80]")
-    assert (page.output(2).bounding_box() or {})["height"] < 800  # type: ignore[typeddict-item]
+    assert (page.output(2).bounding_box() or {})["height"] < 0.85 * 1400  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize("width", [1200, 760])
@@ -97,7 +99,7 @@ def test_enter_answers_a_question_whose_field_has_the_question_as_its_name(opene
     page.says(2, "waiting")
     field.fill("pears")
     field.press("Enter")
-    page.says(2, "→ answered", "✓ ok")
+    page.says(2, '→ "pears"', "✓ ok")
     page.output(2).get_by_role("textbox").first.wait_for(state="detached")
     page.run(3)
     page.says(3, "pears!")

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import agf_magics as agf
+from agf_magics.catalog.builtin.sql import query_frames
 from agf_magics.catalog.builtin.sql_process import QUERIES
 from agf_magics.text.diagnostics import StepError
 from tests.slow import slow_but
@@ -203,6 +204,13 @@ def test_a_query_ends_with_its_time() -> None:
         sql(ENDLESS, timeout=0.2)
     assert failure.value.code == "tool.sql-time"
     assert time.monotonic() - start < 10
+
+
+def test_a_query_that_was_stopped_did_not_exceed_its_time() -> None:
+    with pytest.raises(StepError) as failure:
+        query_frames(ENDLESS, {}, 3600, lambda: True)
+    assert failure.value.code == "tool.sql-stopped"
+    assert "3600" not in str(failure.value)
 
 
 def test_a_cancelled_run_ends_its_query() -> None:

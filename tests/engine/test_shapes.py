@@ -189,4 +189,4 @@ def test_the_engine_calls_tools_unless_it_is_told_to_run_dry() -> None:
     result = asyncio.run(
         run_linked(linked, FlowInput({}), RunOptions(), host=Host(), emit=lambda event: None, shapes=SHAPES)
     )
-    assert (result.result.output, len(tools.calls)) == (1, 1)
+    assert (result.output, len(tools.calls)) == (1, 1)

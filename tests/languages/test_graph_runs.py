@@ -246,6 +246,60 @@ def test_a_command_of_a_graph_needs_a_value_for_each_placeholder(monkeypatch: py
     assert graph(skipped, default_registry(), {"folder": None}).output["r"] is None
 
 
+@pytest.mark.parametrize(
+    ("command", "column"),
+    [
+        ("cat {a}", 5),
+        ("echo a {{a}} {a}", 14),
+        ("echo 'a b' {b} '{a}'", 17),
+        ("echo {b}{b} {b.c}{a}", 18),
+    ],
+)
+def test_the_caret_of_a_placeholder_of_a_command_is_at_its_braces(
+    command: str, column: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(current, "settings", Settings(allow_shell=True))
+    text = graph_of("{type: tool, tool: show, state_key: r}", f'tools: {{show: {{command: "{command}"}}}}\n')
+    with pytest.raises(agf.StepError, match=r"'a' has no value") as caught:
+        graph(text, default_registry(), {"a": None, "b": {"c": "x"}})
+    span = caught.value.diagnostic.span
+    assert span is not None
+    assert (span.text, span.start - span.source.text.index(command)) == ("a", column)
+
+
+@pytest.mark.parametrize(
+    ("least", "count", "succeeded", "is_enough"),
+    [
+        ("0.55", 100, 55, True),
+        ("0.14", 50, 7, True),
+        ("0.07", 100, 7, True),
+        ("0.55", 100, 54, False),
+        ("1.0", 3, 3, True),
+        ("1.0", 3, 2, False),
+        ("2", 3, 2, True),
+    ],
+)
+def test_a_share_of_the_items_is_computed_as_it_is_written(
+    least: str, count: int, succeeded: int, is_enough: bool
+) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def weigh(x: int) -> int:
+        """Fails for the later items."""
+        if x >= succeeded:
+            raise ValueError(x)
+        return x
+
+    inner = "{type: tool, tool: weigh, variables: {x: '{state.x}'}}"
+    text = graph_of(f"{{type: map, over: '{{state.xs}}', as: x, collect: ys, min_success: {least}, node: {inner}}}")
+    if is_enough:
+        assert len(graph(text, registry, {"xs": [*range(count)]}).output["ys"]) == succeeded
+        return
+    with pytest.raises(agf.StepError, match=f"{succeeded} of {count} items of 'a' succeeded"):
+        graph(text, registry, {"xs": [*range(count)]})
+
+
 def test_python_files_are_imported_only_where_that_is_switched_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,12 @@ calls:
 - {_tool: note, word: †state.a, _outputPath: †state.c}
 - {_tool: note, word: †state.c, _outputPath: †state.d}
 """
+LISTED = """\
+schema_version: "1.0.0"
+metadata: {id: main, name: Main, version: "1.0.0", description: Counts a list.}
+interface: {input: {type: array}, output: {}}
+execution_policy: {id: agf.sequential, config: {steps: [{agent: count}]}}
+"""
 GRAPH = """\
 state: {n: int, w: str}
 nodes:
@@ -112,6 +118,18 @@ def test_a_pipeline_calls_the_step_and_what_comes_after_it_again(world: World, s
     agf.define(PIPELINE, registry=world.registry)
     run = agf.run("main", {"last": "z"}, registry=world.registry)
     assert world.again(run, step) == calls
+
+
+def test_a_field_of_an_input_without_fields_is_refused(world: World) -> None:
+    agf.agent(lambda input: len(input), name="count", registry=world.registry)
+    agf.define(LISTED, "policy", registry=world.registry)
+    run = agf.run("main", ["a", "b"], registry=world.registry)
+    assert agf.rerun(run.run_id, "steps[0]", registry=world.registry).output == 2
+    with pytest.raises(agf.DefinitionError, match="is a list: it has no field 'word'") as caught:
+        agf.rerun(run.run_id, "steps[0]", input={"word": "z"}, registry=world.registry)
+    assert caught.value.code == "journal.other-input"
+    with pytest.raises(agf.DefinitionError, match="is a list: it has no field 'word'"):
+        agf.stale(run, input={"word": "z"}, registry=world.registry)
 
 
 @pytest.mark.parametrize(("number", "calls"), [(0, ["A", "A", "a"]), (1, ["b"]), (2, ["A", "A"]), (3, ["A"])])

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.engine.host.background_calls import count_background_calls
+from agf_magics.lifecycle.past.calls_of_run import calls_of
 from agf_magics.lifecycle.runs.live import live
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
@@ -398,6 +400,40 @@ def test_a_background_call_is_never_repeated(tmp_path: Path) -> None:
         again: Calls = []
         assert agf.resume("main", registry=world(again, [])).status == "ok"
     assert ("note", "fired") not in again
+
+
+@pytest.mark.parametrize("has_effect", [True, False])
+@pytest.mark.parametrize(("outcome", "status"), [("finished", "ok"), ("failed", "failed"), (None, "fired")])
+def test_a_background_call_is_one_call_whether_it_has_ended_or_not(
+    outcome: str | None, status: str, has_effect: bool, tmp_path: Path
+) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, reuse=not has_effect)
+    async def note(word: str) -> str:
+        if word == "fired" and outcome == "failed":
+            raise ValueError("no paper")
+        return word
+
+    text = "name: main\ncalls:\n- {_tool: note, word: fired}\n- {_tool: note, word: b, _outputPath: †state.b}\n"
+    agf.define(text, "plan", registry=registry)
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("main", registry=registry)
+        while count_background_calls():  # its end is written by the loop of the engine
+            pass
+        assert run.calls == 2
+        lines = kept.lines(path)
+    if outcome is None:  # the process was killed before the call ended
+        fired = next(i for i, line in enumerate(lines, 1) if line[0] == "fired")
+        path = kept.cut(path, fired, tmp_path / "cut")
+    with kept.journal_in(path.parent):
+        past = agf.runs(run.run_id)
+        calls = calls_of(past)
+        assert calls is not None
+        (row,) = (row for row in past.progress.rows.values() if row.id == "calls[0]")
+        assert (calls.count(row).total, len(calls.page(row, 10))) == (1, 1)
+        of_fired = [call for call in past.calls if "fired" in str(call["input"])]
+    assert [(call["status"], call["attempt"]) for call in of_fired] == [(status, 1)]
 
 
 def test_an_option_of_the_line_holds_for_the_resumed_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -239,3 +240,58 @@ def test_the_list_of_runs_has_the_errors() -> None:
         agf.run("{pipeline: bad, steps: [{transform: {value: '1 / 0'}}]}", registry=agf.Registry())
     assert "divi" in repr(agf.runs()).lower()
     assert "error" in agf.runs()._repr_html_()
+
+
+# --- counts ---
+
+FAN_OUT = "{for_each: {items: [1, 2, 3], on_error: ON, do: DO, collect: {transform: {value: pipe}}}}"
+
+
+def fan_out(do: str, on: str = "continue") -> str:
+    return FAN_OUT.replace("ON", on).replace("DO", do)
+
+
+TOOL, AGENT = "{tool: {name: ok}}", "{agent: {prompt: Hi, identity: asked}}"
+FAILS, STOPS = "{tool: {name: fails}}", "{tool: {name: stops}}"
+
+COUNTED = {
+    "ok": ((TOOL, TOOL), False, "ok", 2, 0),
+    "a failure": ((TOOL, AGENT, FAILS, TOOL), False, "error", 2, 1),
+    "a cancellation": ((TOOL, AGENT, STOPS, TOOL), False, "cancelled", 2, 1),
+    "elements that are dropped": ((fan_out(FAILS), fan_out(AGENT)), False, "ok", 3, 3),
+    "retries": ((fan_out(FAILS, "retry(2)").replace("[1, 2, 3]", "[1]"),), False, "error", 3, 0),
+    "rows": ((TOOL, AGENT), True, "ok", 4, 4),
+    "rows that fail": ((TOOL, AGENT, FAILS, TOOL), True, "ok", 8, 4),
+    "a row that ends the run": ((AGENT, STOPS), True, "cancelled", 1, 1),
+}
+"""Steps, whether they run over a table of four rows, and the status, the calls and the sessions of the run."""
+
+
+@pytest.mark.parametrize("how", COUNTED)
+def test_a_run_counts_its_calls_and_sessions_however_it_ends(how: str) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def ok() -> int:
+        return 1
+
+    @agf.tool(registry=registry)
+    def fails() -> None:
+        raise ValueError("never")
+
+    @agf.tool(registry=registry)
+    async def stops() -> None:
+        runs[0].cancel()
+        await asyncio.Event().wait()
+
+    @agf.agent(registry=registry)
+    def asked(prompt: str) -> str:
+        return prompt
+
+    steps, is_over, status, calls, sessions = COUNTED[how]
+    runs: list[agf.Run] = []
+    rows = agf.Over(table=[{"n": n} for n in range(4)], width=1) if is_over else None
+    text = f"{{pipeline: p, steps: [{', '.join(steps)}]}}"
+    runs.append(agf.start(text, registry=registry, over=rows))
+    run = runs[0].wait()
+    assert (run.status, run.calls, run.sessions) == (status, calls, sessions)

@@ -250,6 +250,41 @@ def test_no_form_of_a_question_stops_the_call(
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("fields", "choices", "answer", "sent"),
+    [
+        ({"a": {"enum": ["approve", "reject"]}}, ("approve", "reject", "decline"), "reject", {"a": "reject"}),
+        ({"a": {"type": "boolean"}}, ("yes", "no", "decline"), "no", {"a": False}),
+        # Values that could not be chosen by their texts are written into the form.
+        ({"a": {"enum": ["approve", "decline"]}}, (), "{a: decline}", {"a": "decline"}),
+        ({"a": {"enum": ["x" * 300 + "y", "x" * 300 + "z"]}}, (), "decline", None),
+        # A form that is too large to show is declined: nobody is asked.
+        ({f"f{number}": {"type": "string"} for number in range(21)}, None, "{f0: b}", None),
+    ],
+)
+def test_each_value_that_a_form_allows_can_be_sent(
+    fields: dict[str, Any],
+    choices: tuple[str, ...] | None,
+    answer: str,
+    sent: dict[str, Any] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fields = {name: {"type": "string", **field} for name, field in fields.items()}
+    monkeypatch.setenv("FORM_OF_TESTS", json.dumps({"type": "object", "properties": fields}))
+    connect("form", env={"FORM": "$FORM_OF_TESTS"})
+    asked: list[tuple[str, ...]] = []
+
+    def ask(question: agf.Question) -> str:
+        asked.append(question.choices)
+        return answer
+
+    output = call("bad__go", ask=ask).output.replace(" ", "")
+    assert asked[:1] == ([choices] if choices is not None else [])
+    assert ('"action":"accept"' in output) is (sent is not None)
+    assert ('"action":"decline"' in output) is (sent is None)
+    assert sent is None or f'"content":{json.dumps(sent, separators=(",", ":"))}' in output
+
+
 def test_three_failed_starts_are_followed_by_a_rest(tmp_path: Path) -> None:
     copied = Path(shutil.copy(PROGRAMS / "quick.py", tmp_path))
     server = agf.mcp.connect("bad", command=[sys.executable, str(copied)])

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
+from agf_magics.flow.sessions.session import ANSWER_NOW
 from agf_magics.notebook.display.conversation import MOST_SAVED, conversations_html
 from agf_magics.notebook.explorer.calls import CALL_REQUESTS
+from agf_magics.notebook.explorer.request_types import AnyRun
 from agf_magics.notebook.explorer.requests import requests_of, session_of
 from agf_magics.pictures.pages.run_page import run_html
 from agf_magics.pictures.values import BLOCK
@@ -50,7 +56,13 @@ def run_asking(tmp_path: Path, size: int = 0, steps: str = ASKS) -> agf.Run:
 def test_the_saved_page_has_the_prompt_the_call_its_result_and_the_reply(tmp_path: Path) -> None:
     page = conversations_html(run_asking(tmp_path))
     assert page.count("<details>") >= 1
-    for part in ("Price the figs", "What do figs cost?", "⚙ price", "&lt;b&gt;4&lt;/b&gt;", "<strong>four</strong>"):
+    for part in (
+        "Price the figs",
+        "What do figs cost?",
+        "⚙ <strong>price",
+        "&lt;b&gt;4&lt;/b&gt;",
+        "<strong>four</strong>",
+    ):
         assert part in page, part
     assert "<b>4" not in page
     assert f'<pre style="{BLOCK}">What do figs cost?</pre>' in page  # JupyterLab's own rule breaks inside words
@@ -108,3 +120,116 @@ def test_the_calls_of_agents_in_a_fan_out_are_in_the_order_of_the_elements_and_t
         for step, order in (("steps[0].do", "element"), ("steps[0].do", None), ("steps[0]", "element")):
             page = CALL_REQUESTS["calls"](shown, {"step": step, "order": order})
             assert [row["at"].removeprefix("each of fruits ") for row in page["rows"]] == in_order, (step, order)
+
+
+STOCK = """\
+pipeline: stock
+steps:
+- tool: {name: price, args: {fruit: !expr ctx.fruit}}
+"""
+CLERK = """\
+pipeline: prices
+steps:
+- agent: {prompt: "What do figs cost?", identity: clerk, output: reply}
+"""
+POLICY = """\
+schema_version: "1.0.0"
+metadata: {id: prices, name: Prices, version: "1.0.0", description: Prices}
+interface: {input: {}, output: {}}
+action_space: {local_tools: [{alias: price}, {alias: stock}]}
+execution_policy:
+  id: agf.react
+  config: {model: "openai:gpt-4o", instructions: Be strict., user_prompt_template: "What do {{fruit}} cost?"}
+"""
+CALLS = [("price", "figs"), ("price", "kiwi"), ("stock", "pears"), ("price", "nuts")]
+COST = {"type": "object", "properties": {"cost": {"type": "integer"}}, "required": ["cost"]}
+
+
+Replies = Sequence[Sequence[ModelResponsePart]]
+
+
+def clerk_of(replies: Replies, instructions: str, **options: Any) -> Registry:
+    """A registry with the agent ``clerk``, who replies with ``replies``. The price of figs comes last."""
+    registry = Registry()
+    has_nuts = asyncio.Event()
+
+    @agf.tool(registry=registry)
+    async def price(fruit: str) -> str:
+        if fruit == "kiwi":
+            raise ValueError("no kiwi")
+        if fruit == "figs":
+            await has_nuts.wait()
+        elif fruit == "nuts":
+            has_nuts.set()
+        return f"price of {fruit}"
+
+    others = iter(replies)
+    model = FunctionModel(lambda messages, info: ModelResponse(next(others)))
+    agf.define(STOCK, registry=registry)
+    names = ["price", "stock"]
+    agf.model_agent("clerk", model=model, instructions=instructions, tools=names, registry=registry, **options)
+    registry.choose(model)
+    return registry
+
+
+def messages_of(run: AnyRun) -> list[dict[str, Any]]:
+    (step,) = {id for row in run.progress.rows.values() if (id := session_of(run, row))}
+    messages: list[dict[str, Any]] = requests_of(run)["session"]({"step": step})["messages"]
+    return messages
+
+
+@pytest.mark.parametrize("text", [CLERK, POLICY])
+def test_a_conversation_begins_with_the_instructions_and_has_each_result_below_its_call(
+    text: str, tmp_path: Path
+) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    replies: Replies = [[ToolCallPart(tool, {"fruit": fruit}) for tool, fruit in CALLS], [TextPart("They cost four.")]]
+    run = agf.run(text, {"fruit": "figs"}, registry=clerk_of(replies, "Be strict."))
+    for view in (run, agf.runs(run.run_id)):
+        instructions, prompt, asks, answer = messages_of(view)
+        assert instructions == {"who": "instructions", "text": "Be strict."}
+        assert (prompt["who"], prompt["text"], answer["text"]) == ("user", "What do figs cost?", "They cost four.")
+        assert [(call["tool"], call["given"]) for call in asks["calls"]] == [
+            (tool, f'fruit: "{fruit}"') for tool, fruit in CALLS
+        ]
+        figs, kiwi, pears, nuts = asks["calls"]
+        assert [call["result"]["text"] for call in (figs, nuts)] == ["price of figs", "price of nuts"]
+        assert "no kiwi" in kiwi["error"]
+        assert pears["text"] == "price of pears"  # of a flow the model got a text; the calls in it are not the model's
+    page = conversations_html(run)
+    order = ("Be strict.", "What do", "<strong>price", "price of figs", "no kiwi", "<strong>stock", "price of pears")
+    places = [page.find(part) for part in order]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_what_a_model_is_told_about_its_answer_is_in_the_conversation(tmp_path: Path) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    replies: Replies = [[TextPart("four")], [ToolCallPart("price", {"fruit": "pears"})], [TextPart('{"cost": 4}')]]
+    run = agf.run(CLERK, {}, registry=clerk_of(replies, "Be strict.", gives=COST, max_steps=3))
+    for view in (run, agf.runs(run.run_id)):
+        said = [(message["who"], message["text"][:25]) for message in messages_of(view)]
+        assert said == [
+            ("instructions", "Be strict."),
+            ("user", "What do figs cost?"),
+            ("model", "four"),
+            ("user", "Your answer cannot be used"[:25]),
+            ("model", ""),
+            ("user", ANSWER_NOW[:25]),
+            ("model", '{"cost": 4}'),
+        ]
+
+
+def test_long_instructions_are_folded_and_secrets_in_them_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLERKS_TOKEN", "tk-4711-secret")
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    run = agf.run(CLERK, {}, registry=clerk_of([[TextPart("four")]], "Say tk-4711-secret. " * 40))
+    instructions, *_ = messages_of(run)
+    assert instructions["title"].endswith(" characters")
+    page = conversations_html(run)
+    assert f"<summary>{instructions['title']}</summary>" in page
+    assert "Say •••" in page
+    assert "tk-4711" not in page + json.dumps(messages_of(run))
+    assert len(conversations_html(agf.run(CLERK, {}, registry=clerk_of([[TextPart("4")]], "x" * 90_000)))) < MOST_SAVED

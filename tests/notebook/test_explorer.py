@@ -367,9 +367,9 @@ def test_one_of_many_sessions_is_chosen_by_its_number(journaled: Kernel) -> None
     (step,) = sessions_of(page)
     first = page.get("session", step=step)
     assert (first["total"], first["index"]) == (2, [0])
-    assert [message["text"] for message in first["messages"]] == ["pear", "said pear"]
+    assert [message["text"] for message in first["messages"]] == ["Echo.", "pear", "said pear"]
     second = page.get("session", step=step, index=[1])
-    assert [message["text"] for message in second["messages"]] == ["fig", "said fig"]
+    assert [message["text"] for message in second["messages"]] == ["Echo.", "fig", "said fig"]
     elements = [ElementRow._make(row) for row in page.get("elements", step="steps[0]")["rows"]]
     assert [(element.calls, element.output, element.input) for element in elements] == [
         (1, "said pear", "pear"),

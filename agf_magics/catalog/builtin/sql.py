@@ -55,6 +55,8 @@ def query_frames(
     except Ended as error:
         if str(error) == "memory":
             raise _too_much() from None
+        if str(error) == "stopped":
+            raise StepError(Diagnostic("tool.sql-stopped", "the query was stopped")) from None
         message = f"the query did not end within {timeout:g} s"
         raise StepError(Diagnostic("tool.sql-time", message, hint=LONGER)) from None
     if isinstance(result, dict):

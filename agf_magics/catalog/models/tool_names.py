@@ -28,12 +28,15 @@ class ToolNames:
         taken = set(self.sent_names.values())
         return next(
             free
-            for free in (name, *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3)))
+            for free in (
+                name,
+                *(f"{name[: 63 - len(str(i))]}_{i}" for i in range(2, len(taken) + 3)),
+            )
             if free not in taken
         )
 
     def tool_of(self, sent: str | None) -> str:
-        """Our name of a tool; empty for the structured answer."""
+        """Our name of a tool; empty for the structured answer, `NAMELESS` if the model sent none."""
         if not sent or not sent.strip():
             return NAMELESS
         if self.offers_answer and sent == self.answer:

@@ -46,7 +46,7 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     # Counted after the check, because a call that cannot be made does not count.
     for meter in scope.meters:
         meter.tool()
-    run.calls += 1
+    run.counts.calls += 1
     return checked
 
 

@@ -7,7 +7,7 @@ subflows.py.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -91,7 +91,7 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
 async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
     """The result of an agent step in a dry run, if no agent is registered."""
     assert site.run.options.dry, "only a dry run needs no agent"
-    site.run.budget.spawn(site.step.span)
+    site.run.open_session(site.step.span)
     return dry.result(site.step, callee, site.scope.linked)
 
 
@@ -122,7 +122,8 @@ def _errors_at(step: Invoke, frame: Frame | None = None) -> Iterator[None]:
         yield
     except StepError as error:
         placed = with_place(error, step, frame)
-        # It may be the same error, and then its cause comes from user code.
+        # `with_place` returns the same error if it has a place. `from error` would make it its own
+        # cause, and `from None` would hide the error of user code that caused it.
         raise placed from placed.__cause__
 
 
@@ -146,19 +147,17 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     )
     registered = {} if step.asking.no_tools else linked.tools_of(step)
     tools = None
-    contact = RunContact(site, choose_place(agent, site.scope.concurrent, site.run.host))
-    # Offered only to a function with such a parameter, because each tool needs a new function.
-    if "tools" in agent.takes.parameters:
-        listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
-        tools = tools_for(registered, grant, listed, contact)
-    with _errors_at(step, site.frame):
-        passed = agent.arguments(
-            **arguments, schema=answer_schema, tools=tools, identity=grant.identity
-        )
-    try:
+    place = choose_place(agent, site.scope.concurrent, site.run.host)
+    with closing(RunContact(site, place)) as contact:
+        # Offered only to a function with such a parameter: each tool needs a new function.
+        if "tools" in agent.takes.parameters:
+            listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
+            tools = tools_for(registered, grant, listed, contact)
+        with _errors_at(step, site.frame):
+            passed = agent.arguments(
+                **arguments, schema=answer_schema, tools=tools, identity=grant.identity
+            )
         value = await call(site, agent, "agent", passed, grant)
-    finally:
-        contact.close()
     with _errors_at(step):
         value = read_answer(value)
     if step.asking.calls:  # the calls that a function makes are not steps
@@ -180,7 +179,7 @@ def _agent_arguments(site: CallSite[Invoke]) -> tuple[dict[str, Value], dict[str
 def _open_agent(site: CallSite[Invoke]) -> None:
     """Count an agent that is a function as a session of the run and as an open call."""
     if site.step.asking.counts_as_session:
-        site.run.budget.spawn(site.step.span)
+        site.run.open_session(site.step.span)
     for meter in site.scope.meters:
         meter.open(site.scope.calls + 1)
 
@@ -193,16 +192,16 @@ def tools_for(
     them (decision A12). ``contact``: the contact of the agent's call."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
-        def call(**arguments: Value) -> Any:
+        def call_checked(**arguments: Value) -> Any:
             # Copied, because user code may keep and change both the value and the result.
             checked = tool.check(isolate(arguments))
             return tool.function(**checked, **contexts_of(tool, contact))
 
         async def call_approved(**arguments: Value) -> Any:
             await approve_first(tool, arguments, context_of(contact))
-            return await call(**arguments)
+            return await call_checked(**arguments)
 
-        offered = call_approved if tool.asks_first else call
+        offered = call_approved if tool.asks_first else call_checked
         offered.__name__ = offered.__qualname__ = tool.name
         offered.__doc__ = tool.description
         return offered
@@ -223,25 +222,28 @@ async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
     arguments = build_arguments(site, bound.policy)
     if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
-    offered = {
-        "config": isolate(dict(bound.config)),
-        "input": arguments,
-        "agents": {
-            alias: _as_function(site, alias, callee) for alias, callee in bound.agents.items()
-        },
-    }
-    return await call(site, policy, "policy", {name: offered[name] for name in policy.takes})
+    waits_in_kernel = site.run.host.waited and not site.scope.concurrent
+    with closing(RunContact(site, "kernel" if waits_in_kernel else "thread")) as contact:
+        offered = {
+            "config": isolate(dict(bound.config)),
+            "input": arguments,
+            "agents": {
+                alias: _as_function(site, alias, callee, contact)
+                for alias, callee in bound.agents.items()
+            },
+        }
+        return await call(site, policy, "policy", {name: offered[name] for name in policy.takes})
 
 
-def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable[[Value], Value]:
+def _as_function(
+    site: CallSite[Invoke], alias: str, callee: Callee, contact: RunContact
+) -> Callable[[Value], Value]:
     """The function by which a vendor policy calls an agent: with an input object, on the policy's
-    thread or loop."""
+    thread or loop. ``contact``: the contact of the policy's call."""
     step = site.step
     scope = site.scope
-    host = site.run.host
-    contact = RunContact(site, "kernel" if host.waited and not scope.concurrent else "thread")
 
-    def call(input: Value) -> Value:
+    def call_agent(input: Value) -> Value:
         # A policy's function runs on a thread and expects an answer at once. A flow or a session
         # would need the loop.
         if not isinstance(callee, Agent):
@@ -261,7 +263,7 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
         )
         return granting(grant, callee.function, arguments)
 
-    return call
+    return call_agent
 
 
 # --- persons ---

@@ -46,7 +46,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     # An agent that is a flow counts as a session here. A session with a model counts itself.
     if step.kind == "agent" and linked.agent is None:
         if step.asking.counts_as_session:
-            run.budget.spawn(step.span)
+            run.open_session(step.span)
         arguments = arguments.get("input", arguments)
     if step.asking.attach:
         arguments = (

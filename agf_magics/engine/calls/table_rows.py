@@ -71,17 +71,14 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             return {"row": site.index[-1], "output": value, "used": used}
         journal_outcome(value, secret=site.is_secret)
         return None
-    finally:
-        run.calls += row_runner.calls
     raise error  # outside of `except`, so that the limit is not the context of the failure
 
 
 def _runner_of_row(run: Runner, budget: Budget) -> Runner:
-    """A copy of ``run`` with the budget of a row and its own count of calls. All else is shared."""
+    """A copy of ``run`` with the budget of a row. All else is shared."""
     row_runner = Runner.__new__(Runner)
     row_runner.__dict__.update(run.__dict__)
     row_runner.budget = budget
-    row_runner.calls = 0
     return row_runner
 
 

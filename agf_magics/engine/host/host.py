@@ -22,7 +22,7 @@ from ...compat.browser import IN_BROWSER
 from ...flow.progress.question import Question
 from ..threads.call_threads import CallThreads, ThreadCall
 from ..threads.prints import Streams
-from ..threads.user_code import Result, StillRunning, TimedOut, await_result, cross
+from ..threads.user_code import Result, StillRunning, TimedOut, await_result, call_here
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
 from .remote_calls import RemoteCalls, Terms
 
@@ -60,8 +60,6 @@ class Host:
         """``in_background``: whether other code of the person runs beside the run."""
         self.grace = grace
         """The seconds in which user code must stop before it is left running."""
-        self.where = ""
-        """The end of a message about a call that is left running and has no waiter."""
         self._calls = calls
         self.waited = calls is not None
         """Whether a thread waits for the run. If not, the place ``kernel`` means the loop between
@@ -129,7 +127,7 @@ class Host:
         # Copied inside the time limit of the call, so that the context has it. A copy here, too: a
         # step must not see the variables that the one before it has set.
         context = copy_context()
-        return await await_result(context.run(cross, function, arguments), self.grace, context)
+        return await call_here(function, arguments, self.grace, context)
 
     async def ask(self, question: Question, is_busy: bool = False) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where
@@ -311,7 +309,7 @@ class Host:
             is_cancelled = True
         if call.result is not None:
             return None, is_cancelled
-        where = self.where if call.waiter is None else call.waiter.where
+        where = "" if call.waiter is None else call.waiter.where
         return f"left running: {call.name}{where}", is_cancelled
 
     async def _repeat(self, call: ThreadCall, stop: Callable[[], None], seconds: float) -> None:

@@ -44,7 +44,7 @@ async def each(site: CallSite[Each]) -> Value:
     # Checked before the elements are read, because that may run user code.
     run.budget.deepen(inside.depth, step.span)
     items = await _elements_of(site)
-    run.emit(ev.FanOutStarted(site.path, clock(), len(items)))
+    run.emit(ev.FanOutStarted(site.path, clock(), len(items), items.source))
     # Checked now, because otherwise half of the agents' answers would be paid for and thrown away.
     run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
     # Stored by number, so that the results have the order of the elements.

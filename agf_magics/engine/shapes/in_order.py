@@ -46,7 +46,7 @@ async def fold(site: CallSite[Fold]) -> Value:
     items = await read_elements(site)
     if step.most is not None:
         items = first_of(items, step.most)
-    site.run.emit(ev.FanOutStarted(site.path, clock(), len(items)))
+    site.run.emit(ev.FanOutStarted(site.path, clock(), len(items), items.source))
     value = await when_read(partial(step.init.evaluate, frame))
     for i in range(len(items)):
         item = await items.take(i)
@@ -73,7 +73,7 @@ async def repeat(site: CallSite[Repeat]) -> ShapeResult:
     frame = site.frame
     if step.session:
         # Checked before the prompt is built: a refused session costs nothing.
-        run.budget.spawn(step.span)
+        run.open_session(step.span)
     value: Value = None
     for i in range(step.limit):
         value, frame = await run.run_step(step.body, frame, site.scope, (*site.index, i))

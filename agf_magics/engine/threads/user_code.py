@@ -27,6 +27,9 @@ OTHER_LOOP = (
 )
 """The error of a tool that returns a future of a foreign loop."""
 
+OWN_CANCELLATION = "it cancelled its own task"
+"""The hint for a call that cancelled the task that it runs in."""
+
 
 class TimedOut(TimeoutError):
     """A call exceeded its time limit. A TimeoutError of the tool itself is not of this class."""
@@ -83,50 +86,115 @@ def _is_asyncio_refusal(error: BaseException) -> bool:
     return module in ("asyncio.runners", "asyncio.base_events")
 
 
+class OwnCancellations:
+    """Runs the parts of a call between two waits in its context, and counts how often they cancel
+    the task that they run in. The engine never cancels a task from inside a call, so these are the
+    call's own and end the call alone."""
+
+    def __init__(self, context: Context) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.task = task
+        self.context = context
+        self.before = task.cancelling()
+        """The number of cancellations before the call."""
+        self.count = 0
+
+    def run(self, part: Callable[..., Any], *arguments: Any) -> Any:
+        """Run ``part`` of the call."""
+        task = self.task
+        before = task.cancelling()
+        try:
+            return self.context.run(part, *arguments)
+        finally:
+            # Less than 0 if `asyncio.timeout` in the call takes back the cancellation of its timer.
+            if (change := task.cancelling() - before) or self.count:
+                self.count = max(0, self.count + change)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the task was cancelled by others."""
+        return self.task.cancelling() > self.before + self.count
+
+    async def take_back(self, result: Result) -> Result:
+        """The result of the call, whose own cancellations do not reach the steps around it."""
+        is_late = False
+        try:
+            # A cancellation reaches its task at the next wait, and the call may have ended before.
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            is_late = True
+        for _ in range(self.count):
+            self.task.uncancel()
+        self.count = 0
+        ok, value = result
+        # As for a task of its own: a cancelled one that returns before its next wait is cancelled.
+        error = asyncio.CancelledError() if is_late and ok else value
+        if type(error) is asyncio.CancelledError:
+            error.add_note(OWN_CANCELLATION)
+            return False, error
+        return result
+
+
+async def call_here(
+    function: Callable[..., Any], arguments: Mapping[str, Any], grace: float, context: Context
+) -> Result:
+    """Call ``function`` in the current task, and await its result as `await_result` does."""
+    own = OwnCancellations(context)
+    return await _awaited(own.run(cross, function, arguments), grace, own)
+
+
 async def await_result(result: Result, grace: float, context: Context) -> Result:
     """The result of a call. An awaitable is awaited in the current task, but runs in ``context``,
     the context of the call, so that later steps do not see the variables that it sets.
 
     A separate task would cost 3 µs more, half of a step. So a CancelledError is the tool's failure
-    unless this task was cancelled meanwhile. A tool that swallows the cancellation is closed
-    ``grace`` seconds later.
+    unless others have cancelled this task meanwhile. A tool that swallows the cancellation is
+    closed ``grace`` seconds later.
     """
     ok, value = result
     if not ok or not is_awaitable(value):
         return result
+    return await _awaited(result, grace, OwnCancellations(context))
+
+
+async def _awaited(result: Result, grace: float, own: OwnCancellations) -> Result:
+    """`await_result`, after a part of the call that this task has run."""
+    ok, value = result
+    if not ok or not is_awaitable(value):
+        return await own.take_back(result) if own.count else result
     if isinstance(value, asyncio.Future) and value.get_loop() is not asyncio.get_running_loop():
         # asyncio's own message would name the task of the engine
         return False, RuntimeError(OTHER_LOOP)
     # Only a coroutine can be driven, so a future or another awaitable is wrapped.
     coroutine = value if type(value) is types.CoroutineType else _waiting_for(value)
-    task = asyncio.current_task()
-    assert task is not None
-    before = task.cancelling()
     forks = Forks.count
     try:
         # `asyncio.timeout` inside the tool also cancels this task, and takes that back. Only a
         # count that has grown means a cancellation of the step.
-        result = True, await _driven(coroutine, task, grace, context)
+        result = True, await _driven(coroutine, own, grace)
     except GeneratorExit as error:
         # If a coroutine of a tool raises GeneratorExit itself, that is its failure. Otherwise this
         # coroutine is being closed.
-        if not _runs(task):
+        if not _runs(own.task):
             raise
         result = False, error
     except BaseException as error:
         result = False, error
     end_in_child(forks, result)
-    if task.cancelling() > before:
+    if own.count:
+        result = await own.take_back(result)
+    if own.is_cancelled:
         raise asyncio.CancelledError
     return result
 
 
 @types.coroutine
 def _driven(
-    coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float, context: Context
+    coroutine: Coroutine[Any, Any, Any], own: OwnCancellations, grace: float
 ) -> Generator[Any, Any, Any]:
     """``await coroutine``, but a coroutine that swallows its cancellation is closed."""
-    before = task.cancelling()
+    task = own.task
     forks = Forks.count
     must_close = False
     timer: asyncio.TimerHandle | None = None
@@ -134,35 +202,35 @@ def _driven(
     def look() -> None:
         nonlocal must_close, timer
         timer = None
-        # Otherwise a timeout inside the tool cancelled it.
-        if task.cancelling() > before:
+        # Otherwise the tool cancelled itself, or a timeout inside it did.
+        if own.is_cancelled:
             must_close = True
             # This wakes the task, so that the generator below gets control.
             task.cancel()
 
     try:
-        waits = context.run(coroutine.send, None)
+        waits = own.run(coroutine.send, None)
         while True:
             # A child must not use the loop of its parent.
             end_in_child(forks, (True, None))
             try:
                 answer = yield waits
             except GeneratorExit:
-                context.run(coroutine.close)
+                own.context.run(coroutine.close)
                 raise
             except asyncio.CancelledError as stop:
                 if must_close:
                     with contextlib.suppress(BaseException):
-                        context.run(coroutine.close)
+                        own.context.run(coroutine.close)
                     raise
                 # All cancellations share one timer, because a second one must not restart the
                 # grace.
                 timer = timer or task.get_loop().call_later(grace, look)
-                waits = context.run(coroutine.throw, stop)
+                waits = own.run(coroutine.throw, stop)
             except BaseException as error:
-                waits = context.run(coroutine.throw, error)
+                waits = own.run(coroutine.throw, error)
             else:
-                waits = context.run(coroutine.send, answer)
+                waits = own.run(coroutine.send, answer)
     except StopIteration as end:
         return end.value
     finally:

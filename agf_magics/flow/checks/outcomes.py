@@ -86,7 +86,7 @@ class Outcomes:
         path_inside = read.ref.path[len(read.key) :]
         if isinstance(read.writes, Prefix):  # the read is of all stores
             return None, None
-        if any(write.again for write in read.writes):  # the value depends on itself
+        if any(write.from_second_iteration for write in read.writes):  # the value depends on itself
             return None, None
         if read.writes and all(write.part for write in read.writes):
             fields = {str(write.part): self._shape_written(write) for write in read.writes}

@@ -76,7 +76,7 @@ def _is_certain(read: Read, facts: Facts) -> bool:
     # In some languages ``and`` hides a read, but one of the repeated items will reach it.
     is_repeated = read.step.id in facts.trace.repeated
     reaches = facts.flow.dialect.reads_are_complete and is_repeated and not read.ref.optional
-    return read.sure and (read.ref.certain or reaches)
+    return read.required and (read.ref.certain or reaches)
 
 
 def unwritten(facts: Facts) -> Iterator[Diagnostic]:
@@ -87,7 +87,7 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
     for move in facts.trace.order:
         name = move.store
         if isinstance(move, Write):
-            if move.lasting:
+            if move.outlives_block:
                 written.setdefault(name[:1].lower(), []).append(name)
         elif name and move.unwritten and name not in seen:
             seen.add(name)
@@ -105,7 +105,7 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
 def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
     """flow.read-before-written: a name that only a later step writes, or only the previous item of
     the same fold."""
-    first = {write.key: write for write in reversed(facts.trace.writes) if write.lasting}
+    first = {write.key: write for write in reversed(facts.trace.writes) if write.outlives_block}
     seen: set[str] = set()
     for read in facts.trace.reads:
         name = read.store
@@ -140,7 +140,7 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
                 all_read = place
             else:
                 read.update(write.key for write in move.writes)
-        elif move.lasting:
+        elif move.outlives_block:
             before = last.get(move.key)
             if before is not None:
                 is_read = move.key in read or written[move.key] < all_read
@@ -175,7 +175,7 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
         name = write.store
         if (write.key, write.step.id) in read:
             continue
-        if not write.lasting:
+        if not write.outlives_block:
             if not isinstance(write.step, Fold):  # a fold must name a store
                 message = (
                     f"no step can read {name!r}: a store inside an item or a branch ends with it"

@@ -61,9 +61,9 @@ class Write(NamedTuple):
     role: Role = "outcome"
     part: str | None = None
     """The field of the value that this step writes, if several steps write one value."""
-    again: bool = False
+    from_second_iteration: bool = False
     """Whether the value exists only from the second iteration on."""
-    lasting: bool = True
+    outlives_block: bool = True
     """Whether later steps of the flow can read it; a store inside an element, a branch or a fold
     does not outlive it."""
 
@@ -80,9 +80,9 @@ class Read(NamedTuple):
     """The writes whose value the step may read; empty: no earlier step writes it."""
     unwritten: bool
     """Whether no step has written the value when it is read first."""
-    sure: bool
-    """Whether the step runs in every run. The body of a fan-out or a fold counts as run, because
-    its list is unknown (decision P24)."""
+    required: bool
+    """Whether each run reads the path, and reads it before a node of a graph can write it. The body
+    of a fan-out or a fold counts as run, because its list is unknown (decision P24)."""
     visible: Mapping[StoreKey, tuple[Write, ...]]
     """The writes of the innermost step around the read, the names that this step binds included."""
 
@@ -160,48 +160,48 @@ class _Follower:
         self.unsure = False
         """Whether an earlier step may have written any store, because its text has errors."""
 
-    def step(self, step: Step, view: View, sure: bool) -> None:
+    def step(self, step: Step, view: View, always_runs: bool) -> None:
         """Follow the reads of ``step``, then the steps inside, then its writes. ``view``: the writes that
-        it can read. ``sure``: whether it runs in every run."""
+        it can read. ``always_runs``: whether it runs in every run."""
         if self.repeated:
             self.trace.repeated.add(step.id)
         match step:
             case Sequence():
                 for inner in step.steps:
-                    self.step(inner, view, sure)
+                    self.step(inner, view, always_runs)
             case Invoke() | Compute():
-                self.read(step, own_reads(step), view, sure)
+                self.read(step, own_reads(step), view, always_runs)
                 if self.pipes and isinstance(step, Invoke) and step.exchange.pipe is not None:
-                    self.read(step, step.exchange.pipe.reads(), view, sure)
+                    self.read(step, step.exchange.pipe.reads(), view, always_runs)
             case Choose():
-                self.read(step, own_reads(step), view, sure)
+                self.read(step, own_reads(step), view, always_runs)
                 for case in children(step):
                     self.step(case, view.new_child(), False)
             case Branches():
-                self.branches_of(step, view, sure)
+                self.branches_of(step, view, always_runs)
             case Each():
-                self.elements_of(step, view, sure)
+                self.elements_of(step, view, always_runs)
             case Fold():
-                self.fold_over(step, view, sure)
+                self.fold_over(step, view, always_runs)
             case Repeat():
-                self.step(step.body, view, sure)
-                self.read(step, own_reads(step), view, sure)
+                self.step(step.body, view, always_runs)
+                self.read(step, own_reads(step), view, always_runs)
             case Walk():
                 # Each node is followed alone, because the order of nodes is known only while the
                 # graph runs. So the input need not have a key that any node writes.
                 outer = self.begun
-                surely = step.sure if sure else ()
+                sure_nodes = step.sure if always_runs else ()
                 self.begun = step.begun.union(*step.written.values())
                 for name, node in step.nodes.items():
-                    self.step(node, view.new_child(), name in surely)
+                    self.step(node, view.new_child(), name in sure_nodes)
                 self.read(step, own_reads(step), view, False)
                 self.begun = outer
         self.write_outcome(step, view)
 
-    def branches_of(self, step: Branches, view: View, sure: bool) -> None:
+    def branches_of(self, step: Branches, view: View, always_runs: bool) -> None:
         """Follow the branches, then their ``collect``."""
         for branch in step.branches.values():
-            self.step(branch, view.new_child(), sure)
+            self.step(branch, view.new_child(), always_runs)
         if step.join is None or step.collect is None:
             return
         inside = view.new_child()
@@ -211,14 +211,14 @@ class _Follower:
                 for name, branch in step.branches.items()
             ]
             inside[ref.path] = tuple(parts)
-        self.step(step.collect, inside, sure)
+        self.step(step.collect, inside, always_runs)
 
-    def elements_of(self, step: Each, view: View, sure: bool) -> None:
+    def elements_of(self, step: Each, view: View, always_runs: bool) -> None:
         """Follow the body of a fan-out, then its ``collect``."""
-        self.read(step, own_reads(step), view, sure)
+        self.read(step, own_reads(step), view, always_runs)
         inside = view.new_child()
         self.bind_element(step, step.element, "element", inside)
-        self.repeat(step.body, inside, sure)
+        self.repeat(step.body, inside, always_runs)
         if step.join is None or step.collect is None:
             return
         inside = view.new_child()
@@ -226,11 +226,11 @@ class _Follower:
         for number, ref in enumerate(step.join.writes()):
             role: Role = "failures" if number else "results"
             inside[ref.path] = (Write(ref.path, "", step.body, ref, role),)
-        self.step(step.collect, inside, sure)
+        self.step(step.collect, inside, always_runs)
 
-    def fold_over(self, step: Fold, view: View, sure: bool) -> None:
+    def fold_over(self, step: Fold, view: View, always_runs: bool) -> None:
         """Follow the body of a fold, which also reads its own writes."""
-        self.read(step, own_reads(step), view, sure)
+        self.read(step, own_reads(step), view, always_runs)
         inside = view.new_child()
         self.bind_element(step, step.element, "element", inside)
         self.bind_element(step, step.acc, "acc", inside)
@@ -240,15 +240,17 @@ class _Follower:
             *(step.body.target.writes() if step.body.target else ()),
         )
         for ref in carried_over:
-            write = Write(ref.path, self.store_name(ref.path), step.body, ref, again=True)
+            write = Write(
+                ref.path, self.store_name(ref.path), step.body, ref, from_second_iteration=True
+            )
             inside[ref.path] = (*inside.get(ref.path, ()), write)
-        self.repeat(step.body, inside, sure)
+        self.repeat(step.body, inside, always_runs)
 
-    def repeat(self, body: Step, view: View, sure: bool) -> None:
+    def repeat(self, body: Step, view: View, always_runs: bool) -> None:
         """Follow a step that runs for each item of a list."""
         outer = self.repeated
         self.repeated = True
-        self.step(body, view, sure)
+        self.step(body, view, always_runs)
         self.repeated = outer
 
     def bind_element(self, step: Step, target: Target, role: Role, view: View) -> None:
@@ -270,8 +272,8 @@ class _Follower:
                 ref,
                 "outcome",
                 None,
-                again=False,
-                lasting=len(view.maps) == 1,
+                from_second_iteration=False,
+                outlives_block=len(view.maps) == 1,
             )
             view[ref.path] = (write,)
             if len(view.maps) == 1 and ref.path[: len(self.stores)] == self.stores:
@@ -280,7 +282,7 @@ class _Follower:
                 self.trace.writes.append(write)
                 self.trace.order.append(write)
 
-    def read(self, step: Step, refs: Iterable[Ref], view: View, sure: bool) -> None:
+    def read(self, step: Step, refs: Iterable[Ref], view: View, always_runs: bool) -> None:
         """Note the reads of ``step``, each with the writes whose value it may read."""
         stores = self.stores
         depth = len(self.stores)
@@ -294,12 +296,12 @@ class _Follower:
                 # If branches write parts of one value, only the branch of the read field counts.
                 named = tuple([write for write in writes if write.part == path[len(key)]])
                 writes = named or writes
-            unwritten = not writes or all(write.again for write in writes)
+            unwritten = not writes or all(write.from_second_iteration for write in writes)
             store = self.store_name(key)
             if self.unsure and store:
                 unwritten, writes = False, ()
-            needs = sure and store not in self.begun
-            read = Read(key, store, step, ref, writes, unwritten, needs, view.maps[0])
+            required = always_runs and store not in self.begun
+            read = Read(key, store, step, ref, writes, unwritten, required, view.maps[0])
             self.trace.reads.append(read)
             self.trace.order.append(read)
 

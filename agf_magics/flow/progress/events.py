@@ -127,6 +127,8 @@ class FanOutStarted(NamedTuple):
     when: float
     width: int
     """The number of elements or branches."""
+    over: Value = None
+    """The sequence of the elements; None for branches."""
 
 
 class Placed(NamedTuple):

@@ -190,9 +190,8 @@ def _fold_report(progress: Progress, event: ev.Event) -> None:
             row = progress.row(path)
             row.retried += 1
             _excuse(progress, row)
-        case ev.FanOutStarted(path, _, width):
-            row = progress.row(path)
-            row.width = (row.width or 0) + width
+        case ev.FanOutStarted():
+            _widen(progress.row(event.at), event)
         case ev.ElementDropped():
             _drop(progress, event)
         case ev.Placed(path, _, count, where, starting):
@@ -220,6 +219,13 @@ def _fold_report(progress: Progress, event: ev.Event) -> None:
                 del row.reports[path]
         case _:
             _fold_run(progress, event)
+
+
+def _widen(row: Row, event: ev.FanOutStarted) -> None:
+    """Count the elements of a fan-out that starts. As its value, its sequence is kept if it runs once."""
+    row.width = (row.width or 0) + event.width
+    if not row.many and row.turns is None:
+        row.over = event.over
 
 
 def _drop(progress: Progress, event: ev.ElementDropped) -> None:

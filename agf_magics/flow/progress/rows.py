@@ -165,6 +165,8 @@ class Row:
     """Whether the step, or a step in it, waits for a person's answer."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
+    over: Value = None
+    """The sequence of its fan-out; None for a step that is none, or that may run more than once."""
     on_workers: tuple[int, str, int] | None = None
     """The number of a fan-out's elements with workers, the name of the workers, and how many are
     being started; None: no element is with workers."""

@@ -19,7 +19,7 @@ other keys are left out."""
 
 
 def reads_of_node(step: Step) -> Iterator[Ref]:
-    """The references to the state in a node."""
+    """The references that a node reads, those to the state among them."""
     for inner in every(step):
         yield from own_reads(inner)
         if isinstance(inner, Invoke) and inner.pick:
@@ -71,14 +71,16 @@ def _keys_read(built: BuiltNode) -> set[str]:
 
 
 def ways_from(edges: Iterable[Edge], exits: Mapping[str, str]) -> dict[str, list[Edge]]:
-    """The edges of each node, and the way from its limit to its exit."""
+    """The edges that leave each node. ``exits``: the node to go to when a loop has reached its limit,
+    by the node with the limit; this way counts as an edge."""
     return edges_by_source([*edges, *(Edge(node, exit) for node, exit in exits.items())])
 
 
 def distances(
     out: Mapping[str, Sequence[Edge]], begin: Iterable[str], ends: Collection[str] = ()
 ) -> dict[str, int]:
-    """The smallest number of rounds to each node. No path goes on behind the nodes in ``ends``."""
+    """The smallest number of edges from ``begin`` to each node. No path goes on behind the nodes in
+    ``ends``."""
     rounds = dict.fromkeys(begin, 0)
     queue = deque(rounds)
     while queue:

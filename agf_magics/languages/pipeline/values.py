@@ -1,4 +1,4 @@
-"""The values of a pipeline besides R1 expressions, and the targets of its results.
+"""The values of a pipeline besides R1 expressions, the targets of its results, and its first frame.
 
 The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and ``acc`` inside a
 fan-out or a fold.
@@ -112,8 +112,7 @@ class Collected:
     pipe.
 
     The frame also tells which elements (`ERRORS`) or which branches (`BRANCH_ERRORS`) are missing,
-    so that the rows of two runs can be matched. Failures are stored only if the ``collect`` reads
-    them.
+    so that the rows of two runs can be matched.
     """
 
     def join(self, frame: Frame, ran: FanOutResult) -> Frame:

@@ -103,7 +103,7 @@ def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[D
     unwritten = _unwritten(flow)
     is_first = True
     for read in follow(flow).reads:
-        if not (read.sure and read.unwritten) or not isinstance(read.step, Invoke):
+        if not (read.required and read.unwritten) or not isinstance(read.step, Invoke):
             continue
         callee = linked.callees.get(read.step.id)
         needs = _required_fields(callee)

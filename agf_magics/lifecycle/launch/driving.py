@@ -23,6 +23,7 @@ from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.prints import watched_stdout
 from ...flow.progress.events import Event, RunEnded, StepFinished, Warned
 from ...flow.progress.progress import AFTER_END
+from ...flow.protocols import FlowResult
 from ...journal.codec.encoding import preview
 from ...pictures.call_words import name_place
 from ...settings.folders import keep_journal
@@ -157,7 +158,7 @@ async def run_here(run: Run) -> None:
         raise outcome
 
 
-async def _outcome_of(state: RunState) -> tuple[engine.EndedRun] | BaseException:
+async def _outcome_of(state: RunState) -> tuple[FlowResult] | BaseException:
     """The result of a run, in a tuple, or its error as a value: a KeyboardInterrupt that leaves a
     task ends the loop, too."""
     try:
@@ -185,7 +186,7 @@ async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
     return stop
 
 
-async def _main(state: RunState, place: host.Host) -> engine.EndedRun:
+async def _main(state: RunState, place: host.Host) -> FlowResult:
     """Run the flow of a run on the loop. ``place``: the host that makes its calls."""
     state.place = place
     options = state.options
@@ -206,20 +207,18 @@ async def _main(state: RunState, place: host.Host) -> engine.EndedRun:
             emit=state.emit,
             journal=state.journal,
             secrets=state.secrets,
-            progress=state.progress if state.emit == state.progress.apply else None,
+            counts=state.counts,
             shapes=SHAPES,
         )
 
 
-def _end(run: Run, outcome: tuple[engine.EndedRun] | BaseException) -> None:
+def _end(run: Run, outcome: tuple[FlowResult] | BaseException) -> None:
     """Record the end on the run."""
     state = state_of(run)
     _release_context(state)
     match outcome:
         case (done,):
-            state.output = done.result.output
-            state.calls = done.calls
-            state.sessions = done.sessions
+            state.output = done.output
         case asyncio.CancelledError() as stop:
             state.end_early("cancelled", getattr(stop, "left_running", "left running"))
             state.error = _cancellation(run, stop)

@@ -36,8 +36,8 @@ from .link_run import link_run
 OF_ROWS = frozenset({"map", "limit", "sample", "seed", "repeat", "width", "yes"})
 """The options of `agf.Over`, whose module most runs do not need."""
 
-LIMITS = frozenset(field.name for field in fields(Limits))
-"""The names of `agf.Limits`, for the hint about a limit that is written as a parameter of `run`."""
+OF_LIMITS = frozenset(field.name for field in fields(Limits) if field.init)
+"""The options of `agf.Limits`, for the hint about a limit that is written as a parameter of `run`."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,7 +52,7 @@ def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **named: P.kwargs) -> R:
         for name in sorted(named.keys() - parameters.keys()):
             hint = suggest(name, parameters)
-            if name in LIMITS:
+            if name in OF_LIMITS:
                 hint = f"write limits=agf.Limits({name}={named[name]!r})"
             elif name in OF_ROWS:
                 hint = f"write over=agf.Over(table=…, {name}={named[name]!r})"
@@ -145,7 +145,7 @@ async def arun(
     reuse: bool | str = False,
     on: object = None,
 ) -> Run:
-    """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on worker
+    """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on call
     threads.
 
     Parameters:

@@ -27,7 +27,14 @@ from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
-from ...journal.records.records import UNREADABLE, Record, StoredValue, decode_stored, decoded
+from ...journal.records.records import (
+    UNREADABLE,
+    CallKey,
+    Record,
+    StoredValue,
+    decode_stored,
+    decoded,
+)
 from ...journal.runs import RunRow
 from ...journal.secrets.masking import Secrets
 from ...journal.shared_runs import copied
@@ -387,10 +394,16 @@ def _readable(rows: Iterable[T]) -> Iterator[T]:
 def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
     """The journaled calls as rows of a table, and the elements that were dropped for another reason
     than a failed call: a result that does not conform to its schema, an expression. A resumed run
-    continues to count the attempts of a call."""
+    continues to count the attempts of a call. Fire-and-forget calls without an outcome are last."""
     attempts: Counter[StepPath] = Counter()
     failed = set[StepPath]()
+    fired: dict[CallKey, Record] = {}
     for record in records:
+        if record.what == "fired":
+            fired[record.key] = record
+            continue
+        if record.what in ("finished", "failed"):
+            fired.pop(record.key, None)
         if record.what == "failed":
             failed.update(record.at[:end] for end in range(1, len(record.at) + 1))
         if record.what == "dropped" and record.at not in failed:
@@ -398,6 +411,8 @@ def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
         elif record.kind and record.kind != ROW:  # a row of a table is not a call
             attempts[record.at] += 1
             yield _call_row(record, attempts[record.at])
+    for record in fired.values():
+        yield _call_row(record, 1)
 
 
 def _call_row(record: Record, attempt: int) -> dict[str, Any]:

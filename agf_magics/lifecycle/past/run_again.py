@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ...catalog import Registry
 from ...flow.flow import Flow
 from ...text.diagnostics import refused
-from ...values.value import Value
+from ...values.value import Value, type_name
 from ..runs.run import Run
 from ..storage.given_again import check_given
 from .past_run import PastRun
@@ -17,11 +17,17 @@ from .past_run import PastRun
 
 def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
     """The input of a run for another run of its flow, with the fields of ``more`` instead. Raises
-    DefinitionError if a part is neither known nor given."""
+    DefinitionError if a part is neither known nor given, or if the input has no fields to replace."""
     fields, input = dict(more or {}), run.input
     if isinstance(run, PastRun):
         check_given(run.order, fields, run.run_id)
-    return {**input, **fields} if isinstance(input, dict) else input
+    if isinstance(input, dict):
+        return {**input, **fields}
+    if fields:
+        names = ", ".join(map(repr, fields))
+        message = f"the input of run {run.run_id!r} is {type_name(input)}: it has no field {names}"
+        raise refused("journal.other-input", message, "leave it out, or start another run")
+    return input
 
 
 def find_registered(name: str, registry: Registry) -> Flow:

@@ -90,7 +90,8 @@ def run_planner(
     - ``confirm``: whether a person must approve each call, or the names of the tools whose calls a
       person must approve. Default False.
     - ``resume``: whether to continue the last model of this context, which was interrupted or
-      failed. Completed ticks are not repeated. Default False.
+      failed. Completed ticks are not repeated. A function continues with the messages of the
+      context, and is not resumed. Default False.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of all ticks together. Default None: those of the settings.
     - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
@@ -125,9 +126,10 @@ def run_planner(
             "gives": gives,
             "instructions": instructions,
             "confirm": confirm,
+            "resume": resume,
         }
         _refuse_words_for_models(for_models)
-        result = run_function(planner, options, fields)
+        result = run_function(planner, replace(options, resume_with=""), fields)
     else:
         if refused := unusable(gives, "gives"):
             raise DefinitionError(*refused)

@@ -111,7 +111,7 @@ class TickOptions:
     on: object = None
     """The place where concurrent calls are made (see workers/on.py); None: as the settings say."""
     resume_with: str = "run_planner(…, resume=True)"
-    """The words with which a person continues the planner."""
+    """The words with which a person continues the planner; empty: only its runs are resumed."""
     execute: Callable[[Begin, RunOptions, Flow | None], Run] = drive_run
     """Starts a run and waits for its end. The third argument is the flow of a plan; None: the run
     is a request. The notebook passes a function that also shows the run."""
@@ -244,7 +244,11 @@ class Ticks:
             budget=self._budget,
             plans=plan is None,
             secrets=tuple(options.secret.values()),
-            continuing=lambda status: options.resume_with if status in unfinished else "",
+            continuing=(
+                (lambda status: options.resume_with if status in unfinished else "")
+                if options.resume_with
+                else None
+            ),
         )
         run = options.execute(begin, run_options, plan)
         # `result` raises an error that is not a StepError, which `run.error` does not have.

@@ -209,14 +209,15 @@ class Run(BaseRun):
 
     @property
     def calls(self) -> int:
-        """The number of tool calls; for a dry run, the least number that a real run makes. 0 before
-        the end, and for a run that failed or was cancelled."""
-        return self._state.calls
+        """The number of tool calls so far, failed ones and all attempts included; for a dry run,
+        the least number that a real run makes. A resumed run counts those of its earlier sessions,
+        and a run that reuses results those that it would have made."""
+        return self._state.counts.calls
 
     @property
     def sessions(self) -> int:
-        """The number of agent sessions; 0 where `calls` is."""
-        return self._state.sessions
+        """The number of agent sessions so far, counted as `calls` are."""
+        return self._state.counts.sessions
 
     @property
     def journal(self) -> Journal | None:

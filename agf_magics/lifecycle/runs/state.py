@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
 from ...catalog import Tool
-from ...engine import run as engine
 from ...engine.host import host, job
 from ...engine.host.background_calls import cancel_background_calls, count_background_calls
 from ...engine.host.held_interrupt import PersonsInterrupt
 from ...engine.linking.linked import Linked
 from ...engine.run_options import RunOptions
-from ...engine.runner import clock
+from ...engine.runner import RunCounts, clock
 from ...flow.flow import Flow
 from ...flow.progress.events import Event, RunEnded, StepAbandoned
 from ...flow.progress.progress import Progress
-from ...flow.protocols import FlowInput
+from ...flow.protocols import FlowInput, FlowResult
 from ...journal.database.store import Store
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets, names_a_secret
@@ -77,7 +76,7 @@ class RunState:
         """The events that nobody has read yet."""
         self.journal: Journal | None = None
         """The journal; None: the run is not journaled."""
-        self.job: job.Job[engine.EndedRun] | None = None
+        self.job: job.Job[FlowResult] | None = None
         """The work on the engine's loop; None: the run is awaited, or was not started."""
         self.stop: Callable[[], object] | None = None
         """Cancels the task that awaits the run."""
@@ -89,9 +88,8 @@ class RunState:
         self.error: StepError | None = None
         self.bug: BaseException | None = None
         """The error that ended the run, if it is not a failure of a step."""
-        self.calls = 0
-        self.sessions = 0
-        """The tool calls and the agent sessions. The end of a run that succeeds sets both."""
+        self.counts = RunCounts()
+        """What the run has done so far."""
         self.origin = ""
         """The cell that started the run and shows its result: ``In[6]``; empty: no cell started
         it."""

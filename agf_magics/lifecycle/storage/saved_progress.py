@@ -24,6 +24,7 @@ from ...journal.records.fields import Count
 from ...journal.records.records import Record, around
 from ...journal.secrets.masking import Secrets
 from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...values.value import Value
 
 COUNTS = (
     "started",
@@ -49,6 +50,9 @@ TIMES = ("when", "ended")
 Times = dict[Key, tuple[float, float]]
 """The first begin and the last end of the calls of each row, in seconds since 1970."""
 
+MOST_ITEMS = 15
+"""The most items of a list that is cut: so few that a view also shows the sentence behind them."""
+
 _counts_of = attrgetter(*COUNTS)
 _others_of = attrgetter(*OTHERS)
 
@@ -66,7 +70,7 @@ _is_row = checker(
     ]
 )
 """The form of a row: its key, the values of `COUNTS`, `OTHERS` and `TIMES`, its value, the code and
-the message of its error."""
+the message of its error. The row of a fan-out also has its sequence."""
 
 
 def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
@@ -83,9 +87,9 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
     """Restore ``progress`` from `snapshot_rows`, with a clock that begins at 0. Raises ValueError for
     damaged rows."""
     for stored in rows:
-        if not _is_row(stored):
+        if type(stored) is not list or not _is_row(stored[:5]):
             raise ValueError("a row of the tree is damaged")
-        key, counts, other_counts, value, error = stored
+        key, counts, other_counts, value, error, *sequence = stored
         row = progress.rows.get(tuple(key))
         if row is None:
             continue
@@ -94,6 +98,7 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
         for name, other in zip((*OTHERS, *TIMES), other_counts, strict=True):
             setattr(row, name, other)
         row.held = value
+        row.over = sequence[0] if sequence else None
         row.error = StepError(Diagnostic(*error)) if error is not None else None
     restore_end(progress)
 
@@ -106,12 +111,17 @@ def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
         described = [row.error.code, secrets.text(row.error.diagnostic.message)]
     elif row.error is not None:
         described = ["step.tool-failed", type(row.error).__name__]
-    return [
-        _counts_of(row),
-        [*_others_of(row), *times],
-        secrets.shown(preview(secrets.shown(row.held), 3, [40])),
-        described,
-    ]
+    over = [] if row.over is None else [_preview(row.over, secrets)]
+    held = _preview(row.held, secrets)
+    return [_counts_of(row), [*_others_of(row), *times], held, described, *over]
+
+
+def _preview(value: Value, secrets: Secrets) -> Value:
+    """The first parts of a value. A list that is cut says how many items it lacks."""
+    shown = secrets.shown(preview(secrets.shown(value), 3, [40]))
+    if type(value) is list and type(shown) is list and len(shown) < len(value):
+        shown = [*shown[:MOST_ITEMS], f"… {len(value) - len(shown[:MOST_ITEMS]):,} more"]
+    return shown
 
 
 def restore_calls(

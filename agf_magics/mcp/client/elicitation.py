@@ -100,7 +100,7 @@ class Elicitation:
 
 async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """The fields that the person fills in; None: the person declines, or nobody is there."""
-    fields = dict(list(schema.get("properties", {}).items())[:MOST_FIELDS])
+    fields = schema.get("properties", {})
     choices = _choices(fields)
     violations = judge(schema)
     question = f"{message} (for the server of this tool)"
@@ -128,7 +128,11 @@ def _no_form(schema: Mapping[str, Any]) -> str:
     """The reason why a person cannot fill in a form with this schema; empty if a person can."""
     fields = schema.get("properties", {})
     wrong = [name for name, field in fields.items() if not isinstance(field, Mapping)]
-    return f"says nothing about its field {clean(wrong[0], 80)!r}" if wrong else ""
+    if wrong:
+        return f"says nothing about its field {clean(wrong[0], 80)!r}"
+    if len(fields) > MOST_FIELDS:
+        return f"its form has {len(fields)} fields, more than {MOST_FIELDS}"
+    return ""
 
 
 def _choices(fields: Mapping[str, Any]) -> dict[str, Value]:
@@ -139,8 +143,13 @@ def _choices(fields: Mapping[str, Any]) -> dict[str, Value]:
     (field,) = fields.values()
     if field.get("type") == "boolean":
         return {"yes": True, "no": False}
-    texts = [value for value in field.get("enum", ()) if isinstance(value, str)]
-    return {clean(text, 200): text for text in texts}
+    values = field.get("enum", ())
+    if not all(isinstance(value, str) for value in values):
+        return {}
+    choices = {clean(value, 200): value for value in values}
+    # A value that reads like another one or declines the question could not be chosen.
+    is_clear = len(choices) == len(set(values)) and DECLINING_WORD not in choices
+    return choices if is_clear else {}
 
 
 def _form(fields: Mapping[str, Any], required: Any) -> str:

@@ -38,18 +38,26 @@ function conversations({ named, element, hint, details, valueElement, errorEleme
     }
 
     message(message, k) {
-      const who = ["user", "model", "tool"].includes(message.who) ? message.who : "";
+      const who = ["user", "model"].includes(message.who) ? message.who : "";
       const facts = [message.who, message.name, message.arriving ? "arriving …" : message.took, message.used].filter(Boolean).join(" · ");
-      const calls = (message.calls ?? []).map(call => element("div", {}, element("b", {}, `⚙ ${call.tool} `), call.arguments ? valueElement(call.arguments) : ""));
       return element("div", { class: `said ${who}` }, element("small", {}, facts),
         message.thinking ? details("thinking", [element("pre", {}, message.thinking)], Boolean(message.arriving)) : "",
         message.text ? this.text(message, k) : "", message.error ? errorElement(message.error) : "",
-        calls, message.result ? valueElement(message.result) : "");
+        (message.calls ?? []).map(call => this.call(call)), message.more ? hint(message.more) : "");
+    }
+
+    // A call of a reply, and below it its result.
+    call(call) {
+      const isKnown = call.result || call.error || call.text;
+      return element("div", {}, element("b", {}, `⚙ ${call.tool} `), call.given ?? "", call.arguments ? valueElement(call.arguments) : "",
+        isKnown ? element("div", { class: "said tool" }, element("small", {}, ["result", call.took].filter(Boolean).join(" · ")),
+          call.error ? errorElement(call.error) : "", call.text ? element("pre", {}, call.text) : "", call.result ? valueElement(call.result) : "") : "");
     }
 
     // A reply that arrives keeps its element, which shows what is written until more is, and so does the reply that has arrived.
-    text({ text, who, arriving }, k) {
-      if (who !== "model") return element("div", { class: "markdown" }, element("pre", {}, text));
+    text({ text, who, arriving, title }, k) {
+      const written = () => element("div", { class: "markdown" }, element("pre", {}, text));
+      if (who !== "model") return title ? details(title, [written()], false) : written();
       const node = markdownElement(text, this.arriving.get(k), Boolean(arriving));
       if (arriving) this.arriving.set(k, node); else this.arriving.delete(k);
       return node;

@@ -23,7 +23,7 @@ class Explorer {
     host.addEventListener("pointerenter", () => this.extras.come());
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
     this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-    this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.choose(-1) } });
+    this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.pick(-1) } });
     this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span", { class: "counts" }), dropped: button("", () => this.nextFailed(), { class: "link bad", title: "Show the next step in which something failed" }) };
     this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, " · ", this.took = element("span"));
     this.buttons = {
@@ -298,6 +298,12 @@ class Explorer {
   choose(i) {
     this.state.kept.isChosen = true;
     this.show(i);
+  }
+
+  // A person clicked on a step: the first lines of its panel come in sight.
+  pick(i) {
+    this.choose(i);
+    this.panel.node.querySelector("h3")?.scrollIntoView({ block: "nearest" });
   }
 
   show(i) {

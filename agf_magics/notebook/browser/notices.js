@@ -2,34 +2,36 @@
 // installed, otherwise a box in the corner of the page. The browser's own come only after a click on the bell.
 
 const SHOWN = 10000; // milliseconds that news stays, unless it is bad or asks for an answer
+const LOOK = 500; // milliseconds between two looks whether a run with a notice is in sight
 const KINDS = { ok: "success", dropped: "warning" }; // by the status of a run that has ended
 const FEW = 3; // choices of a question that are buttons of its notice
 const PASSING = new Set(["success"]);
 const BELL = "M8 1.5a4.3 4.3 0 0 0-4.3 4.3v3L2.2 11.3h11.6l-1.5-2.5v-3A4.3 4.3 0 0 0 8 1.5zM6.3 12.5a1.7 1.7 0 0 0 3.4 0z";
 
+// What is shown now, by the run, and then by the question or the text: all views of a run share its notices.
+const NOTICES = new Map();
+
 class Notices {
   constructor(state) {
     this.state = state;
     this.runId = null;
-    this.open = new Map(); // what removes the notice of a question, by its text
+    this.shown = new Map();
   }
 
   // What is new since the last look at the run.
   look() {
     const { last, runId, notices } = this.state, questions = (last.questions ?? []).map(question => question.text);
     const isSame = runId === this.runId, wasLive = isSame && this.wasLive, known = isSame ? this.questions : []; // an open question is shown again after a reload
-    Object.assign(this, { runId, wasLive: last.live, questions });
+    if (!isSame || last.live && !wasLive) this.clear(); // it goes on: its end is no news
+    if (!NOTICES.has(runId)) NOTICES.set(runId, new Map());
+    Object.assign(this, { runId, wasLive: last.live, questions, shown: NOTICES.get(runId) });
     if (!notices) return;
     const status = this.state.byName.get(last.status), name = this.isReplaced ? runId : this.state.name;
-    for (const [text, dismiss] of this.open) {
-      if (questions.includes(text)) continue;
-      dismiss();
-      this.open.delete(text);
-    }
+    this.clear(({ question }) => question && !questions.includes(question));
     if (wasLive && !last.live) {
       const words = [name, status ? `${status.mark} ${status.word}` : last.status, last.dropped ? droppedWords(last.dropped) : "", last.why].filter(Boolean).join(" · ");
       if (last.status !== "cancelled") this.show(words, KINDS[last.status] ?? "error"); // somebody did that, and knows it
-    } else for (const question of last.questions ?? []) if (!known.includes(question.text)) this.open.set(question.text, this.show(`${name} · ? ${question.text}`, "warning", this.choices(question)));
+    } else for (const question of last.questions ?? []) if (!known.includes(question.text)) this.show(`${name} · ? ${question.text}`, "warning", question.text, this.choices(question));
   }
 
   // The choices of a question, if they are few: a label, and what answers it.
@@ -39,34 +41,48 @@ class Notices {
     return choices.map((label, choice) => ({ label, callback: () => give(approval ? { text: label } : { choice }) }));
   }
 
-  // Whether a person sees the line of the run: its state, and below it the field for an answer.
-  isSeen() {
-    return !document.hidden && [...this.state.views].some(({ host, title }) => {
-      const { left, top, width, height } = title.getBoundingClientRect();
-      return document.elementFromPoint(left + Math.min(width, 40) / 2, top + height / 2) === host;
+  get views() { return [...states.values()].filter(({ runId }) => runId === this.state.runId).flatMap(({ views }) => [...views]); }
+
+  // Whether a person sees the run in one of its views: the line with its state, below which is the field for an answer; of its end, also
+  // a good part of what is below.
+  isSeen(question) {
+    return !document.hidden && this.views.some(({ host, title, box }) => {
+      const line = title.getBoundingClientRect(), { left, top, width, height } = box.getBoundingClientRect();
+      const isAt = (x, y) => document.elementFromPoint(x, y) === host;
+      return isAt(line.left + Math.min(line.width, 40) / 2, line.top + line.height / 2) || !question && [1, 2, 3].some(part => isAt(left + width / 2, top + height * part / 4));
     });
   }
 
   // The cell ran again while its run waits: the notice of the new run stands for both, and `%runs` has the old one.
   lookForOther() {
-    const views = [...this.state.views];
+    const { views } = this;
     if (!views.length) return;
     this.cell = views.at(-1).cell;
     this.isReplaced = !views.some(({ host }) => host.isConnected) && this.cell?.isConnected && this.cell.querySelector(".agf-run") != null;
-    if (!this.isReplaced) return;
-    for (const dismiss of this.open.values()) dismiss();
-    this.open.clear();
+    if (this.isReplaced) this.clear();
   }
 
-  // Returns what removes the notice.
-  show(text, kind, choices = []) {
-    if (this.isSeen()) return () => {};
-    const find = () => [...this.state.views].map(view => view.host).find(host => host.isConnected);
+  clear(isOver = () => true) {
+    for (const [key, notice] of this.shown) {
+      if (!isOver(notice)) continue;
+      notice.dismiss();
+      this.shown.delete(key);
+    }
+  }
+
+  // A notice goes when a person looks at its run.
+  show(text, kind, question = "", choices = []) {
+    if (this.shown.has(question || text) || this.isSeen(question)) return;
+    const find = () => this.views.map(view => view.host).find(host => host.isConnected);
     const host = find(), { cell } = this, go = () => (find() ?? cell)?.scrollIntoView({ block: "center", behavior: "smooth" });
     const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, choices, milliseconds: PASSING.has(kind) ? SHOWN : 0 } });
     (host ?? document).dispatchEvent(event);
     if (document.hidden && globalThis.Notification?.permission === "granted") new Notification(text, { tag: this.runId });
-    return event.defaultPrevented ? event.detail.dismiss ?? (() => {}) : toast(text, kind, go, choices);
+    this.shown.set(question || text, { question, dismiss: event.defaultPrevented ? event.detail.dismiss ?? (() => {}) : toast(text, kind, go, choices) });
+    this.watch ??= setInterval(() => {
+      this.clear(({ question }) => this.isSeen(question));
+      if (!this.shown.size) this.watch = clearInterval(this.watch);
+    }, LOOK);
   }
 }
 

@@ -11,6 +11,7 @@ const SMALL_LETTER = 5.9; // and of a letter of the small texts
 const FARTHEST = 24; // pixels by which an arrow is made shorter, at most, where a state stands in its way
 const BESIDE = 0.6; // the share of the width beside the panel
 const LARGEST = 1; // the scale of a small picture
+const AROUND = 300; // pixels of a window above and below a picture: the bars of JupyterLab, the first lines of the panel
 const MARGIN = 12; // units at the edge of a picture that are empty
 const MAP = [140, 110]; // pixels of the overview, at most
 const READABLE = 0.84; // the scale below which words cannot be read: the small ones have 11 units
@@ -70,6 +71,9 @@ function timesOf(numbers) {
   return numbers.endsWith("×") ? parts.at(-1).replace("… ", "") : parts.length > 1 ? `${parts.length}×` : numbers;
 }
 
+// The most pixels of a picture above its panel or beside it.
+const highest = isBelow => Math.max(Math.min(innerHeight * 0.8, innerHeight - (isBelow ? AROUND : 0)), TALLEST);
+
 const isFull = () => Boolean(document.fullscreenElement);
 
 class PictureView {
@@ -104,7 +108,7 @@ class PictureView {
   }
 
   async fetch() {
-    const { flow, folded, direction } = this, room = { width: Math.round(this.view.columns.clientWidth || 900), height: Math.round(innerHeight * 0.8) };
+    const { flow, folded, direction } = this, room = { width: Math.round(this.view.columns.clientWidth || 900), height: Math.round(highest(true)) };
     this.canvas.replaceChildren(this.svg ?? hint("The picture is on its way …"));
     try {
       const found = await this.state.request("picture", { flow, direction, ...room, ...(folded ? { folded } : {}), ...this.kept });
@@ -171,22 +175,27 @@ class PictureView {
     this.draw();
   }
 
-  // After a frame was folded or unfolded, it stays where it was, in the same size: below the pointer.
-  restore({ id, corner, pointer, scale }) {
+  // After a frame was folded or unfolded, it stays below the pointer, in the same size, and is moved or made smaller only as far as all of
+  // it is in sight; of one that is too large to be read, its beginning.
+  restore({ id, corner, pointer, scale: before }) {
     this.anchor = null;
-    const box = [...this.boxes.values()].find(box => box.id === id), [x, y, ...size] = box ? box.area : this.whole;
-    const at = [x, y].map((low, k) => low + bounded(0, pointer[k] - corner[k], size[k]) - pointer[k] + this.box[k]);
-    this.show([...at, this.canvas.clientWidth / scale, this.canvas.clientHeight / scale]);
+    const box = [...this.boxes.values()].find(box => box.id === id), [x, y, ...size] = box ? box.area : this.whole, room = [this.canvas.clientWidth, this.canvas.clientHeight];
+    const scale = Math.min(before, Math.max(READABLE, Math.min(...room.map((side, k) => side / (size[k] + 2 * MARGIN))))), seen = room.map(side => side / scale);
+    const at = [x, y].map((low, k) => {
+      const same = low + bounded(0, pointer[k] - corner[k], size[k]) - (pointer[k] - this.box[k]) * before / scale, first = this.whole[k], last = first + this.whole[k + 2] - seen[k];
+      return bounded(Math.min(first, last), Math.min(low - MARGIN, Math.max(low + size[k] + MARGIN - seen[k], same)), Math.max(first, last));
+    });
+    this.show([...at, ...seen]);
   }
 
   // A picture that cannot be read beside the panel has the whole width, and the panel is below it. The place is as high as the picture
-  // there, or higher: as the panel beside it.
+  // there, or higher: as the panel beside it. Below it, the first lines of the panel are in sight.
   fitRoom() {
     const [, , width, height] = this.whole, all = this.view.columns.clientWidth || 900, [beside, whole] = [all * BESIDE, all].map(room => Math.min(1, room / width));
     if (!this.kept) this.isWide = beside < READABLE && whole > beside * 1.1;
     this.view.arrange();
-    const scale = Math.max(READABLE, this.isWide ? whole : beside), most = Math.max(innerHeight * 0.8, TALLEST);
-    this.canvas.style.minHeight = `${bounded(140, 16 + height * scale, most)}px`;
+    const { isBelow } = this.view, scale = Math.max(READABLE, isBelow ? whole : beside);
+    this.canvas.style.minHeight = `${bounded(140, 16 + height * scale, highest(isBelow))}px`;
   }
 
   // A new size of the place shows more or less of the picture, in the same scale. On the whole screen it has a layout of its own.
@@ -233,7 +242,7 @@ class PictureView {
     for (const part of new Set([group, bordered])) {
       part.addEventListener("click", event => {
         if (this.moved || event.detail > 1) return;
-        if (i >= 0) this.view.choose(i);
+        if (i >= 0) this.view.pick(i);
         else if (box.isFolded) this.toggle(id, this.point(event)); // a group has nothing else to show
         this.expectSecond(() => i >= 0 && this.open(i, id, this.point(event)));
       });

@@ -258,7 +258,7 @@ class StepList {
     const node = event.target.closest(".row");
     if (!node || this.isMarked) return;
     const i = Number(node.id.slice(4));
-    if (event.target.closest(".twist") && this.state.hasInner[i]) this.toggle(i); else this.view.choose(i);
+    if (event.target.closest(".twist") && this.state.hasInner[i]) this.toggle(i); else this.view.pick(i);
   }
 
   toggle(i, fold = !this.view.folded.has(i)) {

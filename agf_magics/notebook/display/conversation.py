@@ -49,21 +49,40 @@ def _conversations(run: AnyRun) -> Iterator[tuple[str, list[Json]]]:
 
 
 def message_html(message: Json) -> str:
-    """A message, a reply with its calls, or the result of a call."""
-    facts = " · ".join(message[key] for key in ("who", "name", "took", "used") if message.get(key))
-    parts = [f'<p class="dim" style="margin:4px 0 0"><em>{html(facts)}</em></p>']
-    if message.get("error"):
-        parts.append(f'<pre class="error" style="{BLOCK}">{html(message["error"])}</pre>')
+    """A message that the model was sent, or a reply with its calls, each with its result."""
+    facts = [message[key] for key in ("who", "name", "took", "used") if message.get(key)]
+    parts = [_dim(" · ".join(facts)), _error(message)]
     if text := message.get("text"):
         is_reply = message["who"] == "model"  # JupyterLab does not render Markdown inside HTML
-        parts.append(
-            markdown_html(text) if is_reply else f'<pre style="{BLOCK}">{html(text)}</pre>'
-        )
+        part = markdown_html(text) if is_reply else f'<pre style="{BLOCK}">{html(text)}</pre>'
+        parts.append(details(html(message["title"]), part) if "title" in message else part)
     for call in message.get("calls", ()):
         # A call that still arrives has no arguments yet.
         arguments = _value(call["arguments"]) if "arguments" in call else ""
-        parts.append(f'<p style="margin:0">⚙ {html(call["tool"])}</p>{arguments}')
-    return "".join([*parts, _value(message["result"]) if "result" in message else ""])
+        name = f"⚙ <strong>{html(call['tool'])}</strong> {html(call.get('given', ''))}"
+        parts.append(f'<p style="margin:0">{name}</p>{arguments}{_result(call)}')
+    return "".join([*parts, _dim(message["more"]) if "more" in message else ""])
+
+
+def _result(call: Json) -> str:
+    """The result of a call below the call; empty if it is not known."""
+    if not {"result", "error", "text"} & call.keys():
+        return ""
+    text = f'<pre style="{BLOCK}">{html(call["text"])}</pre>' if "text" in call else ""
+    value = _value(call["result"]) if "result" in call else ""
+    took = f" · {call['took']}" if call.get("took") else ""
+    return (
+        f'<div style="padding-left:1.2em">{_dim(f"result{took}")}{_error(call)}{text}{value}</div>'
+    )
+
+
+def _error(part: Json) -> str:
+    error = part.get("error")
+    return f'<pre class="error" style="{BLOCK}">{html(error)}</pre>' if error else ""
+
+
+def _dim(words: str) -> str:
+    return f'<p class="dim" style="margin:4px 0 0"><em>{html(words)}</em></p>'
 
 
 def _value(value: Json) -> str:

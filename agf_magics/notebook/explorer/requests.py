@@ -299,10 +299,17 @@ def _is_many(row: Row) -> bool:
 
 
 def _values_of_many(run: AnyRun, row: Row) -> Json:
-    if calls_of(run) is None:
-        return {"note": NO_JOURNAL}
+    """The sequence and the result of a fan-out that runs once. Of a step that runs several times the
+    calls have the values, but for the input of the call that runs."""
+    values: Json = {} if calls_of(run) is not None else {"note": NO_JOURNAL}
     running = _running(run, row)
-    return {"input": value_json(running[-1].arguments_shown)} if running else {}
+    if running:
+        values["input"] = value_json(running[-1].arguments_shown)
+    if row.over is not None:
+        values["input"] = _shown_value(run, row.over)
+    if row.elements and not row.many and row.state == "ok":
+        values["output"] = _shown_value(run, row.held)
+    return values
 
 
 def _running(run: AnyRun, row: Row) -> list[Record]:

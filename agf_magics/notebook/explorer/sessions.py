@@ -1,21 +1,27 @@
 """A model's session as a conversation, from the journaled requests and tool calls.
 
+It has what the model was sent, what it replied, and each call of a reply with its own result.
+
 The journal may come from anywhere, so every part of a message is checked before it is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from ...flow.progress.rows import Row, cost_of
-from ...flow.step_path import is_within
+from ...flow.step_path import StepPath, is_within
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
 from ...journal.run_calls import RunCalls
-from ...pictures.amounts import duration, money
+from ...pictures.amounts import counted, duration, money
+from ...pictures.call_words import REQUEST
 from ...pictures.plain import line, plain
+from ...pictures.value_line import value_line
 from ...pictures.values import value_json
+from ...values.value import Value
 from .request_types import AnyRun, Json
 
 MOST_RECORDS = 400
@@ -28,77 +34,143 @@ MOST_PARTS = 100
 """The most parts of a reply that are searched for the model's thinking."""
 MOST_TEXT = 8_000
 """The most characters of a text in a message."""
+LONGEST_PROMPT = 300
+"""The most characters of a system prompt that is not folded."""
+MOST_IN_LINE = 80
+"""The most characters of the arguments of a call that stand in one line beside its name."""
 MOST_TOOL_ERROR = 2_000
 """The most characters of the error of a request or a tool call."""
+OUTCOMES = ("finished", "failed")
+"""The records with the outcome of a call. Others tell of its begin, or of a person's answer."""
+
+ANSWER = "answer"
+"""The word for the call of a reply that is the structured answer: it has no tool."""
+
+Turn = tuple[str | int, ...]
+"""A request in its session: its path without the id of its step. A tool call of its reply has the same,
+and one more number."""
 
 
 def session_json(
     calls: RunCalls, row: Row, index: tuple[int, ...] = (), running: Sequence[Record] = ()
 ) -> Json:
-    """The messages of a session, the replies, and the results of their tool calls, in order.
+    """What the model was sent and what it replied, in order, each call of a reply with its result.
     ``running``: a request that has no reply yet."""
-    records = calls.page(row, MOST_RECORDS + 1, index=index)
+    records = calls.page(row, MOST_RECORDS + 1, index=index, in_flow=True)
     messages = list(_messages([*records[:MOST_RECORDS], *running]))
     return {"messages": messages, "more": len(records) > MOST_RECORDS}
 
 
 def _messages(records: list[Record]) -> Iterator[Json]:
-    """The conversation: a later request repeats the messages before it, so only the first has them."""
-    is_first = True
-    for record in records:
-        if record.kind != "model":
-            yield _result(record)
+    """The conversation. A later request repeats the messages before it, so only what is new in it is
+    shown."""
+    requests = [record for record in records if record.kind == REQUEST]
+    others = [record for record in records if record.kind != REQUEST]
+    # Of several records of one call an outcome counts, and of several outcomes the last.
+    others.sort(key=lambda record: record.what in OUTCOMES)
+    results = {_turn(record.at): record for record in others}
+    known = 0
+    for number, request in enumerate(requests):
+        if not number:
+            sent = request.arguments_shown
+            yield from _prompt(sent)
+            known = len(_mappings(sent, "messages"))
+        if request.what == "begun":
             continue
-        if is_first:
-            yield from _prompt(record.arguments_shown)
-            is_first = False
-        if record.what != "begun":
-            yield _reply(record)
+        if request.error is not None:
+            yield _facts(request) | {"error": _error(request)}
+            continue
+        reply = request.value_shown
+        calls = _calls(reply, _turn(request.at), results)
+        later = requests[number + 1 : number + 3]
+        new = list[Mapping[str, Any]]()
+        # Each request has all messages of its session, so it is read only for what no record has.
+        if later and (len(later) == 1 or not all("took" in call for call in calls) or not calls):
+            new = _since_reply(later[0], known)
+        told = (message for message in new if message.get("role") == "tool")
+        for call, message in zip(calls, told, strict=False):
+            if "took" not in call:
+                text = plain(str(message.get("text") or ""), MOST_TEXT)
+                call["error" if message.get("failed") is True else "text"] = text
+        yield _facts(request) | _reply(reply, calls)
+        # Beside the results: why its answer is not valid, or that it must answer now.
+        yield from (_written(message) for message in new if message.get("role") == "user")
+
+
+def _turn(path: StepPath) -> Turn:
+    last = max((place for place, bit in enumerate(path) if isinstance(bit, str)), default=0)
+    return (*path[:last], *path[last + 1 :])
+
+
+def _since_reply(request: Record, known: int) -> list[Mapping[str, Any]]:
+    """The messages of a later request after the last reply. ``known``: the number of messages of the
+    first request."""
+    later = _mappings(request.arguments_shown, "messages")[known:]
+    return [*takewhile(lambda message: message.get("role") != "model", reversed(later))][::-1]
 
 
 def _prompt(request: object) -> Iterator[Json]:
-    """The messages with which the session begins."""
-    for message in _mappings(request, "messages", MOST_MESSAGES):
-        yield {
-            "who": line(str(message.get("role", "")), 20),
-            "text": plain(str(message.get("text") or ""), MOST_TEXT),
-        }
+    """The system prompt, which each request has beside its messages, and the messages with which the
+    session begins."""
+    instructions = request.get("instructions") if isinstance(request, Mapping) else None
+    if isinstance(instructions, str) and instructions:
+        yield _written({"role": "instructions", "text": instructions})
+    yield from map(_written, _mappings(request, "messages")[:MOST_MESSAGES])
 
 
-def _mappings(value: object, name: str, most: int) -> list[Mapping[str, Any]]:
+def _written(message: Mapping[str, Any]) -> Json:
+    """A message that the model was sent. A long system prompt is folded below its ``title``."""
+    text = plain(str(message.get("text") or ""), MOST_TEXT)
+    shown: Json = {"who": line(str(message.get("role", "")), 20), "text": text}
+    if files := _mappings(message, "files")[:MOST_CALLS]:
+        shown["name"] = line(", ".join(str(file.get("name")) for file in files), 200)
+    if shown["who"] != "user" and len(text) > LONGEST_PROMPT:
+        shown["title"] = counted(len(text), "character")
+    return shown
+
+
+def _mappings(value: object, name: str) -> list[Mapping[str, Any]]:
     """The mappings in the list with this name in ``value``."""
     listed = value.get(name) if isinstance(value, Mapping) else None
-    parts = listed[:most] if isinstance(listed, list) else []
+    parts = listed if isinstance(listed, list) else []
     return [part for part in parts if isinstance(part, Mapping)]
 
 
-def _reply(record: Record) -> Json:
-    shown_reply: Json = {
-        "who": "model",
-        "name": line(record.name, 60),
-        "took": duration(record.seconds),
-    }
-    if record.error is not None:
-        return shown_reply | {"error": _error(record)}
-    reply = record.value_shown
+def _facts(record: Record) -> Json:
+    return {"who": "model", "name": line(record.name, 60), "took": duration(record.seconds)}
+
+
+def _reply(reply: object, calls: list[Json]) -> Json:
+    """What a model replied, with the calls of it."""
+    shown: Json = {"calls": calls[:MOST_CALLS]}
+    if len(calls) > MOST_CALLS:
+        shown["more"] = f"… and {counted(len(calls) - MOST_CALLS, 'more call')}: run.calls has all"
     if not isinstance(reply, Mapping):
-        return shown_reply | {"text": "the reply is not in the journal"}
-    shown_reply["text"] = plain(str(reply.get("text") or ""), MOST_TEXT)
+        return shown | {"text": "the reply is not in the journal"}
+    shown["text"] = plain(str(reply.get("text") or ""), MOST_TEXT)
     written = str(reply.get("thinking") or "")
     if thinking := _thinking(reply.get("kept")) or written:
-        shown_reply["thinking"] = plain(thinking, MOST_TEXT)
-    shown_reply["calls"] = [
-        {"tool": line(str(call.get("tool")), 60), "arguments": value_json(call.get("arguments"))}
-        for call in _mappings(reply, "calls", MOST_CALLS)
-    ]
-    return shown_reply | {"used": _used(reply.get("usage"))}
+        shown["thinking"] = plain(thinking, MOST_TEXT)
+    return shown | {"used": _used(reply.get("usage"))}
+
+
+def _calls(reply: object, turn: Turn, results: Mapping[Turn, Record]) -> list[Json]:
+    """The calls of a reply in its order, each with the result that the journal has. The call of a flow
+    has no record of its own."""
+    shown = list[Json]()
+    for number, call in enumerate(_mappings(reply, "calls")):
+        name = str(call.get("tool")) or ANSWER
+        shown.append({"tool": line(name, 60)} | _given(call.get("arguments")))
+        if (record := results.get((*turn, number))) is not None:
+            shown[-1] |= _result(record)
+    return shown
 
 
 def _thinking(kept: object) -> str:
     """The reasoning of a model, from the parts of a reply that its provider must get back unchanged."""
     return "\n".join(
         str(part.get("content") or "")
-        for part in _mappings(kept, "parts", MOST_PARTS)
+        for part in _mappings(kept, "parts")[:MOST_PARTS]
         if part.get("part_kind") == "thinking"
     )
 
@@ -134,17 +206,19 @@ def _used(usage: object) -> str:
     return f"{tokens} tokens" + (f" · {money(cost)}" if cost is not None else "")
 
 
+def _given(arguments: Value) -> Json:
+    """The arguments of a call, in one line if they fit into it."""
+    given = value_line(arguments, MOST_IN_LINE + 1)
+    return {"given": given} if len(given) <= MOST_IN_LINE else {"arguments": value_json(arguments)}
+
+
 def _result(record: Record) -> Json:
-    shown_result: Json = {
-        "who": "tool",
-        "name": line(record.name, 60),
-        "took": duration(record.seconds),
-    }
+    shown: Json = {"took": duration(record.seconds)}
     if record.error is not None:
-        return shown_result | {"error": _error(record)}
+        return shown | {"error": _error(record)}
     if record.result.form is None:
-        return shown_result | {"text": line(record.what, 20)}
-    return shown_result | {"result": value_json(record.value_shown)}
+        return shown | {"text": line(record.what, 20)}
+    return shown | {"result": value_json(record.value_shown)}
 
 
 def _error(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""`Need`, the resources that a tool needs of workers, and the problems if the workers lack them."""
+"""`Need`, what the calls of a tool need of workers, and the problems if the workers lack it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .backend import WorkerBackend
 
 
 class Need(NamedTuple):
-    """A tool whose calls may go to workers."""
+    """What the calls of a tool that may go to workers need."""
 
     name: str
     """The name of the tool; empty: the need of all tools."""

@@ -437,6 +437,32 @@ def test_an_interrupted_plan_is_resumed_and_the_next_tick_follows(
     assert [call_made[0] for call_made in calls_made] == ["price", "press", "press"]
 
 
+def test_an_interrupted_plan_of_a_function_is_resumed_as_its_run_says(registry: agf.Registry, tmp_path: Path) -> None:
+    is_first = [True]
+
+    @agf.tool(registry=registry)
+    async def press() -> str:
+        """The user presses ■ during the first call."""
+        if is_first:
+            is_first.pop()
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()
+        return "pressed"
+
+    def planner(messages: list[Any]) -> Any:
+        has_pressed = "pressed" in json.dumps(messages, default=str)
+        return {"calls": [], "output": "over"} if has_pressed else [{"_tool": "press", "_outputPath": "†state.now"}]
+
+    with kept.journal_in(tmp_path):
+        with pytest.raises(agf.RunInterrupted) as caught:
+            agf.planning.run_planner(planner, registry=registry)
+        interrupted = caught.value.run
+        assert interrupted.how_to_continue == f"%resume {interrupted.run_id}"
+        assert agf.resume(interrupted.run_id, registry=registry).status == "ok"
+        planned = agf.planning.run_planner(planner, registry=registry)
+    assert (planned.output, len(planned.runs)) == ("over", 1)
+
+
 def test_a_reply_that_has_not_run_yet_is_not_requested_again(
     registry: agf.Registry, calls_made: list[Any], tmp_path: Path
 ) -> None:
@@ -493,6 +519,8 @@ def test_wrong_arguments_are_refused(registry: agf.Registry) -> None:
         agf.planning.run_planner(Planner(DONE).model, registry=registry)
     with pytest.raises(TypeError, match="tools is for a model"):
         agf.planning.run_planner(lambda messages: [], tools=["price"], registry=registry)
+    with pytest.raises(TypeError, match="resume is for a model"):
+        agf.planning.run_planner(lambda messages: [], resume=True, registry=registry)
     with pytest.raises(agf.DefinitionError) as caught:
         run(Planner(DONE), registry, input=[1])
     assert caught.value.code == "run.input"

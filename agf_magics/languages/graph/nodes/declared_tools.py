@@ -21,7 +21,7 @@ from ....text.yaml.nodes import Fields, Scalar, shown
 from ....values.value import Value
 from ...documents import name_at, text_at
 from ..expressions.reading import Reader
-from ..prompts.slots import Prompt, Slot, split_slots
+from ..prompts.slots import SLOT, Prompt, Slot, split_slots
 from ..words import TOOL
 from .call_arguments import Values, Wanted, state_ref
 
@@ -123,19 +123,22 @@ class Tools:
 
 
 class _Words:
-    """The words of a command, one after the other, as a Text: an error in a word is at its place in
-    the command."""
+    """The words of a command, one after the other, as a Text: the name of a slot in a word is at its
+    place in the command."""
 
     def __init__(self, command: Scalar) -> None:
         self.command = command
-        self.whole = command.text
         self.text = ""
-        self.reached = 0
+        self.slots = SLOT.finditer(command.text)
+        """The slots of the command that no word has had so far. The words have them in the same
+        order, but a word has lost its quotes, so its own offsets are not those of the command."""
 
     def locate(self, start: int, end: int) -> Span:
-        # From the last place on: a command may have thousands of slots.
-        self.reached = max(self.reached, self.whole.find(self.text[start:end], self.reached))
-        return self.command.locate(self.reached, self.reached + end - start)
+        name = self.text[start:end]
+        for slot in self.slots:
+            if slot[1] == name:
+                return self.command.locate(*slot.span(1))
+        return self.command.span
 
 
 def read_tools(reader: Reader, node: Fields | None) -> Tools:

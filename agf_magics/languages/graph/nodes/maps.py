@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from ....flow.expressions import Computed, Stored
 from ....flow.protocols import DROPPED, FanOutResult, Frame, Name, Ref
@@ -114,11 +115,13 @@ class Gather:
 
     def enough(self, accepted: int, width: int, ran: FanOutResult) -> None:
         """Raise StepError if too few of the items succeeded."""
-        needed = self.least if type(self.least) is int else self.least * width
+        # As written: as binary floats, 0.55 of 100 items would be more than 55.
+        needed = self.least if type(self.least) is int else Fraction(str(self.least)) * width
         if accepted >= needed:
             return
+        succeeded = "succeeded or were skipped" if self.tolerated else "succeeded"
         message = (
-            f"{accepted} of {width} items of {self.node!r} succeeded; min_success is {self.least}"
+            f"{accepted} of {width} items of {self.node!r} {succeeded}; min_success is {self.least}"
         )
         first = ran.failures[min(ran.failures)] if ran.failures else None
         if first is not None:
@@ -198,7 +201,8 @@ def _map_body(inner: BuiltNode, span: Span) -> Step:
     step = inner.step
     if not inner.collects:
         return step
-    # Inside a step that is no call, another step may already have the id that ends in `call`.
+    # The inner step needs an id of its own. In a step that is no call, an id that ends in `call` may
+    # be that of one of its steps.
     inside = "call" if isinstance(step, Invoke) else "steps"
     call = replace(step, id=f"{step.id}.{inside}", target=keep)
     value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))

@@ -19,7 +19,7 @@ from ..expressions.reading import Reader
 from ..expressions.value_errors import CANNOT, describe, value_failed
 from ..expressions.written_text import format_value
 
-_SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}(?!\})")
+SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}(?!\})")
 
 
 class Slot(NamedTuple):
@@ -113,7 +113,7 @@ def split_slots(source: str, text: Text) -> tuple[str | Slot, ...]:
     """The parts of a text."""
     parts = list[str | Slot]()
     end = 0
-    for match in _SLOT.finditer(source):
+    for match in SLOT.finditer(source):
         names = tuple(match[1].split("."))
         in_state = names[0] == "state" and len(names) > 1
         if between := source[end : match.start()]:

@@ -72,6 +72,7 @@ class Dependencies:
         self.log = log
         self.nodes = tuple(Node(turn.call.id, turn.number) for turn in turns)
         self.layers = layers_of(turns, range(len(turns)))
+        """The turns that write each path of the state, the input and so on."""
         self.needs: list[dict[Reference, Dependency]] = []
         """The references of each turn, each with the turns that it depends on."""
         self.assumed: list[tuple[int, Reference, bool]] = []
@@ -94,18 +95,18 @@ class Dependencies:
                     self.feeds[writer].append((number, need))
 
     def wires(self) -> Iterator[tuple[int, int, str]]:
-        """Each reference with its writer (-1: the value exists before the first call) and its
-        reader."""
+        """Each reference with a writer that its reader waits for (-1: the value exists before the
+        first call) and its reader."""
         for number, needs in enumerate(self.needs):
             for reference, need in needs.items():
-                for writer in need.awaited or (() if need.writers else (-1,)):
+                for writer in need.awaited or (-1,):
                     yield writer, number, str(reference)
 
     def need(self, number: int, reference: Reference) -> Dependency:
         """The turns that a reference of turn ``number`` depends on."""
         turn = self.turns[number]
-        overlapping = (layer.overlapping(reference.path) for layer in self.visible(reference, turn))
-        writers = tuple(sorted(set(chain.from_iterable(overlapping)) - {number}))
+        writing = (layer.overlapping(reference.path) for layer in self.visible(reference, turn))
+        writers = tuple(sorted(set(chain.from_iterable(writing)) - {number}))
         # The first turn of the same call: turns of one call for other instances are not earlier.
         listed = bisect_left(self.turns, turn.call.index, key=lambda turn: turn.call.index)
         awaited = writers[: bisect_left(writers, listed)][::-1]

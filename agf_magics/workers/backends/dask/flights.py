@@ -1,6 +1,7 @@
 """`DaskFlight`, a chunk that the Dask backend sent or that waits for the cluster, and how it fails.
 
-A chunk never raises: a task of Dask that did not finish is a loss. A large function, or an argument that
+A chunk itself never raises, so a task of Dask that did not finish is a loss, or Dask cannot run it at
+all. A large function, or an argument that
 chunks share, is sent once to the cluster and not with each chunk. It becomes the result of a task of its
 own, because Dask repeats a task whose worker was lost. With Dask's ``scatter`` the data, and all chunks
 that need them, would be lost with the worker.
@@ -19,7 +20,7 @@ from ..backend import CLOSED, Lost
 
 
 class DaskFlight:
-    """A chunk in flight."""
+    """A chunk in flight. The worker calls ``run(*order)``."""
 
     def __init__(
         self,

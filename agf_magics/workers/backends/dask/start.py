@@ -106,8 +106,8 @@ def _end_worker(cluster: Any, address: str) -> None:
 
 
 def connect_address(address: str) -> Dask:
-    """A backend on the scheduler at an address. Raises DefinitionError if no scheduler answers within
-    `REACH` seconds."""
+    """A backend on the scheduler at an address. Raises DefinitionError if no scheduler answers: its
+    socket and the client have `REACH` seconds each."""
     host, _, port = address.partition("://")[2].rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), REACH).close()

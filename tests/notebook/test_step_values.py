@@ -1,0 +1,111 @@
+"""What went into a step and came out of it: in its panel for each kind of step, in this kernel and from the journal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.notebook.explorer.request_types import AnyRun
+from agf_magics.notebook.explorer.requests import requests_of
+from agf_magics.pictures.row_words import listed
+
+pytestmark = pytest.mark.usefixtures("journaled")
+
+SUB = "pipeline: sub\nsteps: [{tool: {name: half, args: {n: !expr ctx.n}, output: n}}]"
+EACH = "[{for_each: {over: ctx.numbers, on_error: continue, do: %s, collect: {transform: {value: pipe}}}}]"
+HALF = "{tool: {name: half, args: {n: !expr item}}}"
+PARALLEL = """[{parallel: {on_error: continue, branches: {left: {tool: {name: half, args: {n: 2}, output: one}},
+right: {tool: {name: half, args: {n: 7}}}}, collect: {transform: {value: left}}}}]"""
+BATCH = "id: agf.batch\nconfig: {agent: halves, input_mapping: {n: 'parent.input.numbers.[]'}}"
+MAP = """\
+name: g
+state: {numbers: list}
+nodes:
+  each: {type: map, over: "{state.numbers}", as: n, node: {type: python, tool: half_of}, collect: out, min_success: 1}
+edges: [{from: START, to: each}, {from: each, to: END}]
+"""
+IN, OUT, CALLS, VALUES = "input", "output", "calls", "values"
+"""What a panel has: the input, the output, a list of the calls, and the values that its expressions read."""
+
+KINDS = {
+    "a tool": ("[{tool: {name: half, args: {n: 2}}}]", {"steps[0]": {IN, OUT}}),
+    "a transform": ("[{transform: {value: ctx.numbers}}]", {"steps[0]": {OUT, VALUES}}),
+    "a fan-out of calls": (EACH % HALF, {"steps[0]": {IN, OUT, CALLS}, "steps[0].do": {CALLS}}),
+    "a fan-out of flows": (EACH % "{call: {pipeline: sub, pass: {n: item}}}", {"steps[0]": {IN, OUT, CALLS}}),
+    "a fan-out of expressions": (EACH % "{transform: {value: item}}", {"steps[0]": {IN, OUT, CALLS, VALUES}}),
+    "a fold": (
+        '[{fold: {over: ctx.numbers, init: "0", output: sum, do: {transform: {value: acc + item}}}}]',
+        {"steps[0]": {IN, OUT, CALLS, VALUES}, "steps[0].do": {CALLS, VALUES}},
+    ),
+    "branches, which read what they need": (PARALLEL, {"steps[0]": {OUT, CALLS}, "steps[0].branches.left": {IN, OUT}}),
+    "a match": (
+        '[{match: {on: count(ctx.numbers), cases: {3: {pipeline: sub, pass: {n: "4"}}}}}]',
+        {"steps[0]": {OUT, VALUES}},
+    ),
+    "a called flow": (
+        '[{call: {pipeline: sub, pass: {n: "4"}}}]', {"steps[0]": {OUT}, "steps[0]/steps[0]": {IN, OUT}}
+    ),
+    "a batch of a policy": (BATCH, {"batch": {IN, OUT, CALLS}}),
+    "a map of a graph": (MAP, {"nodes.each": {IN, OUT, CALLS}}),
+}  # fmt: skip
+
+
+def run_of(text: str, numbers: Any) -> agf.Run:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def half(n: int) -> int:
+        if n == 7:
+            raise ValueError("seven")
+        return n // 2
+
+    @agf.agent(registry=registry)
+    def halves(n: int) -> int:
+        return n // 2
+
+    @agf.tool(registry=registry)
+    def half_of(state: dict[str, Any]) -> int:
+        return int(state["n"]) // 2
+
+    agf.define(SUB, registry=registry)
+    text = f"pipeline: p\nsteps: {text}" if text.startswith("[") else text
+    return agf.run(text, {"numbers": numbers}, registry=registry)
+
+
+def panel(view: AnyRun, step: str) -> dict[str, Any]:
+    facts: dict[str, Any] = requests_of(view)["step"]({"step": step})
+    return facts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_panel_has_the_input_and_the_output_or_the_calls_that_have_them(kind: str) -> None:
+    text, expected = KINDS[kind]
+    run = run_of(text, [2, 4, 7])
+    for view in (run, agf.runs(run.run_id)):
+        assert expected.keys() <= {row.id for row in listed(view.progress)}
+        for row in listed(view.progress):
+            facts = panel(view, row.id)
+            has = {part for part in (IN, OUT) if part in facts}
+            has |= {CALLS} if facts["many"] else set()
+            has |= {VALUES} if facts["evaluates"] else set()
+            assert has, row.id
+            assert has == expected.get(row.id, has), row.id
+
+
+def test_a_fan_out_has_its_sequence_and_what_was_collected() -> None:
+    run = run_of(EACH % HALF, [2, 4, 7])
+    for view in (run, agf.runs(run.run_id)):
+        facts = panel(view, "steps[0]")
+        for part, numbers in ((IN, "247"), (OUT, "12")):
+            assert [shown["text"] for _, shown in facts[part]["parts"]] == list(numbers)
+
+
+def test_a_preview_in_the_journal_says_what_it_lacks() -> None:
+    run = run_of(EACH % HALF, list(range(10, 1_010)))
+    facts = panel(agf.runs(run.run_id), "steps[0]")
+    for part in (IN, OUT):
+        *first, last = facts[part]["parts"]
+        assert len(first) == 15
+        assert last[1]["text"] == '"… 985 more"'
